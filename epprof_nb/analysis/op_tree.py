@@ -88,7 +88,7 @@ class OpTree:
             int64 array, shape ``(n,)``: group of each op, from 0. Ops of group `MISSING` have no
             group and are never outermost.
         """
-        order = np.lexsort((self.preorder_begin, groups))
+        order = self._by_group(groups)
         # With the groups shifted apart, one running maximum serves all of them.
         shift = groups[order] * (len(self) + 1)
         running_end = np.maximum.accumulate(self.preorder_end[order] + shift)
@@ -96,6 +96,14 @@ class OpTree:
         is_nested = running_end[:-1] > self.preorder_begin[order[1:]] + shift[1:]
         outermost[order[1:][is_nested]] = False
         return outermost
+
+    def _by_group(self, groups: IntArray) -> IntArray:
+        """Return the rows by group, and in preorder within each."""
+        if self._in_order:
+            if groups.max(initial=0) <= np.iinfo(np.int16).max:
+                groups = groups.astype(np.int16)  # sorted by radix, ten times faster
+            return np.argsort(groups, kind="stable")
+        return np.lexsort((self.preorder_begin, groups))
 
     def nearest_ancestor(self, mask: BoolArray) -> IntArray:
         """Return the row of the nearest op in `mask`, an op itself or above it, else `MISSING`."""

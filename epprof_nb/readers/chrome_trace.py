@@ -1,7 +1,7 @@
-"""Chrome traces: those of `prof.to_chrome`, and those whose slices are host code (viztracer).
+"""Chrome traces: those of `prof.to_chrome`, and those whose slices are host code (viztracer, JAX).
 
-Slices become ops, nested by thread. The traces of this package have the tables' columns in the
-arguments of their events.
+Slices become ops, nested by thread, less those of XLA's devices. The traces of this package have
+the tables' columns in the arguments of their events.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
 from epprof_nb.readers.finishing import from_zero, with_stacks
 from epprof_nb.readers.nesting import OpStacks
 from epprof_nb.readers.rows import Rows, Threads, integer, nanoseconds, text
+from epprof_nb.readers.xla_devices import XlaDevices
 
 if TYPE_CHECKING:
     from epprof_nb.data.table import Table
@@ -47,6 +48,7 @@ class _Slices:
     def __init__(self, budget: Budget, skipped: Skipped) -> None:
         self.threads = Threads()
         self.ops = Rows(OPS, ("name", "op_type", "args", "thread_id", "start_ns", "end_ns"), budget)
+        self.devices = XlaDevices(budget, skipped)
         self._budget, self._skipped = budget, skipped
         self._begun: dict[int, list[tuple[tuple[str | None, ...], int]]] = {}
 
@@ -55,13 +57,17 @@ class _Slices:
         if not event:
             return  # XLA ends its list with an empty object
         phase, start = event.get("ph"), nanoseconds(event.get("ts"))
+        if phase == "M":
+            self.devices.describe(event)
+            return
         if phase not in ("X", "B", "E"):
-            if phase != "M":
-                self._skipped.add(f"of phase {str(phase)[:20]!r}")
+            self._skipped.add(f"of phase {str(phase)[:20]!r}")
             return
         length = nanoseconds(event.get("dur")) if phase == "X" else 0
         if start is None or length is None or length < 0:
             self._skipped.add("without a valid time and duration")
+            return
+        if phase == "X" and self.devices.add(event, start, start + length):
             return
         thread = self.threads(event.get("pid"), event.get("tid"))
         if phase == "E":
@@ -91,15 +97,21 @@ class _Slices:
 
 
 def read(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
-    """Read the slices of a Chrome trace as ops."""
+    """Read the slices of a Chrome trace as ops, and those of XLA's devices as activities."""
     made = _Slices(budget, skipped)
     for piece in events:
         for event in piece:
             made.add(event)
     skipped.add("that begin a slice that does not end", made.unfinished)
-    tables, _ = from_zero({"ops": made.ops.table()})
+    tables, _ = from_zero({"ops": made.ops.table(), "activities": made.devices.table()})
     tables["ops"], _ = with_stacks(tables["ops"], "chrome trace")
-    return ProfileData(tables, {"notes": made.threads.notes()})
+    info: dict[str, Any] = {"notes": made.threads.notes()}
+    if count := len(tables["activities"]):
+        info["devices"] = made.devices.devices
+        info["notes"].append(
+            f"{count:,} activities have no op: XLA's traces do not tell which call launched them."
+        )
+    return ProfileData(tables, info)
 
 
 def _args(event: dict[str, Any], skipped: Skipped) -> str | None:

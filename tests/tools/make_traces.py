@@ -24,6 +24,10 @@ import socket
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OUTPUT = Path(__file__).parents[1] / "data" / "traces"
 if len(sys.argv) > 2:
@@ -194,33 +198,50 @@ def viztracer(folder: Path) -> None:
 def jax(folder: Path) -> None:
     """Three calls of a compiled function on the CPU, in steps with names."""
     import jax as library
+    import jax.numpy as jnp
 
     library.config.update("jax_platforms", "cpu")
-    _jax(folder, "cpu")
-
-
-def jax_cuda(folder: Path) -> None:
-    """Three calls of a compiled function on a CUDA device, in steps with names."""
-    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-    _jax(folder, "cuda")
-
-
-def _jax(folder: Path, backend: str) -> None:
-    import jax as library
-    import jax.numpy as jnp
 
     @library.jit
     def layer(x: library.Array, w: library.Array) -> library.Array:
         return jnp.tanh(x @ w).sum()
 
     x, w = jnp.ones((64, 32)), jnp.ones((32, 16))
-    layer(x, w).block_until_ready()
+    _jax(folder, "cpu", lambda: layer(x, w).block_until_ready())
+
+
+def jax_cuda(folder: Path) -> None:
+    """Three calls of a network on a CUDA device, whose kernels XLA puts into a CUDA graph.
+
+    Each copies its input to the device and its result back.
+    """
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    import jax as library
+    import jax.numpy as jnp
+    import numpy as np
+
+    @library.jit
+    def network(x: library.Array, weights: list[library.Array]) -> library.Array:
+        for w in weights:
+            x = jnp.tanh(x @ w)
+        return x.sum(axis=1)
+
+    data = np.ones((256, 256), np.float32)
+    weights = [jnp.full((256, 256), 1 / 256) for _ in range(8)]
+    _jax(folder, "cuda", lambda: np.asarray(network(library.device_put(data), weights)))
+
+
+def _jax(folder: Path, backend: str, step: Callable[[], object]) -> None:
+    import jax as library
+
+    for _ in range(3):
+        step()
     options = library.profiler.ProfileOptions()
     options.python_tracer_level = 0  # names of files and thousands of calls otherwise
     with library.profiler.trace(str(folder), profiler_options=options):
-        for step in range(3):
-            with library.profiler.StepTraceAnnotation("step", step_num=step):
-                layer(x, w).block_until_ready()
+        for number in range(3):
+            with library.profiler.StepTraceAnnotation("step", step_num=number):
+                step()
     [path] = folder.rglob("*.trace.json.gz")
     plain = folder / "trace.json"
     plain.write_bytes(gzip.decompress(path.read_bytes()))

@@ -164,6 +164,20 @@ def test_profiles_of_onnxruntime_valid_or_not(path):
         assert prof.by_node().set_index("name").loc["Relu\n1", "output_bytes"] == 64
 
 
+def test_a_profile_of_the_cuda_provider_has_the_node_that_fell_back():
+    path = next(TRACES.glob("onnxruntime_cuda*"))
+    prof = epprof_nb.read_trace(path)
+    events = json.loads(gzip.decompress(path.read_bytes()))
+    assert len(prof.ops) == len(events)
+    assert prof.ops["duration_ns"].sum() == 1000 * sum(event["dur"] for event in events)
+    nodes = prof.by_node().set_index("name")
+    assert nodes.loc["angle", "provider"] == "CPUExecutionProvider"
+    assert nodes.index[nodes["fell_back"]].tolist() == ["angle"]
+    # One copy to it and one back in each of the three runs.
+    assert nodes.loc["angle", "fallback_copies"] == 6
+    assert len(prof.by_run()) == 3
+
+
 # Chrome traces
 
 
@@ -195,6 +209,46 @@ def test_a_trace_of_jax_has_its_steps_and_the_work_of_xla():
     assert ops["duration_ns"].sum() == pytest.approx(
         float(sum(event["dur"] for event in slices) * 1000), abs=len(slices)
     )
+
+
+def test_a_trace_of_jax_on_a_gpu_has_its_kernels():
+    path = next(TRACES.glob("jax_cuda*"))
+    prof = epprof_nb.read_trace(path)
+    events = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)["traceEvents"]
+    slices = [event for event in events if event.get("ph") == "X"]
+    kernels = [event for event in slices if "kernel_details" in event.get("args", ())]
+    acts = prof.activities
+    assert Counter(acts["name"]) == Counter(event["name"] for event in kernels)
+    assert acts["duration_ns"].sum() == sum(round(event["dur"] * 1000) for event in kernels)
+    assert set(acts["kind"]) == {"kernel"}
+    assert acts["correlation_id"].is_unique
+    assert acts[["stream_id", "grid_x", "block_x", "registers_per_thread"]].notna().all().all()
+    assert len(prof.ops) == len(slices) - len(kernels)
+    assert acts["op_id"].isna().all()
+    assert f"{len(kernels)} activities have no op" in notes(prof)
+    assert prof.overlap()["compute_ns"].item() <= acts["duration_ns"].sum()
+
+
+def test_tracks_of_an_xla_device_that_repeat_its_streams_are_skipped(read):
+    def name(kind, pid, text, tid=None):
+        return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": text}}
+
+    prof = read({"traceEvents": [
+        name("process_name", 2, "/device:GPU:1"), name("process_name", 9, "/host:CPU"),
+        name("thread_name", 2, "Stream #15(MemcpyD2H)", 15), name("thread_name", 2, "Steps", 3),
+        x("MemcpyD2H", 5, 2, pid=2, tid=15, context_id="$$1", correlation_id="7",
+          memcpy_details="kind_src:device kind_dst:pinned size:64 dest:0 async:1"),
+        x("0", 0, 9, pid=2, tid=3), x("PjitFunction", 0, 9, pid=9, tid=15),
+        x("odd", 7, 1, pid=2, tid=15, kernel_details="regs:x grid:1,2"),
+    ]})  # fmt: skip
+    copy, odd = prof.activities.to_dict("records")
+    assert (copy["kind"], copy["copy_kind"], copy["bytes"]) == ("memcpy", "DtoH", 64)
+    assert (copy["src_kind"], copy["dst_kind"]) == ("device", "pinned")
+    assert (copy["device_id"], copy["stream_id"], copy["correlation_id"]) == (1, 15, 7)
+    assert odd["kind"] == "kernel"
+    assert pd.isna(odd["grid_x"])
+    assert prof.ops["name"].tolist() == ["PjitFunction"]
+    assert "of a device that repeat those of its streams: 1" in notes(prof)
 
 
 def test_begin_and_end_events_become_ops(read):

@@ -1,0 +1,104 @@
+"""Device work in the traces of XLA, which JAX writes: tracks of processes named after devices."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.schema import ACTIVITIES
+from epprof_nb.readers.rows import Rows, integer, text
+
+if TYPE_CHECKING:
+    from epprof_nb.data.table import Table
+    from epprof_nb.readers.rows import Budget, Skipped
+
+_DEVICE = re.compile(r"/device:GPU:(\d{1,4})$")
+_STREAM = re.compile(r"Stream #(\d{1,9})\b")
+_DETAIL = re.compile(r"(regs|grid|block|size|kind_src|kind_dst):([\w,]+)")
+_COPY = re.compile(r"Memcpy([HDP])2([HDP])$")
+_SHAPE = ("grid", "block")
+
+
+class XlaDevices:
+    """The activities of a trace while its events are read.
+
+    Each device is a process, and each stream one of its threads. Other threads of a device repeat
+    the work of its streams, by module or by step.
+    """
+
+    def __init__(self, budget: Budget, skipped: Skipped) -> None:
+        self._skipped = skipped
+        self._devices: dict[object, int] = {}
+        self._streams: dict[tuple[object, object], int] = {}
+        self._rows = Rows(ACTIVITIES, (
+            "kind", "name", "device_id", "context_id", "stream_id", "start_ns", "end_ns",
+            "correlation_id", "bytes", "copy_kind", "src_kind", "dst_kind", "grid_x", "grid_y",
+            "grid_z", "block_x", "block_y", "block_z", "registers_per_thread",
+        ), budget)  # fmt: skip
+
+    def describe(self, event: dict[str, Any]) -> None:
+        """Take the name of a process or thread from a metadata event."""
+        args = event.get("args")
+        name = text(args.get("name")) if type(args) is dict else None
+        process, thread = str(event.get("pid")), str(event.get("tid"))
+        if event.get("name") == "process_name" and (found := _DEVICE.match(name or "")):
+            self._devices[process] = int(found[1])
+        elif event.get("name") == "thread_name" and (found := _STREAM.match(name or "")):
+            self._streams[process, thread] = int(found[1])
+
+    def add(self, event: dict[str, Any], start: int, end: int) -> bool:
+        """Add a slice if it is that of a device, and return whether it is."""
+        if not self._devices:
+            return False
+        process, thread = str(event.get("pid")), str(event.get("tid"))
+        device = self._devices.get(process)
+        if device is None:
+            return False
+        stream = self._streams.get((process, thread))
+        if stream is None:
+            self._skipped.add("of a device that repeat those of its streams")
+            return True
+        args = event.get("args")
+        args = args if type(args) is dict else {}
+        name = text(event.get("name"))
+        details = _details(args)
+        kind, direction = _kind(name)
+        shape = [number for key in _SHAPE for number in _numbers(details.get(key))]
+        self._rows.append(
+            kind, name, device, integer(str(args.get("context_id", "")).lstrip("$")), stream,
+            start, end, integer(args.get("correlation_id")), integer(details.get("size")),
+            direction, details.get("kind_src"), details.get("kind_dst"), *shape,
+            integer(details.get("regs")),
+        )  # fmt: skip
+        return True
+
+    def table(self) -> Table:
+        """Return the activities; the trace does not tell which op launched them."""
+        table = self._rows.table()
+        return table.replace(attribution=CategoryColumn.constant("none", len(table)))
+
+    @property
+    def devices(self) -> list[dict[str, Any]]:
+        """Entries of ``info["devices"]``."""
+        numbers = sorted(set(self._devices.values()))
+        return [{"device_id": n, "name": None, "kind": "cuda"} for n in numbers]
+
+
+def _details(args: dict[str, Any]) -> dict[str, str]:
+    texts = (text(args.get(key)) for key in ("kernel_details", "memcpy_details", "memset_details"))
+    return dict(_DETAIL.findall(" ".join(part for part in texts if part)))
+
+
+def _kind(name: str | None) -> tuple[str, str | None]:
+    """Return the kind of an activity, and the direction of a copy."""
+    if found := _COPY.match(name or ""):
+        return "memcpy", f"{found[1]}to{found[2]}"
+    if name and name.lower().startswith(("memcpy", "memset")):
+        return name[:6].lower(), None
+    return "kernel", None
+
+
+def _numbers(dimensions: str | None) -> list[int | None]:
+    numbers = [integer(part) for part in (dimensions or "").split(",")]
+    return numbers if len(numbers) == 3 else [None, None, None]
