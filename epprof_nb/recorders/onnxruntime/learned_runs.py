@@ -250,7 +250,8 @@ def _add_mismatched(runs: Iterable[_Run]) -> None:
 
 
 def has_subgraphs(ops: Table, tree: EventTree, rows: IntArray) -> bool:
-    """Whether one of these events of ONNX Runtime is inside a node."""
+    """Whether one of these ops is an event of ONNX Runtime inside a node."""
+    rows = rows[tree.is_event[rows]]
     is_node = ops.names("category").equals("node")[rows]
     inside = IdIndex(ops["op_id"][rows[is_node]]).rows(tree.parent[rows])
     return bool((inside >= 0).any())
