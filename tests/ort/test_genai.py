@@ -15,7 +15,7 @@ from epprof_nb.recorders.onnxruntime.run_histories import MAX_SIZES
 from tests.ort import decoder, models
 from tests.ort.rows import nested_in_time, nodes, runs
 
-pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
+pytestmark = pytest.mark.release_independent
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
 PROMPT = [1, 5, 7]
@@ -85,9 +85,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def genai(installed):
-    import onnxruntime_genai
-
-    return onnxruntime_genai
+    return pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
 
 
 def generated(genai, model, generator=None):
