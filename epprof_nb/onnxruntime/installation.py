@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.ort_binding import check_release
-from epprof_nb.onnxruntime import attach, session_options
+from epprof_nb.onnxruntime import attach, genai, session_options
 from epprof_nb.onnxruntime.run_wrappers import wrap_end_profiling, wrap_run
 from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.util.after_import import after_import, cancel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,6 +67,7 @@ def install(*, nodes: str | None = None) -> None:
         sessions.set_default_mode(nodes)
     if _replaced or _ImportHook.active():
         return
+    after_import(genai.MODULE, _patch_genai)
     module = sys.modules.get("onnxruntime")
     if module is None:
         sys.meta_path.insert(0, _ImportHook())
@@ -76,6 +78,7 @@ def install(*, nodes: str | None = None) -> None:
 def uninstall() -> None:
     """Restore ONNX Runtime. Existing sessions keep their observer, which stays unused."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _ImportHook)]
+    cancel(genai.MODULE, _patch_genai)
     while _replaced:
         owner, name, value = _replaced.pop()
         setattr(owner, name, value)
@@ -164,6 +167,11 @@ def _patch(module: ModuleType) -> None:
     for name in ("get_available_providers", "get_ep_devices"):
         if hasattr(module, name):
             _replace(module, name, _hide_observer(getattr(module, name)))
+
+
+def _patch_genai() -> None:
+    for owner, name, method in genai.wrappers():
+        _replace(owner, name, method)
 
 
 def _replace(owner: Any, name: str, value: object) -> None:  # noqa: ANN401

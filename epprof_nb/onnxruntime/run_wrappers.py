@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from epprof_nb.recorders.onnxruntime.run_histories import RunInProgress
+    from epprof_nb.recorders.onnxruntime.run_log import RunInProgress
 
 _NO_CONTEXT = nullcontext()
 

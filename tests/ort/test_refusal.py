@@ -92,6 +92,11 @@ factory, count = P(), ctypes.c_size_t(9)
 status = library.CreateEpFactories(
     b"x", ctypes.addressof(base), None, ctypes.addressof(factory), 1, ctypes.addressof(count)
 )
+if broken == "another":
+    text.value = b"1.39.1"
+    status = library.CreateEpFactories(
+        b"x", ctypes.addressof(base), None, ctypes.addressof(factory), 1, ctypes.addressof(count)
+    )
 print(bool(status), count.value, repr(_native.ort_runtime()))
 print(said)
 """
@@ -119,6 +124,12 @@ def test_events_that_do_not_read_back_are_refused(broken):
     assert state == "True 0 ''"
     assert "differs from the one created" in said
     assert "Update epprof_nb" in said
+
+
+def test_a_second_copy_of_another_release_is_refused():
+    state, said = load("1.40.0", "another")
+    assert state == "True 0 '1.40.0'"
+    assert "ONNX Runtime 1.40.0 is observed in this process, and 1.39.1 cannot be" in said
 
 
 def test_a_runtime_without_plugins_is_refused():

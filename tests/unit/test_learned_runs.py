@@ -7,9 +7,10 @@ import pytest
 
 from epprof_nb.analysis.ort_overhead import node_events
 from epprof_nb.data.schema import ACTIVITIES, OPS
-from epprof_nb.recorders.onnxruntime import run_histories
+from epprof_nb.recorders.onnxruntime import run_histories, run_log
 from epprof_nb.recorders.onnxruntime.learned_runs import identify_nodes
-from epprof_nb.recorders.onnxruntime.run_histories import LoggedRun, RunHistory
+from epprof_nb.recorders.onnxruntime.run_histories import RunHistory
+from epprof_nb.recorders.onnxruntime.run_log import LoggedRun
 from tests.unit.tiny import activity, op, table
 
 NODES = ("Relu", "MatMul", "Reshape", "Sigmoid")
@@ -20,9 +21,9 @@ SPACING = 1_000
 
 @pytest.fixture(autouse=True)
 def log():
-    run_histories.begin_recording()
+    run_log.begin_recording()
     yield
-    run_histories.begin_recording()
+    run_log.begin_recording()
 
 
 class Recording:
@@ -32,7 +33,7 @@ class Recording:
         self.ops, self.work, self.calls = [], [], []
 
     def run(self, history, *, recorded, work=WORK, failed=False, nodes=NODES, thread=1, **more):
-        number = len(run_histories.logged_runs())
+        number = len(run_log.logged_runs())
         start, first = number * SPACING, 10_000 + 100 * number
         end = start + 900
         ort = {"source": "onnxruntime", "run_id": number, "session": 7, "thread_id": thread}
@@ -63,7 +64,7 @@ class Recording:
             self.calls.append((at, at + 20))
         # As the launch callbacks would have computed it.
         launch_hash = hash((work, *more.items())) & (1 << 63) - 1
-        run_histories._log.append(LoggedRun(first, history, recorded, failed, launch_hash))
+        run_log._log.append(LoggedRun(first, history, recorded, failed, launch_hash))
         return first
 
     def open_range(self, run, launches, *, start, end, parent=None, number=50):
@@ -244,7 +245,7 @@ def test_sequences_outlive_the_recording_and_alternate():
     other = (*WORK, ("sigmoid", 3))
     recording.run(history, recorded=True, work=other)
     recording.identified()
-    run_histories.begin_recording()
+    run_log.begin_recording()
     later = Recording()
     runs = [later.run(history, recorded=False, work=w) for w in (WORK, other, WORK[:2], other)]
     assert states(later) == ["learned", "learned", "mismatched", "learned"]
@@ -259,7 +260,7 @@ def test_a_recording_uses_all_its_sequences_and_the_history_keeps_the_last():
     for work in works:
         recording.run(history, recorded=False, work=work)
     assert states(recording) == ["recorded"] * len(works) + ["learned"] * len(works)
-    run_histories.begin_recording()
+    run_log.begin_recording()
     later = Recording()
     for work in works:
         later.run(history, recorded=False, work=work)
@@ -290,7 +291,7 @@ def test_sequences_are_bounded_in_number_and_memory(monkeypatch):
 
 def test_runs_that_were_not_logged_are_left_alone():
     _, recording = taught()
-    run_histories.begin_recording()
+    run_log.begin_recording()
     assert recording.identified()[0] is None
 
 
@@ -308,7 +309,7 @@ def test_runs_of_any_size_are_compared_by_kind_and_name():
     learned = frame[frame["status"] == "learned"]
     assert learned["output_shapes"].isna().all()  # not known of other sizes
     assert set(learned["provider"].dropna()) == {"CUDA"}
-    run_histories.begin_recording()
+    run_log.begin_recording()
     later = Recording()
     later.run(history, recorded=False, grid_x=30)
     assert states(later) == ["learned"]

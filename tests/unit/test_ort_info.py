@@ -77,7 +77,8 @@ def always_recorded(*ops, **state):
     session = type("Session", (), {})()
     sessions.register(session, given)
     runs = [event(i, "session", "run", run_id=i) | {"session": number} for i in range(1, 5)]
-    rows = table(OPS, [*runs, *({**row, "session": number} for row in ops)])
+    every = [{"source": "onnxruntime"} | row for row in (*runs, *ops)]
+    rows = table(OPS, [row | {"session": number} for row in every])
     notes = session_notes(rows, table(ACTIVITIES, []), session_info(rows))
     return [note for note in notes if "all its runs were recorded" in note]
 
@@ -89,6 +90,8 @@ def test_sessions_whose_runs_are_all_recorded_say_why(monkeypatch):
     assert always_recorded() == []
     assert always_recorded(**cuda) == []
     assert always_recorded(*nested) == []
+    opened = {"source": "nvtx"}  # by a library that the node calls
+    assert always_recorded(nested[0], nested[1] | opened, **cuda) == []
     (note,) = always_recorded(*nested, **cuda)
     assert "net.onnx" in note
     assert "subgraphs" in note

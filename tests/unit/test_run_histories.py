@@ -10,10 +10,10 @@ from epprof_nb.recorders.onnxruntime.run_histories import (
     MAX_INPUTS,
     MAX_SIZES,
     SAMPLED_SHARE,
-    LoggedRun,
     RunHistory,
     SessionRuns,
 )
+from epprof_nb.recorders.onnxruntime.run_log import LoggedRun
 
 
 def ran(history, *, launches=0, launch_hash=0, functions=0, recorded_ns=0, plain_ns=0, first=False):

@@ -65,6 +65,12 @@ Status* load_api(const ApiBase* base, bool* refused) {
   const char* version = base->get_version();
   sscanf(version, "%u.%u", &major, &minor);
   bool new_enough = major > 1 || (major == 1 && minor >= kApiVersion);
+  // onnxruntime-genai has a copy of its own. Both read the events of both, so they must be equal.
+  if (api.create_status && !runtime_version.empty() && runtime_version != version) {
+    std::string message = "ONNX Runtime " + runtime_version + " is observed in this process, and " +
+                          std::string(version) + " cannot be at the same time";
+    return fail(message.c_str());
+  }
   // get_api prints to stderr if the runtime lacks the requested version: request one that it has.
   const void* const* table = base->get_api(new_enough ? kApiVersion : 1);
   if (!table) return nullptr;

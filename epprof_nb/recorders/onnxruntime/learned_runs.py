@@ -20,7 +20,7 @@ from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING
 from epprof_nb.data.table import concat
-from epprof_nb.recorders.onnxruntime import run_histories
+from epprof_nb.recorders.onnxruntime import run_log
 from epprof_nb.recorders.onnxruntime.event_tree import EventTree
 from epprof_nb.recorders.onnxruntime.identified_nodes import identified_nodes
 from epprof_nb.recorders.onnxruntime.launch_sequences import (
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
     from epprof_nb.recorders.onnxruntime.launch_sequences import LaunchSequence
-    from epprof_nb.recorders.onnxruntime.run_histories import LoggedRun, RunHistory
+    from epprof_nb.recorders.onnxruntime.run_histories import RunHistory
+    from epprof_nb.recorders.onnxruntime.run_log import LoggedRun
 
 
 _Key = tuple[int, bytes]
@@ -102,7 +103,7 @@ def identify_nodes(
     identified
         None if all runs were recorded in the mode ``"every"``.
     """
-    logged = run_histories.logged_runs()
+    logged = run_log.logged_runs()
     if not logged:
         return None
     tree = EventTree(ops)
@@ -249,7 +250,8 @@ def _add_mismatched(runs: Iterable[_Run]) -> None:
 
 
 def has_subgraphs(ops: Table, tree: EventTree, rows: IntArray) -> bool:
-    """Whether one of these events of ONNX Runtime is inside a node."""
+    """Whether one of these ops is an event of ONNX Runtime inside a node."""
+    rows = rows[tree.is_event[rows]]
     is_node = ops.names("category").equals("node")[rows]
     inside = IdIndex(ops["op_id"][rows[is_node]]).rows(tree.parent[rows])
     return bool((inside >= 0).any())

@@ -11,11 +11,8 @@ import itertools
 import math
 import threading
 import weakref
-from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb import _native
 from epprof_nb.recorders.onnxruntime.launch_comparison import (
     MAX_FUNCTION_HASHES,
     MAX_HASHES,
@@ -29,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from epprof_nb.recorders.onnxruntime.launch_sequences import LaunchSequence
+    from epprof_nb.recorders.onnxruntime.run_log import LoggedRun
 
 MAX_SEQUENCES = MAX_HASHES
 """Launch sequences kept per session and input shapes."""
@@ -47,7 +45,6 @@ _MAX_DISTRUST = 3
 """Recordings with runs that seemed to be known and were not, after which all runs are recorded."""
 _PLAIN_RUNS = 3
 """Runs without nodes whose times must be known before another one is recorded."""
-_MAX_RUNS = 1_000_000
 
 ATTRIBUTE = "_epprof_runs"
 """Attribute of an observed session that holds its `SessionRuns`; read at every recorded run."""
@@ -56,25 +53,6 @@ _clock = itertools.count()
 _histories: weakref.WeakSet[RunHistory] = weakref.WeakSet()
 _lock = fork_safe_lock()
 """Guards `_histories`."""
-
-
-@dataclass(slots=True)
-class LoggedRun:
-    """A run of a recording in another mode than ``"every"``."""
-
-    op_id: int
-    history: RunHistory | None
-    """None in the mode ``"off"``."""
-    recorded: bool
-    failed: bool
-    launch_hash: int = 0
-    function_hash: int = 0
-    """Hashes of its launches; see `epprof_nb.recorders.onnxruntime.launch_comparison`."""
-
-
-_log: deque[LoggedRun] = deque(maxlen=_MAX_RUNS)
-_recordings = 0
-"""Incremented when a recording begins or ends."""
 
 
 class RunHistory:
@@ -286,71 +264,3 @@ class SessionRuns:
             return False
         self._thread.ran = True
         return True
-
-
-class RunInProgress:
-    """A run that is being made on this thread.
-
-    Parameters
-    ----------
-    runs
-        The session's runs.
-    key
-        The input key; None to record no nodes and to learn nothing (the mode ``"off"``).
-
-    Attributes
-    ----------
-    records_nodes
-        Whether the run is to be recorded node by node.
-    """
-
-    __slots__ = ("_first", "_history", "_recording", "records_nodes")
-
-    def __init__(self, runs: SessionRuns, key: object) -> None:
-        self._recording = _recordings
-        self._history = None if key is None else runs.history(key)
-        self._first = self._history is not None and runs.is_first_of_thread()
-        self.records_nodes = self._history is not None and self._history.must_record(
-            first=self._first
-        )
-        _native.ort_observe_run(runs.number)
-
-    def end(self, duration_ns: int, *, failed: bool) -> None:
-        """Add the run to its history and to the log of the recording."""
-        op_id, launches, launch_hash, function_hash, is_recorded, has_subgraphs = (
-            _native.ort_take_run()
-        )
-        if not op_id:
-            return  # refused, for example because of the shapes of its inputs
-        if self._recording != _recordings:
-            return  # the recording ended, and with it the log of launches
-        history = self._history
-        if history is not None and has_subgraphs:
-            history.may_learn = False
-        if history is not None and not failed:
-            history.add(
-                recorded=is_recorded,
-                first=self._first,
-                launches=launches,
-                launch_hash=launch_hash,
-                function_hash=function_hash,
-                duration_ns=duration_ns,
-            )
-        _log.append(LoggedRun(op_id, history, is_recorded, failed, launch_hash, function_hash))
-
-
-def begin_recording() -> None:
-    """Discard the runs of earlier recordings."""
-    end_recording()
-    _log.clear()
-
-
-def end_recording() -> None:
-    """Ignore the runs that are in progress: their launches are not seen to the end."""
-    global _recordings  # noqa: PLW0603
-    _recordings += 1
-
-
-def logged_runs() -> dict[int, LoggedRun]:
-    """Return the runs of the recording in other modes than ``"every"``, by the id of their op."""
-    return {run.op_id: run for run in list(_log)}

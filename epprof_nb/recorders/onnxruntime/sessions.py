@@ -17,8 +17,13 @@ from epprof_nb import _native
 from epprof_nb.analysis.ort_fallback import has_accelerator
 from epprof_nb.core.options import ORT_NODES, OrtNodes, check_ort_nodes
 from epprof_nb.core.ort_binding import run_options_pointer
-from epprof_nb.recorders.onnxruntime import run_file_notes, run_histories, unprofiled_runs
-from epprof_nb.recorders.onnxruntime.run_histories import RunInProgress
+from epprof_nb.recorders.onnxruntime import (
+    run_file_notes,
+    run_histories,
+    run_log,
+    unprofiled_runs,
+)
+from epprof_nb.recorders.onnxruntime.run_log import RunInProgress
 from epprof_nb.recorders.onnxruntime.session_names import session_title
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -110,7 +115,7 @@ def start(mode: str | None = None) -> None:
     _mode = check_ort_nodes(mode or _default_mode)
     with _lock:
         _unobserved_runs.clear()
-        run_histories.begin_recording()
+        run_log.begin_recording()
         run_file_notes.clear()
         _uncertain.clear()
         unprofiled_runs.clear_calls()
@@ -128,7 +133,7 @@ def stop() -> None:
     """Stop profiling runs, and restore the user's run options."""
     global _recording  # noqa: PLW0603
     _recording = False
-    run_histories.end_recording()
+    run_log.end_recording()
     with _lock:
         changed_options, session_profiled = list(_user_run_options), list(_session_profiled)
         _user_run_options.clear()
