@@ -11,8 +11,8 @@ from tests.ep.sessions import CPU, OURS, model
 from tests.ort import models
 
 
-def test_right_kernels_match_and_have_times(ep, x):
-    table = ep.verify(models.chain(), {"x": x}).set_index("name")
+def test_right_kernels_match_and_have_times(ep, ep_device, x):
+    table = ep.verify(models.chain(), {"x": x}, device=ep_device).set_index("name")
     assert list(table.index) == ["first", "second", "third"]
     assert (table["provider"] == OURS).all()
     assert table["matches"].all()
@@ -31,12 +31,12 @@ def test_an_error_shows_at_the_node_that_makes_it_alone(ep, x):
     assert table.loc["first", "max_abs_error"] == pytest.approx(0.25)
 
 
-def test_a_failing_kernel_is_a_row_with_its_message(ep, x):
+def test_a_failing_kernel_is_a_row_with_its_message(ep, ep_device, x):
     @ep.kernel("Sigmoid")
     def broken(ctx, x):
         raise ValueError("not today")
 
-    table = ep.verify(models.chain(), {"x": x}).set_index("name")
+    table = ep.verify(models.chain(), {"x": x}, device=ep_device).set_index("name")
     assert "not today" in table.loc["third", "note"]
     assert table["matches"].isna().to_dict() == {"first": False, "second": False, "third": True}
 

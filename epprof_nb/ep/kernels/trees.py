@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from epprof_nb.ep.limits import Limits, StaticNode
 
 _MEMBER = 6
+_COMPARISONS = ("less_equal", "less", "greater_equal", "greater", "equal", "not_equal")
+"""By mode."""
 _AVERAGE, _SUM, _MIN, _MAX = range(4)
 
 
@@ -63,10 +65,12 @@ _LIMITS: Limits = {
 def tree_ensemble(ctx: Context, x: Array) -> None:
     """Sum, average, minimum or maximum of the leaves that each row reaches in the trees."""
     xp, attrs = ctx.xp, ctx.attrs
-    if attrs["nodes_modes"].size and attrs["nodes_modes"].max() > _MEMBER:
-        raise ValueError(
-            f"nodes_modes has an entry of {attrs['nodes_modes'].max()}, above {_MEMBER}"
-        )
+    highest = attrs["nodes_modes"].max(initial=0)
+    if highest > _MEMBER:
+        raise ValueError(f"nodes_modes has an entry of {highest}, above {_MEMBER}")
+    feature = max(attrs["nodes_featureids"], default=-1)
+    if feature >= x.shape[1]:
+        raise ValueError(f"nodes_featureids has an entry of {feature}, and x {x.shape[1]} columns")
     how = attrs.get("aggregate_function", _SUM)
     targets = attrs["n_targets"]
     leaf_targets = xp.asarray(np.array(attrs["leaf_targetids"], np.int64))
@@ -75,59 +79,72 @@ def tree_ensemble(ctx: Context, x: Array) -> None:
     y = xp.full((x.shape[0], targets), start, weights.dtype)
     is_reached = xp.zeros(y.shape, bool)
     rows = xp.arange(x.shape[0])
-    for root in attrs["tree_roots"]:
-        leaves = _leaves(xp, attrs, x, root)
-        places = rows, leaf_targets[leaves]
+    leaves = _leaves(xp, attrs, x)
+    for tree in range(leaves.shape[1]):
+        leaf = leaves[:, tree]
+        places = rows, leaf_targets[leaf]
         is_reached[places] = True
         if how == _MIN:
-            y[places] = xp.minimum(y[places], weights[leaves])
+            y[places] = xp.minimum(y[places], weights[leaf])
         elif how == _MAX:
-            y[places] = xp.maximum(y[places], weights[leaves])
+            y[places] = xp.maximum(y[places], weights[leaf])
         else:
-            y[places] += weights[leaves]
+            y[places] += weights[leaf]
     if how == _AVERAGE:
-        y /= len(attrs["tree_roots"])
-    y[~is_reached] = 0
-    ctx.out(y.shape)[...] = y
+        y /= max(leaves.shape[1], 1)
+    ctx.out(y.shape)[...] = xp.where(is_reached, y, y.dtype.type(0))
 
 
-def _leaves(xp: ArrayModule, attrs: Attributes, x: Array, root: int) -> Array:
-    """Return the leaf of a tree that each row reaches."""
-    branches, to_leaf = (
-        [xp.asarray(np.array(attrs[f"nodes_{side}{what}"], np.int64)) for side in ("false", "true")]
-        for what in ("nodeids", "leafs")
+def _leaves(xp: ArrayModule, attrs: Attributes, x: Array) -> Array:
+    """Return the leaf that each row reaches in each tree, as an array (rows, trees).
+
+    Leaves are numbered after the nodes and lead to themselves, so that no step depends on which
+    rows have arrived: nothing waits for a device.
+    """
+    count, roots = len(attrs["nodes_featureids"]), attrs["tree_roots"]
+    no, yes = (
+        _next(attrs[f"nodes_{side}nodeids"], attrs[f"nodes_{side}leafs"], count, attrs)
+        for side in ("false", "true")
     )
-    features = xp.asarray(np.array(attrs["nodes_featureids"], np.int64))
-    tracks = attrs.get("nodes_missing_value_tracks_true") or (0,) * features.size
-    tracks = xp.asarray(np.array(tracks, bool))
-    at = xp.full(x.shape[0], root, np.int64)
-    moving = xp.arange(x.shape[0])
-    for _ in range(features.size):
-        if not moving.size:
-            return at
-        nodes = at[moving]
-        values = x[moving, features[nodes]]
-        taken = _holds(xp, attrs, nodes, values) | (xp.isnan(values) & tracks[nodes])
-        at[moving] = xp.where(taken, branches[1][nodes], branches[0][nodes])
-        moving = moving[xp.where(taken, to_leaf[1][nodes], to_leaf[0][nodes]) == 0]
-    if moving.size:
-        raise ValueError(f"the tree with the root {root} has a cycle")
-    return at
+    steps = _depth(no, yes, count, roots)
+    rest = no.size - count
+    features = xp.asarray(np.pad(np.array(attrs["nodes_featureids"], np.int64), (0, rest)))
+    modes = xp.asarray(np.pad(attrs["nodes_modes"], (0, rest)))
+    splits = xp.asarray(np.pad(attrs["nodes_splits"], (0, rest)))
+    tracks = attrs.get("nodes_missing_value_tracks_true") or (0,) * count
+    tracks = xp.asarray(np.pad(np.array(tracks, bool), (0, rest)))
+    branches = xp.asarray(no), xp.asarray(yes)
+    used = np.unique(attrs["nodes_modes"]).tolist()
+    at = xp.zeros((x.shape[0], len(roots)), np.int64) + xp.asarray(np.array(roots, np.int64))
+    rows = xp.arange(x.shape[0])[:, None]
+    for _ in range(steps):
+        values, limits, mode = x[rows, features[at]], splits[at], modes[at]
+        taken = xp.isnan(values) & tracks[at]
+        for number in used:
+            if number != _MEMBER:
+                taken |= (mode == number) & getattr(xp, _COMPARISONS[number])(values, limits)
+        for node, members in _members(attrs).items():
+            taken |= (at == node) & xp.isin(values, xp.asarray(members))
+        at = xp.where(taken, branches[1][at], branches[0][at])
+    return at - count
 
 
-def _holds(xp: ArrayModule, attrs: Attributes, nodes: Array, values: Array) -> Array:
-    """Return whether the condition of each node holds for its value."""
-    modes = xp.asarray(attrs["nodes_modes"])[nodes]
-    splits = xp.asarray(attrs["nodes_splits"])[nodes]
-    taken = xp.zeros(values.shape, bool)
-    compare = (xp.less_equal, xp.less, xp.greater_equal, xp.greater, xp.equal, xp.not_equal)
-    for mode, function in enumerate(compare):
-        chosen = modes == mode
-        taken[chosen] = function(values[chosen], splits[chosen])
-    for node, members in _members(attrs).items():
-        chosen = nodes == node
-        taken[chosen] = xp.isin(values[chosen], xp.asarray(members))
-    return taken
+def _next(targets: tuple[int, ...], leafs: tuple[int, ...], count: int, attrs: Attributes) -> Array:
+    """Return the node or leaf after each node and leaf, by one side of the branches."""
+    after = np.array(targets, np.int64) + np.where(leafs, count, 0)
+    leaves = np.arange(len(attrs["leaf_targetids"])) + count
+    return np.concatenate([after.astype(np.int64), leaves])
+
+
+def _depth(no: Array, yes: Array, count: int, roots: tuple[int, ...]) -> int:
+    """Return the number of steps after which each row is at a leaf, whichever way it takes."""
+    reached = np.unique(np.array(roots, np.int64))
+    for steps in range(count + 1):
+        reached = reached[reached < count]
+        if not reached.size:
+            return steps
+        reached = np.unique(np.concatenate([no[reached], yes[reached]]))
+    raise ValueError(f"one of the trees with the roots {list(roots)} has a cycle")
 
 
 def _members(attrs: Attributes) -> dict[int, Array]:
