@@ -90,6 +90,14 @@ def test_a_first_call_contains_its_compilation():
     assert set(stages["parent_op_id"]) == {ops.index[ops["name"] == "outer"][0]}
 
 
+def test_the_source_has_the_functions_of_the_code_and_none_of_jax(double):
+    with epprof_nb.profile() as prof:
+        double(jnp.sin(jnp.ones(4)))
+    line = double.__wrapped__.__code__.co_firstlineno
+    assert prof.info["op_places"] == {"double": {"file": __file__, "line": line}}
+    assert prof.sources[__file__].splitlines()[line].strip() == "def double(values):"
+
+
 def test_each_new_shape_is_a_compilation(double):
     with epprof_nb.profile() as prof:
         for size in (4, 5, 6, 5):
