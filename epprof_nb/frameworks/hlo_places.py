@@ -111,7 +111,7 @@ class HloPlaces:
 
     def _programs(self, module: str) -> list[dict[str, Instruction]]:
         found = []
-        for executable in _executables():
+        for executable in live_executables():
             for program in executable.hlo_modules():
                 if program.name == module:
                     key = (module, executable.fingerprint)
@@ -130,13 +130,13 @@ def _matches(instruction: Instruction | None, op_name: str | None) -> bool:
     return (instruction.op_name if instruction else None) == op_name
 
 
-def _executables() -> Iterable[Any]:
+def live_executables() -> Iterable[Any]:
     """Return the executables of JAX's default backend, if JAX is used at all."""
     jax = sys.modules.get("jax")
     if jax is None:
         return []
     try:
         clients = {id(device.client): device.client for device in jax.local_devices()}
-        return [one for client in clients.values() for one in client.live_executables()]
+        return [one for client in clients.values() for one in client.livelive_executables()]
     except (AttributeError, RuntimeError):  # another release, or a device that is lost
         return []

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
+from epprof_nb.frameworks import jax_framework
 
 jax = pytest.importorskip("jax")
 
@@ -316,6 +317,20 @@ def test_a_release_without_the_events_is_named_in_a_note(double, monkeypatch):
         "jax.monitoring.register_scalar_listener. Versions from 0.10 on are supported."
     )
     assert len(prof.ops) == 0
+
+
+def test_an_unattached_library_is_named_in_a_note(double, monkeypatch):
+    monkeypatch.setattr(jax_framework, "is_xla_attached", lambda: False)
+    with epprof_nb.profile() as prof:
+        double(jnp.ones(4))
+    with epprof_nb.profile(frameworks=("jax",)) as without_nvtx:
+        double(jnp.ones(4))
+    [note] = prof.info["notes"]
+    assert note == (
+        "HLO instructions of JAX are not recorded, because the NVTX of its library is not attached."
+        " Restart Python, and import epprof_nb before JAX uses the GPU."
+    )
+    assert without_nvtx.info["notes"] == []
 
 
 def test_jax_is_not_imported_and_may_be_imported_in_the_profile():
