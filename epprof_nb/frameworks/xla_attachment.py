@@ -18,11 +18,9 @@ def is_xla_attached() -> bool:
 
     A library asks at its first call of NVTX, which XLA makes when it compiles.
     """
-    folders = {
-        str(Path(module.__file__).parent)
-        for name, module in list(sys.modules.items())
-        if name.startswith(_PLUGIN) and module.__file__ is not None
-    }
+    plugins = [module for name, module in list(sys.modules.items()) if name.startswith(_PLUGIN)]
+    files = [getattr(plugin, "__file__", None) for plugin in plugins]
+    folders = {str(Path(file).parent) for file in files if file}
     if not folders or not is_ours():
         return True
     if folders & {str(Path(path).parent) for path in _native.nvtx_attached()}:
