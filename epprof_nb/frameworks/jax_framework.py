@@ -49,7 +49,7 @@ class JaxFramework:
             version = getattr(sys.modules["jax"], "__version__", "unknown")
             self._notes.append(
                 f"Functions of jax {version} are not recorded, because it has no "
-                f"{', '.join(missing)}. Versions from 0.10 on are supported."
+                f"{', '.join(missing)}. Versions from 0.8.2 on are supported."
             )
             return
         self._recording = _Recording(self._notes)

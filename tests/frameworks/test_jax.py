@@ -314,7 +314,7 @@ def test_a_release_without_the_events_is_named_in_a_note(double, monkeypatch):
     [note] = prof.info["notes"]
     assert note == (
         f"Functions of jax {jax.__version__} are not recorded, because it has no "
-        "jax.monitoring.register_scalar_listener. Versions from 0.10 on are supported."
+        "jax.monitoring.register_scalar_listener. Versions from 0.8.2 on are supported."
     )
     assert len(prof.ops) == 0
 
