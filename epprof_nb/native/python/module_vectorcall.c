@@ -83,8 +83,11 @@ static PyObject* recorded_call(PyObject* self, PyObject* args, PyObject* kwargs)
   uint64_t op_id = 0;
   if (find_op(self, &name, &kind) == 0) {
     op_id = ep_push(name, kCategory, kind, NULL, 0);
-  } else {
+  } else if (PyErr_ExceptionMatches(PyExc_Exception)) {
     PyErr_WriteUnraisable(self);
+  } else {  // Ctrl-C
+    open_calls--;
+    return NULL;
   }
   PyObject* result = recording.call(self, args, kwargs);
   if (op_id) ep_pop(op_id);
