@@ -78,7 +78,9 @@ class HloPlaces:
     """The instructions of the programs that JAX holds, read when they are asked for."""
 
     def __init__(self) -> None:
-        self._of_program: dict[tuple[str, Any], dict[str, Instruction]] = {}
+        # By the fingerprint of the executable: the names of its programs, and those that were read.
+        self._names: dict[Any, list[str]] = {}
+        self._read: dict[tuple[Any, str], list[dict[str, Instruction]]] = {}
 
     def of_instructions(
         self, module: str, wanted: Mapping[str, str | None]
@@ -112,14 +114,23 @@ class HloPlaces:
     def _programs(self, module: str) -> list[dict[str, Instruction]]:
         found = []
         for executable in live_executables():
-            for program in executable.hlo_modules():
-                if program.name == module:
-                    key = (module, executable.fingerprint)
-                    known = self._of_program.get(key) if key[1] is not None else None
-                    if known is None:
-                        known = self._of_program[key] = instructions(program.to_string())
-                    found.append(known)
+            key = executable.fingerprint
+            # Its programs are copied whenever they are asked for.
+            if key is None:
+                found += _read(executable.hlo_modules(), module)
+                continue
+            if key not in self._names:
+                self._names[key] = [program.name for program in executable.hlo_modules()]
+            if module in self._names[key]:
+                if (key, module) not in self._read:
+                    self._read[key, module] = _read(executable.hlo_modules(), module)
+                found += self._read[key, module]
         return found
+
+
+def _read(programs: Iterable[Any], module: str) -> list[dict[str, Instruction]]:
+    """Return the instructions of the programs with this name."""
+    return [instructions(program.to_string()) for program in programs if program.name == module]
 
 
 def _matches(instruction: Instruction | None, op_name: str | None) -> bool:
@@ -137,6 +148,6 @@ def live_executables() -> Iterable[Any]:
         return []
     try:
         clients = {id(device.client): device.client for device in jax.local_devices()}
-        return [one for client in clients.values() for one in client.livelive_executables()]
+        return [one for client in clients.values() for one in client.live_executables()]
     except (AttributeError, RuntimeError):  # another release, or a device that is lost
         return []

@@ -14,6 +14,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.frameworks import jax_framework
+from epprof_nb.frameworks.hlo_places import HloPlaces, instructions, live_executables
 
 jax = pytest.importorskip("jax")
 
@@ -365,3 +366,24 @@ def test_a_forked_child_calls_what_jax_had(double):
         """
     )
     assert out.split() == ["0", "False"]
+
+
+def test_instructions_of_programs_that_jax_holds_have_their_lines():
+    @jax.jit
+    def scoped(values):
+        with jax.named_scope("layer"):
+            return jnp.sort(jnp.tanh(values @ values))
+
+    scoped(jnp.ones((8, 8)))
+    (program,) = [
+        instructions(module.to_string())
+        for executable in live_executables()
+        for module in executable.hlo_modules()
+        if module.name == "jit_scoped"
+    ]
+    scopes = {name: of.op_name for name, of in program.items() if "layer/" in (of.op_name or "")}
+    assert scopes
+    found = HloPlaces().of_instructions("jit_scoped", scopes)
+    line = scoped.__wrapped__.__code__.co_firstlineno + 3
+    assert found == dict.fromkeys(scopes, (__file__, line))
+    assert HloPlaces().of_instructions("jit_none", scopes) == {}

@@ -163,19 +163,27 @@ def test_other_ranges_of_the_domain_stay_as_they_are(within, programs, message):
 def test_a_program_is_read_once_if_it_has_a_fingerprint(monkeypatch):
     read = []
 
-    def to_string():
-        read.append(1)
-        return text(12)
+    def executable(fingerprint, name):
+        def to_string():
+            read.append(name)
+            return text(12)
 
-    module = SimpleNamespace(name="jit_step", to_string=to_string)
-    executable = SimpleNamespace(fingerprint=b"1", hlo_modules=lambda: [module])
-    monkeypatch.setattr(hlo_places, "live_executables", lambda: [executable])
+        module = SimpleNamespace(name=name, to_string=to_string)
+        return SimpleNamespace(fingerprint=fingerprint, hlo_modules=lambda: [module])
+
+    held = [executable(b"1", "jit_step"), executable(b"2", "jit_other")]
+    monkeypatch.setattr(hlo_places, "live_executables", lambda: held)
     places = HloPlaces()
     for _ in range(2):
         found = places.of_instructions("jit_step", {"add.1": "jit(step)/a/add", "fusion.8": None})
         assert found == {"add.1": ("/work/my model.py", 12)}
     assert places.of_instructions("jit_step", {"add.1": "jit(step)/b/add"}) == {}
-    assert read == [1]
+    assert read == ["jit_step"]
+    held.append(executable(None, "jit_step"))
+    for _ in range(2):
+        assert places.of_instructions("jit_step", {"fusion.8": None}) == {}
+    assert read == ["jit_step"] * 3
+    assert places.of_instructions("jit_other", {"add.1": "jit(step)/a/add"}) != {}
 
 
 @pytest.mark.parametrize(
