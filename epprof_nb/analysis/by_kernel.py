@@ -10,6 +10,7 @@ from epprof_nb.analysis.activity_sums import activity_sums
 from epprof_nb.analysis.dataframe import ResultTable, categorical, objects
 from epprof_nb.analysis.device_work import KERNEL
 from epprof_nb.analysis.index import ProfileIndex, index_of
+from epprof_nb.analysis.kernel_sources import kernel_sources
 from epprof_nb.analysis.measures import mean_delay
 from epprof_nb.analysis.op_totals import share
 from epprof_nb.arrays.chunks import chunks
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.dataframe import Column
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
 
 KernelName = Literal["name", "short_name"]
@@ -108,20 +108,8 @@ def kernel_table(index: ProfileIndex, by: KernelName = "name") -> ResultTable:
             "grid": _triples(axes[:3], typical),
             "block": _triples(axes[3:], typical),
             "ops": count_distinct(groups, activities["op_id"], n)[order],
-            "source": _sources(index.profile.info, names.take(first[order]), distinct),
+            "source": kernel_sources(index, groups, order, names.take(first[order]), distinct),
         }
-    )
-
-
-def _sources(info: dict[str, Any], names: CategoryColumn, distinct: IntArray) -> CategoryColumn:
-    """Return the file and line of kernels, as ``model.py:12``; missing for several names."""
-    places = info.get("kernel_places") or {}
-    found = [places.get(name) for name in names.to_list()]
-    return categorical(
-        [
-            f"{place['file']}:{place['line']}" if place and count == 1 else None
-            for place, count in zip(found, distinct.tolist(), strict=True)
-        ]
     )
 
 

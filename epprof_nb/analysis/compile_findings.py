@@ -73,13 +73,14 @@ def _finding(index: ProfileIndex, rows: IntArray, text: str) -> Finding:
     total = int(ops["duration_ns"][rows].sum())
     longest = int(rows[int(ops["duration_ns"][rows].argmax())])
     return Finding(
-        f"{text}; all but the first compilation of each take {duration(total)}.",
+        f"{text}; the compilations after the first take {duration(total)}.",
         total,
         int(ops["start_ns"][longest]),
         int(ops["end_ns"][longest]),
         kind="compilation",
         remedy="Call the function with the same shapes, dtypes and static arguments, and make it "
-        "with jax.jit once, outside of loops; JAX_EXPLAIN_CACHE_MISSES=1 prints the reason.",
+        "with jax.jit once, outside of loops. jax.config.update('jax_explain_cache_misses', True) "
+        "logs the reasons.",
         op_id=op_id_of(index, longest),
         table="ops",
         rows=partial(np.copy, rows),

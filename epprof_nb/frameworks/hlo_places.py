@@ -78,7 +78,9 @@ class HloPlaces:
     """The instructions of the programs that JAX holds, read when they are asked for."""
 
     def __init__(self) -> None:
-        self._of_program: dict[tuple[str, Any], dict[str, Instruction]] = {}
+        # By the fingerprint of the executable: the names of its programs, and those that were read.
+        self._names: dict[Any, list[str]] = {}
+        self._read: dict[tuple[Any, str], list[dict[str, Instruction]]] = {}
 
     def of_instructions(
         self, module: str, wanted: Mapping[str, str | None]
@@ -111,15 +113,24 @@ class HloPlaces:
 
     def _programs(self, module: str) -> list[dict[str, Instruction]]:
         found = []
-        for executable in _executables():
-            for program in executable.hlo_modules():
-                if program.name == module:
-                    key = (module, executable.fingerprint)
-                    known = self._of_program.get(key) if key[1] is not None else None
-                    if known is None:
-                        known = self._of_program[key] = instructions(program.to_string())
-                    found.append(known)
+        for executable in live_executables():
+            key = executable.fingerprint
+            # Its programs are copied whenever they are asked for.
+            if key is None:
+                found += _read(executable.hlo_modules(), module)
+                continue
+            if key not in self._names:
+                self._names[key] = [program.name for program in executable.hlo_modules()]
+            if module in self._names[key]:
+                if (key, module) not in self._read:
+                    self._read[key, module] = _read(executable.hlo_modules(), module)
+                found += self._read[key, module]
         return found
+
+
+def _read(programs: Iterable[Any], module: str) -> list[dict[str, Instruction]]:
+    """Return the instructions of the programs with this name."""
+    return [instructions(program.to_string()) for program in programs if program.name == module]
 
 
 def _matches(instruction: Instruction | None, op_name: str | None) -> bool:
@@ -130,7 +141,7 @@ def _matches(instruction: Instruction | None, op_name: str | None) -> bool:
     return (instruction.op_name if instruction else None) == op_name
 
 
-def _executables() -> Iterable[Any]:
+def live_executables() -> Iterable[Any]:
     """Return the executables of JAX's default backend, if JAX is used at all."""
     jax = sys.modules.get("jax")
     if jax is None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.frameworks.framework_ops import kind_id
+from epprof_nb.instrument import range_sources
 
 if TYPE_CHECKING:
     from types import CodeType
@@ -16,9 +17,12 @@ UNNAMED = "jitted function"
 
 def describe_call(function: Any) -> tuple[int, int]:  # noqa: ANN401 - jaxlib's PjitFunction
     """Return the native ids of the name and the kind of the calls of a jitted function."""
+    name, args = name_of_function(function), {}
     code = None if is_of_jax(function) else code_of(function)
-    args = {"file": code.co_filename, "line": code.co_firstlineno} if code is not None else {}
-    return _native.intern(name_of_function(function)), kind_id("jit", "jax", **args)
+    if code is not None:
+        range_sources.register(name, function)
+        args = {"file": range_sources.shown_file(code.co_filename), "line": code.co_firstlineno}
+    return _native.intern(name), kind_id("jit", "jax", **args)
 
 
 def name_of_function(function: Any) -> str:  # noqa: ANN401 - jaxlib's PjitFunction

@@ -11,6 +11,7 @@ from epprof_nb.frameworks.jax_calls import describe_call
 from epprof_nb.frameworks.jax_compilations import JaxCompilations
 from epprof_nb.frameworks.jax_transfers import record_transfers
 from epprof_nb.frameworks.patches import Patches, Switch
+from epprof_nb.frameworks.xla_attachment import is_xla_attached
 from epprof_nb.util.after_import import after_import, cancel
 
 if TYPE_CHECKING:
@@ -24,18 +25,21 @@ class JaxFramework:
 
     def __init__(self) -> None:
         self._wanted = False
+        self._with_nvtx = False
         self._recording: _Recording | None = None
         self._notes: list[str] = []
         os.register_at_fork(after_in_child=self.stop)
 
-    def start(self, options: Options) -> None:  # noqa: ARG002 - it has no options
+    def start(self, options: Options) -> None:
         """Start recording now, or when other code has imported jax."""
         self._wanted = True
         self._notes = []
+        self._with_nvtx = "nvtx" in options.frameworks
         after_import("jax", self._begin)
 
     def extend(self, options: Options) -> None:
-        """Do nothing: everything is recorded."""
+        """Note whether ranges of NVTX are recorded; all else is."""
+        self._with_nvtx |= "nvtx" in options.frameworks
 
     def _begin(self) -> None:
         if not self._wanted or self._recording is not None:
@@ -45,7 +49,7 @@ class JaxFramework:
             version = getattr(sys.modules["jax"], "__version__", "unknown")
             self._notes.append(
                 f"Functions of jax {version} are not recorded, because it has no "
-                f"{', '.join(missing)}. Versions from 0.10 on are supported."
+                f"{', '.join(missing)}. Versions from 0.8.2 on are supported."
             )
             return
         self._recording = _Recording(self._notes)
@@ -55,7 +59,13 @@ class JaxFramework:
 
     def notes(self) -> list[str]:
         """Return notes on what is not recorded."""
-        return list(self._notes)
+        if self._recording is None or not self._with_nvtx or is_xla_attached():
+            return list(self._notes)
+        note = (
+            "HLO instructions of JAX are not recorded, because the NVTX of its library is not "
+            "attached. Restart Python, and import epprof_nb before JAX uses the GPU."
+        )
+        return [*self._notes, note]
 
     def stop(self) -> None:
         """Put all functions of jax back; also in a forked child."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.frameworks.patches import Patches, Switch
+from epprof_nb.instrument.range_sources import shown_file
 from epprof_nb.util.after_import import after_import, cancel
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ class KernelFramework:
                 code = inspect.unwrap(function).__code__
             except (AttributeError, TypeError, ValueError):  # launched without compiling
                 continue
-            found.append((_native.demangle(name), code.co_filename, code.co_firstlineno))
+            file = shown_file(code.co_filename)
+            found.append((_native.demangle(name), file, code.co_firstlineno))
         return found
 
     def notes(self) -> list[str]:

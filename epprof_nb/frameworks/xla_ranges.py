@@ -18,6 +18,7 @@ from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.frameworks.hlo_places import HloPlaces
 from epprof_nb.instrument.range_args import as_json
+from epprof_nb.instrument.range_sources import shown_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +73,7 @@ def with_xla_ranges(ops: Table, rows: npt.NDArray[Any], is_xla: npt.NDArray[np.b
         name, op_type, args = described[code]
         place = places.get(program, {}).get(str(args.get("hlo_op")))
         if place is not None:
-            args = {**args, "file": place[0], "line": place[1]}
+            args = {**args, "file": shown_file(place[0]), "line": place[1]}
         texts.append((name, op_type, as_json(args) if args else None))
     name_texts, op_types, arg_texts = zip(*texts, strict=True)
 

@@ -1,4 +1,4 @@
-"""Source locations and text of functions that are ops: of ranges, and of modules of PyTorch."""
+"""Source locations and text of functions that are ops: of ranges, of modules of PyTorch, of JAX."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _register(locations: dict[str, tuple[str, int]], name: str, function: object
 
 
 def sources_of(ops: Table, cells: Container[str] = ()) -> FunctionSources:
-    """Return the source of the functions of a profile's ranges and modules, where it is readable.
+    """Return the source of the functions of a profile's ops, where it is readable.
 
     Parameters
     ----------
@@ -77,7 +77,8 @@ def sources_of(ops: Table, cells: Container[str] = ()) -> FunctionSources:
     """
     with _lock:
         known, classes = dict(_of_ranges), dict(_of_classes)
-    ranges = ops.names("name").take(ops.names("op_type").equals("range"))
+    op_types = ops.names("op_type")
+    ranges = ops.names("name").take(op_types.equals("range") | op_types.equals("jit"))
     texts: dict[str, dict[int, str]] = {}
     places: list[dict[str, dict[str, Any]]] = []
     for names, locations in (
@@ -87,7 +88,7 @@ def sources_of(ops: Table, cells: Container[str] = ()) -> FunctionSources:
         found: dict[str, dict[str, Any]] = {}
         for name in [name for name in names if name in locations][:_FUNCTIONS]:
             file, first = locations[name]
-            shown = _cell_of(file) or file
+            shown = shown_file(file)
             block = [] if shown in cells else _block(file, first)
             if block:
                 found[name] = {"file": shown, "line": first}
@@ -105,13 +106,13 @@ def _module_classes(ops: Table) -> list[str]:
     return [str(name) for name in arguments(ops.names("args"), rows, ["class"])[0].distinct]
 
 
-def _cell_of(file: str) -> str | None:
-    """Return the cell, as ``In[3]``, that IPython compiled under this file name."""
+def shown_file(file: str) -> str:
+    """Return the cell, as ``In[3]``, that IPython compiled under this file name, or the name."""
     get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
     compiler = getattr(get_shell() if get_shell else None, "compile", None)
     describe = getattr(compiler, "format_code_name", None)
     named = describe(file) if describe else None
-    return named[1] if named else None
+    return named[1] if named else file
 
 
 def _block(file: str, first: int) -> list[str]:

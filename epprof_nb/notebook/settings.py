@@ -5,7 +5,7 @@ from __future__ import annotations
 from traitlets import Bool, Float, Int, List, Unicode, observe
 from traitlets.config import Configurable
 
-from epprof_nb.core.options import Options
+from epprof_nb.core.options import FRAMEWORKS, Options
 from epprof_nb.frameworks import nvtx_injection
 
 _DEFAULTS = Options()
@@ -35,8 +35,8 @@ class GpuProfile(Configurable):
     frameworks = List(
         Unicode(),
         list(_DEFAULTS.frameworks),
-        help="Frameworks whose operations are recorded as ops, if the code uses them: torch, "
-        "nvtx. [] records none.",
+        help="Frameworks whose operations are recorded, if the code uses them: "
+        f"{', '.join(FRAMEWORKS)}. [] records none.",
     ).tag(config=True)
     lines = Bool(True, help="Record each statement of the cell as an op.").tag(config=True)  # noqa: FBT003
     quiet = Bool(False, help="Do not display the profile.").tag(config=True)  # noqa: FBT003

@@ -16,7 +16,7 @@ import sys
 
 from tests.ort.run_matrix import install, run
 
-VERSIONS = ("0.10.2",)
+VERSIONS = ("0.8.2", "0.10.2")
 NEEDED = ("ml-dtypes", "opt-einsum", "scipy")
 
 

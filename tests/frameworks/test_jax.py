@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import epprof_nb
+from epprof_nb.frameworks import jax_framework
+from epprof_nb.frameworks.hlo_places import HloPlaces, instructions, live_executables
 
 jax = pytest.importorskip("jax")
 
@@ -88,6 +90,14 @@ def test_a_first_call_contains_its_compilation():
     assert [functions_of(prof, stage) for stage in ("trace", "lower", "compile")] == [["outer"]] * 3
     stages = ops[ops["op_type"].isin(["trace", "lower", "compile"])]
     assert set(stages["parent_op_id"]) == {ops.index[ops["name"] == "outer"][0]}
+
+
+def test_the_source_has_the_functions_of_the_code_and_none_of_jax(double):
+    with epprof_nb.profile() as prof:
+        double(jnp.sin(jnp.ones(4)))
+    line = double.__wrapped__.__code__.co_firstlineno
+    assert prof.info["op_places"] == {"double": {"file": __file__, "line": line}}
+    assert prof.sources[__file__].splitlines()[line].strip() == "def double(values):"
 
 
 def test_each_new_shape_is_a_compilation(double):
@@ -305,9 +315,23 @@ def test_a_release_without_the_events_is_named_in_a_note(double, monkeypatch):
     [note] = prof.info["notes"]
     assert note == (
         f"Functions of jax {jax.__version__} are not recorded, because it has no "
-        "jax.monitoring.register_scalar_listener. Versions from 0.10 on are supported."
+        "jax.monitoring.register_scalar_listener. Versions from 0.8.2 on are supported."
     )
     assert len(prof.ops) == 0
+
+
+def test_an_unattached_library_is_named_in_a_note(double, monkeypatch):
+    monkeypatch.setattr(jax_framework, "is_xla_attached", lambda: False)
+    with epprof_nb.profile() as prof:
+        double(jnp.ones(4))
+    with epprof_nb.profile(frameworks=("jax",)) as without_nvtx:
+        double(jnp.ones(4))
+    [note] = prof.info["notes"]
+    assert note == (
+        "HLO instructions of JAX are not recorded, because the NVTX of its library is not attached."
+        " Restart Python, and import epprof_nb before JAX uses the GPU."
+    )
+    assert without_nvtx.info["notes"] == []
 
 
 def test_jax_is_not_imported_and_may_be_imported_in_the_profile():
@@ -342,3 +366,24 @@ def test_a_forked_child_calls_what_jax_had(double):
         """
     )
     assert out.split() == ["0", "False"]
+
+
+def test_instructions_of_programs_that_jax_holds_have_their_lines():
+    @jax.jit
+    def scoped(values):
+        with jax.named_scope("layer"):
+            return jnp.sort(jnp.tanh(values @ values))
+
+    scoped(jnp.ones((8, 8)))
+    (program,) = [
+        instructions(module.to_string())
+        for executable in live_executables()
+        for module in executable.hlo_modules()
+        if module.name == "jit_scoped"
+    ]
+    scopes = {name: of.op_name for name, of in program.items() if "layer/" in (of.op_name or "")}
+    assert scopes
+    found = HloPlaces().of_instructions("jit_scoped", scopes)
+    line = scoped.__wrapped__.__code__.co_firstlineno + 3
+    assert found == dict.fromkeys(scopes, (__file__, line))
+    assert HloPlaces().of_instructions("jit_none", scopes) == {}

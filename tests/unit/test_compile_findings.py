@@ -48,8 +48,8 @@ def test_a_function_that_is_compiled_again_and_again_is_found():
     prof = looped(4)
     (finding,) = found(prof)
     assert finding.text == (
-        "Line 3 (`z = model(x[:n])`) has JAX compile `model` 4 times; all but the first "
-        "compilation of each take 27.0 ms."
+        "Line 3 (`z = model(x[:n])`) has JAX compile `model` 4 times; the compilations "
+        "after the first take 27.0 ms."
     )
     assert finding.gain_ns == 3 * 9 * MS
     ops = prof.tables["ops"]

@@ -145,6 +145,27 @@ def test_a_short_name_of_several_kernels_has_no_place():
     assert by_short_name.dropna().to_dict() == {"softmax": "a.py:3"}
 
 
+def hlo(op_id, start, line=None, parent=1):
+    args = {"hlo_op": f"add.{op_id}"} | ({"file": "a.py", "line": line} if line else {})
+    return op(op_id, "add", start, start + 10, parent, op_type="hlo", category="framework",
+              source="xla", args=args)  # fmt: skip
+
+
+def test_kernels_of_xla_have_the_line_of_their_instruction():
+    prof = profile(
+        [op(1, "step", 0, 90), hlo(2, 0, 3), hlo(3, 10, 3), hlo(4, 20, 5), hlo(5, 30)],
+        [
+            kernel(0, 5, 2, name="one line"), kernel(10, 15, 3, name="one line"),
+            kernel(20, 25, 3, name="two lines"), kernel(25, 30, 4, name="two lines"),
+            kernel(30, 35, 4, name="partly"), kernel(35, 40, 5, name="partly"),
+            kernel(40, 45, 5, name="none"), kernel(50, 55, 1, name="no instruction"),
+            kernel(60, 65, 5, capture_op_id=4, name="command buffer"), kernel(70, 75, name="no op"),
+        ],
+    )  # fmt: skip
+    found = prof.by_kernel().set_index("name")["source"]
+    assert found.dropna().to_dict() == {"one line": "a.py:3", "command buffer": "a.py:5"}
+
+
 def test_places_are_saved_and_redacted(tmp_path):
     places = {"k1": {"file": "/home/ann/a.py", "line": 3}}
     prof = profile(

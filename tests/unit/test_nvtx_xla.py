@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -11,9 +12,10 @@ import pytest
 from nvtx_libraries import built, rows
 
 import epprof_nb
-from epprof_nb import host
-from epprof_nb.frameworks import hlo_places
+from epprof_nb import _native, host
+from epprof_nb.frameworks import hlo_places, xla_attachment
 from epprof_nb.frameworks.hlo_places import HloPlaces
+from epprof_nb.frameworks.xla_attachment import is_xla_attached
 
 TEXT = """HloModule jit_step, is_scheduled=true
 
@@ -76,7 +78,7 @@ def programs(monkeypatch):
             for name, text in held
         ]
 
-    monkeypatch.setattr(hlo_places, "_executables", executables)
+    monkeypatch.setattr(hlo_places, "live_executables", executables)
     return held
 
 
@@ -161,16 +163,49 @@ def test_other_ranges_of_the_domain_stay_as_they_are(within, programs, message):
 def test_a_program_is_read_once_if_it_has_a_fingerprint(monkeypatch):
     read = []
 
-    def to_string():
-        read.append(1)
-        return text(12)
+    def executable(fingerprint, name):
+        def to_string():
+            read.append(name)
+            return text(12)
 
-    module = SimpleNamespace(name="jit_step", to_string=to_string)
-    executable = SimpleNamespace(fingerprint=b"1", hlo_modules=lambda: [module])
-    monkeypatch.setattr(hlo_places, "_executables", lambda: [executable])
+        module = SimpleNamespace(name=name, to_string=to_string)
+        return SimpleNamespace(fingerprint=fingerprint, hlo_modules=lambda: [module])
+
+    held = [executable(b"1", "jit_step"), executable(b"2", "jit_other")]
+    monkeypatch.setattr(hlo_places, "live_executables", lambda: held)
     places = HloPlaces()
     for _ in range(2):
         found = places.of_instructions("jit_step", {"add.1": "jit(step)/a/add", "fusion.8": None})
         assert found == {"add.1": ("/work/my model.py", 12)}
     assert places.of_instructions("jit_step", {"add.1": "jit(step)/b/add"}) == {}
-    assert read == [1]
+    assert read == ["jit_step"]
+    held.append(executable(None, "jit_step"))
+    for _ in range(2):
+        assert places.of_instructions("jit_step", {"fusion.8": None}) == {}
+    assert read == ["jit_step"] * 3
+    assert places.of_instructions("jit_other", {"add.1": "jit(step)/a/add"}) != {}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "platform", "attached", "ours", "expected"),
+    [
+        (True, "cuda", False, True, False),
+        (True, "cuda", True, True, True),
+        (True, "cuda", False, False, True),
+        (True, None, False, True, True),
+        (True, "cpu", False, True, True),
+        (False, "cpu", False, True, True),
+    ],
+)
+def test_whether_the_library_of_jax_is_attached(
+    monkeypatch, plugin, platform, attached, ours, expected
+):
+    if plugin:
+        module = SimpleNamespace(__file__="/jax_plugins/xla_cuda13/__init__.py")
+        monkeypatch.setitem(sys.modules, "jax_plugins.xla_cuda13", module)
+    executable = SimpleNamespace(client=SimpleNamespace(platform=platform))
+    monkeypatch.setattr(xla_attachment, "live_executables", lambda: [executable] * bool(platform))
+    monkeypatch.setattr(xla_attachment, "is_ours", lambda: ours)
+    paths = ["/jax_plugins/xla_cuda13/xla_cuda_plugin.so"] if attached else ["/usr/lib/other.so"]
+    monkeypatch.setattr(_native, "nvtx_attached", lambda: paths)
+    assert is_xla_attached() is expected

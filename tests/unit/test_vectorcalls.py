@@ -72,6 +72,34 @@ def test_a_description_that_fails_costs_the_op_and_not_the_call(recorded, monkey
     assert drained() == []
 
 
+def test_an_interrupt_during_the_description_is_raised():
+    interrupts = [KeyboardInterrupt]
+
+    def interrupted(function):
+        if interrupts:
+            raise interrupts.pop()
+        return describe(function)
+
+    with recording():
+        _native.vectorcalls_record(Function, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Function(len)("abc")
+        assert Function(len)("abc") == 3
+        _native.vectorcalls_stop()
+        assert [op.name for op in drained()] == ["len"]
+
+
+def test_a_recording_that_ends_while_a_call_is_described():
+    def describe_and_stop(function):
+        _native.vectorcalls_stop()
+        return describe(function)
+
+    with recording():
+        _native.vectorcalls_record(Function, describe_and_stop)
+        assert [Function(len)("abc") for _ in range(3)] == [3, 3, 3]
+        assert [op.name for op in drained()] == ["len"]
+
+
 def test_the_call_is_put_back():
     call = Function.__call__
     with recording():

@@ -56,7 +56,8 @@ _KERNEL_MEASURES = (
     column("ops", "int64", "number of different ops that launched it"),
     column(
         "source", "category",
-        "file and line of its function, if it is written in Python with Triton, Numba or CuPy",
+        "file and line of its function, if it is written in Python with Triton, Numba or CuPy, or "
+        "of the instruction that XLA compiled, if all its launches have the same",
     ),
 )  # fmt: skip
 _KERNEL_MEANINGS = {

@@ -37,14 +37,18 @@ static unsigned long* flags_of(PyTypeObject* type) {
   return (unsigned long*)((char*)type + kFlagsOffset);
 }
 
-static PyObject* described(PyObject* self, PyObject* key) {  // new reference
-  PyObject* op = PyObject_CallFunctionObjArgs(recording.describe, self, NULL);
+// Asks for the op of an object and adds it to `known`. Another thread may end the recording meanwhile.
+static PyObject* described(PyObject* self, PyObject* known, PyObject* key) {  // new reference
+  PyObject* describe = recording.describe;
+  Py_INCREF(describe);
+  PyObject* op = PyObject_CallFunctionObjArgs(describe, self, NULL);
+  Py_DECREF(describe);
   PyObject* reference = op ? PyWeakref_NewRef(self, NULL) : NULL;
   PyObject* entry = NULL;
   if (reference) {
     entry = PyTuple_Pack(3, reference, PyTuple_GetItem(op, 0), PyTuple_GetItem(op, 1));
   }
-  if (entry && PyDict_SetItem(recording.known, key, entry) < 0) Py_CLEAR(entry);
+  if (entry && PyDict_SetItem(known, key, entry) < 0) Py_CLEAR(entry);
   Py_XDECREF(op);
   Py_XDECREF(reference);
   return entry;
@@ -53,14 +57,17 @@ static PyObject* described(PyObject* self, PyObject* key) {  // new reference
 static int find_op(PyObject* self, uint32_t* name, uint32_t* kind) {
   PyObject* key = PyLong_FromVoidPtr(self);
   if (!key) return -1;
-  PyObject* entry = PyDict_GetItemWithError(recording.known, key);
+  PyObject* known = recording.known;
+  Py_INCREF(known);
+  PyObject* entry = PyDict_GetItemWithError(known, key);
   // An object at the address of one that is gone is not known.
   if (entry && PyWeakref_GetObject(PyTuple_GetItem(entry, 0)) == self) {
     Py_INCREF(entry);
   } else {
-    entry = PyErr_Occurred() ? NULL : described(self, key);
+    entry = PyErr_Occurred() ? NULL : described(self, known, key);
   }
   Py_DECREF(key);
+  Py_DECREF(known);
   int failed = !entry || to_u32(PyTuple_GetItem(entry, 1), name) < 0 ||
                to_u32(PyTuple_GetItem(entry, 2), kind) < 0;
   Py_XDECREF(entry);
@@ -76,8 +83,11 @@ static PyObject* recorded_call(PyObject* self, PyObject* args, PyObject* kwargs)
   uint64_t op_id = 0;
   if (find_op(self, &name, &kind) == 0) {
     op_id = ep_push(name, kCategory, kind, NULL, 0);
-  } else {
+  } else if (PyErr_ExceptionMatches(PyExc_Exception)) {
     PyErr_WriteUnraisable(self);
+  } else {  // Ctrl-C
+    open_calls--;
+    return NULL;
   }
   PyObject* result = recording.call(self, args, kwargs);
   if (op_id) ep_pop(op_id);
