@@ -20,6 +20,7 @@ METHODS = (
     "clear_binding_inputs", "clear_binding_outputs",
 )  # fmt: skip
 _ATTRIBUTE = "_epprof_buffers"
+_CHECKED = "_epprof_checked_buffers"
 _KEY = "binding"
 _HOST_DEVICE = -1
 """Number of the host device for `ep_device_of`."""
@@ -40,6 +41,7 @@ def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def bind(self: Any, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401
         result = original(self, *args, **kwargs)
+        self.__dict__.pop(_CHECKED, None)
         noted = self.__dict__.setdefault(_ATTRIBUTE, {"input": {}, "output": {}})[kind]
         if clears:
             noted.clear()
@@ -104,8 +106,7 @@ def run(
     number = graph_id(run_options)
     if number == SKIP:
         return call()
-    noted = binding.__dict__.get(_ATTRIBUTE, {"input": {}, "output": {}})
-    unfixed = _unfixed(session, graphs, noted)
+    unfixed, buffers = _checked(session, graphs, binding)
     if unfixed is not None:
         device = '"gpu"' if graphs.cuda_device is None else f'"cuda", {graphs.cuda_device}'
         graphs.warn_once(
@@ -115,7 +116,6 @@ def run(
             '"gpu_graph_id" to "-1" to mean that.'
         )
         return call()
-    buffers = tuple(tuple(sorted(noted[kind].items())) for kind in ("input", "output"))
     slot = graphs.slot(number, _KEY)
     if slot is None:
         slot = GraphSlot(number, (buffers, binding))
@@ -131,6 +131,21 @@ def run(
     if not graphs.run(slot, call, graphs.warm_ups):
         return call()
     return None
+
+
+def _checked(
+    session: Any,  # noqa: ANN401
+    graphs: SessionGraphs,
+    binding: Any,  # noqa: ANN401
+) -> tuple[str | None, tuple[Any, ...]]:
+    """Return `_unfixed` and the buffers of a binding; look at them once after each change."""
+    known = binding.__dict__.get(_CHECKED)
+    if known is None or known[0] != graphs.number:
+        noted = binding.__dict__.get(_ATTRIBUTE, {"input": {}, "output": {}})
+        buffers = tuple(tuple(sorted(noted[kind].items())) for kind in ("input", "output"))
+        known = (graphs.number, _unfixed(session, graphs, noted), buffers)
+        binding.__dict__[_CHECKED] = known
+    return known[1], known[2]
 
 
 def _unfixed(
