@@ -88,7 +88,7 @@ def run(
     session: Any,  # noqa: ANN401
     binding: Any,  # noqa: ANN401
     run_options: Any,  # noqa: ANN401
-    call: Callable[[], object],
+    call: Callable[[bool], object],
 ) -> object:
     """Make a run with a binding: by the replay of its graph, if all its buffers are fixed.
 
@@ -101,11 +101,11 @@ def run(
     run_options
         The options of the run.
     call
-        Makes the run.
+        Makes the run; its argument says whether it is a replay.
     """
     number = graph_id(run_options)
     if number == SKIP:
-        return call()
+        return call(False)  # noqa: FBT003
     unfixed, buffers = _checked(session, graphs, binding)
     if unfixed is not None:
         device = '"gpu"' if graphs.cuda_device is None else f'"cuda", {graphs.cuda_device}'
@@ -115,7 +115,7 @@ def run(
             "run the session with run(), which does. Its runs are eager. Set the run option "
             '"gpu_graph_id" to "-1" to mean that.'
         )
-        return call()
+        return call(False)  # noqa: FBT003
     slot = graphs.slot(number, _KEY)
     if slot is None:
         slot = GraphSlot(number, (buffers, binding))
@@ -127,9 +127,9 @@ def run(
             "buffers of the captured binding, give this one a graph of its own with the run "
             f'option "gpu_graph_id", or call session.release_captured_graph({number}) first.'
         )
-        return call()
+        return call(False)  # noqa: FBT003
     if not graphs.run(slot, call, graphs.warm_ups):
-        return call()
+        return call(False)  # noqa: FBT003
     return None
 
 

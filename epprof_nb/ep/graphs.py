@@ -131,7 +131,7 @@ class SessionGraphs:
                 if key[0] == gpu_graph_id:
                     slots.by_key.pop(key, None)
 
-    def run(self, slot: GraphSlot, call: Callable[[], object], warm_ups: int) -> bool:
+    def run(self, slot: GraphSlot, call: Callable[[bool], object], warm_ups: int) -> bool:
         """Make a run with the buffers of a graph: replay it, or warm up and capture it.
 
         Parameters
@@ -139,7 +139,7 @@ class SessionGraphs:
         slot
             The graph.
         call
-            Makes the run.
+            Makes the run; its argument says whether it is a replay.
         warm_ups
             Number of eager runs before the capture.
 
@@ -151,11 +151,11 @@ class SessionGraphs:
         """
         self.check_current(slot)
         if slot.refused or _native.ep_is_capturing():  # inside a node of another session
-            call()
+            call(False)  # noqa: FBT003
             return True
         run = _MarkedRun(self.number, slot, warm_ups)
         try:
-            _native.call_then(run.end, run.make, call)
+            _native.call_then(run.end, run.make, call, slot.graph is not None)
         except Exception:
             if run.violation is None:
                 raise
@@ -213,10 +213,10 @@ class _MarkedRun:
         self.violation: str | None = None
         """Reason why this node cannot be part of a graph."""
 
-    def make(self, call: Callable[[], object]) -> None:
+    def make(self, call: Callable[[bool], object], replays: bool) -> None:  # noqa: FBT001
         """Make the run."""
         _native.uninterrupted(self._begin)
-        call()
+        call(replays)
         self.completed = True
 
     def end(self) -> None:
