@@ -53,6 +53,8 @@ class GraphSlot:
     buffers: Any
     """Keeps alive what the graph reads and writes."""
     graph: Any = None
+    noted: Any = None
+    """Its description, for recordings of its replays."""
     version: int = -1
     """Of the kernels, when it was last found that none has changed since the capture."""
     last_use: int = 0
@@ -167,7 +169,7 @@ class SessionGraphs:
             slot.version = REGISTRY.version
             _native.ep_set_captured_in(run.captured, user_line())
             add = KERNELS.add_graph if self.cuda_device is None else KERNELS.add_cuda_graph
-            add(_native.ep_describe_graph(run.captured))
+            slot.noted = add(_native.ep_describe_graph(run.captured))
         return True
 
     def warn_once(self, message: str) -> None:
