@@ -611,6 +611,9 @@ def ep_device_statistics(device: int, /) -> dict[str, int]:
 def ep_allow_capture(allowed: bool, /) -> None:
     """Tell whether a session that this thread creates may capture graphs."""
 
+def ep_is_replaying() -> bool:
+    """Tell whether the run that this thread has marked replays a graph."""
+
 def ep_is_capturing() -> bool:
     """Tell whether the kernels of this thread are being captured."""
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from epprof_nb import _native
@@ -72,7 +74,11 @@ class CapturedGraph(NamedTuple):
     nodes: tuple[GraphNode, ...]
 
 
-_MAX_CUDA_GRAPHS = 1000
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class NotedGraph:
+    """A graph on a CUDA device. The log knows it as long as somebody holds this."""
+
+    graph: CapturedGraph
 
 
 class KernelLog:
@@ -84,7 +90,10 @@ class KernelLog:
         self._limit = 0
         self._streams: dict[int, int] = {}
         self._graphs: dict[int, CapturedGraph] = {}
-        self._cuda_graphs: dict[int, CapturedGraph] = {}
+        self._cuda_graphs: weakref.WeakValueDictionary[int, NotedGraph] = (
+            weakref.WeakValueDictionary()
+        )
+        self._cuda_graphs_of_recording: list[NotedGraph] = []
         self.dropped = 0
 
     def start(self, limit: int) -> None:
@@ -94,6 +103,8 @@ class KernelLog:
             self._limit = limit
             self._streams = {}
             self._graphs = {}
+            # A graph that was replayed may be released before the recording ends.
+            self._cuda_graphs_of_recording = list(self._cuda_graphs.values()) if limit else []
             self.dropped = 0
 
     def add(
@@ -152,21 +163,28 @@ class KernelLog:
             if self._limit and graph[0] not in self._graphs:
                 self._graphs[graph[0]] = _captured(graph)
 
-    def add_cuda_graph(self, graph: tuple[Any, ...]) -> None:
-        """Note a graph on a CUDA device, for recordings of its replays."""
+    def add_cuda_graph(self, graph: tuple[Any, ...]) -> NotedGraph:
+        """Note a graph on a CUDA device, for recordings of its replays.
+
+        Returns
+        -------
+        noted
+            Hold it as long as the graph can be replayed.
+        """
+        noted = NotedGraph(_captured(graph))
         with self._lock:
-            self._cuda_graphs[graph[0]] = _captured(graph)
-            if len(self._cuda_graphs) > _MAX_CUDA_GRAPHS:
-                del self._cuda_graphs[next(iter(self._cuda_graphs))]
+            self._cuda_graphs[graph[0]] = noted
+            if self._limit:
+                self._cuda_graphs_of_recording.append(noted)
+        return noted
 
     def take_replays(self) -> tuple[tuple[int, CapturedGraph], ...]:
         """Take the replays on CUDA devices since the last call: the op of each, and its graph."""
         with self._lock:
-            return tuple(
-                (op, self._cuda_graphs[graph])
-                for op, graph in _native.ep_take_replays()
-                if graph in self._cuda_graphs
-            )
+            replays = [
+                (op, self._cuda_graphs.get(graph)) for op, graph in _native.ep_take_replays()
+            ]
+        return tuple((op, noted.graph) for op, noted in replays if noted is not None)
 
     def _stream(self) -> int:
         # Kernels run on the thread of their session's run, or for it: each thread is a stream.

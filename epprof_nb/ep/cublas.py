@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from epprof_nb.ep.gemm import Product
 
 _FILES = {12: "libcublas.so.12", 13: "libcublas.so.13"}
-_HOPPER = 9
+_HOPPER = 90
 _WORKSPACE_BYTES = {True: 32 << 20, False: 4 << 20}
 """On Hopper and later, and before: what cuBLAS takes by itself, so that it chooses the same kernels
 in a capture as elsewhere."""
@@ -112,8 +112,7 @@ def _use_stream(of: ctypes.CDLL, handle: ctypes.c_void_p) -> Any:  # noqa: ANN40
 @cache
 def _is_hopper(device: int) -> bool:
     """Whether a device is of compute capability 9.0 or later."""
-    attributes = cuda.array_module().cuda.Device(device).attributes
-    return bool(attributes["ComputeCapabilityMajor"] >= _HOPPER)
+    return int(cuda.array_module().cuda.Device(device).compute_capability) >= _HOPPER
 
 
 def _check(status: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def run(
     session: Any,  # noqa: ANN401
     *,
     eager: Callable[[], Sequence[Any]],
-    run_bound: Callable[[Any], object],
+    run_bound: Callable[[Any, bool], object],
     output_names: Sequence[str] | None,
     feed: Mapping[str, Any],
     run_options: Any,  # noqa: ANN401
@@ -47,7 +48,7 @@ def run(
     eager
         Makes the run without a graph.
     run_bound
-        Makes a run with an ``IOBinding``.
+        Makes a run with an ``IOBinding``; its second argument says whether it is a replay.
     output_names, feed, run_options
         Arguments of the run.
 
@@ -76,10 +77,10 @@ def run(
         if slot.refused:
             return results, []
         _copy_in(slot.buffers, feed)
-        graphs.run(slot, lambda: run_bound(slot.buffers.binding), graphs.warm_ups - 1)
+        graphs.run(slot, partial(run_bound, slot.buffers.binding), graphs.warm_ups - 1)
         return results, []
     _copy_in(slot.buffers, feed)
-    if graphs.run(slot, lambda: run_bound(slot.buffers.binding), graphs.warm_ups):
+    if graphs.run(slot, partial(run_bound, slot.buffers.binding), graphs.warm_ups):
         return None, slot.buffers.outputs
     return eager(), []
 

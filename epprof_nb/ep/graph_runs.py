@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.ep import graph_bindings, graph_buffers
 from epprof_nb.ep.graphs import ATTRIBUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _EXECUTOR = "_epprof_async_runs"
 
@@ -57,7 +59,9 @@ def _with_buffers(
         getattr(session, ATTRIBUTE),
         session,
         eager=lambda: original(session, output_names, feed, run_options),
-        run_bound=lambda binding: _run_bound(session, binding, run_options),
+        run_bound=lambda binding, replays: _run_bound(
+            session, binding, _options(run_options, replays=replays)
+        ),
         output_names=output_names,
         feed=feed,
         run_options=run_options,
@@ -70,6 +74,33 @@ def _run_bound(session: Any, binding: Any, run_options: Any) -> None:  # noqa: A
     # Not our own wrapper, but what is under it: the observer's wrapper may be.
     method = onnxruntime.InferenceSession.run_with_iobinding
     getattr(method, BELOW, method)(session, binding, run_options)
+
+
+class _Replays(threading.local):
+    """How this thread replays graphs."""
+
+    unprofiled = False
+
+
+_replays = _Replays()
+
+
+@contextmanager
+def unprofiled_replays() -> Iterator[None]:
+    """Make replays in the ``with`` block without the options of their runs.
+
+    These enable ONNX Runtime's profiling of the run, which costs more than a short replay and
+    reports nothing, because no node of it runs. A replay does not look at its other options.
+    """
+    outer, _replays.unprofiled = _replays.unprofiled, True
+    try:
+        yield
+    finally:
+        _replays.unprofiled = outer
+
+
+def _options(run_options: Any, *, replays: bool) -> Any:  # noqa: ANN401
+    return None if replays and _replays.unprofiled else run_options
 
 
 BELOW = "_epprof_below"
@@ -87,7 +118,7 @@ def _wrap_run_with_iobinding(original: Callable[..., Any]) -> Callable[..., Any]
             self,
             iobinding,
             run_options,
-            lambda: original(self, iobinding, run_options),
+            lambda replays: original(self, iobinding, _options(run_options, replays=replays)),
         )
 
     return run_with_iobinding

@@ -53,6 +53,8 @@ class GraphSlot:
     buffers: Any
     """Keeps alive what the graph reads and writes."""
     graph: Any = None
+    noted: Any = None
+    """Its description, for recordings of its replays."""
     version: int = -1
     """Of the kernels, when it was last found that none has changed since the capture."""
     last_use: int = 0
@@ -131,7 +133,7 @@ class SessionGraphs:
                 if key[0] == gpu_graph_id:
                     slots.by_key.pop(key, None)
 
-    def run(self, slot: GraphSlot, call: Callable[[], object], warm_ups: int) -> bool:
+    def run(self, slot: GraphSlot, call: Callable[[bool], object], warm_ups: int) -> bool:
         """Make a run with the buffers of a graph: replay it, or warm up and capture it.
 
         Parameters
@@ -139,7 +141,7 @@ class SessionGraphs:
         slot
             The graph.
         call
-            Makes the run.
+            Makes the run; its argument says whether it is a replay.
         warm_ups
             Number of eager runs before the capture.
 
@@ -151,11 +153,11 @@ class SessionGraphs:
         """
         self.check_current(slot)
         if slot.refused or _native.ep_is_capturing():  # inside a node of another session
-            call()
+            call(False)  # noqa: FBT003
             return True
         run = _MarkedRun(self.number, slot, warm_ups)
         try:
-            _native.call_then(run.end, run.make, call)
+            _native.call_then(run.end, run.make, call, slot.graph is not None)
         except Exception:
             if run.violation is None:
                 raise
@@ -167,7 +169,7 @@ class SessionGraphs:
             slot.version = REGISTRY.version
             _native.ep_set_captured_in(run.captured, user_line())
             add = KERNELS.add_graph if self.cuda_device is None else KERNELS.add_cuda_graph
-            add(_native.ep_describe_graph(run.captured))
+            slot.noted = add(_native.ep_describe_graph(run.captured))
         return True
 
     def warn_once(self, message: str) -> None:
@@ -213,10 +215,10 @@ class _MarkedRun:
         self.violation: str | None = None
         """Reason why this node cannot be part of a graph."""
 
-    def make(self, call: Callable[[], object]) -> None:
+    def make(self, call: Callable[[bool], object], replays: bool) -> None:  # noqa: FBT001
         """Make the run."""
         _native.uninterrupted(self._begin)
-        call()
+        call(replays)
         self.completed = True
 
     def end(self) -> None:

@@ -6,6 +6,7 @@ import functools
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb import _native
 from epprof_nb.onnxruntime import graph_replays, run_profile_files
 from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
 
@@ -99,9 +100,11 @@ class _RunMethod:
         with graph_replays.record_replay(
             session, given, returns_early=self.returns_early
         ) as profiled:
-            if profiled:
+            if _is_plain_replay(given):
+                args, kwargs = self._with_options(args, kwargs, None)
+            elif profiled:
                 args, kwargs = self._with_profiling(session, args, kwargs)
-            with self._counted(session):
+            with self._counted(session), _plain_replays(session, given):
                 return self._original(session, *args, **kwargs)
 
     def _run_maybe_without_nodes(
@@ -123,6 +126,14 @@ class _RunMethod:
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments with run options that enable profiling."""
         options = sessions.run_options_for(session, self.run_options(args, kwargs))
+        return self._with_options(args, kwargs, options)
+
+    def _with_options(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        options: Any,  # noqa: ANN401
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         at = self._position
         if len(args) > at:
             return (*args[:at], options, *args[at + 1 :]), kwargs
@@ -132,6 +143,26 @@ class _RunMethod:
         if not sessions.counts_runs():
             return _NO_CONTEXT
         return sessions.active_run(session, returns_early=self.returns_early)
+
+
+def _is_plain_replay(run_options: object) -> bool:
+    """Whether this thread is about to replay a graph of kernels in Python, without a profile."""
+    return _native.ep_is_replaying() and sessions.file_prefix(run_options) is None
+
+
+def _plain_replays(session: object, run_options: object) -> AbstractContextManager[None]:
+    """Return a context in which replays of kernels in Python have no profile, unless wanted.
+
+    The wrapper that replays may be under this one, so only it knows which runs these are.
+    """
+    observed_session = sessions.observed(session)
+    if observed_session is None or not observed_session.has_own_profiler:
+        return _NO_CONTEXT
+    if sessions.file_prefix(run_options) is not None:
+        return _NO_CONTEXT
+    from epprof_nb.ep import graph_runs
+
+    return graph_runs.unprofiled_replays()
 
 
 def wrap_end_profiling(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,16 +23,32 @@ import onnxruntime as ort
 import epprof_nb
 from epprof_nb import ep
 from tests.benchmarks.harness import header, paired, ratios, show
+from tests.benchmarks.kernel_records import kernel_records
 from tests.benchmarks.python_ep import CPU, chain, plain_options, seconds
 
 CUDA = "CUDAExecutionProvider"
 
 
-def session(device: str, nodes: int, **options) -> ort.InferenceSession:
+def session(device: str, nodes: int, length: int = 4, **options) -> ort.InferenceSession:
     """A session of a chain without optimisations, which would shorten it."""
     return ort.InferenceSession(
-        chain(nodes), plain_options(), providers=[ep.provider(device, **options), CPU]
+        chain(nodes, length=length),
+        plain_options(),
+        providers=[ep.provider(device, **options), CPU],
     )
+
+
+def cuda_session(device: str, nodes: int, length: int = 4) -> ort.InferenceSession:
+    """The same on ONNX Runtime's CUDA provider, with graphs."""
+    options = {"enable_cuda_graph": "1", "device_id": memory_of(device)[1]}
+    return ort.InferenceSession(
+        chain(nodes, length=length), plain_options(), providers=[(CUDA, options)]
+    )
+
+
+def has_cuda_provider(device: str) -> bool:
+    """Whether the device is one of ONNX Runtime's CUDA provider."""
+    return device != "host" and CUDA in ort.get_available_providers()
 
 
 def memory_of(device: str) -> tuple[str, int]:
@@ -56,12 +72,8 @@ def replay(args) -> None:
         "eager": session(args.device, args.nodes),
         "replay": session(args.device, args.nodes, enable_cuda_graph=True),
     }
-    if args.device != "host" and CUDA in ort.get_available_providers():
-        made["replay, CUDA provider"] = ort.InferenceSession(
-            chain(args.nodes),
-            plain_options(),
-            providers=[(CUDA, {"enable_cuda_graph": "1", "device_id": memory_of(args.device)[1]})],
-        )
+    if has_cuda_provider(args.device):
+        made["replay, CUDA provider"] = cuda_session(args.device, args.nodes)
     bindings = {name: bound(args.device, each, x) for name, each in made.items()}
 
     def run(name):
@@ -115,24 +127,60 @@ def arrays(args) -> None:
 
 
 def profiled(args) -> None:
-    """Print a replay in a profile against one outside of a profile."""
+    """Print a replay in a profile against one outside, and one with CUPTI's kernel records alone.
+
+    CUPTI's own cost is the same for each kernel, so it is shown by the length of the kernels.
+    """
     epprof_nb.onnxruntime.install()
-    x = np.ones(4, np.float32)
-    graph = session(args.device, args.nodes, enable_cuda_graph=True)
-    binding = bound(args.device, graph, x)
-    graph.run_with_iobinding(binding)
+    for length in args.lengths:
+        runs = max(5, min(args.runs, args.runs * 100_000 // length))
+        x = np.ones(length, np.float32)
+        made = {
+            "kernels in Python": session(args.device, args.nodes, length, enable_cuda_graph=True)
+        }
+        if has_cuda_provider(args.device):
+            made["CUDA provider"] = cuda_session(args.device, args.nodes, length)
+        for provider, each in made.items():
+            binding = bound(args.device, each, x)
+            with (
+                epprof_nb.profile()
+            ):  # ONNX Runtime's provider reports its nodes at the capture only
+                for _ in range(3):
+                    each.run_with_iobinding(binding)
+            of_replays(args, f"{provider}, {length:,} elements", each, binding, runs)
+    epprof_nb.onnxruntime.uninstall()
+
+
+def of_replays(args, title: str, made, binding, runs: int) -> None:
+    """Print the cost of recording the replays of a session."""
 
     def run():
-        return seconds(lambda: graph.run_with_iobinding(binding), args.runs)
+        return seconds(lambda: made.run_with_iobinding(binding), runs)
 
-    def recorded():
-        with epprof_nb.profile():
+    def recorded_kernels():
+        with kernel_records():
             return run()
 
-    results = paired({"replay": run, "replay, in a profile": recorded}, args.rounds)
-    epprof_nb.onnxruntime.uninstall()
-    low, middle, high = ratios(results, "replay")["replay, in a profile"]
-    print(f"a replay of {args.nodes} nodes in a profile: {middle:.2f}x ({low:.2f}-{high:.2f})\n")
+    def recorded():
+        with epprof_nb.profile() as prof:
+            taken = run()
+        recorded.kernels = prof.activities.query("kind == 'kernel'")
+        return taken
+
+    recorded()
+    on_cuda = args.device != "host"
+    variants = {"replay": run, "replay, in a profile": recorded}
+    if on_cuda:
+        variants = {"replay": run, "CUPTI's kernel records alone": recorded_kernels, **variants}
+    results = paired(variants, args.rounds)
+    kernels = recorded.kernels
+    assert kernels["op_id"].notna().all()
+    assert kernels["capture_op_id"].notna().all()
+    print(
+        f"{title}: {len(kernels) // runs} kernels of {kernels['duration_ns'].mean() / 1e3:.1f} us"
+    )
+    bases = ("replay", "CUPTI's kernel records alone") if on_cuda else ("replay",)
+    show(results, bases, "us a run", 1e6 / runs)
 
 
 def resident_kb() -> int:
@@ -182,23 +230,28 @@ def memory(args) -> None:
         )
 
 
+PARTS = {"replay": replay, "arrays": arrays, "profiled": profiled, "memory": memory}
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="host", help="host or cuda:0")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--nodes", type=int, default=200)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument(
+        "--lengths", type=int, nargs="+", default=[4], help="elements, for profiles"
+    )
     parser.add_argument("--replays", type=int, default=10_000)
     parser.add_argument("--captures", type=int, default=1_000)
     args = parser.parse_args()
     header(f"Graphs of kernels in Python, ONNX Runtime {ort.__version__}, device {args.device}")
     if args.device != "host" and hasattr(ort, "preload_dlls"):
         ort.preload_dlls()
-    replay(args)
-    arrays(args)
-    profiled(args)
-    memory(args)
+    for part in args.parts:
+        PARTS[part](args)
 
 
 if __name__ == "__main__":

@@ -107,12 +107,14 @@ def elementwise(nodes: int) -> bytes:
 
 def given_models(args) -> dict[str, tuple[bytes, dict[str, np.ndarray]]]:
     """Models and their inputs, by title."""
-    size = {"batch": args.batch, "length": args.length, "hidden": args.hidden}
-    rng = np.random.default_rng(0)
-    feeds = rng.standard_normal((args.batch, args.length, args.hidden)).astype(np.float32)
-    title = f"BERT, {args.layers} layers, {args.batch} x {args.length}"
-    given = {title: (bert(args.layers, **size, heads=args.hidden // 64), {"x": feeds})}
-    for name in ("resnet50", "mobilenet"):
+    given = {}
+    if "bert" in args.models:
+        size = {"batch": args.batch, "length": args.length, "hidden": args.hidden}
+        shape = (args.batch, args.length, args.hidden)
+        feeds = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+        title = f"BERT, {args.layers} layers, {args.batch} x {args.length}"
+        given[title] = (bert(args.layers, **size, heads=args.hidden // 64), {"x": feeds})
+    for name in [name for name in args.models if name != "bert"]:
         given[f"{name}, 1/8 as wide"] = (models.load(name), models.feeds(name, batch=1))
     return given
 
@@ -237,6 +239,8 @@ def creation(args) -> None:
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
+    known = ["bert", "resnet50", "mobilenet"]
+    parser.add_argument("--models", nargs="+", choices=known, default=known)
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--length", type=int, default=64)

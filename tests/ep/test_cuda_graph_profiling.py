@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,37 @@ def test_each_replay_has_the_run_and_the_nodes_of_its_graph(ep, fake_cuda, x, ta
     with epprof_nb.profile():
         pass
     assert len(taken) == 3  # what ran outside of the profiles is not in them
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("captured", ["before the profile", "in the profile"])
+def test_a_graph_may_be_released_before_the_profile_ends(ep, fake_cuda, x, taken, captured):
+    made = ep.session(models.chain(), device="cuda:0", enable_cuda_graph=True)
+    if captured == "before the profile":
+        made.run(None, {"x": x})
+    with epprof_nb.profile():
+        for _ in range(2):
+            made.run(None, {"x": x})
+        made.release_captured_graph(0)
+        gc.collect()
+    assert len(taken) == 2
+    assert all(len(graph.nodes) == 3 for _, graph in taken)
+
+
+def test_nothing_is_kept_of_graphs_that_are_released(ep, fake_cuda, x):
+    made = ep.session(models.chain(), device="cuda:0", enable_cuda_graph=True)
+    before = len(KERNELS._cuda_graphs)
+    for _ in range(5):
+        made.run(None, {"x": x})
+        assert len(KERNELS._cuda_graphs) == before + 1
+        made.release_captured_graph(0)
+        gc.collect()
+        assert len(KERNELS._cuda_graphs) == before
+    with epprof_nb.profile():
+        made.run(None, {"x": x})
+    del made
+    gc.collect()
+    assert len(KERNELS._cuda_graphs) == before
 
 
 GRAPH = CapturedGraph(

@@ -79,6 +79,53 @@ def test_each_kernel_of_a_replay_belongs_to_its_run(replays):
     assert launched_by["run_id"].nunique() == 3
 
 
+class RunOptionsSeen:
+    """ONNX Runtime's session, which notes the options of its runs."""
+
+    def __init__(self, inner):
+        self.inner, self.options = inner, []
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def run_with_iobinding(self, binding, options):
+        self.options.append(options)
+        return self.inner.run_with_iobinding(binding, options)
+
+
+@pytest.mark.parametrize("own_options", [False, True])
+@pytest.mark.parametrize("observer", ["installed first", "installed last"])
+def test_replays_are_not_profiled_by_onnxruntime(ep, x, own_options, observer):
+    """Two orders of the wrappers of a session."""
+    if observer == "installed last":
+        epprof_nb.onnxruntime.uninstall()
+        ep.provider("host")
+        epprof_nb.onnxruntime.install()
+    made = session(ep)
+    seen = made._sess = RunOptionsSeen(made._sess)
+    options = onnxruntime.RunOptions() if own_options else None
+    with epprof_nb.profile() as prof:
+        for i in range(3):
+            made.run(None, {"x": x + i}, options)
+    assert [each is not None for each in seen.options] == [True, False, False]
+    assert captured_names(prof) == CHAIN * 2
+    assert len(runs(prof)) == 4  # the first one runs twice
+    made.run(None, {"x": x}, options)
+    assert seen.options[-1] is options  # outside of a profile they are the user's
+
+
+def test_replays_with_a_profile_file_are_profiled(ep, x, tmp_path):
+    made = session(ep)
+    seen = made._sess = RunOptionsSeen(made._sess)
+    made.run(None, {"x": x})
+    options = onnxruntime.RunOptions()
+    epprof_nb.onnxruntime.enable_profiling(options, profile_file_prefix=str(tmp_path / "run"))
+    with epprof_nb.profile():
+        made.run(None, {"x": x}, options)
+    assert seen.options[-1] is options
+    assert list(tmp_path.glob("run*.json"))
+
+
 def test_a_replay_is_one_launch(replays):
     calls = replays.api_calls[replays.api_calls["name"] == "hostGraphLaunch"]
     replayed = in_replays(replays)

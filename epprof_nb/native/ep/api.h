@@ -127,6 +127,7 @@ void ep_set_interpreter(const ep_interpreter* interpreter);
 
 // Graphs. A session may capture them if its thread allows it while it is created.
 void ep_allow_capture(int allowed);
+int ep_is_replaying(void);  // whether the marked run of this thread has a graph to replay
 int ep_is_capturing(void);  // whether the launches of this thread are being captured
 int ep_capture_is_intact(void);  // and nothing has ended the capture, on a CUDA device
 void ep_report_violation(const char* what);

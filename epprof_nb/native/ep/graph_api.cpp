@@ -11,6 +11,7 @@ struct ep_graph_run {
 extern "C" {
 
 void ep_allow_capture(int allowed) { allow_capture(allowed != 0); }
+int ep_is_replaying(void) { return is_replaying(); }
 int ep_is_capturing(void) { return any_capture() != nullptr; }
 int ep_capture_is_intact(void) {
   const GraphRun* run = any_capture();

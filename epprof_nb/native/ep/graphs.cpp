@@ -204,6 +204,10 @@ bool is_capturing(uint32_t session) {
   return run && run->state == GraphRunState::capturing;
 }
 
+bool is_replaying() {
+  return current && current->graph && current->state == GraphRunState::warm_up;
+}
+
 GraphRun* any_capture() {
   return current && current->state == GraphRunState::capturing ? current : nullptr;
 }

@@ -103,6 +103,7 @@ void graph_run_ended(GraphRun*);  // throws
 
 // Whether the launches of the session on this thread are being captured.
 bool is_capturing(uint32_t session);
+bool is_replaying();      // whether the marked run of this thread has a graph to replay
 GraphRun* any_capture();  // the one on this thread, whatever the session; null: none
 void* hold_function(GraphRun*, void* kernel);  // the kernel's current one, for the graph's life
 void add_launch(GraphRun*, std::unique_ptr<Launch>);

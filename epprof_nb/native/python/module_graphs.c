@@ -36,6 +36,10 @@ static PyObject* allow_capture(PyObject* Py_UNUSED(m), PyObject* allowed) {
   Py_RETURN_NONE;
 }
 
+static PyObject* is_replaying(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(args)) {
+  return PyBool_FromLong(ep_is_replaying());
+}
+
 static PyObject* is_capturing(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return PyBool_FromLong(ep_is_capturing());
 }
@@ -141,6 +145,7 @@ static PyObject* unclaimed_nodes(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a))
 
 PyMethodDef graph_functions[] = {
     {"ep_allow_capture", allow_capture, METH_O, NULL},
+    {"ep_is_replaying", is_replaying, METH_NOARGS, NULL},
     {"ep_is_capturing", is_capturing, METH_NOARGS, NULL},
     {"ep_capture_is_intact", capture_is_intact, METH_NOARGS, NULL},
     {"ep_report_violation", report_violation, METH_O, NULL},

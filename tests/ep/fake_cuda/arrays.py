@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 import ctypes
 import threading
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -332,7 +332,7 @@ class _Runtime:
 
 
 class _Device:
-    attributes = MappingProxyType({"ComputeCapabilityMajor": 9})
+    compute_capability = "90"
 
     def __init__(self, module, index):
         self.module, self.index = module, index

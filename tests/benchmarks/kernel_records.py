@@ -1,0 +1,31 @@
+"""CUPTI's kernel records alone: the least that a recording of a GPU's kernels costs."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb import _native
+from epprof_nb.recorders.cupti import recorder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def kernel_records() -> Iterator[None]:
+    """Record kernels, without callbacks and without ops, and drop the records afterwards."""
+    recorder._load()
+    _native.cupti_configure(
+        buffer_bytes=recorder.BUFFER_BYTES, buffers=recorder.BUFFERS, max_records=5_000_000
+    )
+    kinds = np.array([recorder._kind("CONCURRENT_KERNEL")], np.uint32).tobytes()
+    _native.cupti_start(kinds=kinds, callbacks=False, all_calls=False, external=False)
+    try:
+        yield
+    finally:
+        _native.cupti_flush(forced=False)
+        _native.cupti_drain()
+        _native.cupti_stop()
