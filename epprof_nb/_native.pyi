@@ -566,6 +566,7 @@ def ep_set_device_functions(
     view: Callable[[int, int, int, int, tuple[int, ...]], Any],
     current_stream: Callable[[int, int], Any],
     capturing_stream: Callable[[int, int], Any],
+    stream_getter: Callable[[], Callable[[int], Any]],
     /,
 ) -> None:
     """Set the functions that kernels on CUDA devices need.
@@ -578,7 +579,13 @@ def ep_set_device_functions(
         Returns a context manager for a device and the address of a stream.
     capturing_stream
         Likewise, for a stream that is being captured into a graph.
+    stream_getter
+        Returns a function that returns the current stream of a device: the context manager that was
+        entered last.
     """
+
+def ep_leave_stream() -> None:
+    """Make the stream current that was so before a run of this thread that has failed."""
 
 def ep_device_allocate(device: int, nbytes: int, /) -> int:
     """Allocate memory of a CUDA device, and of the graph that this thread captures, if any.

@@ -135,6 +135,11 @@ def current_stream(device: int, handle: int) -> AbstractContextManager[Any]:
     return stream
 
 
+def stream_getter() -> Any:  # noqa: ANN401
+    """Return CuPy's function that returns the current stream of a device."""
+    return array_module().cuda.get_current_stream
+
+
 def explain(error: Exception) -> None:
     """Add a note to the error of a run if an allocation on a device failed in it."""
     failure = _native.ep_take_allocation_failure()

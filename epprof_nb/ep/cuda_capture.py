@@ -94,4 +94,6 @@ def _place(traceback: TracebackType | None) -> str:
 
 def connect() -> None:
     """Give the native core the functions that kernels on CUDA devices need."""
-    _native.ep_set_device_functions(cuda.view, cuda.current_stream, capturing_stream)
+    _native.ep_set_device_functions(
+        cuda.view, cuda.current_stream, capturing_stream, cuda.stream_getter
+    )

@@ -88,6 +88,7 @@ def _interruptible(wrap: Callable[..., Any]) -> Callable[..., Any]:
                     return original(self, *args, **kwargs)
                 return with_graphs(self, *args, **kwargs)
             except Exception as error:
+                _native.ep_leave_stream()
                 if context.take_interrupt():
                     raise KeyboardInterrupt from error
                 cuda.explain(error)

@@ -1,8 +1,9 @@
 """Cost of kernels in Python on a CUDA device. Needs onnx, CuPy and a GPU.
 
-A node over the bare CuPy launch, and a model of ONNX Runtime's CUDA provider of which every third
-node is taken over by an equally fast kernel. The second needs onnxruntime-gpu. What a row needs is
-printed where it is missing.
+A node over the bare CuPy launch, and models of ONNX Runtime's CUDA provider of which nodes are
+taken over by equally fast kernels: every third node of a chain, and one type of operator in models
+exported by torch (``--exported``). These need onnxruntime-gpu, and torch, transformers and
+torchvision. What a row needs is printed where it is missing.
 """
 
 from __future__ import annotations
@@ -17,22 +18,25 @@ import epprof_nb
 from epprof_nb import ep
 from tests.benchmarks.harness import header, paired, ratios
 from tests.benchmarks.python_ep import CPU, chain, plain_options, seconds
+from tests.ep.sessions import OURS, placement
+from tests.gpu import exported
 
 CUDA = "CUDAExecutionProvider"
 
 
-def bound(session, x):
-    """A binding of input and output in device memory, and what it binds."""
-    values = [ort.OrtValue.ortvalue_from_numpy(x, "cuda", 0) for _ in range(2)]
+def bound(session, feeds):
+    """A binding of inputs and output in device memory, and the inputs."""
+    values = {n: ort.OrtValue.ortvalue_from_numpy(x, "cuda", 0) for n, x in feeds.items()}
     binding = session.io_binding()
-    binding.bind_ortvalue_input("x", values[0])
-    binding.bind_ortvalue_output(session.get_outputs()[0].name, values[1])
+    for name, value in values.items():
+        binding.bind_ortvalue_input(name, value)
+    binding.bind_output(session.get_outputs()[0].name, "cuda", 0)
     return binding, values
 
 
-def runs(session, x, count):
+def runs(session, feeds, count):
     """A function that measures `count` runs, after some that are not measured."""
-    binding, values = bound(session, x)
+    binding, values = bound(session, feeds)
 
     def run(_keep=values):
         session.run_with_iobinding(binding)
@@ -47,9 +51,31 @@ def session(nodes, *providers, length=4):
     return ort.InferenceSession(model, plain_options(), providers=[*providers, CPU])
 
 
+ELEMENTWISE = r"""
+__device__ float f(float x) { return %s; }
+extern "C" __global__ void %s(const float4* x, float4* y, int count) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  float4 v = x[i];
+  y[i] = make_float4(f(v.x), f(v.y), f(v.z), f(v.w));
+}
+"""
+
+
+def elementwise(cp, name, expression):
+    """A function of arrays whose size is a multiple of 4, as fast as the CUDA provider's."""
+    kernel = cp.RawKernel(ELEMENTWISE % (expression, name), name)
+
+    def launch(x, y):
+        count = x.size // 4
+        kernel(((count + 255) // 256,), (256,), (x, y, count))
+
+    return launch
+
+
 def define(cp):
     """Define a kernel as fast as the CUDA provider's; return it."""
-    negative = cp.ElementwiseKernel("float32 x", "float32 y", "y = -x", "own_neg")
+    negative = elementwise(cp, "own_neg", "-x")
 
     @ep.kernel("Neg", types="float32")
     def kernel(ctx, x):
@@ -74,8 +100,8 @@ def node_cost(cp, negative, args) -> None:
     results = paired(
         {
             "bare": lambda: seconds(bare, args.runs),
-            "many": runs(session(args.nodes, entry), x, args.runs),
-            "one": runs(session(1, entry), x, args.runs),
+            "many": runs(session(args.nodes, entry), {"x": x}, args.runs),
+            "one": runs(session(1, entry), {"x": x}, args.runs),
         },
         args.rounds,
     )
@@ -90,9 +116,9 @@ def node_cost(cp, negative, args) -> None:
     )
 
 
-def copies_of(made, x) -> int:
+def copies_of(made, feeds) -> int:
     """Copies in a profile of one run."""
-    binding, _values = bound(made, x)
+    binding, _values = bound(made, feeds)
     made.run_with_iobinding(binding)
     with epprof_nb.profile() as prof:
         made.run_with_iobinding(binding)
@@ -101,20 +127,92 @@ def copies_of(made, x) -> int:
 
 def takeover(args) -> None:
     """Print the cost of taking over one node of three, and the copies that it adds."""
-    x = np.ones(args.length, np.float32)
+    feeds = {"x": np.ones(args.length, np.float32)}
     taken = [f"n{i}" for i in range(1, args.nodes, 3)]
-    alone = session(args.nodes, CUDA, length=len(x))
-    shared = session(args.nodes, ep.provider("cuda:0", nodes=taken), CUDA, length=len(x))
+    alone = session(args.nodes, CUDA, length=args.length)
+    shared = session(args.nodes, ep.provider("cuda:0", nodes=taken), CUDA, length=args.length)
+    compare(f"{len(taken)} of {args.nodes} nodes", alone, shared, feeds, args)
+
+
+def compare(title, alone, shared, feeds, args) -> None:
+    """Print what a session costs over one of the CUDA provider alone, and the copies it adds."""
     results = paired(
-        {"CUDA provider": runs(alone, x, args.runs), "taken over": runs(shared, x, args.runs)},
+        {
+            "CUDA provider": runs(alone, feeds, args.runs),
+            "taken over": runs(shared, feeds, args.runs),
+        },
         args.rounds,
     )
     low, middle, high = ratios(results, "CUDA provider")["taken over"]
-    added = copies_of(shared, x) - copies_of(alone, x)
+    us = statistics.median(results["CUDA provider"]) * 1e6 / args.runs
+    added = copies_of(shared, feeds) - copies_of(alone, feeds)
     print(
-        f"{len(taken)} of {args.nodes} nodes taken over: {middle:.2f}x ({low:.2f}-{high:.2f}), "
+        f"{title} taken over: {middle:.2f}x ({low:.2f}-{high:.2f}) of {us:.0f} us a run, "
         f"{added} copies added"
     )
+
+
+SOFTMAX = r"""
+extern "C" __global__ void own_softmax(const float* x, float* y, int rows, int width) {
+  int row = blockIdx.x * blockDim.y + threadIdx.y;
+  if (row >= rows) return;
+  x += (size_t)row * width;
+  y += (size_t)row * width;
+  float most = -INFINITY, sum = 0;
+  for (int i = threadIdx.x; i < width; i += 32) most = fmaxf(most, x[i]);
+  for (int d = 16; d; d /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, d));
+  for (int i = threadIdx.x; i < width; i += 32) sum += __expf(x[i] - most);
+  for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+  for (int i = threadIdx.x; i < width; i += 32) y[i] = __expf(x[i] - most) / sum;
+}
+"""
+
+
+def define_operators(cp) -> None:
+    """Define kernels of operators of the exported models, as fast as the CUDA provider's."""
+    softmax_rows = cp.RawKernel(SOFTMAX, "own_softmax")
+    erf_of = elementwise(cp, "own_erf", "erff(x)")
+    relu_of = elementwise(cp, "own_relu", "fmaxf(x, 0)")
+
+    @ep.kernel("Softmax", types="float32")
+    def softmax(ctx, x):
+        width = x.shape[-1]
+        rows = x.size // width
+        softmax_rows(((rows + 7) // 8,), (32, 8), (x, ctx.out(x.shape), rows, width))
+
+    @ep.kernel("Erf", types="float32")
+    def erf(ctx, x):
+        erf_of(x, ctx.out(x.shape))
+
+    @ep.kernel("Relu", types="float32")
+    def relu(ctx, x):
+        relu_of(x, ctx.out(x.shape))
+
+
+def exported_models(cp, args) -> None:
+    """Print the cost of taking over one type of operator of models exported by torch.
+
+    Both sessions have the same nodes: fusions of the CUDA provider are off.
+    """
+    define_operators(cp)
+    for name, op_type in (("bert", "Softmax"), ("bert", "Erf"), ("resnet50", "Relu")):
+        if name not in args.exported:
+            continue
+        model, (feeds,) = exported.get(name)
+
+        def made(*providers, _model=model):
+            options = ort.SessionOptions()
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+            options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+            return ort.InferenceSession(_model, options, providers=[*providers, CPU])
+
+        alone, shared = made(CUDA), made(ep.provider("cuda:0", only=[op_type]), CUDA)
+        np.testing.assert_allclose(
+            shared.run(None, feeds)[0], alone.run(None, feeds)[0], rtol=1e-2, atol=1e-3
+        )
+        where = list(placement(shared).values())
+        title = f"{name}: {where.count(OURS)} of {len(where)} nodes ({op_type})"
+        compare(title, alone, shared, feeds, args)
 
 
 def main() -> None:
@@ -124,6 +222,7 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=1 << 20, help="of tensors, in the takeover")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--exported", nargs="*", default=[], help="bert, resnet50")
     args = parser.parse_args()
     header(f"Kernels in Python, ONNX Runtime {ort.__version__}, CUDA device")
     try:
@@ -140,6 +239,7 @@ def main() -> None:
     node_cost(cp, negative, args)
     if CUDA in ort.get_available_providers():
         takeover(args)
+        exported_models(cp, args)
     else:
         print("takeover skipped: needs onnxruntime-gpu")
 

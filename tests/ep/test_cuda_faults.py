@@ -245,6 +245,19 @@ def test_memory_of_the_arena_is_bounded_and_shared_by_streams(ready, x):
     assert now["in_use"] < big.nbytes
 
 
+def test_a_session_ends_while_the_work_of_a_failed_run_needs_python(ready, fake_cuda, x):
+    @ready.kernel("Relu", types="float32")
+    def relu(ctx, x):
+        ctx.xp.maximum(x, 0, out=ctx.out(x.shape))
+        raise ValueError("no")
+
+    made = session(models.chain(), ready.provider("cuda:0"))
+    fake_cuda.set_delay(20_000)
+    with pytest.raises(Exception, match="ValueError: no"):
+        made.run(None, {"x": x})
+    del made  # waits for the launch, which is a Python function
+
+
 def test_a_session_that_ends_waits_without_what_other_work_needs(ready, fake_cuda, x):
     started, freed = threading.Event(), threading.Event()
     memory = _native.ep_device_allocate(0, 64)

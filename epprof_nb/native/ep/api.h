@@ -97,6 +97,10 @@ int ep_call_device(const ep_call* call, void** stream);
 
 int ep_call_is_replayed(const ep_call* call);
 int ep_call_is_captured(const ep_call* call);  // into a graph
+// Whether the end of its run is reported on this thread.
+int ep_call_is_on_thread_of_run(const ep_call* call);
+// A run of this thread has failed: makes the stream current again that was so before.
+void ep_leave_stream(void);
 void ep_retain(const void* data);  // keeps the memory that holds `data`: an array refers to it
 
 // Provided by the Python module. ONNX Runtime calls them on any thread, without the GIL. Errors are
@@ -121,6 +125,10 @@ typedef struct {
   void (*end_replay)(const ep_replay_record* replay, int64_t start, int64_t end);  // with the GIL
   void* (*enter)(void);  // takes the GIL; null once Python has ended
   void (*leave)(void* entered);
+  // The stream that stays current on this thread although no kernel of its run is in progress: its
+  // device, -1: there is none. `leave_kept_stream` takes the GIL; its device is to be current.
+  int (*device_of_kept_stream)(void);
+  void (*leave_kept_stream)(void);
   void (*without_gil)(void (*work)(void*), void* data);  // also if the thread does not hold it
 } ep_interpreter;
 void ep_set_interpreter(const ep_interpreter* interpreter);

@@ -13,6 +13,7 @@ struct ep_call {
   const epprof::ep::PythonKernel* kernel = nullptr;  // likewise
   int device = -1;                                   // -1: the host device
   void* stream = nullptr;                            // of a CUDA device
+  bool is_on_thread_of_run = false;  // whose end is reported on this thread
   epprof::ep::Launch* capture = nullptr;         // gets the outputs; null: not captured
   const std::vector<ep_tensor>* recorded = nullptr;  // outputs of the launch that is replayed
   std::string violation;  // why the launch cannot be part of a graph

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "ep/cuda_arena.h"
+#include "ep/interpreter.h"
 #include "ort/status.h"
 
 namespace epprof::ep {
@@ -92,7 +93,11 @@ Status* on_run_end(SyncStreamImpl*) { return nullptr; }
 void release_stream(SyncStreamImpl* self) {
   std::unique_ptr<Stream> stream(static_cast<Stream*>(self));
   consume_status(as_status([&] {
-    synchronize(*stream);
+    // A run that failed leaves work behind, and Python may release the session: that work may need
+    // Python's lock.
+    interpreter.without_gil(
+        [](void* of) { consume_status(as_status([&] { synchronize(*static_cast<Stream*>(of)); })); },
+        stream.get());
     arena_of(stream->device).forget_stream(stream->handle);
     if (stream->is_external) return;
     CurrentDevice current(stream->device);

@@ -12,6 +12,7 @@
 #include "ep/graphs.h"
 #include "ep/interpreter.h"
 #include "ep/node_description.h"
+#include "ep/run_thread.h"
 #include "ep/shape_nodes.h"
 #include "ort/profiler.h"
 #include "ort/run_observer.h"
@@ -186,6 +187,7 @@ Status* on_run_start(Ep* self, const RunOptions*) {
   uint32_t session = static_cast<Provider*>(self)->plan->session;
   run_started(session);
   const ep_plan& plan = *static_cast<Provider*>(self)->plan;
+  if (plan.device >= 0) run_starts_on_thread(session);
   if (GraphRun* run = graph_run(session)) {
     graph_run_started(run, plan.device, static_cast<CudaStream>(plan.stream));
   }
@@ -198,6 +200,7 @@ Status* on_run_end(Ep* self, const RunOptions*, bool) {
   Status* status = as_status([&] {
     if (run) graph_run_ended(run);
   });
+  if (static_cast<Provider*>(self)->plan->device >= 0) run_ends_on_thread();
   run_ended(session);
   return status;
 }

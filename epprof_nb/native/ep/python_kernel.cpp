@@ -21,6 +21,7 @@
 #include "ep/node_description.h"
 #include "ep/pool.h"
 #include "ep/provider.h"
+#include "ep/run_thread.h"
 #include "ort/status.h"
 
 namespace epprof::ep {
@@ -216,6 +217,7 @@ Status* compute(KernelImpl* self, KernelContext* context) {
     call.kernel = &kernel;
     call.device = device;
     call.stream = stream;
+    call.is_on_thread_of_run = is_thread_of_run(instance.session);
     raise(interpreter.compute(instance.kernel, &call, inputs, count, nullptr, nullptr));
   });
 }
@@ -307,6 +309,8 @@ int ep_call_device(const ep_call* call, void** stream) {
 }
 
 int ep_call_is_captured(const ep_call* call) { return call->capture != nullptr; }
+
+int ep_call_is_on_thread_of_run(const ep_call* call) { return call->is_on_thread_of_run; }
 
 void ep_retain(const void* data) {
   for (int device = 0; device < device_count(); device++) {

@@ -4,7 +4,9 @@
 #include <string.h>
 
 // Python functions; see `ep_set_device_functions` in _native.pyi.
-static PyObject *view_function, *stream_function, *capture_function;
+static PyObject *view_function, *stream_function, *capture_function, *getter_function;
+static PyObject* get_current;  // CuPy's function; null until a stream was made current
+static PyObject *shape_name, *enter_name, *exit_name;
 
 static device_state* state_of(python_kernel* kernel) {
   if (!kernel->device) kernel->device = calloc(1, sizeof *kernel->device);
@@ -46,7 +48,7 @@ PyObject* device_array_get(python_kernel* kernel, size_t slot, const ep_tensor* 
 // A kernel may have changed the array's shape in place.
 static int has_shape(PyObject* array, const ep_tensor* tensor) {
   if (PyErr_Occurred()) return 0;  // arrays of a kernel that failed are not used again
-  PyObject* shape = PyObject_GetAttrString(array, "shape");
+  PyObject* shape = PyObject_GetAttr(array, shape_name);
   int same = shape && PyTuple_Check(shape) && (size_t)PyTuple_Size(shape) == tensor->rank;
   for (size_t i = 0; same && i < tensor->rank; i++) {
     same = PyLong_AsLongLong(PyTuple_GetItem(shape, (Py_ssize_t)i)) == tensor->dims[i];
@@ -79,55 +81,162 @@ void device_state_free(device_state* state) {
   if (!state) return;
   for (size_t i = 0; i < kCachedArrays; i++) Py_XDECREF(state->arrays[i].array);
   Py_XDECREF(state->guard);
+  Py_XDECREF(state->enter);
+  Py_XDECREF(state->leave);
   free(state);
 }
 
-PyObject* device_enter(python_kernel* kernel, int device, void* stream, int captured) {
-  device_state* state = state_of(kernel);
-  if (!state) return PyErr_NoMemory();
-  PyObject* guard = captured ? NULL : state->guard;
-  if (!guard || state->stream != stream) {
-    guard = PyObject_CallFunction(captured ? capture_function : stream_function, "iK", device,
-                                  (unsigned long long)(uintptr_t)stream);
-    if (!guard) return NULL;
-    if (!captured) {
-      PyObject* replaced = state->guard;
-      Py_INCREF(guard);
-      state->guard = guard;
-      state->stream = stream;
-      Py_XDECREF(replaced);
-    }
-  } else {
-    Py_INCREF(guard);
-  }
-  PyObject* entered = PyObject_CallMethod(guard, "__enter__", NULL);
-  if (!entered) Py_CLEAR(guard);
-  Py_XDECREF(entered);
-  return guard;
+typedef struct {
+  PyObject *guard, *leave;  // null: none
+  void* stream;
+  int device, calls;  // `calls` when it was made current
+} kept_stream;
+static _Thread_local kept_stream kept;
+static _Thread_local int calls;  // of kernels on CUDA devices that are in progress on this thread
+
+static void replace(PyObject** place, PyObject* value) {
+  PyObject* old = *place;
+  Py_INCREF(value);
+  *place = value;
+  Py_XDECREF(old);
 }
 
-int device_leave(PyObject* guard) {
+// Makes CuPy's object of a stream; new references to it and its methods.
+static int make_guard(int device, void* stream, int captured, kept_stream* made,
+                      PyObject** enter) {
+  *made = (kept_stream){NULL, NULL, stream, device, 0};
+  made->guard = PyObject_CallFunction(captured ? capture_function : stream_function, "iK", device,
+                                      (unsigned long long)(uintptr_t)stream);
+  *enter = made->guard ? PyObject_GetAttr(made->guard, enter_name) : NULL;
+  made->leave = *enter ? PyObject_GetAttr(made->guard, exit_name) : NULL;
+  PyObject* getter = made->leave ? PyObject_CallNoArgs(getter_function) : NULL;
+  if (getter) {
+    replace(&get_current, getter);
+    Py_DECREF(getter);
+    return 0;
+  }
+  Py_CLEAR(made->leave);
+  Py_CLEAR(made->guard);
+  Py_CLEAR(*enter);
+  return -1;
+}
+
+static int guard_of(device_state* state, int device, void* stream, kept_stream* made,
+                    PyObject** enter) {
+  if (!state->guard || state->stream != stream) {
+    if (make_guard(device, stream, 0, made, enter) < 0) return -1;
+    state->stream = stream;
+    replace(&state->guard, made->guard);
+    replace(&state->enter, *enter);
+    replace(&state->leave, made->leave);
+    return 0;
+  }
+  *made = (kept_stream){state->guard, state->leave, stream, device, 0};
+  *enter = state->enter;
+  Py_INCREF(made->guard);
+  Py_INCREF(made->leave);
+  Py_INCREF(*enter);
+  return 0;
+}
+
+// A kernel may have made another stream current, and left it so.
+static int is_current(int device, void* stream) {
+  if (!kept.leave || kept.stream != stream || kept.device != device) return 0;
+  PyObject* number = PyLong_FromLong(device);
+  PyObject* now = number ? PyObject_CallFunctionObjArgs(get_current, number, NULL) : NULL;
+  int same = now == kept.guard;
+  Py_XDECREF(number);
+  Py_XDECREF(now);
+  PyErr_Clear();
+  return same;
+}
+
+int device_enter(python_kernel* kernel, const ep_call* call, PyObject** left) {
+  void* stream;
+  int device = ep_call_device(call, &stream), captured = ep_call_is_captured(call);
+  device_state* state = state_of(kernel);
+  *left = NULL;
+  if (!state) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  if (!captured && is_current(device, stream)) {
+    calls++;
+    return 0;
+  }
+  kept_stream made;
+  PyObject* enter;
+  if ((captured ? make_guard(device, stream, 1, &made, &enter)
+                : guard_of(state, device, stream, &made, &enter)) < 0) {
+    return -1;
+  }
+  PyObject* entered = PyObject_CallNoArgs(enter);
+  Py_DECREF(enter);
+  if (!entered) {
+    Py_DECREF(made.guard);
+    Py_DECREF(made.leave);
+    return -1;
+  }
+  Py_DECREF(entered);
+  made.calls = ++calls;
+  if (!captured && !kept.leave && ep_call_is_on_thread_of_run(call)) {
+    kept = made;
+    return 0;
+  }
+  Py_DECREF(made.guard);
+  *left = made.leave;
+  return 0;
+}
+
+// Steals the reference. Returns -1 with an exception; keeps the one that is set.
+static int call_leave(PyObject* leave) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  PyObject* left = PyObject_CallMethod(guard, "__exit__", "OOO", Py_None, Py_None, Py_None);
-  Py_XDECREF(left);
-  Py_DECREF(guard);
+  PyObject* done = PyObject_CallFunctionObjArgs(leave, Py_None, Py_None, Py_None, NULL);
+  Py_XDECREF(done);
+  Py_DECREF(leave);
   if (type) {
-    if (!left) PyErr_WriteUnraisable(NULL);
+    if (!done) PyErr_WriteUnraisable(NULL);
     PyErr_Restore(type, value, traceback);
   }
-  return left ? 0 : -1;
+  return done ? 0 : -1;
+}
+
+int device_leave(PyObject* left) {
+  calls--;
+  return left ? call_leave(left) : 0;
+}
+
+int device_of_kept_stream(void) { return kept.leave && kept.calls > calls ? kept.device : -1; }
+
+void device_leave_kept_stream(void) {
+  if (device_of_kept_stream() < 0) return;
+  kept_stream ended = kept;
+  kept = (kept_stream){NULL, NULL, NULL, 0, 0};
+  if (call_leave(ended.leave) < 0) PyErr_WriteUnraisable(NULL);
+  Py_DECREF(ended.guard);
 }
 
 static PyObject* set_device_functions(PyObject* Py_UNUSED(m), PyObject* args) {
-  PyObject *view, *stream, *capture;
-  if (!PyArg_ParseTuple(args, "OOO", &view, &stream, &capture)) return NULL;
+  PyObject *view, *stream, *capture, *getter;
+  if (!PyArg_ParseTuple(args, "OOOO", &view, &stream, &capture, &getter)) return NULL;
   Py_INCREF(view);  // never released: a session may be about to call the previous ones
   Py_INCREF(stream);
   Py_INCREF(capture);
+  Py_INCREF(getter);
+  shape_name = PyUnicode_InternFromString("shape");
+  enter_name = PyUnicode_InternFromString("__enter__");
+  exit_name = PyUnicode_InternFromString("__exit__");
+  if (!shape_name || !enter_name || !exit_name) return NULL;
   view_function = view;
   stream_function = stream;
   capture_function = capture;
+  getter_function = getter;
+  Py_RETURN_NONE;
+}
+
+static PyObject* leave_stream(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  ep_leave_stream();
   Py_RETURN_NONE;
 }
 
@@ -205,6 +314,7 @@ static PyObject* device_statistics(PyObject* Py_UNUSED(m), PyObject* args) {
 
 PyMethodDef device_functions[] = {
     {"ep_set_device_functions", set_device_functions, METH_VARARGS, NULL},
+    {"ep_leave_stream", leave_stream, METH_NOARGS, NULL},
     {"ep_load_driver", load_driver, METH_VARARGS, NULL},
     {"ep_device_of", device_of, METH_O, NULL},
     {"ep_cuda_device_at", cuda_device_at, METH_O, NULL},

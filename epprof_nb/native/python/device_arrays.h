@@ -16,7 +16,8 @@ typedef struct {
 typedef struct device_state {
   device_array arrays[kCachedArrays];  // inputs, then outputs
   void* stream;
-  PyObject* guard;  // makes `stream` current
+  PyObject* guard;  // CuPy's object of the stream ...
+  PyObject *enter, *leave;  // ... and its methods: make it current, and the previous one again
 } device_state;
 
 // New reference, or null with an exception. `slot`: the number of the input, or kFirstOutput and
@@ -27,7 +28,12 @@ void device_array_put(python_kernel* kernel, size_t slot, const ep_tensor* tenso
                       PyObject* array);
 void device_state_free(device_state* state);
 
-// Makes the stream current. New reference to what `device_leave` releases, or null. `captured`:
-// into a graph, to which what the kernel allocates then belongs.
-PyObject* device_enter(python_kernel* kernel, int device, void* stream, int captured);
-int device_leave(PyObject* guard);  // -1 with an exception; keeps the one that is set
+// Makes the stream of a call current; if it is captured, what the kernel allocates belongs to the
+// graph. `*left` is for `device_leave`. Returns -1 with an exception.
+int device_enter(python_kernel* kernel, const ep_call* call, PyObject** left);
+int device_leave(PyObject* left);  // -1 with an exception; keeps the one that is set
+
+// The stream stays current until its run ends, if that is reported on this thread: entering and
+// leaving it costs more than the rest of a node.
+int device_of_kept_stream(void);      // -1: none is kept that no kernel in progress uses
+void device_leave_kept_stream(void);  // with the GIL, its device being current

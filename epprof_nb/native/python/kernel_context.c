@@ -23,6 +23,12 @@ typedef struct {
 static PyTypeObject* context_type;
 static PyObject* name_dtype;
 
+// Attributes of the context that are the node's.
+static const char* const node_attributes[] = {"attrs",       "name",   "op_type", "domain",
+                                              "num_outputs", "device", "xp"};
+enum { kNodeAttributes = sizeof node_attributes / sizeof *node_attributes };
+static PyObject* node_names[kNodeAttributes];
+
 PyObject* context_new(python_kernel* kernel, ep_call* call) {
   Context* self = PyObject_New(Context, context_type);
   if (!self) return NULL;
@@ -271,9 +277,8 @@ static PyObject* context_out(PyObject* object, PyObject* const* args, Py_ssize_t
   return array;
 }
 
-// The node's attributes are the context's.
 static PyObject* of_node(PyObject* object, void* name) {
-  return PyObject_GetAttrString(((Context*)object)->node, name);
+  return PyObject_GetAttr(((Context*)object)->node, *(PyObject**)name);
 }
 
 static PyObject* stream_of(PyObject* object, void* Py_UNUSED(closure)) {
@@ -283,7 +288,7 @@ static PyObject* stream_of(PyObject* object, void* Py_UNUSED(closure)) {
 }
 
 static PyObject* context_repr(PyObject* object) {
-  PyObject* name = of_node(object, "name");
+  PyObject* name = PyObject_GetAttrString(((Context*)object)->node, "name");
   PyObject* text = name ? PyUnicode_FromFormat("<context of node %R>", name) : NULL;
   Py_XDECREF(name);
   return text;
@@ -296,14 +301,14 @@ int context_type_create(PyObject* module) {
       {NULL, NULL, 0, NULL},
   };
   static PyGetSetDef attributes[] = {
-      {"attrs", of_node, NULL, "The node's attributes, with defaults.", "attrs"},
-      {"name", of_node, NULL, "Name of the node.", "name"},
-      {"op_type", of_node, NULL, "Type of its operator.", "op_type"},
-      {"domain", of_node, NULL, "Domain of its operator.", "domain"},
-      {"num_outputs", of_node, NULL, "Number of its outputs.", "num_outputs"},
-      {"device", of_node, NULL, "Name of the device.", "device"},
+      {"attrs", of_node, NULL, "The node's attributes, with defaults.", &node_names[0]},
+      {"name", of_node, NULL, "Name of the node.", &node_names[1]},
+      {"op_type", of_node, NULL, "Type of its operator.", &node_names[2]},
+      {"domain", of_node, NULL, "Domain of its operator.", &node_names[3]},
+      {"num_outputs", of_node, NULL, "Number of its outputs.", &node_names[4]},
+      {"device", of_node, NULL, "Name of the device.", &node_names[5]},
+      {"xp", of_node, NULL, "Module of the arrays.", &node_names[6]},
       {"stream", stream_of, NULL, "Address of the CUDA stream; None on the host device.", NULL},
-      {"xp", of_node, NULL, "Module of the arrays.", "xp"},
       {NULL, NULL, NULL, NULL, NULL},
   };
   static PyType_Slot slots[] = {
@@ -313,6 +318,10 @@ int context_type_create(PyObject* module) {
   };
   static PyType_Spec spec = {"epprof_nb._native.KernelContext", sizeof(Context), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  for (size_t i = 0; i < kNodeAttributes; i++) {
+    node_names[i] = PyUnicode_InternFromString(node_attributes[i]);
+    if (!node_names[i]) return -1;
+  }
   name_dtype = PyUnicode_InternFromString("dtype");
   context_type = (PyTypeObject*)PyType_FromSpec(&spec);
   if (!name_dtype || !context_type) return -1;

@@ -410,18 +410,17 @@ static int call_function(python_kernel* kernel, PyObject* args, const ep_call* c
                          PyObject* function, const ep_replay_record* replay) {
   void* stream;
   int device = ep_call_device(call, &stream);
+  PyObject* left = NULL;
   if (!function) function = PyList_GetItem(kernel->cell, 0);
   if (!function) return -1;
   Py_INCREF(function);  // the kernel may be redefined during the call
-  PyObject* guard =
-      device >= 0 ? device_enter(kernel, device, stream, ep_call_is_captured(call)) : NULL;
-  if (device >= 0 && !guard) {
+  if (device >= 0 && device_enter(kernel, call, &left) < 0) {
     Py_DECREF(function);
     return -1;
   }
   int64_t start = device < 0 && ep_recording_ops() ? ep_now_ns() : 0;  // CUPTI records CUDA's
   PyObject* result = PyObject_Call(function, args, NULL);
-  if (guard && device_leave(guard) < 0) Py_CLEAR(result);
+  if (device >= 0 && device_leave(left) < 0) Py_CLEAR(result);
   if (start) record(kernel, start, ep_now_ns(), replay);
   Py_DECREF(function);
   if (result && result != Py_None) {
@@ -549,6 +548,13 @@ static void end_replay(const ep_replay_record* replay, int64_t start, int64_t en
   Py_XDECREF(done);
 }
 
+static void leave_kept_stream(void) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return;
+  device_leave_kept_stream();
+  PyGILState_Release(state);
+}
+
 static void without_gil(void (*work)(void*), void* data) {
   PyGILState_STATE state;
   if (enter(&state) < 0) return work(data);
@@ -561,7 +567,7 @@ static void without_gil(void (*work)(void*), void* data) {
 static const ep_interpreter interpreter = {
     open_session, release_definition, limit_of, create_kernel, release_kernel, compute, record_copy,
     hold_function, drop_function, is_current,     release_graphs, begin_replay, end_replay,
-    enter_replay,  leave_replay,  without_gil};
+    enter_replay,  leave_replay,  device_of_kept_stream, leave_kept_stream, without_gil};
 
 static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
   PyObject *open, *limit, *node, *error, *record, *copy, *replay, *end, *release;

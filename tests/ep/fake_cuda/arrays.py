@@ -16,6 +16,7 @@ import numpy as np
 
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _state = threading.local()
+entered = collections.Counter()  # how often a stream or an allocator was made current
 _launched = collections.deque(maxlen=500)  # callbacks that streams may still call
 _captured = []  # callbacks that graphs may still call
 _CAPTURE_UNSUPPORTED, _RELAXED = 900, 2
@@ -54,8 +55,15 @@ class Module:
     def moveaxis(self, array, source, destination):
         return array._view(np.moveaxis(array.host, source, destination))
 
+    def device(self):
+        """The number of the current device."""
+        device = ctypes.c_int(0)
+        self.library.cuCtxGetDevice(ctypes.byref(device))
+        return device.value
+
     def stream(self):
-        return getattr(_state, "streams", [None])[-1]
+        """The address of the current stream."""
+        return self.cuda.get_current_stream().value
 
     def call(self, function, args, kwargs):
         if self.is_capturing() and kwargs.get("out") is None:
@@ -103,9 +111,8 @@ class Module:
     def launch(self, work, used):
         callback = _CALLBACK(work)
         pointers = (ctypes.c_uint64 * len(used))(*used)
-        stream, device = self.stream(), ctypes.c_int(-1)
-        self.library.cuCtxGetDevice(ctypes.byref(device))
-        self.launches.append((device.value, stream))
+        stream = self.stream()
+        self.launches.append((self.device(), stream))
         failed = self.library.fake_launch(stream, callback, None, pointers, len(used))
         if failed:
             raise RuntimeError(f"the launch failed with {failed}")
@@ -289,15 +296,25 @@ class _Stack:
         self.name, self.value = name, value
 
     def __enter__(self):
-        stack = getattr(_state, self.name, None)
-        if stack is None:
-            stack = [None]
-            setattr(_state, self.name, stack)
-        stack.append(self.value)
+        name = self.name()
+        if not hasattr(_state, name):
+            setattr(_state, name, [None])
+            _state.__dict__.setdefault("names", [])
+        getattr(_state, name).append(self)
+        _state.names.append(name)
+        entered[name] += 1
         return self
 
     def __exit__(self, *_):
-        getattr(_state, self.name).pop()
+        getattr(_state, _state.names.pop()).pop()
+
+
+    @property
+    def ptr(self):
+        return self.value
+
+
+_NULL_STREAM = SimpleNamespace(value=None, ptr=0)
 
 
 class _StrideTricks:
@@ -357,21 +374,21 @@ class _Cuda:
         self.Device = lambda index: _Device(module, index)
         self.device = SimpleNamespace(get_cublas_handle=lambda: 1)
         self.alloc = self.allocate
+        self.Stream = SimpleNamespace(from_external=self.external_stream)
 
     def allocate(self, nbytes):
-        allocator = getattr(_state, "allocators", [None])[-1]
-        return _Owned(self.module, max(nbytes, 1)) if allocator is None else allocator(nbytes)
+        current = getattr(_state, "allocators", [None])[-1]
+        return _Owned(self.module, max(nbytes, 1)) if current is None else current.value(nbytes)
 
-    def get_current_stream(self):
-        return SimpleNamespace(ptr=self.module.stream()[1])
+    def get_current_stream(self, device_id=-1):
+        device = self.module.device() if device_id < 0 else device_id
+        return getattr(_state, f"streams of {device}", [None])[-1] or _NULL_STREAM
 
     @staticmethod
     def using_allocator(allocator):
-        return _Stack("allocators", allocator)
+        return _Stack(lambda: "allocators", allocator)
 
-    class Stream:
-        @staticmethod
-        def from_external(stream):
-            version, pointer = stream.__cuda_stream__()
-            assert version == 0
-            return _Stack("streams", pointer)
+    def external_stream(self, stream):
+        version, pointer = stream.__cuda_stream__()
+        assert version == 0
+        return _Stack(lambda: f"streams of {self.module.device()}", pointer)

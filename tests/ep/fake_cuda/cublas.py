@@ -33,7 +33,7 @@ class Cublas:
         alpha, a, a_type, lda, a_step, b, b_type, ldb, b_step,
         beta, c, c_type, ldc, c_step, batch, compute, algorithm,
     ):  # fmt: skip
-        assert self._stream == self.module.stream()[1]
+        assert self._stream == self.module.stream()
         if self._workspace is None and self.module.is_capturing():
             return _NO_WORKSPACE
         if lda < (k if trans_a else m) or ldb < (n if trans_b else k) or ldc < m:
