@@ -4,9 +4,10 @@ import sys
 
 import pytest
 
-cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 from epprof_nb.analysis.link import link_bytes_per_s
 from epprof_nb.recorders.peaks import measure_devices
+
+cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
 
 @pytest.mark.parametrize("library", ["cupy", "torch"])
