@@ -49,7 +49,7 @@ def activity_sums(
     >>> from epprof_nb.testing import synthetic_profile
     >>> index = ProfileIndex(synthetic_profile(activities=100))
     >>> activity_sums(index, np.zeros(100, np.int32), 1)["kernels"].tolist()
-    [88, 0]
+    [97, 0]
     """
     activities = index.profile.tables["activities"]
     call_start = index.profile.tables["api_calls"]["start_ns"]

@@ -30,7 +30,7 @@ def title_of(profile: ProfileData) -> str:
     --------
     >>> from epprof_nb.testing import synthetic_profile
     >>> title_of(synthetic_profile(activities=10)).split(" · ")[:2]
-    ['In[1]', 'synthetic device']
+    ['In[3]', 'synthetic device']
     """
     info = profile.info
     # The sources of a script include other files, with functions of its ops.

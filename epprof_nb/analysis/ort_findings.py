@@ -9,9 +9,12 @@ import numpy as np
 from epprof_nb.analysis.breakdowns import breakdown
 from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding, code, op_id_of
 from epprof_nb.analysis.op_status import has_host_time
+from epprof_nb.analysis.ort_fallback import FROM_HOST, TO_HOST
 from epprof_nb.analysis.ort_overhead import slowdown_of
+from epprof_nb.analysis.overlap import COMPUTE, class_intervals, union_of
 from epprof_nb.analysis.summary import wall_of
 from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.util.format import duration, percent, plural, shorten, size
 
 if TYPE_CHECKING:
@@ -113,8 +116,8 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
     profile = index.profile
     if not profile.info.get("onnxruntime_sessions"):
         return
-    nodes = index.cached(breakdown, "node")
-    nodes = nodes.take(nodes["fell_back"])
+    every_node = index.cached(breakdown, "node")
+    nodes = every_node.take(every_node["fell_back"])
     names, inside = nodes.values("name"), nodes.values("inside")
     # The time of a node includes that of its subgraph. Host times are those of recorded runs.
     is_outermost = np.array([outer not in names for outer in inside], np.bool_)
@@ -122,7 +125,8 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
     host_ns = outermost_ns * nodes["count"] // np.maximum(nodes["recorded"], 1)
     about = "" if (nodes["count"] == nodes["recorded"]).all() else "about "
     cost = host_ns + nodes["fallback_copy_ns"]
-    total = int(cost.sum())
+    total, copies = int(host_ns.sum()), int(nodes["fallback_copies"].sum())
+    total += max(int(nodes["fallback_copy_ns"].sum()), _copying_ns(index, every_node, copies))
     if total < MIN_GAIN_SHARE * wall_of(profile):
         return
     top = int(cost.argmax())
@@ -132,7 +136,6 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
     if len(nodes) > 1:
         which += f" and {plural(len(nodes) - 1, 'other')}"
     text = f"{which} ran on the CPU for {about}{duration(int(host_ns.sum()))}"
-    copies = int(nodes["fallback_copies"].sum())
     if copies:
         copied = size(int(nodes["fallback_bytes"].sum()))
         text += f", with {plural(copies, 'copy', 'copies')} ({copied}) to and from it"
@@ -156,6 +159,29 @@ def _host_times(
     ops, rows = index.profile.tables["ops"], executions(index, names, session)
     rows = rows[has_host_time(ops)[rows]]
     return ops["start_ns"][rows], ops["end_ns"][rows]
+
+
+def _copying_ns(index: ProfileIndex, nodes: ResultTable, copies: int) -> int:
+    """Return how long the host ran `copies` of the copy nodes while no device computed, ns.
+
+    The host prepares and waits for a copy, so that its nodes take longer than the device. A copy to
+    the host also waits for the kernels before it, which would run all the same.
+    """
+    op_type = nodes.names("op_type")
+    is_copy = op_type.equals(TO_HOST) | op_type.equals(FROM_HOST)
+    executed = int(nodes["recorded"][is_copy].sum())
+    if not copies or not executed:
+        return 0
+    of_sessions: dict[int, list[str]] = {}
+    found = nodes.take(is_copy)
+    for name, session in zip(found.values("name"), found.values("session"), strict=True):
+        of_sessions.setdefault(int(session), []).append(str(name))
+    times = [_host_times(index, names, session) for session, names in of_sessions.items()]
+    starts, ends = (np.concatenate(side) for side in zip(*times, strict=True))
+    computing = [index.cached(class_intervals, device)[COMPUTE] for device in index.device_ids]
+    before, until = covered_before(*union_of(computing), np.stack([starts, ends]))
+    exposed = int((ends - starts - (until - before)).sum())
+    return exposed * copies // executed
 
 
 def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:

@@ -62,7 +62,7 @@ def steadiness(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd
     Examples
     --------
     >>> from epprof_nb.testing import synthetic_profile
-    >>> steadiness(synthetic_profile(activities=1000))["phase"].tolist()[:3]
+    >>> steadiness(synthetic_profile(activities=3000))["phase"].tolist()[:3]
     ['steady', 'steady', 'steady']
     """
     return steadiness_table(index or index_of(profile)).to_frame()

@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 MIN_WAITS = 3
 """Least number of waits at one place: each but the last delays a launch."""
 
+_REMEDY = (
+    "Read the value later, or less often, so that the next work is launched while the {word} is "
+    "busy."
+)
+_REMEDY_OF_RUNS = (
+    "Keep the outputs on the {word} (`run_with_iobinding`) and read them later, or run the session "
+    "from several threads, so that the next work is launched while the {word} is busy."
+)
+"""A run of an ONNX Runtime session waits for the outputs that it returns as NumPy arrays."""
 _SYNCHRONISING = (
     # A dict has a method `get`, too, but that takes a key.
     re.compile(r"\.(?:item|cpu|numpy|tolist|synchronize|block_until_ready)\(|\.get\(\)"),
@@ -66,8 +75,7 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
         int(calls["start_ns"][rows[longest]]),
         int(activities["start_ns"][found.next_row[waits[longest]]]),
         kind="wait",
-        remedy="Read the value later, or less often, so that the next work is launched while the "
-        f"{word} is busy.",
+        remedy=(_REMEDY_OF_RUNS if _is_in_run(index, op) else _REMEDY).format(word=word),
         # One of the waits has nothing to overlap with if it is the last one.
         gain_low_ns=gain - int(avoidable.max()),
         gain_high_ns=min(int(found.busy[waits].sum()), idle),
@@ -76,6 +84,12 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
         rows=lambda: np.sort(rows),
         spans=lambda: (idle_start, idle_end),
     )
+
+
+def _is_in_run(index: ProfileIndex, op: int) -> bool:
+    """Return whether the op at row `op` is in an ONNX Runtime session, or is one."""
+    of_session = index.profile.tables["ops"].names("category").equals("session")
+    return op >= 0 and bool(index.tree.nearest_ancestor(of_session)[op] >= 0)
 
 
 def _call_of(index: ProfileIndex, op: int) -> str:

@@ -27,7 +27,7 @@ def refuse_shell_syntax(text: str) -> None:
     Examples
     --------
     >>> refuse_shell_syntax("python train.py --comment 'a > b'")
-    >>> refuse_shell_syntax("python train.py > log.txt")
+    >>> refuse_shell_syntax("python train.py > log.txt")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     ValueError: 'python train.py > log.txt' has `> log.txt`, but it runs without a shell. Leave ...

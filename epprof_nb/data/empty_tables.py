@@ -109,6 +109,8 @@ def _reason(profile: ProfileData, table: str) -> str:
         recorded = str(profile.info.get("detail") or "").split(",")
         is_recorded = table in recorded or "all" in recorded
         return _OF_DETAIL[table] if is_recorded else f"Not recorded: pass `--detail {table}`."
+    if table == "graphs" and "trace_format" in profile.info:
+        return "The trace has no ids of CUDA graphs."
     kinds = profile.tables["activities"].names("kind")
     has_device_work = any(kinds.equals(kind).any() for kind in DEVICE_KINDS)
     if table in _WITH_NODES_ON_CPU and not has_device_work:

@@ -16,6 +16,7 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.repeats import with_repeats
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
+from epprof_nb.readers.correlation import correlated
 from epprof_nb.readers.finishing import from_zero, with_stacks
 from epprof_nb.readers.nesting import OpStacks
 from epprof_nb.readers.rows import Rows, Threads, integer, nanoseconds, text
@@ -48,7 +49,7 @@ class _Slices:
     def __init__(self, budget: Budget, skipped: Skipped) -> None:
         self.threads = Threads()
         self.ops = Rows(OPS, ("name", "op_type", "args", "thread_id", "start_ns", "end_ns"), budget)
-        self.devices = XlaDevices(budget, skipped)
+        self.devices = XlaDevices(self.threads, budget, skipped)
         self._budget, self._skipped = budget, skipped
         self._begun: dict[int, list[tuple[tuple[str | None, ...], int]]] = {}
 
@@ -103,14 +104,13 @@ def read(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
         for event in piece:
             made.add(event)
     skipped.add("that begin a slice that does not end", made.unfinished)
-    tables, _ = from_zero({"ops": made.ops.table(), "activities": made.devices.table()})
-    tables["ops"], _ = with_stacks(tables["ops"], "chrome trace")
-    info: dict[str, Any] = {"notes": made.threads.notes()}
-    if count := len(tables["activities"]):
+    tables, _ = from_zero({"ops": made.ops.table(), **made.devices.tables})
+    notes = made.threads.notes()
+    info: dict[str, Any] = {"notes": notes}
+    if len(tables["activities"]):
         info["devices"] = made.devices.devices
-        info["notes"].append(
-            f"{count:,} activities have no op: XLA's traces do not tell which call launched them."
-        )
+        return ProfileData(correlated(tables, "chrome trace", notes), info)
+    tables["ops"], _ = with_stacks(tables["ops"], "chrome trace")
     return ProfileData(tables, info)
 
 

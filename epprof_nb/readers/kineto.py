@@ -10,20 +10,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import orjson
 
-from epprof_nb.arrays.ids import IdIndex
-from epprof_nb.data.graph_table import graph_table
-from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.profile_data import ProfileData
-from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OPS, OVERHEAD
-from epprof_nb.readers.finishing import from_zero, with_stacks
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, OPS, OVERHEAD
+from epprof_nb.readers.correlation import correlated
+from epprof_nb.readers.finishing import from_zero
 from epprof_nb.readers.rows import Rows, Threads, integer, nanoseconds, text
 
 if TYPE_CHECKING:
-    from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.table import Table
     from epprof_nb.readers.json_events import JsonEvents
     from epprof_nb.readers.rows import Budget, Skipped
 
@@ -44,10 +39,6 @@ _CATEGORIES = frozenset({*_OPS, *_KINDS, *_DOMAINS, "overhead"})
 _COPY = re.compile(r"Memcpy (\w+)(?: \((\w+) -> (\w+)\))?")
 _MAX_SHAPES = 2_000
 _MARKS = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"')
-EXPERIMENTAL = (
-    "Reading GPU events of Kineto traces is experimental: it was not yet tested with a trace "
-    "recorded on a GPU."
-)
 
 
 def is_kineto(head: bytes) -> bool:
@@ -168,63 +159,12 @@ def read(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
     }  # fmt: skip
     tables, origin = from_zero(tables)
     notes = made.threads.notes()
-    tables = _correlated(tables, notes)
+    tables = correlated(tables, "kineto", notes)
     base = integer(events.metadata.get("baseTimeNanoseconds"))
-    if len(tables["activities"]):
-        notes.append(EXPERIMENTAL)
     info: dict[str, Any] = {"devices": _devices(events.metadata), "notes": notes}
     if base is not None and abs(base + origin) < 2**62:
         info["started_at_epoch_ns"] = base + origin
     return ProfileData(tables, info)
-
-
-def _correlated(tables: dict[str, Table], notes: list[str]) -> dict[str, Table]:
-    """Join activities to API calls by correlation id, and calls to ops by the op stack."""
-    calls, activities = tables["api_calls"], tables["activities"]
-    ops, stacks = with_stacks(tables["ops"], "kineto")
-    op_ids = np.append(ops["op_id"], MISSING)
-    call_op = op_ids[stacks.open_at(calls["thread_id"], calls["start_ns"])]
-    known = np.flatnonzero(calls["correlation_id"] != MISSING)
-    # A runtime call has the correlation id of the driver call in it, on the same thread.
-    ids, first = np.unique(calls["correlation_id"][known], return_index=True)
-    of_id = np.searchsorted(ids, calls["correlation_id"][known])
-    other = calls["thread_id"][known] != calls["thread_id"][known[first]][of_id]
-    ambiguous = np.unique(of_id[other])
-    is_unique = np.ones(len(ids), np.bool_)
-    is_unique[ambiguous] = False
-    index = IdIndex(ids[is_unique])
-    row = np.append(known[first[is_unique]], MISSING)[index.rows(activities["correlation_id"])]
-    row[activities["correlation_id"] == MISSING] = MISSING
-    op_id = np.where(row >= 0, np.append(call_op, MISSING)[row], MISSING)
-    thread = np.where(row >= 0, np.append(calls["thread_id"], MISSING)[row], MISSING)
-    if len(ambiguous):
-        lost = np.isin(activities["correlation_id"], ids[ambiguous]).sum()
-        notes.append(
-            f"{lost:,} activities have no op: calls of several threads have their "
-            f"{len(ambiguous):,} correlation ids."
-        )
-    codes = np.where(op_id == MISSING, 1, 0).astype(np.int32)
-    activities = activities.replace(
-        op_id=op_id, thread_id=thread, attribution=CategoryColumn(codes, ("stack", "none"))
-    )
-    _note_graphs(activities, calls, row, notes)
-    return {
-        **tables, "ops": ops, "activities": activities, "api_calls": calls.replace(op_id=call_op),
-        "graphs": graph_table(activities, ops, calls["end_ns"] - calls["start_ns"], row, []),
-    }  # fmt: skip
-
-
-def _note_graphs(activities: Table, calls: Table, row: IntArray, notes: list[str]) -> None:
-    names = calls.names("name")
-    launches = [bool(re.search("GraphLaunch", name)) for name in names.categories]
-    is_launch = np.array([*launches, False], np.bool_)[np.append(names.codes, MISSING)]
-    in_graph = (activities["graph_id"] != MISSING) | is_launch[row] & (row >= 0)
-    if in_graph.any():
-        replays = len(np.unique(row[in_graph & (row >= 0)]))
-        notes.append(
-            f"{int(in_graph.sum()):,} activities belong to {replays:,} launches of CUDA graphs and "
-            "to the ops that launched these. The trace does not contain the ops that captured them."
-        )
 
 
 def _args(event: dict[str, Any]) -> dict[str, Any]:

@@ -1,17 +1,20 @@
-"""Device work in the traces of XLA, which JAX writes: tracks of processes named after devices."""
+"""Device work in the traces of XLA, which JAX writes, and the calls that launched it.
+
+Tracks of processes that are named after devices have the work. The call that launched it is a slice
+of the host with the same correlation id.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.schema import ACTIVITIES
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS
 from epprof_nb.readers.rows import Rows, integer, text
 
 if TYPE_CHECKING:
     from epprof_nb.data.table import Table
-    from epprof_nb.readers.rows import Budget, Skipped
+    from epprof_nb.readers.rows import Budget, Skipped, Threads
 
 _DEVICE = re.compile(r"/device:GPU:(\d{1,4})$")
 _STREAM = re.compile(r"Stream #(\d{1,9})\b")
@@ -21,20 +24,24 @@ _SHAPE = ("grid", "block")
 
 
 class XlaDevices:
-    """The activities of a trace while its events are read.
+    """The activities and API calls of a trace while its events are read.
 
     Each device is a process, and each stream one of its threads. Other threads of a device repeat
     the work of its streams, by module or by step.
     """
 
-    def __init__(self, budget: Budget, skipped: Skipped) -> None:
-        self._skipped = skipped
+    def __init__(self, threads: Threads, budget: Budget, skipped: Skipped) -> None:
+        self._threads, self._skipped = threads, skipped
         self._devices: dict[object, int] = {}
         self._streams: dict[tuple[object, object], int] = {}
         self._rows = Rows(ACTIVITIES, (
             "kind", "name", "device_id", "context_id", "stream_id", "start_ns", "end_ns",
             "correlation_id", "bytes", "copy_kind", "src_kind", "dst_kind", "grid_x", "grid_y",
-            "grid_z", "block_x", "block_y", "block_z", "registers_per_thread",
+            "grid_z", "block_x", "block_y", "block_z", "registers_per_thread", "graph_id",
+            "graph_node_id",
+        ), budget)  # fmt: skip
+        self._calls = Rows(API_CALLS, (
+            "domain", "name", "thread_id", "start_ns", "end_ns", "correlation_id",
         ), budget)  # fmt: skip
 
     def describe(self, event: dict[str, Any]) -> None:
@@ -48,13 +55,13 @@ class XlaDevices:
             self._streams[process, thread] = int(found[1])
 
     def add(self, event: dict[str, Any], start: int, end: int) -> bool:
-        """Add a slice if it is that of a device, and return whether it is."""
+        """Add a slice if it is one of a device or launches its work, and return whether it is."""
         if not self._devices:
             return False
         process, thread = str(event.get("pid")), str(event.get("tid"))
         device = self._devices.get(process)
         if device is None:
-            return False
+            return self._add_call(event, start, end)
         stream = self._streams.get((process, thread))
         if stream is None:
             self._skipped.add("of a device that repeat those of its streams")
@@ -64,19 +71,30 @@ class XlaDevices:
         name = text(event.get("name"))
         details = _details(args)
         kind, direction = _kind(name)
+        graph = integer(args.get("cuda_graph_id")) or None
         shape = [number for key in _SHAPE for number in _numbers(details.get(key))]
         self._rows.append(
             kind, name, device, integer(str(args.get("context_id", "")).lstrip("$")), stream,
             start, end, integer(args.get("correlation_id")), integer(details.get("size")),
             direction, details.get("kind_src"), details.get("kind_dst"), *shape,
-            integer(details.get("regs")),
+            integer(details.get("regs")), graph,
+            integer(args.get("cuda_graph_node_id")) if graph else None,
         )  # fmt: skip
         return True
 
-    def table(self) -> Table:
-        """Return the activities; the trace does not tell which op launched them."""
-        table = self._rows.table()
-        return table.replace(attribution=CategoryColumn.constant("none", len(table)))
+    def _add_call(self, event: dict[str, Any], start: int, end: int) -> bool:
+        args = event.get("args")
+        correlation = integer(args.get("correlation_id")) if type(args) is dict else None
+        if correlation is None:
+            return False
+        thread = self._threads(event.get("pid"), event.get("tid"))
+        self._calls.append("driver", text(event.get("name")), thread, start, end, correlation)
+        return True
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """The activities and the API calls."""
+        return {"activities": self._rows.table(), "api_calls": self._calls.table()}
 
     @property
     def devices(self) -> list[dict[str, Any]]:

@@ -85,14 +85,15 @@ def kineto_cuda(folder: Path) -> None:
 
     for _ in range(3):
         step()
-    both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
     with profile(
-        activities=both, record_shapes=True, schedule=schedule(wait=0, warmup=1, active=3)
+        activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
+        record_shapes=True,
+        schedule=schedule(wait=0, warmup=1, active=3),
+        on_trace_ready=lambda done: done.export_chrome_trace(str(folder / "trace.json")),
     ) as recorded:
         for _ in range(4):
             step()
             recorded.step()
-    recorded.export_chrome_trace(str(folder / "trace.json"))
     keep(folder / "trace.json", f"kineto_cuda_torch_{torch.__version__.split('+')[0]}.json.gz")
 
 

@@ -211,6 +211,24 @@ def test_the_call_that_waits_is_named(statement, call):
     assert f"waits for the GPU{call} 9 times" in found.text
 
 
+def test_the_remedy_for_waits_of_a_session_is_binding():
+    ops, activities, calls = [], [], []
+    for i in range(10):
+        t = i * 9 * MS
+        ops += [line(3 * i + 1, 2, t, t + 6 * MS),
+                op(3 * i + 2, "model_run", t, t + 6 * MS, 3 * i + 1, category="session",
+                   op_type="run", session=1),
+                line(3 * i + 3, 3, t + 6 * MS, t + 9 * MS)]  # fmt: skip
+        activities.append(kernel(t + MS, t + 6 * MS, 3 * i + 2, correlation_id=i, thread_id=1))
+        calls += [call(t, t + MS // 10, correlation_id=i, op_id=3 * i + 2),
+                  call(t + MS, t + 6 * MS, name="cuStreamSynchronize", correlation_id=100 + i,
+                       op_id=3 * i + 2)]  # fmt: skip
+    (found,) = of_kind(profile(ops, activities, calls, info=info(90 * MS)), "wait")
+    assert "run_with_iobinding" in found.remedy
+    (other,) = of_kind(synchronising(), "wait")
+    assert "run_with_iobinding" not in other.remedy
+
+
 def test_a_line_that_does_not_wait_is_no_finding():
     prof = synchronising(wait=False)
     assert not of_kind(prof, "wait")

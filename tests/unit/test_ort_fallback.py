@@ -165,6 +165,19 @@ def test_the_finding_names_the_node_its_copies_and_its_place():
     assert names[finding.op_id] == "topk"
 
 
+def test_the_gain_has_the_time_of_copy_nodes_on_the_host_but_not_kernels_they_wait_for():
+    ops, work = one_run(100, 0)
+    times = {"to_cpu": (1_500_000, 3 * MS), "to_gpu": (10_200_000, 13 * MS)}
+    for row in ops:
+        start, end = times.get(row["name"], (row["start_ns"], row["end_ns"]))
+        row |= {"start_ns": start, "end_ns": end, "duration_ns": end - start}
+    info = {"wall_ns": 20 * MS, "onnxruntime_sessions": {"1": "m"}}
+    found = findings(ProfileIndex(profile(ops, work, info=info)), limit=9)
+    (finding,) = (f for f in found if f.kind == "cpu fallback")
+    # Half a millisecond of the first copy node, the kernel still ran. The device copies for 2 ms.
+    assert finding.gain_ns == 6 * MS + 10 + MS + 2_800_000
+
+
 def test_idle_time_in_which_a_node_ran_on_the_cpu_is_reported_once():
     prof = two_runs()
     found = findings(ProfileIndex(prof), limit=None)

@@ -20,7 +20,6 @@ from epprof_nb.cli import main
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.readers import byte_stream, json_events
 from epprof_nb.readers.json_events import JsonEvents
-from epprof_nb.readers.kineto import EXPERIMENTAL
 from epprof_nb.testing import synthetic_profile
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
@@ -75,7 +74,6 @@ def test_a_trace_of_torch_has_its_operators_nested():
     sizes = prof.memory["bytes"] * np.where(prof.memory["operation"] == "release", -1, 1)
     assert sizes.sum() == sum(e["args"]["Bytes"] for e in memory)
     assert "events of phase 's': " in notes(prof)
-    assert EXPERIMENTAL not in prof.info["notes"]
 
 
 def gpu_trace():
@@ -108,7 +106,6 @@ def test_correlation_ids_join_activities_calls_and_ops(read):
     assert prof.info["attribution"] == {"stack": 3, "cell": 0, "none": 1}
     assert prof.info["devices"] == [{"device_id": 0, "name": "H200", "kind": "cuda"}]
     assert prof.info["started_at_epoch_ns"] == 10**18
-    assert EXPERIMENTAL in prof.info["notes"]
     assert "category 'gpu_user_annotation'" in notes(prof)
 
 
@@ -120,6 +117,33 @@ def test_kernels_of_a_graph_belong_to_its_launch(read):
     (graph,) = prof.graphs.reset_index().to_dict("records")
     assert (graph["nodes"], graph["replays"], graph["device_ns"]) == (2, 1, 10_000)
     assert "2 activities belong to 1 launches of CUDA graphs" in notes(prof)
+
+
+def test_a_trace_of_cuda_graphs_has_the_launches_of_their_kernels():
+    path = next(TRACES.glob("kineto_graphs*"))
+    prof = epprof_nb.read_trace(path)
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    work = [e for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    acts = prof.activities
+    assert len(acts) == len(work)
+    assert acts["duration_ns"].sum() == sum(round(e["dur"] * 1000) for e in work)
+    calls = prof.api_calls.set_index("correlation_id")["name"].astype(str)
+    launched_by = acts["correlation_id"].map(calls)
+    replayed = acts[launched_by == "cudaGraphLaunch"]
+    assert len(replayed) == 60
+    assert replayed["correlation_id"].nunique() == 5
+    assert set(prof.ops.loc[replayed["op_id"], "name"]) == {"step"}
+    assert "60 activities belong to 5 launches of CUDA graphs" in notes(prof)
+    assert acts["op_id"].notna().all()
+    # The busy time is that of the union of the intervals; a replay keeps the GPU busy.
+    times = sorted((round(e["ts"] * 1000), round((e["ts"] + e["dur"]) * 1000)) for e in work)
+    busy, until = 0, times[0][0]
+    for start, end in times:
+        busy += max(end - max(start, until), 0)
+        until = max(until, end)
+    row = prof.overlap().iloc[0]
+    assert row["span_ns"] - row["idle_ns"] == pytest.approx(busy, abs=2 * len(times))
+    assert "ids of CUDA graphs" in prof.graphs.attrs["note"]
 
 
 def test_a_correlation_id_of_two_threads_joins_nothing(read):
@@ -211,22 +235,31 @@ def test_a_trace_of_jax_has_its_steps_and_the_work_of_xla():
     )
 
 
-def test_a_trace_of_jax_on_a_gpu_has_its_kernels():
+def test_a_trace_of_jax_on_a_gpu_has_its_graphs_and_the_calls_that_launched_them():
     path = next(TRACES.glob("jax_cuda*"))
     prof = epprof_nb.read_trace(path)
     events = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)["traceEvents"]
     slices = [event for event in events if event.get("ph") == "X"]
-    kernels = [event for event in slices if "kernel_details" in event.get("args", ())]
+    (device,) = {e["pid"] for e in events if e.get("args", {}).get("name") == "/device:GPU:0"}
+    work = [event for event in slices if event["pid"] == device]
     acts = prof.activities
-    assert Counter(acts["name"]) == Counter(event["name"] for event in kernels)
-    assert acts["duration_ns"].sum() == sum(round(event["dur"] * 1000) for event in kernels)
-    assert set(acts["kind"]) == {"kernel"}
-    assert acts["correlation_id"].is_unique
-    assert acts[["stream_id", "grid_x", "block_x", "registers_per_thread"]].notna().all().all()
-    assert len(prof.ops) == len(slices) - len(kernels)
-    assert acts["op_id"].isna().all()
-    assert f"{len(kernels)} activities have no op" in notes(prof)
-    assert prof.overlap()["compute_ns"].item() <= acts["duration_ns"].sum()
+    assert Counter(acts["name"]) == Counter(event["name"] for event in work)
+    assert acts["duration_ns"].sum() == sum(round(event["dur"] * 1000) for event in work)
+    kernels, copies = (acts[acts["kind"] == kind] for kind in ("kernel", "memcpy"))
+    assert len(kernels) + len(copies) == len(acts) == len(work)
+    assert set(copies["copy_kind"]) == {"HtoD", "DtoH"}
+    assert copies["bytes"].tolist() == [2**18, 2**10] * 3
+    # Each of three replays of one graph belongs to the op that launched it, in its step.
+    assert prof.graphs[["nodes", "replays"]].to_numpy().tolist() == [[17, 3]]
+    assert set(prof.ops.loc[kernels["op_id"], "name"]) == {"command_buffer::execute"}
+    by_op = prof.by_op().set_index("name")
+    assert by_op.loc["step", "kernels"] == len(kernels) == 51
+    assert by_op.loc["step", "device_ns"] == kernels["duration_ns"].sum()
+    # XLA copies on threads without ops.
+    assert copies["op_id"].isna().all()
+    launches = [e for e in slices if e["pid"] != device and "correlation_id" in e.get("args", ())]
+    assert Counter(prof.api_calls["name"]) == Counter(event["name"] for event in launches)
+    assert len(prof.ops) == len(slices) - len(work) - len(launches)
 
 
 def test_tracks_of_an_xla_device_that_repeat_its_streams_are_skipped(read):
@@ -240,6 +273,7 @@ def test_tracks_of_an_xla_device_that_repeat_its_streams_are_skipped(read):
           memcpy_details="kind_src:device kind_dst:pinned size:64 dest:0 async:1"),
         x("0", 0, 9, pid=2, tid=3), x("PjitFunction", 0, 9, pid=9, tid=15),
         x("odd", 7, 1, pid=2, tid=15, kernel_details="regs:x grid:1,2"),
+        x("MemcpyD2H", 1, 3, pid=9, tid=15, device_id="1", correlation_id="7"),
     ]})  # fmt: skip
     copy, odd = prof.activities.to_dict("records")
     assert (copy["kind"], copy["copy_kind"], copy["bytes"]) == ("memcpy", "DtoH", 64)
@@ -248,6 +282,8 @@ def test_tracks_of_an_xla_device_that_repeat_its_streams_are_skipped(read):
     assert odd["kind"] == "kernel"
     assert pd.isna(odd["grid_x"])
     assert prof.ops["name"].tolist() == ["PjitFunction"]
+    assert copy["op_id"] == prof.ops.index[0]
+    assert pd.isna(odd["op_id"])
     assert "of a device that repeat those of its streams: 1" in notes(prof)
 
 

@@ -1,0 +1,27 @@
+"""The examples of docstrings run and show what they say."""
+
+import builtins
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import epprof_nb
+
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(epprof_nb.__path__, "epprof_nb.")
+    if "demo_scripts" not in module.name
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module_hold(name, monkeypatch):
+    # doctest displays results as plain Python does, which sets `_` for every later test.
+    monkeypatch.setattr(builtins, "_", None, raising=False)
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        pytest.skip(str(error))  # an optional library
+    assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
