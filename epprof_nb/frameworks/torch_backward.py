@@ -8,7 +8,6 @@ that accumulate gradients have no number and follow the node that produced the g
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -89,14 +88,10 @@ def recorded_backward(
     """Wrap the function of torch that runs the autograd engine."""
     import torch
 
-    class Carrier(threading.local):
-        """A tensor of each thread; to make one per pass would be an operator in each profile."""
-
-        def __init__(self) -> None:
-            self.tensor = torch.empty(0)
-
-    carrier = Carrier()
-    _ = carrier.tensor
+    # Tensors that no pass uses now; to make one per pass would be an operator in each profile. They
+    # are not in a `threading.local`: a thread of autograd's pool deletes its Python state after
+    # each hook, and with it such a tensor, whose hooks would then delete the state again.
+    carriers = [torch.empty(0)]
     task = torch._C._current_graph_task_id  # noqa: SLF001 - there is no public name
     name = _native.intern("backward")
     kind = kind_id("autograd", "torch")
@@ -115,10 +110,13 @@ def recorded_backward(
                 counts.deep += 1
             else:
                 keeps_graph = len(args) < 2 or bool(args[1])  # as the engine's second option
-                add_hook = (
-                    _add_removable_hook if keeps_graph else _hooks_of_one_pass(carrier.tensor)
-                )
+                try:
+                    carrier = carriers.pop()
+                except IndexError:  # several threads begin passes at once
+                    carrier = torch.empty(0)
+                add_hook = _add_removable_hook if keeps_graph else _hooks_of_one_pass(carrier)
                 modules.watch(t_outputs, log, counts, add_hook)
+                carriers.append(carrier)
             return original(t_outputs, *args, **kwargs)
         finally:
             counts.leave(outer)

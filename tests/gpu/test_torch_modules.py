@@ -65,7 +65,8 @@ EXPECTED = {
 
 
 def step(net, values):
-    work(net(values), "loss").sum().backward()
+    with epprof_nb.op("step"):
+        work(net(values), "loss").sum().backward()
 
 
 def test_kernels_belong_to_their_module_forward_and_backward(model):
@@ -107,7 +108,7 @@ def test_kernels_of_a_training_step_belong_to_modules_optimizer_or_lines(model):
 def test_recomputation_is_backward_work(model, reentrant):
     net, values = model
     values = values.clone().requires_grad_()
-    with epprof_nb.profile() as prof:
+    with epprof_nb.profile() as prof, epprof_nb.op("step"):
         checkpoint(net.first, values, use_reentrant=reentrant).sum().backward()
     found = modules_of_kernels(prof)
     assert found == {name: EXPECTED[name] for name in ("a_forward", "a_backward")}
@@ -137,7 +138,6 @@ def test_kernels_of_a_graph_replay_have_the_module_that_captured_them(model):
     replayed = prof.activities[prof.activities["graph_id"].notna()]
     assert len(replayed) % 4 == 0
     assert {op_path(prof, op)[0] for op in replayed["op_id"]} == {"replay"}
-    assert replayed["capture_op_id"].notna().all()
     assert modules_of_kernels(prof, "capture_op_id") == EXPECTED
     table = prof.by_module(attribution="capture")
     assert table.loc["model.twice", "backward_ns"] > 0

@@ -31,10 +31,10 @@ def main(output: str) -> None:
         shell.run_cell(source, store_history=True).raise_error()
         if source.startswith("%%gpuprofile"):
             break
-    profile = shell.user_ns["prof"]
-    profile.save(output, redact=["hosts", "paths"])
-    print(profile.summary())
-    print(profile.by_module().head(20).to_string())
+    profile = shell.user_ns["prof"].redacted(["hosts", "paths"])
+    profile.info["versions"].pop("platform")
+    profile.save(output)
+    print(profile.by_module()[["calls", "kernels", "device_ns", "host_ns"]].head(8).to_string())
     print(f"{Path(output).stat().st_size / 1e3:.0f} kB, {len(profile.ops)} ops, "
           f"{len(profile.activities)} activities, notes {profile.info['notes']}")  # fmt: skip
 

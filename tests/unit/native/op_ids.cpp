@@ -82,8 +82,14 @@ int main() {
     uint64_t frame = uint64_t(rand() % 4);
     switch (rand() % 8) {
       case 0:
-      case 1:
         ops.push_back(ep_push(name, 0, 0, nullptr, frame));
+        break;
+      case 1:
+        ops.push_back(ep_push_worker(name, 0, 0, 0));
+        if (!ops.back()) {
+          fprintf(stderr, "an op of a worker was not opened\n");
+          return 1;
+        }
         break;
       case 2:
       case 3:
