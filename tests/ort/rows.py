@@ -25,9 +25,8 @@ def path(prof, op_id):
 def nested_in_time(prof):
     """Whether each op on its parent's thread lies within it."""
     ops = prof.ops
-    for _, row in ops.iterrows():
-        if row["parent_op_id"] in ops.index:
-            above = ops.loc[row["parent_op_id"]]
-            if not (above["start_ns"] <= row["start_ns"] and row["end_ns"] <= above["end_ns"]):
-                return False
-    return True
+    inner = ops[ops["parent_op_id"].isin(ops.index)]
+    outer = ops.loc[inner["parent_op_id"]]
+    starts_inside = outer["start_ns"].to_numpy() <= inner["start_ns"].to_numpy()
+    ends_inside = inner["end_ns"].to_numpy() <= outer["end_ns"].to_numpy()
+    return bool((starts_inside & ends_inside).all())

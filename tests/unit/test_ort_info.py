@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from epprof_nb.analysis.ort_overhead import by_session
 from epprof_nb.data.schema import ACTIVITIES, OPS
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recorders.onnxruntime import run_log, sessions
 from epprof_nb.recorders.onnxruntime.info import session_info, session_notes
+from epprof_nb.recorders.onnxruntime.run_histories import RunHistory
+from epprof_nb.recorders.onnxruntime.run_log import LoggedRun
 from epprof_nb.recorders.onnxruntime.sessions import ObservedSession
 from tests.unit.tiny import kernel, op, table
 
@@ -95,6 +97,12 @@ def test_sessions_whose_runs_are_all_recorded_say_why(monkeypatch):
     (note,) = always_recorded(*nested, **cuda)
     assert "net.onnx" in note
     assert "subgraphs" in note
+    history = RunHistory(any_size=True)
+    monkeypatch.setattr(run_log, "_log", [LoggedRun(i, history, True, False) for i in range(1, 5)])
+    assert always_recorded(**cuda) == []
+    history.may_learn = False
+    assert "do not show for certain which node" in always_recorded(**cuda)[0]
+    assert always_recorded() == []
     assert "ORT_PARALLEL" in always_recorded(uses_pool_threads=True, **cuda)[0]
     assert "whole session" in always_recorded(session_profile=True)[0]
 

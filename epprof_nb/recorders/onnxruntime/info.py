@@ -10,7 +10,7 @@ from epprof_nb.analysis.ort_fallback import has_accelerator
 from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, by_session, runs_by_session
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
-from epprof_nb.recorders.onnxruntime import run_histories, sessions
+from epprof_nb.recorders.onnxruntime import run_histories, run_log, sessions
 from epprof_nb.recorders.onnxruntime.event_tree import EventTree
 from epprof_nb.recorders.onnxruntime.learned_runs import has_subgraphs
 from epprof_nb.util.format import plural, three_digits
@@ -176,9 +176,18 @@ def _always_recorded(ops: Table, info: dict[str, Any]) -> Iterator[str]:
             ops, EventTree(ops), np.flatnonzero(ops["session"] == observed.number)
         ):
             reason = "its model has subgraphs, and equal launches need not be of equal nodes"
+        elif accelerated and _learns_nothing(ops, observed.number):
+            reason = "its launches do not show for certain which node made them"
         else:
             continue
         yield f"{_title(info, entry)}: the nodes of all its runs were recorded, because {reason}."
+
+
+def _learns_nothing(ops: Table, number: int | None) -> bool:
+    logged = run_log.logged_runs()
+    of_session = ops["op_id"][ops["session"] == number].tolist()
+    histories = (logged[op].history for op in of_session if op in logged)
+    return any(history is not None and not history.may_learn for history in histories)
 
 
 def _were(count: int) -> str:

@@ -65,7 +65,8 @@ class LaunchComparison:
         whose launches always differ is soon recorded run by run.
         """
         key = function_hash if self._any_size else launch_hash
-        if self._known.get(key, ~launch_hash) in (None, launch_hash):
+        known = self._known
+        if key in known and known[key] in (None, launch_hash):
             self._hits += 1
             if self._hits >= _HITS_TO_FORGIVE:
                 self._misses = 0
