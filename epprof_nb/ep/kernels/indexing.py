@@ -147,12 +147,16 @@ def scatter_nd(ctx: Context, x: Array, indices: Array, updates: Array) -> None:
         places = _tuples(indices, x.shape)
     out = ctx.out(x.shape)
     out[...] = x
+    if not depth and reduction == "none":  # each update is of the whole tensor; the last one stays
+        if updates.size:
+            out[...] = updates.reshape(-1, *x.shape)[-1]
+        return
     if xp is not np:
         rows = device_indexing.flat_rows(xp, indices, x.shape[:depth])
         table = out.reshape(math.prod(x.shape[:depth]), math.prod(x.shape[depth:]))
         device_indexing.put_rows(xp, table, rows, updates, reduction)
         return
-    if not places:  # each update is of the whole tensor
+    if not places:
         out, places = out.reshape(1, *out.shape), (np.zeros(indices.shape[:-1], np.int64),)
     _update(out, places, updates, reduction)
 
