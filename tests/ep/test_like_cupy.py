@@ -9,16 +9,17 @@ from __future__ import annotations
 import collections
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.ep.kernels import device_indexing, device_rows
-from tests.ep import onnx_backend, test_contrib_operators, test_operators
+from tests.ep import onnx_backend, test_contrib_operators, test_nhwc, test_operators
 from tests.ep.fake_cuda.library import compiler
 from tests.ep.like_cupy.arrays import Array
 from tests.ep.like_cupy.compiled import C_TYPES
 from tests.ep.like_cupy.kernels import MODULE, LikeCuPy
-from tests.ep.sessions import on_cpu, one_node, session
+from tests.ep.sessions import on_cpu, one_node, options, session
 
 pytestmark = [
     pytest.mark.release_independent,
@@ -97,6 +98,37 @@ def test_operators_give_what_the_cpu_provider_gives(op_type):
         for got, expected in zip(*compare(op_type, values, attributes, outputs), strict=True):
             assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
             np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    "case", [*test_operators.OLDER, *test_operators.EDGES], ids=lambda case: f"{case[0]}-{case[1]}"
+)
+def test_older_versions_and_extreme_inputs_give_what_the_cpu_provider_gives(case):
+    op_type, opset, values, attributes, *outputs = case
+    outputs = outputs[0] if outputs else 1
+    both = compare(op_type, values, attributes, outputs, opset=opset)
+    for got, expected in zip(*both, strict=True):
+        assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+        np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("op_type", test_nhwc.CASES)
+def test_channels_as_the_last_axis_give_what_the_cpu_provider_gives(op_type):
+    from epprof_nb import ep
+
+    for inputs, attributes, outputs in test_nhwc.CASES[op_type]:
+        serialized, feeds = one_node(op_type, inputs, attributes, outputs=outputs)
+        expected = on_cpu(serialized).run(None, feeds)
+        chosen = options()
+        chosen.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        entry = ep.provider("host", prefer_nhwc=True)
+        made = onnxruntime.InferenceSession(serialized, chosen, providers=[entry])
+        with LikeCuPy(REGISTRY.kernels()) as like_cupy:
+            got = made.run(None, feeds)
+        assert like_cupy.calls[test_nhwc.DOMAIN, op_type] == 1
+        assert not +like_cupy.waits[op_type]
+        for value, wanted in zip(got, expected, strict=True):
+            np.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("op_type", test_contrib_operators.CASES)
