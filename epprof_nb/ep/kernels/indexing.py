@@ -86,12 +86,13 @@ def gather_nd(ctx: Context, x: Array, indices: Array) -> None:
     named, rest = x.shape[batch : batch + depth], x.shape[batch + depth :]
     out = ctx.out((*indices.shape[:-1], *rest))
     number = xp.arange(lead).reshape(lead, 1)
+    count = math.prod(indices.shape[batch:-1])  # NumPy infers no size beside an empty one
     if xp is np:
-        which = indices.reshape(lead, -1, depth)
+        which = indices.reshape(lead, count, depth)
         found = x.reshape(lead, *x.shape[batch:])[(number, *_tuples(which, named))]
         out[...] = found.reshape(out.shape)
         return
-    rows = device_indexing.flat_rows(xp, indices, named).reshape(lead, -1)
+    rows = device_indexing.flat_rows(xp, indices, named).reshape(lead, count)
     length = math.prod(named)
     # Indices beyond the block must not reach the next one.
     rows = xp.where(rows < length, number * length + rows, lead * length)
