@@ -29,7 +29,7 @@ AT = {"add", "subtract", "maximum", "minimum", "bitwise_and", "bitwise_or", "bit
 """Ufuncs with a method ``at``."""
 
 waits = collections.Counter()
-"""What waited for the device since the counter was cleared."""
+"""Number of times that each function waited for the device, since the counter was cleared."""
 
 
 def _checked(name, entry, kwargs):
