@@ -44,6 +44,13 @@ def describe(table: pd.DataFrame, *, every: bool, width: int = 100) -> Iterator[
     others = [c for c in table.columns if c.endswith("ExecutionProvider") and c != PROVIDER]
     compared = ", ".join(others) or "no other provider"
     yield from _wrapped(f"{PROVIDER} compared with {compared}", width)
+    unknown = table.attrs.get("unknown")
+    if unknown:
+        yield from _wrapped(
+            f"not known: the kernels of {', '.join(unknown)}, because ONNX Runtime cannot load the "
+            "libraries of all of them",
+            width,
+        )
     yield ""
     counts = table["status"].value_counts()
     for status in _ORDER:

@@ -59,11 +59,13 @@ def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
         other providers take types that this one does not, which ``missing`` lists; ``"missing"`` if
         this provider has no kernel; or ``"only here"``. ``limits`` are the reasons for which this
         provider leaves a node to others although its types and versions fit.
+        ``attrs["unknown"]`` are the providers of the wheel whose kernels the runtime cannot list:
+        without TensorRT, a wheel for GPUs lists those of the CPU provider only.
 
     Raises
     ------
     KernelError
-        If a provider is unknown to the runtime, or the runtime cannot list its kernels.
+        If a provider is unknown to the runtime.
     CaptureError
         If ONNX Runtime is missing or older than 1.25.
 
@@ -75,7 +77,8 @@ def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
     """
     provider("host")  # registers it
     kernels = {PROVIDER: _registered(PROVIDER)}
-    for kernel in wheel_kernels.all_kernels():
+    of_wheel = wheel_kernels.all_kernels()
+    for kernel in of_wheel.kernels:
         kernels.setdefault(kernel.provider, []).append(kernel)
     for name in _plugins():
         kernels.setdefault(name, []).extend(_registered(name))
@@ -93,7 +96,9 @@ def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
     rows = [_row(versions, names) for versions in _aligned(kernels)]
     columns = [*_COLUMNS, *names, "status", "missing", "limits"]
     table = pd.DataFrame(rows, columns=columns).astype(_COLUMNS)
-    return table.sort_values(["domain", "op_type", "first_opset"], ignore_index=True)
+    table = table.sort_values(["domain", "op_type", "first_opset"], ignore_index=True)
+    table.attrs["unknown"] = of_wheel.unknown
+    return table
 
 
 def _registered(name: str) -> list[Any]:

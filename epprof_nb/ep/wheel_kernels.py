@@ -5,48 +5,46 @@ from __future__ import annotations
 import subprocess
 import sys
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from epprof_nb.core.errors import KernelError
+from epprof_nb.core.ort_binding import PROVIDER
 
 _ASK = "from onnxruntime.capi import _pybind_state as state; state.get_all_opkernel_def()"
-_SAFE = {"AzureExecutionProvider", "CPUExecutionProvider"}
-"""Providers that need no library of their own."""
+_SAFE = {"AzureExecutionProvider", "CPUExecutionProvider", PROVIDER}
+"""Providers that need no library but the runtime's and ours."""
 
 
-def all_kernels() -> list[Any]:
-    """Return the definitions of all kernels.
+class WheelKernels(NamedTuple):
+    """Definitions of kernels, and the providers whose kernels are not known."""
 
-    Raises
-    ------
-    KernelError
-        If ONNX Runtime cannot tell, because the library of a provider is missing.
+    kernels: list[Any]
+    unknown: list[str]
+
+
+def all_kernels() -> WheelKernels:
+    """Return the definitions of the kernels of all providers that are built in.
+
+    ONNX Runtime loads the libraries of all its providers for an answer, and ends the process if one
+    is missing, such as that of TensorRT. Then only the CPU provider's are known.
     """
     import onnxruntime
     from onnxruntime.capi import _pybind_state
 
-    needed = [name for name in onnxruntime.get_available_providers() if name not in _SAFE]
-    if needed and not _answers():
-        raise KernelError(
-            "ONNX Runtime cannot list the kernels of its providers here: a process that asked for "
-            f"them has ended. It loads the libraries of {', '.join(needed)} for that, and fails if "
-            "one is missing, such as TensorRT's. Install what they need, or the CPU wheel in "
-            "another environment."
-        )
-    return list(_pybind_state.get_all_opkernel_def())
+    others = [name for name in onnxruntime.get_available_providers() if name not in _SAFE]
+    if not others or _answers():
+        return WheelKernels(list(_pybind_state.get_all_opkernel_def()), [])
+    of_cpu = _pybind_state.get_registered_ep_kernel_defs("CPUExecutionProvider")
+    return WheelKernels(list(of_cpu), others)
 
 
 @cache
 def _answers() -> bool:
-    """Whether a process that asks survives: without a library, the question ends it."""
+    """Whether a process that asks survives."""
     asked = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, check=False)  # noqa: S603
     return asked.returncode == 0
 
 
 def providers_with(op_type: str, domain: str) -> list[str]:
-    """Return the providers that have a kernel of an operator; none if it is not known."""
-    try:
-        kernels = all_kernels()
-    except KernelError:
-        return []
+    """Return the providers that are known to have a kernel of an operator."""
+    kernels = all_kernels().kernels
     return sorted({k.provider for k in kernels if (k.domain, k.op_name) == (domain, op_type)})

@@ -225,6 +225,7 @@ EDGES = [
     ("RoiAlign", 16, REGIONS, {**POOLED, "sampling_ratio": 2}),
     ("ScatterND", 18, (A, np.zeros((2, 0), np.int64), floats(2, 3, 4)), {}),
     ("ScatterND", 18, (A, np.zeros((2, 0), np.int64), floats(2, 3, 4)), {"reduction": "add"}),
+    ("GatherND", 18, (A.reshape(1, 3, 4)[:0], np.zeros((0, 2, 1), np.int64)), {"batch_dims": 1}),
     ("MaxPool", 18, (IMAGE[:0],), {"kernel_shape": [2, 2]}, 2),
     ("ConvTranspose", 18, (IMAGE[:0], floats(4, 1, 3, 3)), {"group": 2}),
     ("Pad", 18, (A, ints(2, 3, 2, 3)), {"mode": "reflect"}),

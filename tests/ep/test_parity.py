@@ -102,21 +102,25 @@ def test_an_unknown_provider_is_refused_with_the_known_ones(ep):
 def test_a_wheel_whose_question_ends_the_process_is_asked_in_another(ep, monkeypatch):
     import onnxruntime
 
-    names = ["TensorrtExecutionProvider", "CUDAExecutionProvider", CPU]
+    names = ["TensorrtExecutionProvider", "CUDAExecutionProvider", OURS, CPU]
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: names)
     monkeypatch.setattr(wheel_kernels, "_ASK", "import os; os.abort()")
     wheel_kernels._answers.cache_clear()
     try:
-        with pytest.raises(KernelError, match="of TensorrtExecutionProvider, CUDAExecutionProv"):
-            ep.parity()
-        done = CliRunner().invoke(main, ["ep", "parity"])
-        assert done.exit_code == 1
-        assert "cannot list the kernels" in done.output
-        assert wheel_kernels.providers_with("Relu", "") == []
+        table = ep.parity()
+        assert table.attrs["unknown"] == names[:2]
+        assert row(table, "StringNormalizer", 10)["status"] == "missing"
+        output = CliRunner().invoke(main, ["ep", "parity"]).output
+        assert (
+            "\nnot known: the kernels of TensorrtExecutionProvider, CUDAExecutionProvider" in output
+        )
+        assert wheel_kernels.providers_with("Relu", "") == [CPU]
+        with pytest.raises(KernelError, match="no kernels of CUDAExecutionProvider"):
+            ep.parity(["CUDAExecutionProvider"])
     finally:
         wheel_kernels._answers.cache_clear()
     monkeypatch.undo()
-    assert wheel_kernels.providers_with("Relu", "") == [CPU]
+    assert ep.parity().attrs["unknown"] == []
 
 
 def test_the_command_prints_counts_and_differences():

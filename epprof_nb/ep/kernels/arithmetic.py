@@ -119,7 +119,7 @@ def power(ctx: Context, x: Array, exponent: Array) -> None:
 @builtin("Erf", since=9, types=_FLOATS)
 def error_function(ctx: Context, x: Array) -> None:
     """Gauss error function."""
-    ctx.out(x.shape)[...] = erf(ctx.xp, x)
+    erf(ctx.xp, x, out=ctx.out(x.shape))
 
 
 @builtin("BitShift", since=11)

@@ -51,8 +51,13 @@ def _per_channel(bias: Array, rank: int) -> Array:
 @builtin("Conv", since=1)
 def conv(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -> None:
     """Convolution with groups."""
-    result = convolve(ctx, at_least_float32(x), at_least_float32(weight), bias)
-    ctx.out(result.shape)[...] = result
+    expect_shape("B", bias, weight.shape[:1])
+    result = convolve(ctx, at_least_float32(x), at_least_float32(weight))
+    out = ctx.out(result.shape)
+    if bias is None:
+        out[...] = result
+    else:
+        ctx.xp.add(result, _per_channel(bias, x.ndim - 2), out=out)
 
 
 @builtin("ConvInteger", since=10)

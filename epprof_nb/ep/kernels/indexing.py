@@ -86,12 +86,13 @@ def gather_nd(ctx: Context, x: Array, indices: Array) -> None:
     named, rest = x.shape[batch : batch + depth], x.shape[batch + depth :]
     out = ctx.out((*indices.shape[:-1], *rest))
     number = xp.arange(lead).reshape(lead, 1)
+    count = math.prod(indices.shape[batch:-1])  # NumPy infers no size beside an empty one
     if xp is np:
-        which = indices.reshape(lead, -1, depth)
+        which = indices.reshape(lead, count, depth)
         found = x.reshape(lead, *x.shape[batch:])[(number, *_tuples(which, named))]
         out[...] = found.reshape(out.shape)
         return
-    rows = device_indexing.flat_rows(xp, indices, named).reshape(lead, -1)
+    rows = device_indexing.flat_rows(xp, indices, named).reshape(lead, count)
     length = math.prod(named)
     # Indices beyond the block must not reach the next one.
     rows = xp.where(rows < length, number * length + rows, lead * length)
@@ -147,12 +148,16 @@ def scatter_nd(ctx: Context, x: Array, indices: Array, updates: Array) -> None:
         places = _tuples(indices, x.shape)
     out = ctx.out(x.shape)
     out[...] = x
+    if not depth and reduction == "none":  # each update is of the whole tensor; the last one stays
+        if updates.size:
+            out[...] = updates.reshape(-1, *x.shape)[-1]
+        return
     if xp is not np:
         rows = device_indexing.flat_rows(xp, indices, x.shape[:depth])
         table = out.reshape(math.prod(x.shape[:depth]), math.prod(x.shape[depth:]))
         device_indexing.put_rows(xp, table, rows, updates, reduction)
         return
-    if not places:  # each update is of the whole tensor
+    if not places:
         out, places = out.reshape(1, *out.shape), (np.zeros(indices.shape[:-1], np.int64),)
     _update(out, places, updates, reduction)
 

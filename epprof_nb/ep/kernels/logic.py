@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import numpy as np
 
-from epprof_nb.ep.kernel import Array, Context, builtin
+from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 
 
 def _binary(op_type: str, function: str, since: int = 7) -> None:
@@ -51,5 +54,16 @@ def is_inf(ctx: Context, x: Array) -> None:
 @builtin("Where", since=9)
 def where(ctx: Context, condition: Array, x: Array, y: Array) -> None:
     """Elements of one of two tensors."""
+    xp = ctx.xp
     out = ctx.out(np.broadcast_shapes(condition.shape, x.shape, y.shape))
-    out[...] = ctx.xp.where(condition, x, y)
+    if xp is np:
+        out[...] = np.where(condition, x, y)
+    else:  # whose where has no `out`
+        _choice(xp)(condition, x, y, out)
+
+
+@cache
+def _choice(xp: ArrayModule) -> Any:  # noqa: ANN401
+    return xp.ElementwiseKernel(
+        "bool condition, T x, T y", "T out", "out = condition ? x : y", "choice"
+    )

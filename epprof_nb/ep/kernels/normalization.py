@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
+from epprof_nb.ep.kernels import device_rows
 from epprof_nb.ep.kernels.averages import mean
 from epprof_nb.ep.kernels.axes import nonnegative
 from epprof_nb.ep.kernels.checks import expect_shape
@@ -44,6 +45,8 @@ def last_axes(x: Array, axis: int) -> tuple[int, ...]:
 def layer_normalization(ctx: Context, x: Array, scale: Array, bias: Array | None = None) -> None:
     """Mean 0 and variance 1 over the last axes, then scaled and shifted."""
     axes = last_axes(x, ctx.attrs["axis"])
+    if ctx.xp is not np and _normalize_rows(ctx, x, scale, bias, axes):
+        return
     y, mean, inverse = standardize(ctx.xp, at_least_float32(x), axes, ctx.attrs["epsilon"])
     y *= scale
     if bias is not None:
@@ -51,6 +54,26 @@ def layer_normalization(ctx: Context, x: Array, scale: Array, bias: Array | None
     ctx.out(x.shape, index=0)[...] = y
     write_optional(ctx, 1, mean)
     write_optional(ctx, 2, inverse)
+
+
+def _normalize_rows(
+    ctx: Context, x: Array, scale: Array, bias: Array | None, axes: tuple[int, ...]
+) -> bool:
+    """Write the outputs of LayerNormalization with one launch; return whether that is possible."""
+    whole = math.prod(x.shape[i] for i in axes)
+    given = (scale,) if bias is None else (scale, bias)
+    if not x.size or any(p.size != whole or p.dtype != x.dtype for p in given):
+        return False
+    wide = np.float64 if x.dtype == np.float64 else np.float32
+    rows = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    statistics = [ctx.xp.empty(rows, wide) if ctx.num_outputs > i else None for i in (1, 2)]
+    device_rows.normalize(
+        ctx.xp, x, scale, bias, ctx.attrs["epsilon"], ctx.out(x.shape, index=0), *statistics
+    )
+    for index, value in enumerate(statistics, 1):
+        if value is not None:
+            write_optional(ctx, index, value)
+    return True
 
 
 def root_mean_square(ctx: Context, x: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:

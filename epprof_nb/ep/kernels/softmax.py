@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
+from epprof_nb.ep.kernels import device_rows
 from epprof_nb.ep.kernels.axes import nonnegative
 from epprof_nb.ep.kernels.precision import at_least_float32
 
@@ -40,9 +41,12 @@ def _hardmax(xp: ArrayModule, x: Array, axis: int) -> Array:
 
 def _softmax_like(op_type: str, function: Callable[[Any, Array, int], Array]) -> None:
     def kernel(ctx: Context, x: Array) -> None:
+        axis = nonnegative(ctx.attrs["axis"], x.ndim) if x.ndim else 0
         out = ctx.out(x.shape)
-        if x.size:
-            out[...] = function(ctx.xp, at_least_float32(x), ctx.attrs["axis"])
+        if x.size and ctx.xp is not np and op_type == "Softmax" and x.ndim:
+            device_rows.softmax(ctx.xp, x, axis, out)
+        elif x.size:
+            out[...] = function(ctx.xp, at_least_float32(x), axis)
 
     def kernel_before_13(ctx: Context, x: Array) -> None:
         # A matrix: its columns are the elements from `axis` on.

@@ -19,7 +19,7 @@ _SINGLE_LIMIT = 4.0
 """From here on, the error function is 1 in single precision."""
 
 
-def erf(xp: ArrayModule, x: Array) -> Array:
+def erf(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
     """Return the error function of each element.
 
     Parameters
@@ -28,6 +28,8 @@ def erf(xp: ArrayModule, x: Array) -> Array:
         Array module.
     x
         Array of float16, float32 or float64.
+    out
+        Array for the result, of the same shape and dtype; a new one by default.
 
     Returns
     -------
@@ -42,10 +44,15 @@ def erf(xp: ArrayModule, x: Array) -> Array:
     if xp is not np:
         from cupyx.scipy import special
 
-        return special.erf(x)
+        return special.erf(x, out=out)
     if x.dtype == np.float64:
-        return _double(x)
-    return _single(x.astype(np.float32, copy=False)).astype(x.dtype, copy=False)
+        y = _double(x)
+    else:
+        y = _single(x.astype(np.float32, copy=False)).astype(x.dtype, copy=False)
+    if out is None:
+        return y
+    out[...] = y
+    return out
 
 
 @cache

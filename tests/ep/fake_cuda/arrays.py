@@ -14,6 +14,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from tests.ep.like_cupy import compiled
+
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _state = threading.local()
 entered = collections.Counter()  # how often a stream or an allocator was made current
@@ -42,6 +44,10 @@ class Module:
         self.cuda = _Cuda(self)
         self.lib = SimpleNamespace(stride_tricks=_StrideTricks)
         self.launches = collections.deque(maxlen=500)  # device and address of the stream
+        self.ElementwiseKernel = lambda *how, **named: _Kernel(
+            self, compiled.ElementwiseKernel(*how, **named)
+        )
+        self.RawKernel = lambda code, name: _Kernel(self, compiled.RawKernel(code, name))
         self.ndarray = lambda shape, dtype, memory: Array(self, shape, np.dtype(dtype), memory)
         for name in ("float32", "float64", "int64", "bool_", "inf", "newaxis"):
             setattr(self, name, getattr(np, name))
@@ -315,6 +321,18 @@ class _Stack:
 
 
 _NULL_STREAM = SimpleNamespace(value=None, ptr=0)
+
+
+class _Kernel:
+    """A kernel in CUDA C++, compiled for the host and run as work of a stream."""
+
+    def __init__(self, module, kernel):
+        self.module, self.kernel = module, kernel
+
+    def __call__(self, *args):
+        used = [a.data.ptr for a in _arrays(args) if a.host.size]
+        given = _host(args, lambda array: SimpleNamespace(host=array.host))
+        self.module.launch(lambda _: self.kernel(*given), used)
 
 
 class _StrideTricks:
