@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -173,6 +174,28 @@ def test_passes_of_the_compiler_have_no_row(within, programs):
             pass
     assert [name for name, *_ in rows(prof)] == ["compile", "XlaPass of mine"]
     assert ops_of_kernels(prof) == ["compile"]
+
+
+def test_programs_that_the_compiler_tries_have_no_row(within, programs):
+    def tried():
+        with within(PROGRAM), within(ADD):
+            launch()
+
+    with epprof_nb.profile() as prof, epprof_nb.op("jax.compile"):
+        _native.xla_compiling(True)
+        thread = threading.Thread(target=tried)
+        thread.start()
+        thread.join()
+        with within(b"mine", b"mine"):
+            tried()
+        _native.xla_compiling(False)
+        thread = threading.Thread(target=tried)
+        thread.start()
+        thread.join()
+    assert [(name, parent) for name, _, parent, _ in rows(prof)] == [
+        ("jax.compile", None), ("mine", "jax.compile"), ("jit_step", "mine"), ("a/add", "jit_step"),
+        ("jit_step", None), ("a/add", "jit_step"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("message", [b"Thunk:#", b"Thunk:#hlo_op=#", b"other", b"XlaModule:##"])
