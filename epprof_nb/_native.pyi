@@ -463,6 +463,13 @@ def nvtx_details(first: int, /) -> dict[str, bytes]:
     i32, 6: f32; 0: none), payload u64 (its bits). Names are ids of `names`; 0: none.
     """
 
+def xla_compiling(on: bool | None, /) -> None:
+    """Count the compilations by XLA in progress: one begins (True) or ends (False); None: none.
+
+    During these, XLA's ranges on threads without open ops get no row: XLA runs programs there to
+    find the fastest one. Their work is attributed to the thread that waits.
+    """
+
 # -- operators of PyTorch, named by its NVTX observer
 def operators_record(on: bool, /) -> None:
     """Record operators as ops, on the calling thread and on threads that work for it."""

@@ -9,6 +9,9 @@ import numpy as np
 
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, is_device_kind
 from epprof_nb.analysis.framework_phases import MODULE_TYPES, is_of_type
+from epprof_nb.analysis.instruction_lines import InstructionLines, instruction_lines
+from epprof_nb.analysis.op_status import ran
+from epprof_nb.analysis.summary import wall_of
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.analysis.index import ProfileIndex
-    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
 _KERNELS_SHOWN = 12
@@ -30,10 +33,11 @@ class LineTotals:
     """Totals of one line.
 
     ``cell`` is the cell or file of the line. ``device_ns`` is the time of its kernels, copies
-    and memsets without that of lines nested in it; ``host_ns`` the time for which one of its
-    statements was open; ``count`` the executions of its statements, of which a one-line loop has
-    two; ``start_ns`` and ``end_ns`` enclose all executions; ``top`` holds up to twelve
-    (name, count, ns) by descending time; ``ops`` the names of the ops of a function in a file.
+    and memsets without that of lines nested in it, which lines of a function that XLA compiled
+    are, too; ``host_ns`` the time for which one of its statements was open; ``count`` the
+    executions of its statements, of which a one-line loop has two; ``start_ns`` and ``end_ns``
+    enclose all executions; ``top`` holds up to twelve (name, count, ns) by descending time;
+    ``ops`` the names of the ops of a function in a file.
     """
 
     cell: str
@@ -58,7 +62,7 @@ def line_totals(index: ProfileIndex) -> list[LineTotals]:
     rows = np.flatnonzero(is_line)
     groups, first = group_codes(cells.codes[rows], line[rows])
     places = [(cells.categories[cells.codes[row]], int(line[row])) for row in rows[first].tolist()]
-    return _totals(index, rows, groups, places)
+    return _totals(index, rows, groups, places, instruction_lines(index, set(cells.categories)))
 
 
 def function_totals(index: ProfileIndex) -> list[LineTotals]:
@@ -85,15 +89,16 @@ def function_totals(index: ProfileIndex) -> list[LineTotals]:
     groups, first = group_codes(place[rows])
     of_number = list(numbers)
     places = [of_number[number] for number in place[rows[first]].tolist()]
-    is_execution = ~is_of_type(index, "recompute", "backward")
-    totals = _totals(index, rows, groups, places, is_execution)
+    cells = set(ops.names("cell").categories)
+    files = [name for name in index.profile.sources if name not in cells]
+    totals = _totals(index, rows, groups, places, instruction_lines(index, files))
     _, example = group_codes(groups, names.codes[rows])
     names_of: dict[tuple[str, int], list[str]] = {}
     of_example = names.take(rows[example]).to_list()
     for group, name in zip(groups[example].tolist(), of_example, strict=True):
         names_of.setdefault(places[group], []).append(str(name))
     for function in totals:
-        function.ops = names_of[function.cell, function.line][:_OPS_LISTED]
+        function.ops = names_of.get((function.cell, function.line), [])[:_OPS_LISTED]
     return totals
 
 
@@ -110,7 +115,7 @@ def _totals(
     rows: IntArray,
     groups: IntArray,
     places: list[tuple[str, int]],
-    is_execution: BoolArray | None = None,
+    instructions: InstructionLines,
 ) -> list[LineTotals]:
     """Sum up the ops at `rows` by group.
 
@@ -122,37 +127,61 @@ def _totals(
         int64 arrays of one length: ops, and the group of each.
     places
         Cell and line of each group.
-    is_execution
-        bool array, one value per op: whether it counts as an execution; all of them if None.
+    instructions
+        Instructions that are on a line of their own. Those of a command buffer have the work of
+        its replays.
     """
     profile = index.profile
-    ops, n = profile.tables["ops"], len(places)
+    ops = profile.tables["ops"]
+    numbers = {place: number for number, place in enumerate(places)}
+    of_code = [numbers.setdefault(place, len(numbers)) for place in instructions.places]
+    rows = np.concatenate([rows, instructions.rows])
+    groups = np.concatenate([groups, np.array(of_code, np.int64)[instructions.codes]])
+    n = len(numbers)
     group_of_op = np.full(len(ops) + 1, MISSING, np.int64)
     group_of_op[rows] = groups
     owner = index.tree.nearest_ancestor(group_of_op[:-1] >= 0)
-    parts = _activity_sums(index, group_of_op[np.append(owner, MISSING)])
+    parts = _activity_sums(
+        index, group_of_op[np.append(owner, MISSING)], _only(group_of_op, instructions.rows)
+    )
     of_group = {
         name: sum_by_group(parts["group"], parts[name], n)[:-1].tolist()
         for name in ("ns", "kernels", "copies", "bytes")
     }
     starts, ends = np.full(n, np.iinfo(np.int64).max), np.full(n, np.iinfo(np.int64).min)
-    np.minimum.at(starts, groups, ops["start_ns"][rows])
-    np.maximum.at(ends, groups, ops["end_ns"][rows])
+    # An instruction that created a part of a command buffer may have run before the profile.
+    in_profile = ran(ops)
+    shown = in_profile[rows]
+    np.minimum.at(starts, groups[shown], ops["start_ns"][rows[shown]])
+    np.maximum.at(ends, groups[shown], ops["end_ns"][rows[shown]])
+    never = starts > ends
+    starts[never], ends[never] = 0, wall_of(profile)
     # The body of a one-line loop runs within the loop, on the same line.
-    outer = np.flatnonzero(index.tree.is_outermost(group_of_op[:-1]))
+    outer = np.flatnonzero(index.tree.is_outermost(group_of_op[:-1]) & in_profile)
     host_ns = sum_by_group(group_of_op[outer], ops["duration_ns"][outer], n)[:-1]
-    counts = ops["count"] if is_execution is None else np.where(is_execution, ops["count"], 0)
+    counts = np.where(is_of_type(index, "recompute", "backward", "hlo"), 0, ops["count"])
     columns = (
         sum_by_group(groups, counts[rows], n)[:-1].tolist(), starts.tolist(), ends.tolist(),
         of_group["ns"], host_ns.tolist(),
         of_group["kernels"], of_group["copies"], of_group["bytes"], _top(profile, parts, n),
     )  # fmt: skip
-    totals = [LineTotals(*place, *values) for place, *values in zip(places, *columns, strict=True)]
+    totals = [LineTotals(*place, *values) for place, *values in zip(numbers, *columns, strict=True)]
     order = {cell: i for i, cell in enumerate(profile.sources)}
     return sorted(totals, key=lambda t: (order.get(t.cell, len(order)), t.cell, t.line))
 
 
-def _activity_sums(index: ProfileIndex, group_of_op: IntArray) -> dict[str, IntArray]:
+def _only(group_of_op: IntArray, rows: IntArray) -> IntArray | None:
+    """Return the groups of some ops, `MISSING` for the others; None if there are none."""
+    if not len(rows):
+        return None
+    groups = np.full(len(group_of_op), MISSING, np.int64)
+    groups[rows] = group_of_op[rows]
+    return groups
+
+
+def _activity_sums(
+    index: ProfileIndex, group_of_op: IntArray, group_of_instruction: IntArray | None
+) -> dict[str, IntArray]:
     """Sum up activities by group and name, one chunk of the table at a time.
 
     Parameters
@@ -162,6 +191,8 @@ def _activity_sums(index: ProfileIndex, group_of_op: IntArray) -> dict[str, IntA
     group_of_op
         int64 array: the group to which each op's activities belong, `MISSING` for none; the last
         element is that of activities without an op.
+    group_of_instruction
+        int64 array, likewise: the group of the activities that the op captured; None for none.
 
     Returns
     -------
@@ -175,6 +206,9 @@ def _activity_sums(index: ProfileIndex, group_of_op: IntArray) -> dict[str, IntA
     parts = [np.empty((7, 0), np.int64)]
     for chunk in chunks(len(activities)):
         group, kinds = group_of_op[index.activity_op[chunk]], index.kinds[chunk]
+        if group_of_instruction is not None:
+            captured = group_of_instruction[index.tree.rows(activities["capture_op_id"][chunk])]
+            group = np.where(captured >= 0, captured, group)
         rows = np.flatnonzero((group >= 0) & is_device_kind(kinds))
         group, kinds, name = group[rows], kinds[rows], names[chunk][rows]
         pairs, first = group_codes(group, name)

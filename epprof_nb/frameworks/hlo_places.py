@@ -18,7 +18,10 @@ class Instruction(NamedTuple):
     line: int | None
 
 
-_INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = .*metadata=\{([^}]*)\}", re.MULTILINE)
+_COMPUTATION = re.compile(r"(?:ENTRY )?%?([\w.\-]+) \(.*\{$")
+_INSTRUCTION = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
+_METADATA = re.compile(r"metadata=\{([^}]*)\}")
+_CALLED = re.compile(r"calls=%?([\w.\-]+)")
 _OP_NAME = re.compile(r'op_name="([^"]*)"')
 _FRAME = re.compile(r"stack_frame_id=(\d+)")
 _ROW = re.compile(r"^(\d+) (.*)$", re.MULTILINE)
@@ -26,7 +29,9 @@ _FIELD = re.compile(r"(\w+)=(\d+)")
 
 
 def instructions(text: str) -> dict[str, Instruction]:
-    """Return the instructions of a program that have metadata, by name.
+    """Return the instructions of a program, by name.
+
+    A fusion without a line of its own has that of the instructions in it, if they have one.
 
     Parameters
     ----------
@@ -50,18 +55,45 @@ def instructions(text: str) -> dict[str, Instruction]:
     >>> found["tanh.3"]
     Instruction(op_name='jit(f)/tanh', file='model.py', line=4)
     """
-    files = {number: value.strip('"') for number, value in _rows(text, "FileNames").items()}
-    locations = {k: _fields(value) for k, value in _rows(text, "FileLocations").items()}
-    frames = {k: _fields(value) for k, value in _rows(text, "StackFrames").items()}
-    found = {}
-    for name, metadata in _INSTRUCTION.findall(text):
-        op_name, frame = _OP_NAME.search(metadata), _FRAME.search(metadata)
-        of_frame = frames.get(int(frame[1]), {}) if frame else {}
-        location = locations.get(of_frame.get("file_location_id", 0), {})
-        file = files.get(location.get("file_name_id", 0))
-        line = location.get("line") if file is not None else None
-        found[name] = Instruction(op_name[1] if op_name else None, file, line)
+    place_of_frame = _frames(text)
+    found: dict[str, Instruction] = {}
+    in_computation: dict[str, set[tuple[str, int]]] = {}
+    places: set[tuple[str, int]] = set()
+    for line in text.splitlines():
+        if begin := _COMPUTATION.match(line):
+            places = in_computation.setdefault(begin[1], set())
+        match = _INSTRUCTION.match(line)
+        if match is None:
+            continue
+        metadata = _METADATA.search(line)
+        told = metadata[1] if metadata else ""
+        op_name, frame = _OP_NAME.search(told), _FRAME.search(told)
+        place = place_of_frame.get(int(frame[1])) if frame else None
+        if place is not None:
+            places.add(place)
+        elif called := _CALLED.search(line):
+            # A computation comes before the instruction that calls it.
+            inside = in_computation.get(called[1], set())
+            place = next(iter(inside)) if len(inside) == 1 else None
+        found[match[1]] = Instruction(op_name[1] if op_name else None, *(place or (None, None)))
     return found
+
+
+def _frames(text: str) -> dict[int, tuple[str, int]]:
+    """Return file and line of each stack frame, by number."""
+    files = {number: value.strip('"') for number, value in _rows(text, "FileNames").items()}
+    places = {}
+    for number, value in _rows(text, "FileLocations").items():
+        location = _fields(value)
+        file = files.get(location.get("file_name_id", 0))
+        if file is not None and "line" in location:
+            places[number] = (file, location["line"])
+    frames = {k: _fields(value) for k, value in _rows(text, "StackFrames").items()}
+    return {
+        number: places[frame["file_location_id"]]
+        for number, frame in frames.items()
+        if frame.get("file_location_id") in places
+    }
 
 
 def _rows(text: str, table: str) -> dict[int, str]:
@@ -105,10 +137,10 @@ class HloPlaces:
         ]
         found = {}
         for name in wanted:
-            places = {(of[name].file, of[name].line) if name in of else None for of in programs}
-            place = places.pop() if len(places) == 1 else None
-            if place is not None and place[0] is not None and place[1] is not None:
-                found[name] = (place[0], place[1])
+            places = {(of[name].file, of[name].line) for of in programs}
+            file, line = places.pop() if len(places) == 1 else (None, None)
+            if file is not None and line is not None:
+                found[name] = (file, line)
         return found
 
     def _programs(self, module: str) -> list[dict[str, Instruction]]:
@@ -134,11 +166,8 @@ def _read(programs: Iterable[Any], module: str) -> list[dict[str, Instruction]]:
 
 
 def _matches(instruction: Instruction | None, op_name: str | None) -> bool:
-    """Whether an instruction may be the one with this ``op_name``.
-
-    Instructions without metadata are not in the table.
-    """
-    return (instruction.op_name if instruction else None) == op_name
+    """Whether an instruction may be the one with this ``op_name``."""
+    return instruction is not None and instruction.op_name == op_name
 
 
 def live_executables() -> Iterable[Any]:

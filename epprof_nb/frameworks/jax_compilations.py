@@ -46,6 +46,7 @@ class JaxCompilations:
 
     def stop(self) -> None:
         """Remove the listeners, unless other code has removed them."""
+        _native.xla_compiling(None)
         monitoring = sys.modules["jax"].monitoring
         for unregister, listener in (
             (monitoring.unregister_scalar_listener, self._begin),
@@ -68,6 +69,8 @@ class JaxCompilations:
             kind_id, kind = new_kind(stage, "jax")
             op_id = _native.push(name, CALL, kind_id)
         _native.vectorcalls_pause(True)  # noqa: FBT003 - positional only
+        if stage == "compile":
+            _native.xla_compiling(True)  # noqa: FBT003 - positional only
         stages.append(_Stage(event, op_id, kind, {"function": _function_name(details)}))
 
     def _hears_ends(self) -> bool:
@@ -83,6 +86,8 @@ class JaxCompilations:
             return
         stage = stages.pop()
         _native.vectorcalls_pause(False)  # noqa: FBT003 - positional only
+        if _STAGES[event] == "compile" and self._switch.on:
+            _native.xla_compiling(False)  # noqa: FBT003 - positional only
         if stage.kind is not None:
             stage.kind.set_args(stage.args)
             _native.pop(stage.op_id)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
+from epprof_nb import _native
 from epprof_nb.frameworks import jax_framework
 from epprof_nb.frameworks.hlo_places import HloPlaces, instructions, live_executables
 
@@ -106,6 +107,16 @@ def test_each_new_shape_is_a_compilation(double):
             double(jnp.asarray(np.ones(size)))
     assert functions_of(prof, "compile").count("double") == 2
     assert names_of(prof, "jit").count("double") == 4
+
+
+def test_the_compiler_is_known_to_work_while_it_does(monkeypatch):
+    values, seen = jnp.ones(3), []
+    monkeypatch.setattr(_native, "xla_compiling", seen.append)
+    with epprof_nb.profile():
+        jax.jit(lambda values: values - 1)(values)
+        with pytest.raises(TypeError):
+            jax.jit(lambda values: values + "text")(values)
+    assert seen == [True, False, None]
 
 
 def test_compilations_in_a_loop_are_a_finding(double):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -33,9 +34,22 @@ StackFrames
 1 {file_location_id=1 parent_frame_id=1}
 2 {file_location_id=2 parent_frame_id=2}
 
+%one_line (a: f32[8], b: f32[8]) -> f32[8] {
+  %a = f32[8]{0} parameter(0)
+  %tanh.1 = f32[8]{0} tanh(%a), metadata={op_name="jit(step)/tanh" stack_frame_id=2}
+  ROOT %mul.1 = f32[8]{0} multiply(%tanh.1, %tanh.1), metadata={stack_frame_id=2}
+}
+
+%two_lines (a.2: f32[8]) -> (f32[8], f32[8]) {
+  %a.2 = f32[8]{0} parameter(0), metadata={op_name="x"}
+  %tanh.2 = f32[8]{0} tanh(%a.2), metadata={op_name="jit(step)/tanh" stack_frame_id=1}
+  ROOT %mul.2 = f32[8]{0} multiply(%tanh.2, %tanh.2), metadata={stack_frame_id=2}
+}
+
 ENTRY %main.4 (x.1: f32[8]) -> f32[8] {
   %x.1 = f32[8]{0} parameter(0), metadata={op_name="x" scheduling_name="x.1"}
-  %fusion.8 = f32[8]{0} fusion(%x.1), kind=kCustom, calls=%fused_computation.2
+  %fusion.8 = f32[8]{0} fusion(%x.1), kind=kCustom, calls=%two_lines
+  %fusion.9 = f32[8]{0} fusion(%x.1), kind=kLoop, calls=%one_line, metadata={op_name="jit(step)"}
   ROOT %add.1 = f32[8]{0} add(%x.1, %x.1), metadata={op_name="jit(step)/a/add" stack_frame_id=2}
 }
 """
@@ -117,6 +131,15 @@ def test_programs_and_instructions_are_ops_with_their_lines(within, programs):
     assert ops_of_kernels(prof) == ["a/add", "fusion.8"]
 
 
+def test_a_fusion_of_one_line_has_that_line(within, programs):
+    programs.append(("jit_step", text(12)))
+    fusion = b"Thunk:#name=jit(step),hlo_op=fusion.9,unique_hlo_op_id=5#"
+    with epprof_nb.profile() as prof, within(PROGRAM), within(fusion):
+        launch()
+    args = {"hlo_op": "fusion.9", "op_name": "jit(step)", "file": "/work/my model.py", "line": 12}
+    assert rows(prof)[1] == ("fusion.9", "hlo", "jit_step", args)
+
+
 def test_a_place_that_two_programs_disagree_on_is_missing(within, programs):
     programs += [("jit_step", text(12)), ("jit_step", text(13))]
     with epprof_nb.profile() as prof, within(PROGRAM), within(ADD):
@@ -151,6 +174,28 @@ def test_passes_of_the_compiler_have_no_row(within, programs):
             pass
     assert [name for name, *_ in rows(prof)] == ["compile", "XlaPass of mine"]
     assert ops_of_kernels(prof) == ["compile"]
+
+
+def test_programs_that_the_compiler_tries_have_no_row(within, programs):
+    def tried():
+        with within(PROGRAM), within(ADD):
+            launch()
+
+    with epprof_nb.profile() as prof, epprof_nb.op("jax.compile"):
+        _native.xla_compiling(True)
+        thread = threading.Thread(target=tried)
+        thread.start()
+        thread.join()
+        with within(b"mine", b"mine"):
+            tried()
+        _native.xla_compiling(False)
+        thread = threading.Thread(target=tried)
+        thread.start()
+        thread.join()
+    assert [(name, parent) for name, _, parent, _ in rows(prof)] == [
+        ("jax.compile", None), ("mine", "jax.compile"), ("jit_step", "mine"), ("a/add", "jit_step"),
+        ("jit_step", None), ("a/add", "jit_step"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("message", [b"Thunk:#", b"Thunk:#hlo_op=#", b"other", b"XlaModule:##"])

@@ -12,6 +12,9 @@ from tiny import activity, kernel, line, op, profile
 from training import framework, training
 
 import epprof_nb
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.line_totals import function_totals, line_totals
+from epprof_nb.data.schema import MISSING
 from epprof_nb.instrument import range_sources
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.source import source_listing
@@ -251,3 +254,59 @@ def test_totals_do_not_depend_on_the_order_of_the_ops():
     shuffled = made.tables["ops"].take(np.random.default_rng(0).permutation(len(made.ops)))
     other = epprof_nb.profiles.Profile({**made.tables, "ops": shuffled}, made.info, made.sources)
     assert ViewModel(other).line_totals == ViewModel(made).line_totals
+
+
+def hlo(op_id, start, end, parent, file=None, number=None, **more):
+    args = {"hlo_op": f"add.{op_id}"} | ({"file": file, "line": number} if file else {})
+    return op(op_id, "add", start, end, parent, op_type="hlo", category="framework", source="xla",
+              args=args, **more)  # fmt: skip
+
+
+def test_lines_of_a_compiled_function_have_the_work_of_their_instructions():
+    cell = "def f(x):\n    y = x + 1\n\n    return y * 2\nf(1)\n"
+    prof = profile(
+        [
+            line(1, 5, 0, 100), hlo(2, 0, 10, 1, "In[1]", 2), hlo(3, 10, 20, 1, "In[1]", 4),
+            hlo(4, 20, 30, 1, "In[1]", 3), hlo(5, 30, 40, 1), hlo(6, 40, 50, 1, "other.py", 1),
+            hlo(7, -90, -80, MISSING, "In[1]", 4, status="earlier"),
+        ],
+        [
+            kernel(10, 12, 2), kernel(20, 23, 3), kernel(30, 35, 4), kernel(40, 47, 5),
+            kernel(50, 61, 6), kernel(70, 83, 5, capture_op_id=7, graph_id=1),
+        ],
+        sources={"In[1]": cell}, info={"wall_ns": 100},
+    )  # fmt: skip
+    totals = {t.line: t for t in line_totals(ProfileIndex(prof))}
+    # Line 3 is empty, other.py has no text, and one instruction has no line.
+    assert {number: t.device_ns for number, t in totals.items()} == {2: 2, 4: 3 + 13, 5: 5 + 7 + 11}
+    assert {number: t.count for number, t in totals.items()} == {2: 0, 4: 0, 5: 1}
+    assert (totals[4].start_ns, totals[4].end_ns, totals[4].host_ns) == (10, 20, 10)
+
+
+def test_a_line_that_only_an_earlier_profile_ran_has_the_time_range_of_the_profile():
+    prof = profile(
+        [line(1, 2, 0, 90), hlo(2, -90, -80, MISSING, "In[1]", 1, status="earlier")],
+        [kernel(70, 83, 1, capture_op_id=2, graph_id=1)],
+        sources={"In[1]": "def f(x): return x\nf(1)\n"}, info={"wall_ns": 100},
+    )  # fmt: skip
+    first, second = line_totals(ProfileIndex(prof))
+    assert (first.line, first.device_ns, first.start_ns, first.end_ns) == (1, 13, 0, 100)
+    assert (first.host_ns, second.line, second.device_ns) == (0, 2, 0)
+
+
+def test_files_have_the_lines_of_compiled_functions():
+    place = {"file": "model.py", "line": 1}
+    prof = profile(
+        [
+            line(1, 1, 0, 100), op(2, "f", 0, 90, 1, op_type="jit", category="framework"),
+            hlo(3, 10, 20, 2, "model.py", 2), hlo(4, 20, 30, 2, "model.py", 9),
+        ],
+        [kernel(10, 12, 3), kernel(20, 23, 4)],
+        sources={"In[1]": "f(1)\n", "model.py": "def f(x):\n    return x + 1\n"},
+        info={"op_places": {"f": place}, "wall_ns": 100},
+    )  # fmt: skip
+    index = ProfileIndex(prof)
+    assert [(t.cell, t.line, t.device_ns) for t in line_totals(index)] == [("In[1]", 1, 5)]
+    assert [(t.cell, t.line, t.device_ns, t.ops) for t in function_totals(index)] == [
+        ("model.py", 1, 3, ["f"]), ("model.py", 2, 2, []),
+    ]  # fmt: skip

@@ -16,6 +16,9 @@ void ep_nvtx_record(int on);
 void ep_nvtx_attached(void (*each)(const char* path, void*), void* data);
 ep_columns* ep_nvtx_details(uint32_t first);
 
+// One more or one less compilation by XLA is in progress (1, -1), or none (0).
+void ep_xla_compiling(int change);
+
 // Records the operators of PyTorch that its NVTX observer names, on this thread and on threads that
 // work for it.
 void ep_operators_record(int on);

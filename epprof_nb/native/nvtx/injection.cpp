@@ -90,7 +90,9 @@ uint64_t domain_start(void* domain, const EventAttributes* a) {
 void domain_end(void*, uint64_t id) { end_range(id); }
 int domain_push(void* domain, const EventAttributes* a) {
   a = readable(a);
-  if (is_without_row(domain_of(domain), a)) return push_without_row(domain_of(domain));
+  if (is_without_row(domain_of(domain), a) || is_helping_compiler(domain_of(domain))) {
+    return push_without_row(domain_of(domain));
+  }
   return push_range(domain_of(domain), name_of(a), a);
 }
 int domain_pop(void* domain) { return pop_range(domain_of(domain)); }

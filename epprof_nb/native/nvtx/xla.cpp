@@ -1,8 +1,11 @@
 #include "nvtx/xla.h"
 
+#include <atomic>
 #include <string_view>
 
+#include "core/op_stack.h"
 #include "core/string_table.h"
+#include "nvtx/api.h"
 
 namespace epprof::nvtx {
 namespace {
@@ -11,12 +14,32 @@ bool starts_with(std::string_view text, std::string_view start) {
   return text.substr(0, start.size()) == start;
 }
 
+bool is_xla(const Domain* domain) {
+  static const uint32_t tsl = intern("TSL");
+  return domain->name == tsl;
+}
+
+std::atomic<int> compilations{0};  // in progress
+
 }  // namespace
 
 bool is_of_compiler(const Domain* domain, const char* message) {
-  static const uint32_t tsl = intern("TSL");
-  if (domain->name != tsl || !message) return false;
+  if (!is_xla(domain) || !message) return false;
   return starts_with(message, "Xla") && !starts_with(message, "XlaModule:");
 }
 
+bool is_helping_compiler(const Domain* domain) {
+  return compilations.load(std::memory_order_relaxed) > 0 && is_xla(domain) && !top_op();
+}
+
 }  // namespace epprof::nvtx
+
+using epprof::nvtx::compilations;
+
+extern "C" void ep_xla_compiling(int change) {
+  if (change) {
+    compilations += change;
+  } else {
+    compilations = 0;
+  }
+}

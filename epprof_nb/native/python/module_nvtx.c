@@ -35,10 +35,18 @@ static PyObject* nvtx_details(PyObject* Py_UNUSED(m), PyObject* value) {
   return columns_to_dict(ep_nvtx_details(first));
 }
 
+static PyObject* xla_compiling(PyObject* Py_UNUSED(m), PyObject* value) {
+  int on = value == Py_None ? 0 : PyObject_IsTrue(value);
+  if (on < 0) return NULL;
+  ep_xla_compiling(value == Py_None ? 0 : on ? 1 : -1);
+  Py_RETURN_NONE;
+}
+
 PyMethodDef nvtx_functions[] = {
     {"nvtx_allow", nvtx_allow, METH_NOARGS, NULL},
     {"nvtx_record", nvtx_record, METH_O, NULL},
     {"nvtx_attached", nvtx_attached, METH_NOARGS, NULL},
     {"nvtx_details", nvtx_details, METH_O, NULL},
+    {"xla_compiling", xla_compiling, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
