@@ -42,7 +42,7 @@ def launch(i: int, x, y) -> None:
 
 
 def work(x, y) -> None:
-    """Launch a copy, a set and all kernels, each in an op of its name."""
+    """Launch a copy, a memset and all kernels, each in an op of its name."""
     stream = cp.cuda.get_current_stream()
     with epprof_nb.op("copy"):
         y.data.copy_from_device_async(x.data, x.nbytes, stream)
@@ -157,7 +157,7 @@ def of_compiled() -> Iterator[tuple[str, epprof_nb.Profile, Right]]:
 
 
 def define(i: int) -> None:
-    """Define a kernel that launches the work of a node; the first one also copies and sets."""
+    """Define a kernel that launches the work of a node; the first one also copies and memsets."""
 
     @ep.kernel(f"Node{i}", domain="attribution")
     def node(ctx, x):
