@@ -42,7 +42,7 @@ def launch(i: int, x, y) -> None:
 
 
 def work(x, y) -> None:
-    """Launch a copy, a set and all kernels, each in an op of its name."""
+    """Launch a copy, a memset and all kernels, each in an op of its name."""
     stream = cp.cuda.get_current_stream()
     with epprof_nb.op("copy"):
         y.data.copy_from_device_async(x.data, x.nbytes, stream)
@@ -156,6 +156,19 @@ def of_compiled() -> Iterator[tuple[str, epprof_nb.Profile, Right]]:
     yield title, prof, right
 
 
+def define(i: int) -> None:
+    """Define a kernel that launches the work of a node; the first one also copies and memsets."""
+
+    @ep.kernel(f"Node{i}", domain="attribution")
+    def node(ctx, x):
+        y = ctx.out(x.shape, x.dtype)
+        if i == 0:
+            stream = cp.cuda.get_current_stream()
+            y.data.copy_from_device_async(x.data, x.nbytes, stream)
+            y.data.memset_async(0, x.nbytes, stream)
+        launch(i, x, y)
+
+
 def of_our_provider() -> Iterator[tuple[str, epprof_nb.Profile, Right]]:
     """Graphs of kernels in Python, captured in a profile, before it, and by four threads."""
     import onnxruntime
@@ -164,15 +177,7 @@ def of_our_provider() -> Iterator[tuple[str, epprof_nb.Profile, Right]]:
     from tests.ep.sessions import model
 
     for i in range(NODES):
-
-        @ep.kernel(f"Node{i}", domain="attribution")
-        def node(ctx, x, i=i):
-            y = ctx.out(x.shape, x.dtype)
-            if i == 0:
-                stream = cp.cuda.get_current_stream()
-                y.data.copy_from_device_async(x.data, x.nbytes, stream)
-                y.data.memset_async(0, x.nbytes, stream)
-            launch(i, x, y)
+        define(i)
 
     made = [
         helper.make_node(

@@ -87,7 +87,9 @@ def why_not(graphs, feeds, caught):
     if any(slot.graph is not None for slot in slots):
         nodes = [n for s in slots if s.graph for n in _native.ep_describe_graph(s.graph)[-1]]
         return "" if nodes else HOST_OUTPUT
-    told = [re.search(r"was not captured: node '.*?' (.*?)\. ", str(w.message)) for w in caught]
+    told = [
+        re.search(r"was not captured: (?:node '.*?' )?(.*?)\. ", str(w.message)) for w in caught
+    ]
     reasons = dict.fromkeys(found[1] for found in told if found)
     assert reasons, "no graph, and no warning that says why"
     return "; ".join(reasons)

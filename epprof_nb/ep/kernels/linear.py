@@ -61,13 +61,6 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     y[...] = value
 
 
-@builtin("Einsum", since=12)
-def einsum(ctx: Context, *inputs: Array) -> None:
-    """Products summed over the indices that the equation drops."""
-    result = ctx.xp.einsum(ctx.attrs["equation"].replace(" ", ""), *map(at_least_float32, inputs))
-    ctx.out(result.shape)[...] = result
-
-
 @builtin("Det", since=11)
 def determinant(ctx: Context, x: Array) -> None:
     """Determinant of each matrix."""
