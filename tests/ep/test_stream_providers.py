@@ -1,0 +1,85 @@
+"""The provider that creates the streams of a session: ours, or ONNX Runtime's CUDA provider."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from epprof_nb import _native
+from epprof_nb.core.errors import KernelError
+from epprof_nb.ep import stream_providers
+from tests.ep.sessions import CPU, OURS, on_cpu, options
+from tests.ort import models
+
+CUDA = "CUDAExecutionProvider"
+
+
+@pytest.fixture
+def left(monkeypatch):
+    """Calls of the native core while a session is created."""
+    told = []
+    monkeypatch.setattr(_native, "ep_leave_streams_to_others", told.append)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("providers", "available", "expected"),
+    [
+        ([(OURS, {}), CPU], [CUDA, CPU], False),
+        ([(OURS, {}), CUDA, CPU], [CPU], True),
+        ([CUDA, (OURS, {})], [CPU], True),
+        ([OURS, ("TensorrtExecutionProvider", {}), CPU], [CPU], True),
+        (None, [OURS, CUDA, CPU], True),  # ours may be in the SessionOptions
+        (None, [OURS, CPU], False),
+        ([CPU], [OURS, CPU], False),
+    ],
+)
+def test_the_cuda_provider_creates_them_if_it_is_there(
+    left, monkeypatch, providers, available, expected
+):
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: available)
+    with stream_providers.choosing(providers):
+        assert left == [expected]
+    assert left == [expected, False]
+
+
+def test_a_session_that_fails_leaves_nothing_behind(left):
+    with pytest.raises(ValueError, match="no model"), stream_providers.choosing([OURS, CUDA]):
+        raise ValueError("no model")
+    assert left == [True, False]
+
+
+def test_a_stream_that_the_cuda_provider_does_not_use_is_refused(left):
+    ours = (OURS, {"stream": "1234"})
+    with (
+        pytest.raises(KernelError, match=r"\('CUDAExecutionProvider', {'user_compute_stream': '1"),
+        stream_providers.choosing([ours, CUDA, CPU]),
+    ):
+        pass
+    assert left == []
+    with stream_providers.choosing([ours, (CUDA, {"user_compute_stream": "1234"}), CPU]):
+        assert left == [True]
+
+
+def test_a_session_without_a_stream_runs_on_the_default_stream(ep, fake_cuda, x, monkeypatch):
+    """The CUDA provider was taken for available, but is not in the session."""
+    seen = []
+
+    @ep.kernel("Relu", types="float32")
+    def relu(ctx, x):
+        seen.append((ctx.stream, ctx.xp.stream()))
+        ctx.xp.maximum(x, 0, out=ctx.out(x.shape))
+
+    entry = ep.provider("cuda:0")
+    monkeypatch.setattr(stream_providers, "_is_left_to_others", lambda given: True)
+    streams = fake_cuda.streams()
+    made = onnxruntime.InferenceSession(models.chain(), options(), providers=[entry, CPU])
+    fake_cuda.set_delay(300)
+    for scale in (1, 2, 3):
+        feeds = {"x": x * np.float32(scale)}
+        np.testing.assert_allclose(
+            made.run(None, feeds)[0], on_cpu(models.chain()).run(None, feeds)[0], rtol=1e-6
+        )
+    assert seen == [(0, 0)] * 3
+    assert fake_cuda.streams() == streams
