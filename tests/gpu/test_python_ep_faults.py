@@ -67,6 +67,24 @@ def test_nodes_of_the_cuda_provider_find_their_libraries_handles(x, nodes):
         np.testing.assert_allclose(made.run(None, {"x": x})[0], expected(x), rtol=1e-2)
 
 
+@needs_cuda_provider
+def test_a_stream_of_the_user_is_shared_with_the_cuda_provider(x):
+    seen = set()
+    relu_with(lambda ctx: seen.add((ctx.stream, cp.cuda.get_current_stream().ptr)))
+    stream = cp.cuda.Stream(non_blocking=True)
+    made = session(
+        models.chain(),
+        ep.provider("cuda:0", stream=stream.ptr, nodes=["first", "third"]),
+        (CUDA, {"user_compute_stream": str(stream.ptr)}),
+    )
+    made.run(None, {"x": x})
+    with epprof_nb.profile() as prof:
+        result = made.run(None, {"x": x})[0]
+    assert seen == {(stream.ptr, stream.ptr)}
+    assert kernels(prof)["stream_id"].nunique() == 1
+    np.testing.assert_allclose(result, expected(x), rtol=1e-2)
+
+
 def test_two_sessions_run_side_by_side(x):
     both = [session(models.chain(), ep.provider("cuda:0")) for _ in range(2)]
     with ThreadPoolExecutor(4) as pool:
