@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.ep import stream_providers
-from tests.ep.sessions import CPU, OURS, on_cpu, options
+from tests.ep.sessions import CPU, OURS, on_cpu, options, session
 from tests.ort import models
 
 CUDA = "CUDAExecutionProvider"
@@ -83,3 +85,37 @@ def test_a_session_without_a_stream_runs_on_the_default_stream(ep, fake_cuda, x,
         )
     assert seen == [(0, 0)] * 3
     assert fake_cuda.streams() == streams
+
+
+def take_what_is_free():
+    """Allocate until the driver is asked for more; return the addresses."""
+    regions, taken = _native.ep_device_statistics(0)["regions"], []
+    while _native.ep_device_statistics(0)["regions"] == regions:
+        taken.append(_native.ep_device_allocate(0, 256))
+    return taken
+
+
+def test_memory_of_streams_of_others_is_not_taken_for_idle(ep, fake_cuda, x, monkeypatch):
+    """Nothing can be asked about these streams, which may have ended."""
+    used, taken = {}, []
+
+    @ep.kernel("Sigmoid", types="float32")
+    def sigmoid(ctx, x):
+        used[ctx.name] = x.data.ptr
+        ctx.xp.tanh(x, out=ctx.out(x.shape))
+        if ctx.name == "n5":  # the input of n2 is free, and n2 has not run
+            with ThreadPoolExecutor(1) as other:
+                taken.extend(other.submit(take_what_is_free).result())
+
+    entry = ep.provider("cuda:0")
+    monkeypatch.setattr(stream_providers, "_is_left_to_others", lambda given: True)
+    made = session(
+        models.chain([f"n{i}" for i in range(6)]), entry, enable_mem_reuse=False,
+        enable_mem_pattern=False,
+    )  # fmt: skip
+    fake_cuda.set_delay(20_000)
+    made.run(None, {"x": x})
+    for address in taken:
+        _native.ep_device_free(0, address)
+    assert taken
+    assert used["n2"] not in taken
