@@ -606,6 +606,9 @@ def ep_device_free(device: int, address: int, /) -> None:
 def ep_load_driver(path: str, /) -> int:
     """Open NVIDIA's driver, unless one is open, and return the number of its devices."""
 
+def ep_leave_streams_to_others(leave: bool, /) -> None:
+    """Let another provider create the streams of sessions that this thread creates."""
+
 def ep_device_of(address: int, /) -> int | None:
     """CUDA device of a tensor's memory; -1 for the host device, None for memory of others."""
 

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, session_options_pointer
-from epprof_nb.ep import context, cuda, graph_bindings, graph_creation, graph_runs, graphs
+from epprof_nb.ep import (
+    context,
+    cuda,
+    graph_bindings,
+    graph_creation,
+    graph_runs,
+    graphs,
+    stream_providers,
+)
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -71,7 +79,7 @@ def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
         # ONNX Runtime asks a provider for its operators only if it was chosen by device.
         if any((p[0] if isinstance(p, tuple) else p) == PROVIDER for p in providers or ()):
             self._sess_options = with_domains(self._sess_options)
-        with graph_creation.creating(self):
+        with stream_providers.choosing(providers), graph_creation.creating(self):
             original(self, providers, *more)
 
     return create

@@ -181,7 +181,12 @@ def creation(args) -> None:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     before = run(1000)
-    print(f"10,000 runs: peak memory grew by {run(10000) - before} kB after the first 1,000")
+    after = run(10000)
+    later = run(args.more_runs)
+    print(
+        f"10,000 runs: peak memory grew by {after - before} kB after the first 1,000, and by "
+        f"{later - after} kB in {args.more_runs:,} more"
+    )
 
 
 UNUSED = """
@@ -219,6 +224,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--more-runs", type=int, default=50_000, help="to tell a step from a leak")
     args = parser.parse_args()
     header(f"Kernels in Python, ONNX Runtime {ort.__version__}, host device")
     node_cost(args)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import onnxruntime
 import pytest
 
+from epprof_nb.ep import cuda
 from tests.ep.fake_cuda import arrays
 from tests.ep.sessions import CPU, OURS, helper, model, placement, session
 from tests.ort import models
@@ -41,6 +44,14 @@ class Streams:
 
     def current(self):
         return self.module.stream()
+
+
+def test_releases_of_cupy_before_14_have_streams_of_others_by_another_name(monkeypatch):
+    module = SimpleNamespace(cuda=SimpleNamespace(Stream=object, ExternalStream=lambda *args: args))
+    monkeypatch.setattr(cuda, "array_module", lambda: module)
+    cuda.current_stream.cache_clear()
+    assert cuda.current_stream(1, 1234) == (1234, 1)
+    cuda.current_stream.cache_clear()
 
 
 def test_a_stream_is_made_current_once_a_run(ep, streams, x):

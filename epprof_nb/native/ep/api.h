@@ -196,6 +196,9 @@ char* ep_domain_add_to(ep_domain* domain, void* session_options);
 // Opens NVIDIA's driver. Returns null or an error message for the caller to free.
 char* ep_load_driver(const char* path, int* devices);
 
+// Whether sessions on CUDA devices that this thread creates get their streams from another provider.
+void ep_leave_streams_to_others(int leave);
+
 // Device memory, which is a graph's if the launches of this thread are being captured. Null: there
 // is none, and `*failed` is a message for the caller to free.
 void* ep_device_allocate(int device, size_t bytes, char** failed);

@@ -105,9 +105,10 @@ void CudaArena::give(CudaStream owner, CudaStream heir) {
   for (Chunk* chunk : chunks) insert(chunk);
 }
 
-// Gives the chunks of idle streams to all, and those of unknown streams if all streams are idle.
+// Gives the chunks of idle streams to all, and those of unknown streams if all streams are idle,
+// which cannot be known of those of other providers.
 void CudaArena::reclaim_idle() {
-  bool all_idle = true;
+  bool all_idle = !others_have_streams_;
   for (auto& [stream, flushes] : streams_) {
     bool has_chunks = free_.count(stream), matters = free_.count(kUnknown);
     if (!has_chunks && !matters) continue;
@@ -201,6 +202,8 @@ void* CudaArena::allocate(size_t bytes, CudaStream stream) {
     stream = graph_owner;
   } else if (!stream) {
     stream = stream_of_thread();
+  } else {
+    others_have_streams_ |= !streams_.count(stream);
   }
   Chunk* chunk = stream ? take(stream, size) : nullptr;
   if (!chunk) chunk = take(nullptr, size);
@@ -254,6 +257,12 @@ void CudaArena::use_stream(CudaStream stream) {
   used_arena = this;
   used_stream = stream;
   used_flushes = found == streams_.end() ? 0 : found->second;
+  others_have_streams_ |= found == streams_.end();
+}
+
+void CudaArena::leave_stream() {
+  std::lock_guard lock(mutex_);
+  if (used_arena == this && !streams_.count(used_stream)) used_stream = nullptr;
 }
 
 void CudaArena::add_stream(CudaStream stream) {

@@ -35,6 +35,7 @@ class CudaArena {
   void free(void* memory);  // null is allowed
 
   void use_stream(CudaStream stream);      // this thread queues work on it
+  void leave_stream();  // of another provider, which this thread does not use beyond a run
   void add_stream(CudaStream stream);      // it lives until `forget_stream`
   void flushed_stream(CudaStream stream);  // its work has ended
   void forget_stream(CudaStream stream);   // likewise, and it ends
@@ -79,6 +80,7 @@ class CudaArena {
   std::mutex capture_mutex_, mutex_;  // in this order
   std::map<CudaStream, FreeChunks> free_;
   std::map<CudaStream, uint64_t> streams_;  // and how often each was flushed
+  bool others_have_streams_ = false;        // that are not among these
   std::set<CudaStream> graphs_;  // owners that are graphs
   std::map<uintptr_t, Chunk*> in_use_;  // by address
   ArenaStats stats_{};

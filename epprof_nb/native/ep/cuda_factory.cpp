@@ -20,7 +20,10 @@ const char* factory_name(const EpFactory*) { return kProviderName; }
 const char* vendor(const EpFactory*) { return "Microsoft"; }
 uint32_t vendor_id(const EpFactory*) { return 0; }
 const char* version(const EpFactory*) { return EPPROF_VERSION; }
-bool is_stream_aware(const EpFactory*) { return true; }
+
+// ONNX Runtime asks while this thread creates a session, and for streams outside of sessions.
+thread_local bool leaves_streams_to_others = false;
+bool is_stream_aware(const EpFactory*) { return !leaves_streams_to_others; }
 
 Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devices, size_t count,
                               EpDevice** found, size_t room, size_t* found_count) {
@@ -82,3 +85,7 @@ EpFactory factory = {kApiVersion,       factory_name,      vendor,
 ort::EpFactory* cuda_factory() { return &factory; }
 
 }  // namespace epprof::ep
+
+extern "C" void ep_leave_streams_to_others(int leave) {
+  epprof::ep::leaves_streams_to_others = leave != 0;
+}

@@ -187,7 +187,10 @@ Status* on_run_start(Ep* self, const RunOptions*) {
   uint32_t session = static_cast<Provider*>(self)->plan->session;
   run_started(session);
   const ep_plan& plan = *static_cast<Provider*>(self)->plan;
-  if (plan.device >= 0) run_starts_on_thread(session);
+  if (plan.device >= 0) {
+    run_starts_on_thread(session);
+    arena_of(plan.device).leave_stream();  // of a run that failed
+  }
   if (GraphRun* run = graph_run(session)) {
     graph_run_started(run, plan.device, static_cast<CudaStream>(plan.stream));
   }
@@ -200,7 +203,10 @@ Status* on_run_end(Ep* self, const RunOptions*, bool) {
   Status* status = as_status([&] {
     if (run) graph_run_ended(run);
   });
-  if (static_cast<Provider*>(self)->plan->device >= 0) run_ends_on_thread();
+  if (int device = static_cast<Provider*>(self)->plan->device; device >= 0) {
+    run_ends_on_thread();
+    arena_of(device).leave_stream();
+  }
   run_ended(session);
   return status;
 }

@@ -252,6 +252,13 @@ static PyObject* load_driver(PyObject* Py_UNUSED(m), PyObject* args) {
   return PyLong_FromLong(devices);
 }
 
+static PyObject* leave_streams_to_others(PyObject* Py_UNUSED(m), PyObject* leave) {
+  int yes = PyObject_IsTrue(leave);
+  if (yes < 0) return NULL;
+  ep_leave_streams_to_others(yes);
+  Py_RETURN_NONE;
+}
+
 static PyObject* device_of(PyObject* Py_UNUSED(m), PyObject* pointer) {
   uint64_t address;
   if (to_u64(pointer, &address) < 0) return NULL;
@@ -316,6 +323,7 @@ PyMethodDef device_functions[] = {
     {"ep_set_device_functions", set_device_functions, METH_VARARGS, NULL},
     {"ep_leave_stream", leave_stream, METH_NOARGS, NULL},
     {"ep_load_driver", load_driver, METH_VARARGS, NULL},
+    {"ep_leave_streams_to_others", leave_streams_to_others, METH_O, NULL},
     {"ep_device_of", device_of, METH_O, NULL},
     {"ep_cuda_device_at", cuda_device_at, METH_O, NULL},
     {"ep_take_allocation_failure", take_allocation_failure, METH_NOARGS, NULL},

@@ -1,0 +1,70 @@
+"""The provider that creates the streams of a session.
+
+ONNX Runtime takes the streams of a device from the provider that is named first. Nodes of its CUDA
+provider find their cuBLAS and cuDNN handles in a stream of their own provider and end the process
+on one of ours; our nodes need the address only. So the CUDA provider creates them if it is there.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb import _native
+from epprof_nb.core.errors import KernelError
+from epprof_nb.core.ort_binding import PROVIDER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+OTHERS = {
+    "CUDAExecutionProvider",
+    "NvTensorRTRTXExecutionProvider",
+    "TensorrtExecutionProvider",
+}
+"""Providers of ONNX Runtime that create streams of CUDA devices."""
+
+
+def _by_name(providers: Sequence[Any] | None) -> dict[str, dict[str, Any]]:
+    pairs = (p if isinstance(p, tuple) else (p, {}) for p in providers or ())
+    return {name: dict(options or {}) for name, options in pairs}
+
+
+def _is_left_to_others(given: dict[str, dict[str, Any]]) -> bool:
+    if PROVIDER in given:
+        return not OTHERS.isdisjoint(given)
+    # Ours is in the SessionOptions, if anywhere, and what else is in them cannot be read.
+    import onnxruntime
+
+    return not OTHERS.isdisjoint(onnxruntime.get_available_providers())
+
+
+def _check_stream(given: dict[str, dict[str, Any]]) -> None:
+    stream = given.get(PROVIDER, {}).get("stream")
+    if stream is None:
+        return
+    for name in OTHERS & given.keys():
+        other = given[name].get("user_compute_stream")
+        if str(other) != stream:
+            raise KernelError(
+                f"stream={stream} is not the stream of {name}, on which all nodes of this session "
+                f"run. Give it the same one: ({name!r}, {{'user_compute_stream': '{stream}'}})."
+            )
+
+
+@contextmanager
+def choosing(providers: Sequence[Any] | None) -> Iterator[None]:
+    """Leave the streams of the session that is created to another provider if it needs that.
+
+    Raises
+    ------
+    KernelError
+        If the user gave a stream that the other provider does not use.
+    """
+    given = _by_name(providers)
+    _check_stream(given)
+    _native.ep_leave_streams_to_others(_is_left_to_others(given))
+    try:
+        yield
+    finally:
+        _native.ep_leave_streams_to_others(False)  # noqa: FBT003
