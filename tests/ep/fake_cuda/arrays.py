@@ -314,7 +314,6 @@ class _Stack:
     def __exit__(self, *_):
         getattr(_state, _state.names.pop()).pop()
 
-
     @property
     def ptr(self):
         return self.value
