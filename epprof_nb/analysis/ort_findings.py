@@ -178,10 +178,12 @@ def _copying_ns(index: ProfileIndex, nodes: ResultTable, copies: int) -> int:
         of_sessions.setdefault(int(session), []).append(str(name))
     times = [_host_times(index, names, session) for session, names in of_sessions.items()]
     starts, ends = (np.concatenate(side) for side in zip(*times, strict=True))
-    computing = [index.cached(class_intervals, device)[COMPUTE] for device in index.device_ids]
-    before, until = covered_before(*union_of(computing), np.stack([starts, ends]))
-    exposed = int((ends - starts - (until - before)).sum())
-    return exposed * copies // executed
+    exposed = ends - starts
+    if index.device_ids:
+        computing = [index.cached(class_intervals, device)[COMPUTE] for device in index.device_ids]
+        before, until = covered_before(*union_of(computing), np.stack([starts, ends]))
+        exposed = exposed - (until - before)
+    return int(exposed.sum()) * copies // executed
 
 
 def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:
