@@ -21,6 +21,7 @@ from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.readers import byte_stream, json_events
 from epprof_nb.readers.json_events import JsonEvents
 from epprof_nb.testing import synthetic_profile
+from tests.unit.test_columns import FRAMES
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 KINETO, OLD_ORT, NEW_ORT, VIZTRACER = (
@@ -233,6 +234,36 @@ def test_a_profile_of_the_cuda_provider_has_the_node_that_fell_back():
     # One copy to it and one back in each of the three runs.
     assert nodes.loc["angle", "fallback_copies"] == 6
     assert len(prof.by_run()) == 3
+
+
+def test_nodes_of_a_profile_of_onnxruntime_have_findings(read):
+    def event(kind, name, start, end, **args):
+        return (
+            f'{{"cat" : "{kind}","pid" :1,"tid" :1,"dur" :{end - start},"ts" :{start},"ph" : "X",'
+            f'"name" :"{name}","args" : {json.dumps(args, separators=(",", " : "))}}}'
+        )
+
+    cpu, cuda = "CPUExecutionProvider", "CUDAExecutionProvider"
+    events = [
+        event("Node", "product_kernel_time", 10, 20, op_name="MatMul", provider=cuda),
+        event("Node", "angle_kernel_time", 20, 90, op_name="Atan", provider=cpu),
+        event("Session", "model_run", 0, 100),
+    ]
+    prof = read("[\n" + ",\n".join(events) + "\n]\n")
+    assert len(prof.ops) == 3
+    kinds = prof.insights().set_index("kind")
+    assert "`angle` (Atan) ran on the CPU for 70.0 µs" in kinds.loc["cpu fallback", "text"]
+
+
+@pytest.mark.parametrize("path", sorted(TRACES.glob("*.gz")), ids=lambda path: path.name)
+def test_every_table_of_a_real_trace_can_be_made(path):
+    prof = epprof_nb.read_trace(path)
+    for name, make in FRAMES.items():
+        if name != "by_op" and not name.startswith("compare"):
+            make(prof)
+    work = prof.activities["kind"].isin(["kernel", "memcpy", "memset"])
+    device_ns = prof.activities.loc[work, "duration_ns"].sum()
+    assert prof.by_op()["self_device_ns"].sum() == device_ns
 
 
 # Chrome traces
