@@ -10,13 +10,14 @@ import numpy as np
 from epprof_nb.analysis.compile_findings import repeated_compilations
 from epprof_nb.analysis.data_findings import waiting_for_data
 from epprof_nb.analysis.dataframe import ResultTable, categorical, objects, optional, values_at
+from epprof_nb.analysis.fallback_findings import fallbacks
 from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding
 from epprof_nb.analysis.graph_finding import graph_opportunity
 from epprof_nb.analysis.hot_places import device_time, hot_line, hot_op
 from epprof_nb.analysis.idle_findings import held_work, idle_gaps
 from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.launch_findings import launch_bound
-from epprof_nb.analysis.ort_findings import fallbacks, node_memory, slowest_operator
+from epprof_nb.analysis.ort_findings import node_memory, slowest_operator
 from epprof_nb.analysis.ort_node_findings import (
     inserted_casts,
     quantization,

@@ -1,4 +1,4 @@
-"""Findings on ONNX Runtime's nodes: their host time, and those that fell back to the CPU."""
+"""Findings on host time and memory of ONNX Runtime's nodes, and what all findings on them share."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.breakdowns import breakdown
-from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding, code, op_id_of
+from epprof_nb.analysis.findings import Finding, code
 from epprof_nb.analysis.op_status import has_host_time
-from epprof_nb.analysis.ort_fallback import FROM_HOST, TO_HOST
 from epprof_nb.analysis.ort_overhead import slowdown_of
-from epprof_nb.analysis.overlap import COMPUTE, class_intervals, union_of
-from epprof_nb.analysis.summary import wall_of
 from epprof_nb.arrays.groups import sum_by_group
-from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.util.format import duration, percent, plural, shorten, size
 
 if TYPE_CHECKING:
@@ -76,11 +72,12 @@ def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
 def longest_execution(index: ProfileIndex, name: str, session: int) -> tuple[int, int]:
     """Return start and end of the longest execution of a node, a recorded one if there is one."""
     ops = index.profile.tables["ops"]
-    longest = _longest_execution(index, name, session)
+    longest = longest_row(index, name, session)
     return int(ops["start_ns"][longest]), int(ops["end_ns"][longest])
 
 
-def _longest_execution(index: ProfileIndex, name: str, session: int) -> int:
+def longest_row(index: ProfileIndex, name: str, session: int) -> int:
+    """Return the row of the longest execution of a node, a recorded one if there is one."""
     ops = index.profile.tables["ops"]
     rows = executions(index, [name], session)
     host_ns = np.where(has_host_time(ops)[rows], ops["duration_ns"][rows], 0)
@@ -109,79 +106,6 @@ def without_profiler(index: ProfileIndex, session: int, host_ns: int) -> str:
     """
     unprofiled = duration(unprofiled_ns(index, session, host_ns))
     return f", {unprofiled} without the profiler" if unprofiled != duration(host_ns) else ""
-
-
-def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
-    """Yield a finding on the nodes that ran on the CPU in a session with an accelerator."""
-    profile = index.profile
-    if not profile.info.get("onnxruntime_sessions"):
-        return
-    every_node = index.cached(breakdown, "node")
-    nodes = every_node.take(every_node["fell_back"])
-    names, inside = nodes.values("name"), nodes.values("inside")
-    # The time of a node includes that of its subgraph. Host times are those of recorded runs.
-    is_outermost = np.array([outer not in names for outer in inside], np.bool_)
-    outermost_ns = np.where(is_outermost, nodes["host_ns"], 0)
-    host_ns = outermost_ns * nodes["count"] // np.maximum(nodes["recorded"], 1)
-    about = "" if (nodes["count"] == nodes["recorded"]).all() else "about "
-    cost = host_ns + nodes["fallback_copy_ns"]
-    total, copies = int(host_ns.sum()), int(nodes["fallback_copies"].sum())
-    total += max(int(nodes["fallback_copy_ns"].sum()), _copying_ns(index, every_node, copies))
-    if total < MIN_GAIN_SHARE * wall_of(profile):
-        return
-    top = int(cost.argmax())
-    name, op_type = str(names[top]), str(nodes.values("op_type")[top])
-    session = int(nodes["session"][top])
-    which = f"Node {code(name)} ({shorten(op_type, TYPE_CHARACTERS)})"
-    if len(nodes) > 1:
-        which += f" and {plural(len(nodes) - 1, 'other')}"
-    text = f"{which} ran on the CPU for {about}{duration(int(host_ns.sum()))}"
-    if copies:
-        copied = size(int(nodes["fallback_bytes"].sum()))
-        text += f", with {plural(copies, 'copy', 'copies')} ({copied}) to and from it"
-    yield Finding(
-        f"{text}, although its session has an accelerator.",
-        unprofiled_ns(index, session, total),
-        *longest_execution(index, name, session),
-        kind="cpu fallback",
-        remedy="Use an operator, type or shape that the accelerator's execution provider supports.",
-        op_id=op_id_of(index, _longest_execution(index, name, session)),
-        table="ops",
-        rows=lambda: executions(index, [str(n) for n in names], session),
-        spans=lambda: _host_times(index, [str(n) for n in names], session),
-    )
-
-
-def _host_times(
-    index: ProfileIndex, names: Sequence[str], session: int
-) -> tuple[IntArray, IntArray]:
-    """Return starts and ends of the executions of a session's nodes of these names."""
-    ops, rows = index.profile.tables["ops"], executions(index, names, session)
-    rows = rows[has_host_time(ops)[rows]]
-    return ops["start_ns"][rows], ops["end_ns"][rows]
-
-
-def _copying_ns(index: ProfileIndex, nodes: ResultTable, copies: int) -> int:
-    """Return how long the host ran `copies` of the copy nodes while no device computed, ns.
-
-    The host prepares and waits for a copy, so that its nodes take longer than the device. A copy to
-    the host also waits for the kernels before it, which would run all the same.
-    """
-    op_type = nodes.names("op_type")
-    is_copy = op_type.equals(TO_HOST) | op_type.equals(FROM_HOST)
-    executed = int(nodes["recorded"][is_copy].sum())
-    if not copies or not executed:
-        return 0
-    of_sessions: dict[int, list[str]] = {}
-    found = nodes.take(is_copy)
-    for name, session in zip(found.values("name"), found.values("session"), strict=True):
-        of_sessions.setdefault(int(session), []).append(str(name))
-    times = [_host_times(index, names, session) for session, names in of_sessions.items()]
-    starts, ends = (np.concatenate(side) for side in zip(*times, strict=True))
-    computing = [index.cached(class_intervals, device)[COMPUTE] for device in index.device_ids]
-    before, until = covered_before(*union_of(computing), np.stack([starts, ends]))
-    exposed = int((ends - starts - (until - before)).sum())
-    return exposed * copies // executed
 
 
 def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:

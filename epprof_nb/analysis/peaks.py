@@ -90,9 +90,9 @@ def measure(
     dtypes
         Element types in ONNX Runtime's words, with those of `xp`.
     pinned
-        Pinned memory of the host: an array of `copied` elements of the first of `dtypes`, and a
-        function that copies from its second to its first argument, either of which is on the
-        device; None if the device has no link.
+        Pinned memory of the host: an array of up to `copied` elements of the first of `dtypes`,
+        and a function that copies from its second to its first argument, either of which is on
+        the device; None if the device has no link.
     **options
         Further arguments of ``xp.arange`` and ``xp.ones``, such as ``device="cuda:0"``.
 
@@ -124,8 +124,9 @@ def measure(
     link = {}
     if pinned is not None:
         host, copy = pinned
-        for direction, ends in (("HtoD", (target, host)), ("DtoH", (host, target))):
-            link[direction] = source.nbytes / _fastest(partial(copy, *ends), synchronize)
+        device = target[: len(host)]
+        for direction, ends in (("HtoD", (device, host)), ("DtoH", (host, device))):
+            link[direction] = host.nbytes / _fastest(partial(copy, *ends), synchronize)
     return Peaks(flops, 2 * source.nbytes / seconds, link)
 
 

@@ -168,7 +168,10 @@ def read(events: OnnxRuntimeEvents, budget: Budget, skipped: Skipped) -> Profile
         tables["activities"] = tables["activities"].replace(
             attribution=CategoryColumn.constant("none", count)
         )
-    return ProfileData(tables, {"notes": notes})
+    info: dict[str, Any] = {"notes": notes}
+    if tables["ops"].names("category").equals("node").any():
+        info["onnxruntime_sessions"] = {str(_SESSION): f"session {_SESSION}"}
+    return ProfileData(tables, info)
 
 
 def _numbered(ops: Table) -> Table:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _HOST = {"size": 1024, "copied": 2**24}
 _CUDA = {"size": 4096, "copied": 2**27}
 """Sizes of the measurements; copies are of 64 and 512 MiB."""
+_PINNED = 2**24
+"""Elements that are copied over the link, 64 MiB: large blocks take long to pin."""
 
 
 def measure_devices(info: Mapping[str, Any]) -> dict[int, Peaks]:
@@ -51,7 +53,7 @@ def _cuda(number: int, name: str) -> Peaks | None:
         if torch.cuda.get_device_name(number) != name:
             return None
         dtypes = {"float": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-        host = torch.ones(_CUDA["copied"], pin_memory=True)
+        host = torch.ones(_PINNED, pin_memory=True)
         pinned = host, lambda target, source: target.copy_(source, non_blocking=True)
         with torch.cuda.device(number), torch.no_grad():
             return measure(
@@ -65,7 +67,7 @@ def _cuda(number: int, name: str) -> Peaks | None:
 
         dtypes = {"float": cupy.float32, "float16": cupy.float16}
         with cupy.cuda.Device(number) as device:
-            host = cupyx.empty_pinned(_CUDA["copied"], np.float32)
+            host = cupyx.empty_pinned(_PINNED, np.float32)
             return measure(
                 cupy, device.synchronize, dtypes=dtypes, pinned=(host, _copy_of_cupy), **_CUDA
             )

@@ -26,5 +26,6 @@ def test_a_device_that_replays_graphs_is_busy():
     kernels = prof.activities[prof.activities["kind"] == "kernel"]
     assert len(kernels) == 1000
     assert kernels["graph_id"].notna().all()
-    kinds = set(prof.insights()["kind"])
-    assert not kinds & {"idle", "launch-bound", "wait", "held work"}
+    found = prof.insights()
+    found = found[~found["text"].str.contains("before its first|after its last")]
+    assert not set(found["kind"]) & {"idle", "launch-bound", "wait", "held work"}

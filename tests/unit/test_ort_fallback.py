@@ -178,6 +178,14 @@ def test_the_gain_has_the_time_of_copy_nodes_on_the_host_but_not_kernels_they_wa
     assert finding.gain_ns == 6 * MS + 10 + MS + 2_800_000
 
 
+def test_a_fallback_without_recorded_device_work_is_found():
+    ops, _ = one_run(100, 0)
+    info = {"wall_ns": 20 * MS, "onnxruntime_sessions": {"1": "m"}}
+    found = findings(ProfileIndex(profile(ops, info=info)), limit=9)
+    (finding,) = (f for f in found if f.kind == "cpu fallback")
+    assert finding.gain_ns == 6 * MS + 10 + 2 * MS
+
+
 def test_idle_time_in_which_a_node_ran_on_the_cpu_is_reported_once():
     prof = two_runs()
     found = findings(ProfileIndex(prof), limit=None)

@@ -21,6 +21,7 @@ from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.readers import byte_stream, json_events
 from epprof_nb.readers.json_events import JsonEvents
 from epprof_nb.testing import synthetic_profile
+from tests.unit.test_columns import FRAMES
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 KINETO, OLD_ORT, NEW_ORT, VIZTRACER = (
@@ -119,14 +120,55 @@ def test_kernels_of_a_graph_belong_to_its_launch(read):
     assert "2 activities belong to 1 launches of CUDA graphs" in notes(prof)
 
 
+def device_work(path):
+    """Events of device work of a Kineto trace, and the length of the union of their intervals."""
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    work = [e for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    times = sorted((round(e["ts"] * 1000), round((e["ts"] + e["dur"]) * 1000)) for e in work)
+    busy, until = 0, times[0][0]
+    for start, end in times:
+        busy += max(end - max(start, until), 0)
+        until = max(until, end)
+    return work, busy
+
+
+def has_the_totals_of_the_json(prof, path):
+    """The activities are those of the JSON, and so are their time and the busy time."""
+    work, busy = device_work(path)
+    acts = prof.activities
+    acts = acts[acts["kind"] != "synchronization"]
+    assert Counter(acts["name"]) == Counter(e["name"] for e in work)
+    assert acts["duration_ns"].sum() == sum(round(e["dur"] * 1000) for e in work)
+    row = prof.overlap().iloc[0]
+    assert row["span_ns"] - row["idle_ns"] == pytest.approx(busy, abs=2 * len(work))
+    return acts
+
+
+def test_a_trace_of_training_steps_on_a_gpu_has_the_operators_of_their_kernels():
+    path = next(TRACES.glob("kineto_cuda*"))
+    prof = epprof_nb.read_trace(path)
+    acts = has_the_totals_of_the_json(prof, path)
+    assert Counter(acts["kind"]) == {"kernel": 186, "memset": 18, "memcpy": 9}
+    assert acts["op_id"].notna().all()
+    by_op = prof.by_op().set_index("name")
+    assert by_op["self_device_ns"].sum() == acts["duration_ns"].sum()
+    # Forward passes belong to the steps. Backward passes run on a thread of autograd.
+    steps = by_op.filter(like="ProfilerStep", axis=0)
+    assert len(steps) == 3
+    backward = by_op.filter(like="autograd::engine::evaluate_function", axis=0)
+    total = steps["kernels"].sum() + backward["kernels"].sum()
+    assert total == (acts["kind"] == "kernel").sum()
+    copies = acts[acts["kind"] == "memcpy"]
+    assert Counter(copies["copy_kind"]) == {"HtoD": 3, "DtoH": 3, "DtoD": 3}
+    assert set(copies.loc[copies["copy_kind"] == "HtoD", "src_kind"]) == {"pinned"}
+    waits = prof.waits()
+    assert waits.loc[waits["name"] == "aten::_local_scalar_dense", "waits"].item() == 3
+
+
 def test_a_trace_of_cuda_graphs_has_the_launches_of_their_kernels():
     path = next(TRACES.glob("kineto_graphs*"))
     prof = epprof_nb.read_trace(path)
-    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-    work = [e for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
-    acts = prof.activities
-    assert len(acts) == len(work)
-    assert acts["duration_ns"].sum() == sum(round(e["dur"] * 1000) for e in work)
+    acts = has_the_totals_of_the_json(prof, path)
     calls = prof.api_calls.set_index("correlation_id")["name"].astype(str)
     launched_by = acts["correlation_id"].map(calls)
     replayed = acts[launched_by == "cudaGraphLaunch"]
@@ -135,14 +177,6 @@ def test_a_trace_of_cuda_graphs_has_the_launches_of_their_kernels():
     assert set(prof.ops.loc[replayed["op_id"], "name"]) == {"step"}
     assert "60 activities belong to 5 launches of CUDA graphs" in notes(prof)
     assert acts["op_id"].notna().all()
-    # The busy time is that of the union of the intervals; a replay keeps the GPU busy.
-    times = sorted((round(e["ts"] * 1000), round((e["ts"] + e["dur"]) * 1000)) for e in work)
-    busy, until = 0, times[0][0]
-    for start, end in times:
-        busy += max(end - max(start, until), 0)
-        until = max(until, end)
-    row = prof.overlap().iloc[0]
-    assert row["span_ns"] - row["idle_ns"] == pytest.approx(busy, abs=2 * len(times))
     assert "ids of CUDA graphs" in prof.graphs.attrs["note"]
 
 
@@ -200,6 +234,36 @@ def test_a_profile_of_the_cuda_provider_has_the_node_that_fell_back():
     # One copy to it and one back in each of the three runs.
     assert nodes.loc["angle", "fallback_copies"] == 6
     assert len(prof.by_run()) == 3
+
+
+def test_nodes_of_a_profile_of_onnxruntime_have_findings(read):
+    def event(kind, name, start, end, **args):
+        return (
+            f'{{"cat" : "{kind}","pid" :1,"tid" :1,"dur" :{end - start},"ts" :{start},"ph" : "X",'
+            f'"name" :"{name}","args" : {json.dumps(args, separators=(",", " : "))}}}'
+        )
+
+    cpu, cuda = "CPUExecutionProvider", "CUDAExecutionProvider"
+    events = [
+        event("Node", "product_kernel_time", 10, 20, op_name="MatMul", provider=cuda),
+        event("Node", "angle_kernel_time", 20, 90, op_name="Atan", provider=cpu),
+        event("Session", "model_run", 0, 100),
+    ]
+    prof = read("[\n" + ",\n".join(events) + "\n]\n")
+    assert len(prof.ops) == 3
+    kinds = prof.insights().set_index("kind")
+    assert "`angle` (Atan) ran on the CPU for 70.0 µs" in kinds.loc["cpu fallback", "text"]
+
+
+@pytest.mark.parametrize("path", sorted(TRACES.glob("*.gz")), ids=lambda path: path.name)
+def test_every_table_of_a_real_trace_can_be_made(path):
+    prof = epprof_nb.read_trace(path)
+    for name, make in FRAMES.items():
+        if name != "by_op" and not name.startswith("compare"):
+            make(prof)
+    work = prof.activities["kind"].isin(["kernel", "memcpy", "memset"])
+    device_ns = prof.activities.loc[work, "duration_ns"].sum()
+    assert prof.by_op()["self_device_ns"].sum() == device_ns
 
 
 # Chrome traces

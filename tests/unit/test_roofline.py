@@ -165,7 +165,7 @@ def test_peaks_are_measured_by_type():
 
 
 def test_the_link_is_measured_in_both_directions():
-    host, copied = np.ones(2**16, np.float32), []
+    host, copied = np.ones(2**12, np.float32), []
 
     def copy(target, source):
         copied.append((target is host, source is host))

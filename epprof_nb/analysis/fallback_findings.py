@@ -1,0 +1,105 @@
+"""Finding on nodes of ONNX Runtime sessions that fell back to the CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.breakdowns import breakdown
+from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding, code, op_id_of
+from epprof_nb.analysis.op_status import has_host_time
+from epprof_nb.analysis.ort_fallback import FROM_HOST, TO_HOST
+from epprof_nb.analysis.ort_findings import (
+    TYPE_CHARACTERS,
+    executions,
+    longest_execution,
+    longest_row,
+    unprofiled_ns,
+)
+from epprof_nb.analysis.overlap import COMPUTE, class_intervals, union_of
+from epprof_nb.analysis.summary import wall_of
+from epprof_nb.arrays.intervals import covered_before
+from epprof_nb.util.format import duration, plural, shorten, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from epprof_nb.analysis.dataframe import ResultTable
+    from epprof_nb.analysis.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+
+def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield a finding on the nodes that ran on the CPU in a session with an accelerator."""
+    profile = index.profile
+    if not profile.info.get("onnxruntime_sessions"):
+        return
+    every_node = index.cached(breakdown, "node")
+    nodes = every_node.take(every_node["fell_back"])
+    names, inside = nodes.values("name"), nodes.values("inside")
+    # The time of a node includes that of its subgraph. Host times are those of recorded runs.
+    is_outermost = np.array([outer not in names for outer in inside], np.bool_)
+    outermost_ns = np.where(is_outermost, nodes["host_ns"], 0)
+    host_ns = outermost_ns * nodes["count"] // np.maximum(nodes["recorded"], 1)
+    about = "" if (nodes["count"] == nodes["recorded"]).all() else "about "
+    cost = host_ns + nodes["fallback_copy_ns"]
+    total, copies = int(host_ns.sum()), int(nodes["fallback_copies"].sum())
+    total += max(int(nodes["fallback_copy_ns"].sum()), _copying_ns(index, every_node, copies))
+    if total < MIN_GAIN_SHARE * wall_of(profile):
+        return
+    top = int(cost.argmax())
+    name, op_type = str(names[top]), str(nodes.values("op_type")[top])
+    session = int(nodes["session"][top])
+    which = f"Node {code(name)} ({shorten(op_type, TYPE_CHARACTERS)})"
+    if len(nodes) > 1:
+        which += f" and {plural(len(nodes) - 1, 'other')}"
+    text = f"{which} ran on the CPU for {about}{duration(int(host_ns.sum()))}"
+    if copies:
+        copied = size(int(nodes["fallback_bytes"].sum()))
+        text += f", with {plural(copies, 'copy', 'copies')} ({copied}) to and from it"
+    yield Finding(
+        f"{text}, although its session has an accelerator.",
+        unprofiled_ns(index, session, total),
+        *longest_execution(index, name, session),
+        kind="cpu fallback",
+        remedy="Use an operator, type or shape that the accelerator's execution provider supports.",
+        op_id=op_id_of(index, longest_row(index, name, session)),
+        table="ops",
+        rows=lambda: executions(index, [str(n) for n in names], session),
+        spans=lambda: _host_times(index, [str(n) for n in names], session),
+    )
+
+
+def _host_times(
+    index: ProfileIndex, names: Sequence[str], session: int
+) -> tuple[IntArray, IntArray]:
+    """Return starts and ends of the executions of a session's nodes of these names."""
+    ops, rows = index.profile.tables["ops"], executions(index, names, session)
+    rows = rows[has_host_time(ops)[rows]]
+    return ops["start_ns"][rows], ops["end_ns"][rows]
+
+
+def _copying_ns(index: ProfileIndex, nodes: ResultTable, copies: int) -> int:
+    """Return how long the host ran `copies` of the copy nodes while no device computed, ns.
+
+    The host prepares and waits for a copy, so that its nodes take longer than the device. A copy to
+    the host also waits for the kernels before it, which would run all the same.
+    """
+    op_type = nodes.names("op_type")
+    is_copy = op_type.equals(TO_HOST) | op_type.equals(FROM_HOST)
+    executed = int(nodes["recorded"][is_copy].sum())
+    if not copies or not executed:
+        return 0
+    of_sessions: dict[int, list[str]] = {}
+    found = nodes.take(is_copy)
+    for name, session in zip(found.values("name"), found.values("session"), strict=True):
+        of_sessions.setdefault(int(session), []).append(str(name))
+    times = [_host_times(index, names, session) for session, names in of_sessions.items()]
+    starts, ends = (np.concatenate(side) for side in zip(*times, strict=True))
+    exposed = ends - starts
+    if index.device_ids:
+        computing = [index.cached(class_intervals, device)[COMPUTE] for device in index.device_ids]
+        before, until = covered_before(*union_of(computing), np.stack([starts, ends]))
+        exposed = exposed - (until - before)
+    return int(exposed.sum()) * copies // executed
