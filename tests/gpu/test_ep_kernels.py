@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +33,20 @@ def test_what_holds_on_the_host_device_holds_on_cuda(name):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     assert " passed" in done.stdout
+
+
+def test_the_listed_interface_is_that_of_cupy():
+    path = ROOT / "tests" / "tools" / "make_cupy_api.py"
+    spec = importlib.util.spec_from_file_location("make_cupy_api", path)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    listed, installed = json.loads(tool.OUTPUT.read_text(encoding="utf-8")), tool.interface()
+    if listed.pop("version") != installed["version"]:
+        pytest.skip(f"the list is not of CuPy {installed['version']}")
+    for module, entries in listed.items():
+        both = entries.keys() & installed[module].keys()  # releases of NumPy differ
+        assert len(both) >= 0.95 * len(entries)
+        assert {name: entries[name] for name in both} == {n: installed[module][n] for n in both}
 
 
 def test_each_backend_case_passes_or_is_listed_with_its_reason():
