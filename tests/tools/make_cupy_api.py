@@ -49,8 +49,8 @@ def functions(module, of_numpy):
     return found
 
 
-def main():
-    """Write the file."""
+def interface():
+    """The interface of the installed CuPy, as far as NumPy has it."""
     import cupy
 
     made = {"version": cupy.__version__, "": functions(cupy, np)}
@@ -64,7 +64,12 @@ def main():
         for name, method in inspect.getmembers(cupy.ndarray)
         if name[0] != "_" and hasattr(np.ndarray, name)
     }
-    OUTPUT.write_text(json.dumps(made, separators=(",", ":")) + "\n", encoding="utf-8")
+    return made
+
+
+def main():
+    """Write the file."""
+    OUTPUT.write_text(json.dumps(interface(), separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -122,12 +122,15 @@ def shrink(ctx: Context, x: Array) -> None:
 @builtin("Clip", since=11)
 def clip(ctx: Context, x: Array, low: Array | None = None, high: Array | None = None) -> None:
     """Limit elements to a range."""
-    y = ctx.out(x.shape)
-    y[...] = x
-    if low is not None:
-        ctx.xp.maximum(y, low, out=y)
-    if high is not None:
-        ctx.xp.minimum(y, high, out=y)
+    xp, y = ctx.xp, ctx.out(x.shape)
+    if low is not None and high is not None:
+        xp.clip(x, low.reshape(()), high.reshape(()), out=y)
+    elif low is not None:
+        xp.maximum(x, low.reshape(()), out=y)
+    elif high is not None:
+        xp.minimum(x, high.reshape(()), out=y)
+    else:
+        y[...] = x
 
 
 @builtin("Clip", since=6, until=10)

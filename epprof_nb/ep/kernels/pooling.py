@@ -31,10 +31,14 @@ def max_pool(ctx: Context, x: Array) -> None:
     indices = ctx.out(shape, index=1) if ctx.num_outputs > 1 else None
     if indices is not None:
         _write_indices(ctx, x, places, found, indices)
-    out[...] = found[(..., *(0,) * len(kernel))]
+    if xp is not np:
+        out[...] = found.max(axis=tuple(range(-len(kernel), 0)))
+        return
+    first, *others = itertools.product(*map(range, kernel))
+    out[...] = found[(..., *first)]
     # Place by place within the windows: NumPy reduces short, strided axes slowly.
-    for place in itertools.product(*map(range, kernel)):
-        xp.maximum(out, found[(..., *place)], out=out)
+    for place in others:
+        np.maximum(out, found[(..., *place)], out=out)
 
 
 def _geometry(ctx: Context, x: Array) -> Geometry:
@@ -72,11 +76,13 @@ def average_pool(ctx: Context, x: Array) -> None:
     xp, attrs = ctx.xp, ctx.attrs
     wide = at_least_float32(x)
     shape = _geometry(ctx, x)
-    total = _sum(view(xp, wide, shape, 0), len(shape.kernel))
+    total = _sum(xp, view(xp, wide, shape, 0), len(shape.kernel))
     ctx.out(total.shape)[...] = total / _counts(xp, wide, shape, attrs)
 
 
-def _sum(found: Array, rank: int) -> Array:
+def _sum(xp: ArrayModule, found: Array, rank: int) -> Array:
+    if xp is not np:
+        return found.sum(axis=tuple(range(-rank, 0)))
     total = found[(..., *(0,) * rank)].copy()
     for place in itertools.islice(itertools.product(*map(range, found.shape[-rank:])), 1, None):
         total += found[(..., *place)]
@@ -89,7 +95,7 @@ def _counts(xp: ArrayModule, x: Array, shape: Geometry, attrs: Attributes) -> Ar
     if attrs.get("count_include_pad"):
         ones = padded(xp, ones, shape.pads, 1)
         shape = shape._replace(pads=[(0, 0)] * len(shape.pads))
-    return _sum(view(xp, ones, shape, 0), len(shape.kernel))
+    return _sum(xp, view(xp, ones, shape, 0), len(shape.kernel))
 
 
 @builtin("LpPool", since=2)
@@ -98,7 +104,7 @@ def lp_pool(ctx: Context, x: Array) -> None:
     p = ctx.attrs["p"]
     shape = _geometry(ctx, x)
     found = view(ctx.xp, ctx.xp.abs(at_least_float32(x)) ** p, shape, 0)
-    total = _sum(found, len(shape.kernel))
+    total = _sum(ctx.xp, found, len(shape.kernel))
     ctx.out(total.shape)[...] = total ** (1 / p)
 
 
