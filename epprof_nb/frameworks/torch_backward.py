@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     """Adds a hook before a node; returns the function that removes it."""
 
 
-_MAX_NESTED = 60
-"""Nested passes that autograd runs on the thread that starts them; deeper ones get pool threads.
-
-PyTorch 2.11 crashed there when a hook released the GIL.
-"""
-
-
 @dataclass(slots=True)
 class BackwardCounts:
     """Numbers of nodes that ran in the backward passes of a session, and passes in progress.
@@ -40,9 +33,8 @@ class BackwardCounts:
     ----------
     nodes, unlinked
         Nodes with a number, and those of them whose module call cannot be told.
-    compiled, deep
-        Backward passes whose nodes have no hooks: those that compiled autograd executed, and those
-        nested too deep.
+    compiled
+        Backward passes that compiled autograd executed, whose nodes have no hooks.
     failure
         The first error of linking.
     in_progress
@@ -55,7 +47,6 @@ class BackwardCounts:
     nodes: int = 0
     unlinked: int = 0
     compiled: int = 0
-    deep: int = 0
     failure: str | None = None
     in_progress: int = 0
     parent: int = 0
@@ -101,13 +92,10 @@ def recorded_backward(
             return original(t_outputs, *args, **kwargs)
         op_id = _native.push(name, CALL, kind)
         modules = _RunningModules(op_id)
-        is_nested = task() >= 0
-        outer = counts.enter(op_id, is_nested=is_nested)
+        outer = counts.enter(op_id, is_nested=task() >= 0)
         try:
             if is_compiled():
                 counts.compiled += 1
-            elif is_nested and counts.in_progress - 1 > _MAX_NESTED:
-                counts.deep += 1
             else:
                 keeps_graph = len(args) < 2 or bool(args[1])  # as the engine's second option
                 try:

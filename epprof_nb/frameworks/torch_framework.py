@@ -202,11 +202,6 @@ class _Recording:
                 f"{plural(counts.compiled, 'backward pass', 'backward passes')} of compiled "
                 "autograd are not linked to modules."
             )
-        if counts.deep:
-            notes.append(
-                f"{plural(counts.deep, 'backward pass', 'backward passes')} are not linked to "
-                "modules, because they are nested more than 60 deep."
-            )
         if counts.failure:
             notes.append(f"A backward pass is not linked to modules: {counts.failure}")
         return notes

@@ -55,12 +55,20 @@ void mirror_ids(void (*push_id)(uint64_t), void (*pop_id)()) {
 
 void id_pushed(ThreadState* t, uint64_t op_id) {
   if (!on_push) return;
-  are_current(t) ? push(t, op_id) : refresh(t);
+  if (are_current(t)) {
+    push(t, op_id);
+  } else {
+    refresh(t);
+  }
 }
 
 void id_popped(ThreadState* t) {
   if (!on_pop) return;
-  are_current(t) ? pop(t) : refresh(t);
+  if (are_current(t)) {
+    pop(t);
+  } else {
+    refresh(t);
+  }
 }
 
 void pop_ids(ThreadState* t, uint32_t from) {
