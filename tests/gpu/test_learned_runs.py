@@ -179,7 +179,8 @@ def test_steps_of_a_generation_whose_inputs_grow(ways):
                 assert without_sizes(of_run) == recorded[run]
                 checked += len(of_run)
         print(checked, "launches of learned runs")
-        assert_all_device_work_has_an_op(prof)
+        kernels = prof.activities[prof.activities["kind"] == "kernel"]
+        assert kernels["op_id"].notna().all()  # unlike copies of bound values between the runs
         assert nested_in_time(prof)
 
 
