@@ -119,24 +119,27 @@ class HloPlaces:
     ) -> dict[str, tuple[str, int]]:
         """Return file and line of some instructions of one program.
 
-        Several programs may have the same name. Those that lack one of the instructions, or have
-        it with another ``op_name``, are left out, and so is an instruction whose place differs
-        among the others.
+        Several programs may have the same name. Those that lack one of the instructions, or whose
+        ``op_name`` of it begins otherwise, are left out, and so is an instruction whose place
+        differs among the others.
 
         Parameters
         ----------
         module
             Name of the program.
         wanted
-            ``op_name`` of the instructions, by name; None if it is not known.
+            Beginning of the ``op_name`` of the instructions, by name; None if it is not known.
         """
+        held = self._programs(module)
+        # Command buffers are none of the instructions that a program's text has.
+        known = {n: op_name for n, op_name in wanted.items() if any(n in of for of in held)}
         programs = [
             program
-            for program in self._programs(module)
-            if all(_matches(program.get(name), op_name) for name, op_name in wanted.items())
+            for program in held
+            if all(_matches(program.get(name), op_name) for name, op_name in known.items())
         ]
         found = {}
-        for name in wanted:
+        for name in known:
             places = {(of[name].file, of[name].line) for of in programs}
             file, line = places.pop() if len(places) == 1 else (None, None)
             if file is not None and line is not None:
@@ -166,8 +169,13 @@ def _read(programs: Iterable[Any], module: str) -> list[dict[str, Instruction]]:
 
 
 def _matches(instruction: Instruction | None, op_name: str | None) -> bool:
-    """Whether an instruction may be the one with this ``op_name``."""
-    return instruction is not None and instruction.op_name == op_name
+    """Whether an instruction may be the one of a range with this ``op_name``.
+
+    The range of a fusion has the beginning that the names in it have in common, if any.
+    """
+    if instruction is None:
+        return False
+    return op_name is None or (instruction.op_name or op_name).startswith(op_name)
 
 
 def live_executables() -> Iterable[Any]:

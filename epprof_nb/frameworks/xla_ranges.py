@@ -120,22 +120,21 @@ def _described(message: str) -> _Range:
 
 
 def _programs_of(
-    ops: Table,
-    rows: npt.NDArray[Any],
-    codes: npt.NDArray[np.int32],
-    described: list[_Range],
+    ops: Table, rows: npt.NDArray[Any], codes: npt.NDArray[np.int32], described: list[_Range]
 ) -> npt.NDArray[np.int64]:
     """Return the code of the range of the program around each instruction; `MISSING` for others.
 
     Programs of one name have ranges of different names, because these have the program's id.
     """
-    program_of_op = {
-        op_id: code
-        for op_id, code in zip(ops["op_id"][rows].tolist(), codes.tolist(), strict=True)
-        if described[code].op_type == "hlo_module"
-    }
-    parents = ops["parent_op_id"][rows].tolist()
-    return np.array([program_of_op.get(parent, MISSING) for parent in parents], np.int64)
+    op_ids, parents = ops["op_id"][rows].tolist(), ops["parent_op_id"][rows].tolist()
+    around: dict[int, int] = {}
+    programs = []
+    # Ops are in the order of their start. An instruction in a loop is inside that of the loop.
+    for op_id, parent, code in zip(op_ids, parents, codes.tolist(), strict=True):
+        program = around.get(parent, MISSING)
+        programs.append(program)
+        around[op_id] = code if described[code].op_type == "hlo_module" else program
+    return np.array(programs, np.int64)
 
 
 def _instructions(codes: npt.NDArray[np.int32], described: list[_Range]) -> dict[str, str | None]:

@@ -49,7 +49,7 @@ StackFrames
 ENTRY %main.4 (x.1: f32[8]) -> f32[8] {
   %x.1 = f32[8]{0} parameter(0), metadata={op_name="x" scheduling_name="x.1"}
   %fusion.8 = f32[8]{0} fusion(%x.1), kind=kCustom, calls=%two_lines
-  %fusion.9 = f32[8]{0} fusion(%x.1), kind=kLoop, calls=%one_line, metadata={op_name="jit(step)"}
+  %fusion.9 = f32[8]{0} fusion(%x.1), kind=kLoop, calls=%one_line, metadata={op_name="jit(step)/x"}
   ROOT %add.1 = f32[8]{0} add(%x.1, %x.1), metadata={op_name="jit(step)/a/add" stack_frame_id=2}
 }
 """
@@ -138,6 +138,39 @@ def test_a_fusion_of_one_line_has_that_line(within, programs):
         launch()
     args = {"hlo_op": "fusion.9", "op_name": "jit(step)", "file": "/work/my model.py", "line": 12}
     assert rows(prof)[1] == ("fusion.9", "hlo", "jit_step", args)
+
+
+@pytest.mark.parametrize("name", [b"jit(step),", b""])
+def test_a_fusion_is_named_after_what_its_operations_have_in_common(within, programs, name):
+    programs.append(("jit_step", text(12)))
+    message = b"Thunk:#" + (b"name=" + name if name else b"") + b"hlo_op=fusion.9#"
+    with epprof_nb.profile() as prof, within(PROGRAM), within(message):
+        launch()
+    assert rows(prof)[1][3]["line"] == 12
+
+
+def test_a_command_buffer_does_not_hide_the_other_instructions(within, programs):
+    programs.append(("jit_step", text(12)))
+    with epprof_nb.profile() as prof, within(PROGRAM):
+        with within(b"Thunk:#hlo_op=command_buffer_1#"):
+            launch()
+        with within(ADD):
+            launch()
+    (_, _, _, command_buffer), (*_, add) = rows(prof)[1:]
+    assert command_buffer == {"hlo_op": "command_buffer_1"}
+    assert add["line"] == 12
+
+
+def test_instructions_of_a_loop_are_those_of_the_program(within, programs):
+    programs.append(("jit_step", text(12)))
+    with epprof_nb.profile() as prof, within(PROGRAM), within(FUSION), within(ADD):
+        launch()
+    found = rows(prof)
+    assert [name for name, *_ in found] == ["jit_step", "fusion.8", "a/add"]
+    assert found[2][2:] == (
+        "fusion.8",
+        {"hlo_op": "add.1", "op_name": "jit(step)/a/add", "file": "/work/my model.py", "line": 12},
+    )
 
 
 def test_a_place_that_two_programs_disagree_on_is_missing(within, programs):
