@@ -2,7 +2,7 @@
 
 ::
 
-    python -m tests.tools.record_training notebooks/07_pytorch_training.epprof
+    python -m tests.tools.record_training notebooks/recordings/pytorch_training.epprof
 
 It runs the tutorial's own cells up to the first profiled one, with a shorter epoch.
 """

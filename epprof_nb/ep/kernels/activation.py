@@ -10,6 +10,7 @@ import numpy as np
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
 from epprof_nb.ep.kernels.checks import expect_shape
 from epprof_nb.ep.kernels.precision import at_least_float32
+from epprof_nb.ep.kernels.single_launch import apply_on_device, is_on_device
 from epprof_nb.ep.kernels.special import erf
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 def sigmoid(xp: ArrayModule, x: Array) -> Array:
     """Logistic function, by way of tanh, which does not overflow."""
+    if is_on_device(xp):
+        return apply_on_device(xp, "sigmoid", x)
     y = xp.tanh(x * x.dtype.type(0.5))
     y *= x.dtype.type(0.5)
     y += x.dtype.type(0.5)
@@ -26,6 +29,8 @@ def sigmoid(xp: ArrayModule, x: Array) -> Array:
 
 def gelu(xp: ArrayModule, x: Array) -> Array:
     """Product of `x` and the distribution function of the normal distribution."""
+    if is_on_device(xp):
+        return apply_on_device(xp, "gelu", x)
     y = erf(xp, x * x.dtype.type(math.sqrt(0.5)))
     y += x.dtype.type(1)
     y *= x.dtype.type(0.5)  # before the product, which would overflow at half of the largest number
@@ -35,6 +40,8 @@ def gelu(xp: ArrayModule, x: Array) -> Array:
 
 def gelu_tanh(xp: ArrayModule, x: Array) -> Array:
     """Approximation of `gelu` by tanh."""
+    if is_on_device(xp):
+        return apply_on_device(xp, "gelu_tanh", x)
     y = x * x
     y *= x.dtype.type(0.044715)
     y += x.dtype.type(1)

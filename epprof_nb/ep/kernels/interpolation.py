@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.ep import products
+from epprof_nb.ep.kernels.device_constants import constant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,4 +128,4 @@ def weights(
 def apply(xp: ArrayModule, x: Array, matrix: Array, axis: int) -> Array:
     """Return `x` with an axis multiplied by a matrix."""
     moved = xp.moveaxis(x, axis, -1)
-    return xp.moveaxis(products.matmul(moved, xp.asarray(matrix.T, dtype=x.dtype)), -1, axis)
+    return xp.moveaxis(products.matmul(moved, constant(xp, matrix.T, x.dtype)), -1, axis)

@@ -10,6 +10,7 @@ from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 from epprof_nb.ep.kernels import interpolation
 from epprof_nb.ep.kernels.axes import distinct
 from epprof_nb.ep.kernels.checks import choice
+from epprof_nb.ep.kernels.device_constants import constant
 
 
 def _sizes_and_scales(
@@ -71,11 +72,11 @@ def resample(
         if mode == "nearest":
             rounding = choice(attrs, "nearest_mode", interpolation.ROUNDERS, "floor")
             index = interpolation.nearest(rounding, positions, size)
-            y = xp.take(y, xp.asarray(index), axis=axis)
+            y = xp.take(y, constant(xp, index), axis=axis)
         else:
             y = interpolation.apply(xp, y, _weights(attrs, positions, size, scale), axis)
     for beyond in outside:
-        y = xp.where(xp.asarray(beyond), y.dtype.type(attrs["extrapolation_value"]), y)
+        y = xp.where(constant(xp, beyond), y.dtype.type(attrs["extrapolation_value"]), y)
     if out.dtype.kind in "iu" and y.dtype.kind == "f":
         limits = np.iinfo(out.dtype)
         y = xp.clip(y, limits.min, limits.max)
