@@ -158,7 +158,7 @@ extern "C" __global__ void own_softmax(const float* x, float* y, int rows, int w
   if (row >= rows) return;
   x += (size_t)row * width;
   y += (size_t)row * width;
-  float most = -INFINITY, sum = 0;
+  float most = __int_as_float(0xff800000), sum = 0;  // minus infinity
   for (int i = threadIdx.x; i < width; i += 32) most = fmaxf(most, x[i]);
   for (int d = 16; d; d /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, d));
   for (int i = threadIdx.x; i < width; i += 32) sum += __expf(x[i] - most);
