@@ -32,10 +32,11 @@ class _Type(NamedTuple):
     scalar: Any
 
 
+# By the characters of NumPy's dtypes.
 _TYPES = {
-    "float16": _Type(2, 68, ctypes.c_float),
-    "float32": _Type(0, 68, ctypes.c_float),
-    "float64": _Type(1, 70, ctypes.c_double),
+    "e": _Type(2, 68, ctypes.c_float),
+    "f": _Type(0, 68, ctypes.c_float),
+    "d": _Type(1, 70, ctypes.c_double),
 }
 
 
@@ -54,7 +55,7 @@ def library() -> ctypes.CDLL | None:
 
 def has_type(dtype: Any) -> bool:  # noqa: ANN401
     """Whether `multiply` takes arrays of this dtype."""
-    return dtype.name in _TYPES
+    return dtype.char in _TYPES
 
 
 def multiply(of: ctypes.CDLL, product: Product, a: Any, b: Any, out: Any) -> None:  # noqa: ANN401
@@ -76,7 +77,7 @@ def multiply(of: ctypes.CDLL, product: Product, a: Any, b: Any, out: Any) -> Non
     """
     handle = ctypes.c_void_p(cuda.array_module().cuda.device.get_cublas_handle())
     workspace = _use_stream(of, handle)
-    kind = _TYPES[out.dtype.name]
+    kind = _TYPES[out.dtype.char]
     left, right = product.a, product.b
     _check(
         of.cublasGemmStridedBatchedEx(

@@ -6,9 +6,12 @@ by columns, so ``C = A @ B`` is computed as ``C.T = B.T @ A.T``.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,33 +34,74 @@ class Operand(NamedTuple):
 class Product(NamedTuple):
     """A batch of products of ``rows x depth`` and ``depth x columns`` matrices."""
 
+    shape: tuple[int, ...]
+    """Of the result."""
+    stack: tuple[int, ...]
+    """Shape of the batch."""
     batch: int
     rows: int
     columns: int
     depth: int
     a: Operand
     b: Operand
+    copies: tuple[bool, bool]
+    """Whether `a` and `b` describe contiguous copies, broadcast to the batch."""
 
 
-def operand(
-    shape: Sequence[int], strides: Sequence[int], itemsize: int, batch: Sequence[int]
-) -> Operand | None:
-    """Describe an array as an operand.
+class Layout(NamedTuple):
+    """Shape and strides of an array; strides in bytes."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@functools.lru_cache(maxsize=4096)
+def plan(a: Layout, b: Layout, itemsize: int) -> Product:
+    """Plan the product of two arrays, whose shapes fit.
 
     Parameters
     ----------
-    shape, strides
-        Of the array, which has two dimensions or more; strides in bytes.
+    a, b
+        The arrays, of one dimension or more.
     itemsize
         Bytes of an element.
-    batch
-        Shape of the stack of products, to which the leading dimensions broadcast.
-
-    Returns
-    -------
-    operand
-        None if BLAS cannot read the array in place.
     """
+    shape = result_shape(a.shape, b.shape)
+    left = a if len(a.shape) > 1 else Layout((1, *a.shape), (0, *a.strides))
+    right = b if len(b.shape) > 1 else Layout((*b.shape, 1), (*b.strides, 0))
+    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    rows, depth = left.shape[-2:]
+    columns = right.shape[-1]
+    x, copies_a = _readable(left, itemsize, batch)
+    y, copies_b = _readable(right, itemsize, batch)
+    count = math.prod(batch)
+    joined = y.step == 0 and not x.transposed and x.step == rows * x.leading
+    if joined and rows * count <= MAX_SIZE:  # all of `a` is one matrix
+        count, rows, x = 1, rows * count, x._replace(step=0)
+    return Product(shape, batch, count, rows, columns, depth, x, y, (copies_a, copies_b))
+
+
+def result_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of a product of matrices, or of stacks of them, of these shapes."""
+    lead = np.broadcast_shapes(tuple(a[:-2]), tuple(b[:-2]))
+    rows = a[-2:-1] if len(a) > 1 else ()
+    columns = b[-1:] if len(b) > 1 else ()
+    return (*lead, *rows, *columns)
+
+
+def _readable(x: Layout, itemsize: int, batch: tuple[int, ...]) -> tuple[Operand, bool]:
+    """Return an operand, and whether it describes a copy."""
+    found = _operand(x.shape, x.strides, itemsize, batch)
+    if found is not None:
+        return found, False
+    rows, columns = x.shape[-2:]
+    return Operand(transposed=False, leading=columns, step=rows * columns), True
+
+
+def _operand(
+    shape: Sequence[int], strides: Sequence[int], itemsize: int, batch: Sequence[int]
+) -> Operand | None:
+    """Describe an array of two dimensions or more; None if BLAS cannot read it in place."""
     if any(stride % itemsize or stride < 0 for stride in strides):
         return None
     *steps, row, column = (stride // itemsize for stride in strides)
@@ -85,14 +129,3 @@ def _step(sizes: Sequence[int], steps: Sequence[int]) -> int | None:
     if not even:
         return None
     return axes[-1][1] if axes else 0
-
-
-def product(  # noqa: PLR0917 - as BLAS names them
-    batch: Sequence[int], rows: int, columns: int, depth: int, a: Operand, b: Operand
-) -> Product:
-    """Return the product of a stack; of a single matrix if all of `a` can be read as one."""
-    count = math.prod(batch)
-    joined = b.step == 0 and not a.transposed and a.step == rows * a.leading
-    if joined and rows * count <= MAX_SIZE:
-        return Product(1, rows * count, columns, depth, a._replace(step=0), b)
-    return Product(count, rows, columns, depth, a, b)

@@ -66,38 +66,28 @@ def _is_for_blas(a: Any, b: Any) -> bool:  # noqa: ANN401
 
 def _blas_product(library: Any, a: Any, b: Any, out: Any) -> Any:  # noqa: ANN401
     module = cuda.array_module()
-    shape = product_shape(a, b)
+    layouts = gemm.Layout(a.shape, a.strides), gemm.Layout(b.shape, b.strides)
+    product = gemm.plan(*layouts, a.itemsize)
+    if product.copies[0]:
+        a = _contiguous(module, a if a.ndim > 1 else a[None], product.stack)
+    if product.copies[1]:
+        b = _contiguous(module, b if b.ndim > 1 else b[:, None], product.stack)
+    shape = product.shape
     if out is not None and (out.shape, out.dtype) == (shape, a.dtype) and out.flags.c_contiguous:
         result = out
     else:
         result = module.empty(shape, a.dtype)
-    left = a[None] if a.ndim == 1 else a
-    right = b[:, None] if b.ndim == 1 else b
-    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    left, left_layout = _readable(module, left, batch)
-    right, right_layout = _readable(module, right, batch)
-    rows, depth = left.shape[-2:]
-    product = gemm.product(batch, rows, right.shape[-1], depth, left_layout, right_layout)
-    cublas.multiply(library, product, left, right, result)
+    cublas.multiply(library, product, a, b, result)
     if out is None or out is result:
         return result
     out[...] = result
     return out
 
 
-def _readable(module: Any, x: Any, batch: tuple[int, ...]) -> tuple[Any, gemm.Operand]:  # noqa: ANN401
-    """Return an array that BLAS can read, which is `x` if possible, and its layout."""
-    layout = gemm.operand(x.shape, x.strides, x.itemsize, batch)
-    if layout is None:
-        x = module.ascontiguousarray(module.broadcast_to(x, batch + x.shape[-2:]))
-        layout = gemm.operand(x.shape, x.strides, x.itemsize, batch)
-        assert layout is not None  # noqa: S101 - contiguous
-    return x, layout
+def _contiguous(module: Any, x: Any, stack: tuple[int, ...]) -> Any:  # noqa: ANN401
+    return module.ascontiguousarray(module.broadcast_to(x, stack + x.shape[-2:]))
 
 
 def product_shape(a: Any, b: Any) -> tuple[int, ...]:  # noqa: ANN401
     """Return the shape of a product of matrices, or of stacks of them."""
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    rows = a.shape[-2:-1] if a.ndim > 1 else ()
-    columns = b.shape[-1:] if b.ndim > 1 else ()
-    return (*lead, *rows, *columns)
+    return gemm.result_shape(a.shape, b.shape)
