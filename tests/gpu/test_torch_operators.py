@@ -81,16 +81,19 @@ def test_operators_have_the_kernels_that_torchs_own_profiler_gives_them():
             theirs[event.name] += len(event.kernels)
         print("RESULT", json.dumps([found, +theirs]))
     """)
-    assert ours == [theirs, theirs]
+    for found in ours:
+        names = found.keys() | theirs.keys()
+        counts = {name: (found.get(name, 0), theirs.get(name, 0)) for name in names}
+        assert {name: both for name, both in counts.items() if both[0] != both[1]} == {}
 
 
 def test_a_kernel_belongs_to_its_operator_and_its_module():
-    launch("double")
+    launch("of_double")
     with torch.library._scoped_library("epprof_test", "DEF") as library:
         library.define("double(Tensor x) -> Tensor")
 
         def double(x):
-            launch_on_torchs_stream("double")
+            launch_on_torchs_stream("of_double")
             return x * 2
 
         library.impl("double", double, "CUDA")
@@ -105,7 +108,7 @@ def test_a_kernel_belongs_to_its_operator_and_its_module():
         with epprof_nb.profile(detail="shapes") as prof:
             module(x)
     names = prof.activities["name"].astype(str)
-    (op,) = prof.activities["op_id"][names == "double"]
+    (op,) = prof.activities["op_id"][names == "of_double"]
     assert op_path(prof, op) == ["epprof_test::double", "Doubled"]
     assert prof.ops.loc[op, "input_shapes"] == "[4,8]"
     assert prof.info["notes"] == []
