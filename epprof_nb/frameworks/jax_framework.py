@@ -45,14 +45,18 @@ class JaxFramework:
         if not self._wanted or self._recording is not None:
             return
         missing = _missing_functions()
-        if missing:
+        reason = f"it has no {', '.join(missing)}" if missing else ""
+        if not missing:
+            try:
+                self._recording = _Recording(self._notes)
+            except (AttributeError, ImportError, TypeError) as error:  # of a release that differs
+                reason = str(error)
+        if reason:
             version = getattr(sys.modules["jax"], "__version__", "unknown")
             self._notes.append(
-                f"Functions of jax {version} are not recorded, because it has no "
-                f"{', '.join(missing)}. Versions from 0.8.2 on are supported."
+                f"Functions of jax {version} are not recorded, because {reason}. Versions from "
+                "0.8.2 on are supported."
             )
-            return
-        self._recording = _Recording(self._notes)
 
     def complete(self) -> None:
         """Do nothing: ops are complete when they end."""

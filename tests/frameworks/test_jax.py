@@ -331,6 +331,22 @@ def test_a_release_without_the_events_is_named_in_a_note(double, monkeypatch):
     assert len(prof.ops) == 0
 
 
+def test_a_release_that_differs_is_named_in_a_note(double, monkeypatch):
+    def differs(patches, switch):
+        raise ImportError("cannot import name 'dispatch'")
+
+    before = jax._src.monitoring.get_scalar_listeners()
+    monkeypatch.setattr(jax_framework, "record_transfers", differs)
+    with epprof_nb.profile() as prof:
+        assert double(jnp.ones(4)).tolist() == [2] * 4
+    assert jax._src.monitoring.get_scalar_listeners() == before
+    [note] = prof.info["notes"]
+    assert note == (
+        f"Functions of jax {jax.__version__} are not recorded, because cannot import name "
+        "'dispatch'. Versions from 0.8.2 on are supported."
+    )
+
+
 def test_an_unattached_library_is_named_in_a_note(double, monkeypatch):
     monkeypatch.setattr(jax_framework, "is_xla_attached", lambda: False)
     with epprof_nb.profile() as prof:
