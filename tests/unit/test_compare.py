@@ -127,13 +127,13 @@ def test_a_change_of_pairs_is_named_as_one():
 
 
 def test_added_removed_and_renamed_ops_are_told_apart():
-    old = repeated({"a": MS, "b": MS, "c": MS, "gone": MS})
-    new = repeated({"a": MS, "b2": MS, "c": MS})
+    old = repeated({"a": MS, "y = f(b)": MS, "c": MS, "gone": MS})
+    new = repeated({"a": MS, "y = f(b2)": MS, "c": MS})
     status = rows(compare(old, new).ops)
     assert {name: row["status"] for name, row in status.items()} == {
-        "a": "matched", "b2": "renamed", "c": "matched", "gone": "removed",
+        "a": "matched", "y = f(b2)": "renamed", "c": "matched", "gone": "removed",
     }  # fmt: skip
-    assert status["b2"]["old_name"] == "b"
+    assert status["y = f(b2)"]["old_name"] == "y = f(b)"
     assert status["gone"]["verdict"] == "removed"
     assert rows(compare(new, old).ops)["gone"]["status"] == "added"
 
