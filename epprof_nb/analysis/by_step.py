@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.by_repeat import wall_statistics
-from epprof_nb.analysis.dataframe import ResultTable
+from epprof_nb.analysis.dataframe import OptionalColumn, ResultTable
 from epprof_nb.analysis.device_work import KERNEL
 from epprof_nb.analysis.framework_phases import (
     BACKWARD,
@@ -23,7 +23,7 @@ from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.op_status import ran
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
-from epprof_nb.arrays.intervals import covered_before
+from epprof_nb.arrays.intervals import covered_before, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
 from epprof_nb.data.repeats import RepeatNames, repeat_at, repeat_bounds, repeat_names
@@ -145,6 +145,9 @@ def step_table(index: ProfileIndex) -> ResultTable:
         for p, times in index.cached(phase_host_ns).items()
     }
     before, until = (covered_before(*index.busy(), times) for times in (starts, ends))
+    idle = OptionalColumn(
+        ends - starts - (until - before), np.full(n, not index.device_ids, np.bool_)
+    )
     return ResultTable(
         {
             "step": np.arange(first, first + n),
@@ -157,13 +160,24 @@ def step_table(index: ProfileIndex) -> ResultTable:
             "communication_ns": of_phase[:, _COMMUNICATION],
             "other_ns": of_phase[:, DATA] + of_phase[:, OTHER],
             "device_ns": of_phase.sum(axis=1),
-            "idle_ns": ends - starts - (until - before),
+            "idle_ns": idle,
             "kernels": sum_by_group(step, (index.kinds == KERNEL).astype(np.int64), n)[:-1],
             "forward_host_ns": host[FORWARD],
             "backward_host_ns": host[BACKWARD],
             "optimizer_host_ns": host[OPTIMIZER],
+            "other_host_ns": ends - starts - _in_phases(index, starts, ends),
         }
     )
+
+
+def _in_phases(index: ProfileIndex, starts: IntArray, ends: IntArray) -> IntArray:
+    """Return for how much of each step the host was in a phase other than `OTHER`, ns."""
+    ops, durations = index.profile.tables["ops"], index.cached(phase_host_ns)
+    rows = np.flatnonzero(sum(durations[p] for p in (DATA, FORWARD, BACKWARD, OPTIMIZER)))
+    phases = union(ops["start_ns"][rows], ops["end_ns"][rows])
+    before, until = (covered_before(*phases, times) for times in (starts, ends))
+    covered: IntArray = until - before
+    return covered
 
 
 def _device_ns(index: ProfileIndex, step: IntArray, n: int) -> IntArray:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HOT_SHARE = 0.4
 """Least share of the device time for a line, or an op outside of all lines, to be named."""
 
-_REMEDY = "Make this work faster or do less of it: `prof.by_kernel()` lists its kernels."
+_REMEDY = "Make this work faster or do less of it. `evidence()` with this rank lists its kernels."
 
 
 def device_time(index: ProfileIndex) -> int:

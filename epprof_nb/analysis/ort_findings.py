@@ -130,7 +130,7 @@ def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:
         unprofiled_ns(index, session, total),
         *longest_execution(index, slowest, session),
         kind="hot operator",
-        remedy="Make these nodes faster, or run fewer of them: `prof.by_node()` lists them.",
+        remedy="Make these nodes faster, or run fewer of them: `by_node()` lists them.",
         table="ops",
         rows=lambda: executions(index, [str(n) for n in nodes.values("name")], session),
     )
@@ -159,7 +159,7 @@ def node_memory(index: ProfileIndex) -> Iterator[Finding]:
         int(ops["start_ns"][row]),
         int(ops["end_ns"][row]),
         kind="memory",
-        remedy="Use smaller inputs or types: `prof.by_node()` has the sizes of outputs.",
+        remedy="Use smaller inputs or types: `by_node()` has the sizes of outputs.",
         op_id=int(ops["op_id"][row]),
         table="ops",
         rows=lambda: at,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
+from epprof_nb.arrays.groups import group_codes
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
 from epprof_nb.data.profile_data import ProfileData
@@ -184,7 +185,24 @@ def _numbered(ops: Table) -> Table:
     while (open_rows := np.flatnonzero((run == MISSING) & (above != MISSING))).size:
         run[open_rows] = run[above[open_rows]]
         above[open_rows] = stacks.parent[above[open_rows]]
-    return ops.replace(run_id=run, session=np.full(len(ops), _SESSION, np.int64))
+    ops = ops.replace(run_id=run, session=np.full(len(ops), _SESSION, np.int64))
+    return _without_times_of_earlier_runs(ops)
+
+
+def _without_times_of_earlier_runs(ops: Table) -> Table:
+    """Drop the pool's times of the first node of each run and thread.
+
+    ONNX Runtime adds the times of earlier runs that were not profiled to them.
+    """
+    nodes = np.flatnonzero(ops.names("category").equals("node"))
+    nodes = nodes[np.argsort(ops["end_ns"][nodes], kind="stable")]
+    _, first = group_codes(ops["run_id"][nodes], ops["thread_id"][nodes])
+    columns = {}
+    for name in ("pool_start_ns", "pool_wait_ns"):
+        if not ops.is_absent(name):
+            columns[name] = ops[name].copy()
+            columns[name][nodes[first]] = MISSING
+    return ops.replace(**columns)
 
 
 def _pool_times(value: object) -> tuple[int | None, int | None]:

@@ -99,8 +99,29 @@ def test_times_of_the_thread_pool_are_those_that_onnxruntime_reports(installed, 
     mains = [of_node["main_thread"] for of_node in stats]
     starts = [1000 * main["Distribution"] for main in mains]
     waits = [1000 * (main["Wait"] + main["WaitRevoke"]) for main in mains]
-    assert found["pool_start_ns"].tolist() == starts
-    assert found["pool_wait_ns"].tolist() == waits
+    # Times of the first node of each run may contain those of earlier runs.
+    first = np.arange(len(found)) % 3 == 0
+    for column, values in (("pool_start_ns", starts), ("pool_wait_ns", waits)):
+        assert found[column].isna().tolist() == first.tolist()
+        assert found[column][~first].tolist() == np.array(values)[~first].tolist()
+    starts, waits = (np.array(values)[~first].tolist() for values in (starts, waits))
     assert sum(starts) + sum(waits) > 0
     assert table["pool_start_ns"].sum() == sum(starts)
     assert table["pool_wait_ns"].sum() == sum(waits)
+
+
+def test_times_of_the_thread_pool_are_not_those_of_earlier_runs(installed):
+    options = installed.SessionOptions()
+    options.intra_op_num_threads = 2
+    session = installed.InferenceSession(models.chain(), options)
+    x = np.ones((50_000, 4), np.float32)
+    with epprof_nb.profile():
+        session.run(None, {"x": x})
+    for _ in range(50):
+        session.run(None, {"x": x})
+    with epprof_nb.profile() as prof:
+        session.run(None, {"x": x})
+    found = nodes(prof)
+    assert found["pool_wait_ns"].isna().tolist() == [True, False, False]
+    times = (found["pool_start_ns"] + found["pool_wait_ns"])[1:]
+    assert (times <= found["duration_ns"][1:] + 3000).all()

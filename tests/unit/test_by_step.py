@@ -23,6 +23,15 @@ def test_a_step_has_its_phases():
     assert last[["forward_host_ns", "backward_host_ns", "optimizer_host_ns"]].tolist() == [
         200, 300, 200,
     ]  # fmt: skip
+    in_phases = last[["data_ns", "forward_host_ns", "backward_host_ns", "optimizer_host_ns"]].sum()
+    assert last["other_host_ns"] == 1000 - in_phases
+
+
+def test_without_device_work_idle_time_is_missing():
+    ops = [framework(1, "net", 0, 100), framework(2, "SGD.step", 110, 150, op_type="optimizer")]
+    frame = by_step(profile(ops, info={"wall_ns": 200}))
+    assert frame["idle_ns"].isna().tolist() == [True]
+    assert frame["other_host_ns"].tolist() == [10]
 
 
 def test_steps_of_the_script_take_precedence():

@@ -127,13 +127,13 @@ def test_a_change_of_pairs_is_named_as_one():
 
 
 def test_added_removed_and_renamed_ops_are_told_apart():
-    old = repeated({"a": MS, "b": MS, "c": MS, "gone": MS})
-    new = repeated({"a": MS, "b2": MS, "c": MS})
+    old = repeated({"a": MS, "y = f(b)": MS, "c": MS, "gone": MS})
+    new = repeated({"a": MS, "y = f(b2)": MS, "c": MS})
     status = rows(compare(old, new).ops)
     assert {name: row["status"] for name, row in status.items()} == {
-        "a": "matched", "b2": "renamed", "c": "matched", "gone": "removed",
+        "a": "matched", "y = f(b2)": "renamed", "c": "matched", "gone": "removed",
     }  # fmt: skip
-    assert status["b2"]["old_name"] == "b"
+    assert status["y = f(b2)"]["old_name"] == "y = f(b)"
     assert status["gone"]["verdict"] == "removed"
     assert rows(compare(new, old).ops)["gone"]["status"] == "added"
 
@@ -231,8 +231,11 @@ def test_a_refusal_names_the_option_that_compares_all_the_same():
     assert "allow" not in compare(repeated(TIMES), repeated(TIMES, repeats=9, **other)).reason
 
 
-def runs_of_session(recorded, node_ns):
-    """Twelve repeats of a run, of which the nodes of the first `recorded` are known."""
+def runs_of_session(recorded, node_ns, sizes=(8,)):
+    """Twelve repeats of a run, of which the nodes of the first `recorded` are known.
+
+    The nodes have inputs of these sizes, again and again.
+    """
     ops, bounds = [], []
     for repeat in range(12):
         start, state = 1000 * repeat, "recorded" if repeat < recorded else "not recorded"
@@ -240,7 +243,8 @@ def runs_of_session(recorded, node_ns):
         run = {"op_type": "run", "category": "session", "args": {"nodes": state}}
         ops.append(op(10 * repeat + 1, "run", start, start + 800, **run, **more))
         if repeat < recorded:
-            more |= {"op_type": "MatMul", "category": "node"}
+            shape = f"float[{sizes[repeat % len(sizes)]}]"
+            more |= {"op_type": "MatMul", "category": "node", "input_shapes": shape}
             number = 10 * repeat + 2
             ops.append(op(number, "MatMul_3", start, start + node_ns, number - 1, **more))
         bounds.append([start, start + 900])
@@ -256,6 +260,26 @@ def test_nodes_of_some_runs_have_the_times_of_these(recorded):
     assert f"nodes of {recorded} of 12 repeats of the old code and of 3 of 12" in repr(result)
     assert "`--ort-nodes every`" in repr(result)
     assert rows(result.ops)["run"]["verdict"] == "no difference found"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_refused"),
+    [
+        ((12, [1, 2, 3]), (12, [1, 2, 3]), False),
+        ((12, [1, 2, 3]), (12, [3, 1, 2]), False),
+        ((12, [1, 2, 3]), (12, [1, 2, 4]), True),
+        ((3, [1, 2]), (12, [1, 2, 3]), False),  # the others may have had size 3
+        ((3, [1, 4]), (12, [1, 2, 3]), True),
+        ((2, [1, 2]), (2, [3, 4]), False),
+        ((1, [1]), (1, [2]), False),
+        ((3, [8]), (3, [16]), True),  # all that were recorded had one size
+    ],
+)
+def test_shapes_differ_if_those_of_recorded_runs_show_it(old, new, is_refused):
+    sides = [runs_of_session(recorded, 400, sizes) for recorded, sizes in (old, new)]
+    for result in (compare(*sides), compare(*reversed(sides))):
+        assert (result.verdict == "cannot be compared") == is_refused
+        assert ("had other input shapes" in result.reason) == is_refused
 
 
 def test_nodes_of_all_runs_are_tested_without_a_note():

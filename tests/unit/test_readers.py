@@ -217,7 +217,9 @@ def test_profiles_of_onnxruntime_valid_or_not(path):
         assert len(prof.ops) == len(json.loads(content))
         assert prof.info["notes"] == []
         assert nodes["output_bytes"].tolist() == [32] * 4
-        assert nodes["pool_wait_ns"].tolist() == [0] * 4
+        # The first node of each run may have times of earlier runs.
+        assert nodes["pool_wait_ns"].isna().tolist() == [True, False] * 2
+        assert nodes["pool_wait_ns"].dropna().tolist() == [0] * 2
         assert nodes["in_use_delta_bytes"].tolist() == [256, 256, 0, 256]
         assert prof.by_node().set_index("name").loc["Relu\n1", "output_bytes"] == 64
 

@@ -33,8 +33,9 @@ def matched(before, after):
         ),
         # An operator changed: all words are the same.
         (["y = a @ b", "end()"], ["log(y)", "y = a * b", "end()"], {"y = a @ b": "y = a * b"}),
-        # Unlike texts in the same place.
-        (["load()", "y.sum()"], ["read_all(path)", "y.sum()"], {"load()": "read_all(path)"}),
+        # Unlike statements in the same place.
+        (["load()", "y.sum()"], ["read_all(path)", "y.sum()"], {}),
+        (["for batch in data[:4]:"], ["x=1"], {}),
         # More of them on one side: nothing tells which one took the place.
         (["load()", "y.sum()"], ["alpha(1)", "beta(2)", "y.sum()"], {}),
         # Another place.
@@ -68,6 +69,11 @@ def test_ops_of_another_type_do_not_take_the_place():
         {1: 1},
         {},
     )
+
+
+def test_named_ranges_of_other_names_take_the_place():
+    before, after = ([(name, "range"), ("end", "range")] for name in ("load", "read all"))
+    assert match_siblings(before, after) == ({1: 1}, {0: 0})
 
 
 @given(*[st.lists(st.sampled_from(["f(x)", "g(x)", "x = f(y)", "x = g(y)", "h", "h2"]))] * 2)

@@ -99,7 +99,7 @@ def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:
     # An op of an earlier profile is in the table because it captured a graph; it did not run.
     cells[ops.names("status").equals("earlier")] = MISSING
     has_nodes = _has_nodes(index, repeats)
-    cells[_is_inside_run(index) & ~has_nodes[cells % repeats]] = MISSING
+    cells[inside_run(index) & ~has_nodes[cells % repeats]] = MISSING
     own = index.op_sums("launch")
 
     def total(values: IntArray) -> IntArray:
@@ -125,7 +125,7 @@ def _has_nodes(index: ProfileIndex, repeats: int) -> BoolArray:
     return has_nodes
 
 
-def _is_inside_run(index: ProfileIndex) -> BoolArray:
+def inside_run(index: ProfileIndex) -> BoolArray:
     """Return a mask of the ops inside of runs of ONNX Runtime sessions."""
     ops = index.profile.tables["ops"]
     is_run = np.zeros(len(ops), np.bool_)

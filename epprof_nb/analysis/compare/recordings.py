@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -10,17 +11,21 @@ from epprof_nb.analysis.compare.match import Side
 from epprof_nb.analysis.compare.measure import (
     add_captured_ops,
     elapsed,
+    inside_run,
     measure_kernels,
     measure_ops,
     repeats_of,
 )
+from epprof_nb.analysis.compare.path_shapes import PathShapes
 from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.arrays.types import MISSING
+from epprof_nb.arrays.groups import group_codes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.data.profile_data import ProfileData
+
+T = TypeVar("T")
 
 
 def have_common_recording(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> bool:
@@ -78,17 +83,22 @@ class Recordings:
         """Number of repeats of each recording."""
         return tuple(repeats_of(index) for index in self.indexes)
 
-    def shapes(self) -> list[str | None]:
-        """Return the input shapes of each path, from the last op that has any."""
-        found: list[str | None] = [None] * len(self.side.children)
-        for index, paths in zip(self.indexes, self.paths, strict=True):
+    def shapes(self) -> list[PathShapes]:
+        """Return the input shapes of each path."""
+        found = [Counter[str]() for _ in self.side.children]
+        is_sampled = np.zeros(len(found), np.bool_)
+        for index, paths, measures in zip(self.indexes, self.paths, self.ops, strict=True):
             shapes = index.profile.tables["ops"].names("input_shapes")
-            last = np.full(len(found), MISSING)
             known = np.flatnonzero(shapes.codes >= 0)
-            last[paths[known]] = shapes.codes[known]
-            for path in np.flatnonzero(last >= 0).tolist():
-                found[path] = shapes.categories[last[path]]
-        return self._with_captured(found)
+            codes, first = group_codes(paths[known], shapes.codes[known])
+            for row, count in zip(known[first], np.bincount(codes).tolist(), strict=True):
+                found[paths[row]][shapes.categories[shapes.codes[row]]] += count
+            if not measures.has_nodes.all():
+                is_sampled[paths[:-1][inside_run(index)]] = True
+        return [
+            PathShapes(frozenset(counts), counts.total(), is_sampled=sampled)
+            for counts, sampled in zip(self._with_captured(found), is_sampled.tolist(), strict=True)
+        ]
 
     def first_ops(self, column: str) -> list[str | None]:
         """Return a name of the first op of each path."""
@@ -100,7 +110,7 @@ class Recordings:
                 found[path] = found[path] or value
         return self._with_captured(found)
 
-    def _with_captured(self, found: list[str | None]) -> list[str | None]:
+    def _with_captured(self, found: list[T]) -> list[T]:
         """Let the paths of captured ops have what is known of the ops that captured."""
         for path, source in self.side.captured.items():
             found[path] = found[path] or found[source]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.compare.match import Pair
     from epprof_nb.analysis.compare.measure import OpMeasures
+    from epprof_nb.analysis.compare.path_shapes import PathShapes
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
 
@@ -149,7 +150,7 @@ def refusals_of_ops(
     pairs: Sequence[Pair],
     names: Sequence[str],
     measures: tuple[Sequence[OpMeasures], Sequence[OpMeasures]],
-    shapes: tuple[Sequence[str | None], Sequence[str | None]],
+    shapes: tuple[Sequence[PathShapes], Sequence[PathShapes]],
 ) -> Iterator[Refusal]:
     """Yield the reasons that matched ops give: other numbers of executions, other input shapes.
 
@@ -160,7 +161,7 @@ def refusals_of_ops(
     measures
         Measures of the recordings of each side.
     shapes
-        Input shapes of each path of each side; None if unknown.
+        Input shapes of each path of each side.
     """
     medians = [_median_counts(side) for side in measures]
     other_counts, other_shapes = [], []
@@ -171,11 +172,12 @@ def refusals_of_ops(
         if before != after and before and after:
             other_counts.append((number, before, after))
         shape = shapes[0][pair.old], shapes[1][pair.new]
-        if shape[0] != shape[1] and None not in shape:
+        if shape[0].differs_from(shape[1]):
             other_shapes.append((number, *shape))
     if other_shapes:
-        number, *unlike = other_shapes[0]
-        one, other = (without_backticks(str(shape), 60) for shape in unlike)
+        number, before_shapes, after_shapes = other_shapes[0]
+        one = without_backticks(before_shapes.text(after_shapes), 60)
+        other = without_backticks(after_shapes.text(before_shapes), 60)
         yield Refusal(
             "shapes",
             f"{plural(len(other_shapes), 'op')} had other input shapes, as "

@@ -2,7 +2,8 @@
 
 Equal ops are matched first: those that stand in the same order on both sides, then those that have
 moved. An op that remains is renamed if an op of the same type stands in its place, between the same
-neighbours. Where several do, the texts decide: an edited statement keeps most of its words.
+neighbours. Where several do, the texts decide. They always do for statements: an edited one keeps
+most of its words, and another one in its place is new.
 """
 
 from __future__ import annotations
@@ -111,24 +112,29 @@ def _renamed(
             compared = len(one) * len(other)
             has_time = compared <= left
             left -= compared if has_time else 0
-            for row, column in _edited(*texts, by_similarity=has_time):
+            by_place = kind != "line" or not has_time
+            for row, column in _edited(*texts, by_similarity=has_time, by_place=by_place):
                 yield one[row], other[column]
 
 
 def _edited(
-    olds: Sequence[str | None], news: Sequence[str | None], *, by_similarity: bool
+    olds: Sequence[str | None],
+    news: Sequence[str | None],
+    *,
+    by_similarity: bool,
+    by_place: bool,
 ) -> Iterator[tuple[int, int]]:
     """Yield the positions of the texts that replace each other, in order.
 
-    Similar texts do, with the greatest sum of similarities. Between these, texts do whatever they
-    are if there are as many on both sides.
+    Similar texts do, with the greatest sum of similarities. By place, texts between these do
+    whatever they are if there are as many on both sides.
     """
     similar: list[tuple[int, int]] = []
     if by_similarity:
         similar = _best_in_order(np.array([[_similarity(a, b) for b in news] for a in olds]))
     fixed = [(-1, -1), *similar, (len(olds), len(news))]
     for (i, j), (next_i, next_j) in pairwise(fixed):
-        if next_i - i == next_j - j:
+        if by_place and next_i - i == next_j - j:
             yield from zip(range(i + 1, next_i), range(j + 1, next_j), strict=True)
     yield from similar
 

@@ -40,6 +40,9 @@ ForkSafeMutex whole_mutex;
 std::set<uint32_t>& profiled_as_whole = *new std::set<uint32_t>;  // sessions
 thread_local uint64_t events_epoch = 0;  // the recording that `events_open` belongs to
 thread_local uint64_t opened_run = 0;  // the op that begin_run opened on this thread
+// The run whose node ended last on this thread, or kWholeSession; 0 if unknown.
+thread_local uint64_t pool_times_reset_in = 0;
+constexpr uint64_t kWholeSession = ~uint64_t{0};
 thread_local bool run_file_expected = false;
 std::atomic<void (*)()> file_opened{nullptr};
 std::atomic<void (*)(uint32_t, uint64_t)> file_ending{nullptr};
@@ -102,6 +105,19 @@ bool read_threads(const ProfilingEvent* event, NodeUsageRecord* usage) {
   usage->pool_wait = 1000 * (microseconds(thread, "\"Wait\": ") +
                              microseconds(thread, "\"WaitRevoke\": "));
   return true;
+}
+
+// ONNX Runtime resets a thread's times of the pool when a profiled node ends, but runs without a
+// profiler add to them (1.31.1), so that the first node of a run has the time of earlier ones.
+void drop_times_of_earlier_runs(const Profiler& profiler, int64_t node_ns, NodeUsageRecord* usage) {
+  uint64_t run = profiler.whole_session ? kWholeSession
+                                        : profiler.run_op.load(std::memory_order_relaxed);
+  bool is_first = !run || pool_times_reset_in != run;
+  pool_times_reset_in = run;
+  if (usage->pool_start == kUnknown) return;
+  // Three numbers of whole microseconds.
+  bool too_long = node_ns >= 0 && usage->pool_start + usage->pool_wait > node_ns + 3000;
+  if (is_first || too_long) usage->pool_start = usage->pool_wait = kUnknown;
 }
 
 void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd* end) {
@@ -188,6 +204,8 @@ Status* start_event(EpProfiler* self, uint64_t id) {
     uint64_t now = epoch.load(std::memory_order_relaxed);
     if (events_epoch != now) events_open = 0;
     events_epoch = now;
+    // Runs of other sessions may have been on this thread since.
+    if (!events_open && profiler.whole_session) pool_times_reset_in = 0;
     events_open++;
     bool in_run = profiler.run_epoch.load(std::memory_order_acquire) == now;
     uint64_t run_op = in_run ? profiler.run_op.load(std::memory_order_relaxed) : 0;
@@ -226,6 +244,7 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
     bool is_node = end.category == kOrtNode;
     bool has_usage = is_node && read_memory(event, &usage);
     has_usage |= is_node && read_threads(event, &usage);
+    if (is_node) drop_times_of_earlier_runs(profiler, end.duration_ns, &usage);
     usage.op_id = end_event(self, uint32_t(id), end);
     if (has_usage && usage.op_id) log_node_usage(usage);
   });

@@ -1,0 +1,58 @@
+"""Input shapes of the executions of a path, and what tells that those of two sides differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_ENOUGH = 3
+"""Executions with one shape from which those that were not recorded are taken to have it, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathShapes:
+    """The distinct input shapes of a path.
+
+    Attributes
+    ----------
+    shapes
+        Empty if unknown.
+    executions
+        Number of executions whose shapes are known.
+    is_sampled
+        Whether there were runs of ONNX Runtime sessions whose nodes were not recorded.
+    """
+
+    shapes: frozenset[str]
+    executions: int
+    is_sampled: bool = False
+
+    def differs_from(self, other: PathShapes) -> bool:
+        """Return whether the shapes are known to differ.
+
+        Executions that were not recorded may have had any shape, unless those that were recorded
+        had all the same.
+
+        Examples
+        --------
+        >>> one, both = frozenset({"float[1]"}), frozenset({"float[1]", "float[2]"})
+        >>> PathShapes(one, 12).differs_from(PathShapes(both, 12))
+        True
+        >>> PathShapes(one, 12, is_sampled=True).differs_from(PathShapes(both, 12))
+        False
+        """
+        if not self.shapes or not other.shapes:
+            return False
+        if self.is_sampled and other.is_sampled:
+            return self._is_constant() and other._is_constant() and self.shapes != other.shapes
+        if self.is_sampled:
+            return not self.shapes <= other.shapes
+        if other.is_sampled:
+            return not other.shapes <= self.shapes
+        return self.shapes != other.shapes
+
+    def _is_constant(self) -> bool:
+        return len(self.shapes) == 1 and self.executions >= _ENOUGH
+
+    def text(self, other: PathShapes) -> str:
+        """Return the shapes, those first that the other side lacks."""
+        return ", ".join(sorted(self.shapes, key=lambda shape: (shape in other.shapes, shape)))
