@@ -55,6 +55,12 @@ def double():
     return double
 
 
+def test_the_info_has_the_version():
+    with epprof_nb.profile() as prof:
+        pass
+    assert prof.info["versions"]["jax"] == jax.__version__
+
+
 def test_calls_are_ops_with_the_name_and_place_of_the_function(double):
     values = jnp.ones(4)
     with epprof_nb.profile() as prof:
