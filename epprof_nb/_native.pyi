@@ -672,6 +672,9 @@ def ep_unclaimed_nodes() -> list[tuple[str, str, str, str]]:
     beyond, or an empty string.
     """
 
+def ep_unmatched() -> tuple[list[str], list[str]]:
+    """Types and names that were selected for that session, and that no node of its model has."""
+
 def ep_session_options_type() -> object:
     """C++ type information of OrtSessionOptions, for pybind11's conduit."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from epprof_nb.data.columns import with_columns
-from epprof_nb.data.empty_tables import explained
+from epprof_nb.data.empty_tables import explained, with_note
 from epprof_nb.data.profile_data import ProfileData
 
 if TYPE_CHECKING:
@@ -219,11 +219,15 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.by_operator import by_operator
 
-        return explained(
+        frame = explained(
             self,
             "by_operator",
             by_operator(self, modules=modules, shapes=shapes, attribution=attribution),
         )
+        if shapes and not frame.attrs and frame["input_shapes"].isna().all():
+            note = "No shapes of inputs were recorded: `--detail shapes` records them."
+            return with_note(frame, note)
+        return frame
 
     @with_columns("by_step")
     def by_step(self) -> pd.DataFrame:

@@ -112,6 +112,7 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
     calls = sum_by_group(groups, np.where(is_call(index), ops["count"], 0), n)
     calls[outside] = 0
     host_ns = host[FORWARD] + host[BACKWARD]
+    host_ns[outside] = _host_ns_outside(index, groups)
     # Device and host time side by side: one of them is 0 in many profiles.
     columns: dict[str, Column] = {
         "path": categorical([*ops.names("name").take(named[first]).to_list(), OUTSIDE]),
@@ -167,13 +168,28 @@ def _host_ns(
     }
 
 
+def _host_ns_outside(index: ProfileIndex, groups: IntArray) -> int:
+    """Return the host time of the ops without a parent, without the groups inside of them.
+
+    Operators and nodes without a parent run on threads of autograd, for which a backward pass
+    waits.
+    """
+    ops = index.profile.tables["ops"]
+    counted = (index.tree.parent == MISSING) & (groups < 0) & has_host_time(ops)
+    counted &= ~ops.names("category").equals("operator")
+    host_ns = np.maximum(ops["duration_ns"] - _time_inside(index, groups), 0)
+    return int(host_ns.sum(where=counted))
+
+
 def _time_inside(index: ProfileIndex, groups: IntArray) -> IntArray:
     """Return how much of each op (ns) the nearest ops below it that have a group cover.
 
+    It is known for ops that have a group, and for those without a parent.
     They count on any thread: a backward pass waits while threads of its own run the modules.
     """
     ops, tree = index.profile.tables["ops"], index.tree
-    above = np.append(tree.nearest_ancestor(groups >= 0), MISSING)[tree.parent]
+    outermost = tree.parent == MISSING
+    above = np.append(tree.nearest_ancestor((groups >= 0) | outermost), MISSING)[tree.parent]
     inner = np.flatnonzero((groups >= 0) & (above >= 0) & has_host_time(ops))
     outer = above[inner]
     begin = np.maximum(ops["start_ns"][inner], ops["start_ns"][outer])

@@ -129,6 +129,24 @@ def operator_table(
     return ResultTable(columns)
 
 
+def hints(index: ProfileIndex) -> list[str]:
+    """Return where the operators of a profile are, which no line of its summary names.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> hints(ProfileIndex(synthetic_profile(activities=100)))  # has no operators
+    []
+    """
+    if not is_operator(index).any():
+        return []
+    hint = (
+        "Operators of PyTorch were recorded: prof.by_operator() has a row for each, and for each "
+        "of their modules and shapes with modules=True and shapes=True."
+    )
+    return [hint]
+
+
 def _backward(index: ProfileIndex, groups: IntArray, time: IntArray) -> IntArray:
     """Sum the time of the backward nodes of each group of operators.
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 _VERSIONS = {
-    "cupti": "CUPTI", "torch": "PyTorch", "cupy": "CuPy", "onnxruntime": "ONNX Runtime",
-    "python": "Python", "epprof_nb": "epprof_nb",
+    "cupti": "CUPTI", "torch": "PyTorch", "jax": "JAX", "cupy": "CuPy",
+    "onnxruntime": "ONNX Runtime", "python": "Python", "epprof_nb": "epprof_nb",
 }  # fmt: skip
 _MAX_LENGTH = 80
 _MAX_DEVICES = 8

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis import by_operator
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.idle import IDLE_GAP_NS, gap_table
 from epprof_nb.analysis.insights import evidence_name, findings
@@ -91,7 +92,7 @@ def overview(index: ProfileIndex) -> Overview:
             for rank, found in enumerate(findings(index, limit=_MAX_FINDINGS), 1)
         ],
         [ranking for ranking in _rankings(index, time) if ranking.rows],
-        [str(note) for note in profile.info.get("notes") or ()],
+        [*(str(note) for note in profile.info.get("notes") or ()), *by_operator.hints(index)],
         {name: len(table) for name, table in profile.tables.items()},
     )
 

@@ -222,8 +222,8 @@ def _versions() -> dict[str, str]:
         "python": platform.python_version(),
         "platform": platform.platform(),
     }
-    for module, package in (("torch", "torch"), ("cupy", "cupy"), ("onnxruntime", "onnxruntime")):
-        if module in sys.modules:
-            versions[package] = str(getattr(sys.modules[module], "__version__", "?"))
+    for package in ("torch", "jax", "cupy", "onnxruntime"):
+        if package in sys.modules:
+            versions[package] = str(getattr(sys.modules[package], "__version__", "?"))
     versions["numpy"] = _numpy_version()
     return versions

@@ -83,12 +83,22 @@ def explained(profile: ProfileData, table: str, frame: pd.DataFrame) -> pd.DataF
     >>> synthetic_profile(activities=100).graphs.attrs["note"]
     'No CUDA graph was launched.'
     """
-    if not _is_empty(table, frame):
-        return frame
+    return with_note(frame, _reason(profile, table)) if _is_empty(table, frame) else frame
+
+
+def with_note(frame: pd.DataFrame, note: str) -> pd.DataFrame:
+    """Return a table with a note below its rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> with_note(pd.DataFrame({"name": ["a"]}), "One row only.").attrs["note"]
+    'One row only.'
+    """
     from epprof_nb.data.noted_frame import NOTE, NotedFrame
 
     noted = NotedFrame(frame)
-    noted.attrs[NOTE] = _reason(profile, table)
+    noted.attrs[NOTE] = note
     return noted
 
 

@@ -1,4 +1,4 @@
-"""NotedFrame: a DataFrame that shows, below its rows, why it has none.
+"""NotedFrame: a DataFrame that shows a note below its rows, such as why it has none.
 
 A module of its own, because it imports pandas.
 """

@@ -108,10 +108,12 @@ OPS = TableSchema(
         Column(
             "op_type",
             "name",
-            "cell, line, range; for ONNX Runtime nodes the operator; for PyTorch module, recompute "
-            "(a module called again in the backward pass), backward (of a module), autograd (a "
-            "backward pass), optimizer, data, compile, operator, autograd_node (of the "
-            "backward pass); mark for NVTX",
+            "cell, line, range; for ONNX Runtime run, event and, for nodes, the operator; for "
+            "PyTorch module, recompute (a module called again in the backward pass), backward (of "
+            "a module), autograd (a backward pass), optimizer, data, compile, operator, "
+            "autograd_node (of the backward pass); for JAX jit (a call of a jitted function), "
+            "trace, lower, compile, wait, transfer, hlo_module (a program) and hlo (an "
+            "instruction of it); mark for NVTX",
         ),
         Column("category", "name", "cell, user, session, node, framework, operator"),
         Column("source", "name", "where recorded: cell, range, onnxruntime, torch, jax, xla, nvtx"),

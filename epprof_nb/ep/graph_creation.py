@@ -1,4 +1,4 @@
-"""Creation of sessions that capture graphs, and the reasons why one cannot."""
+"""Creation of sessions, with warnings and the reasons why one cannot capture graphs."""
 
 from __future__ import annotations
 
@@ -61,6 +61,8 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
         raise
     finally:
         _native.ep_allow_capture(False)  # noqa: FBT003
+    if _opened.number is not None and (message := unclaimed.unmatched()):
+        warnings.warn(message, stacklevel=user_level())
     if _opened.number is None or _opened.warm_ups is None:
         return
     if not _is_supported():

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb import _native
 from epprof_nb.ep import wheel_kernels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NO_NODE = "(no node has this name)"
+"""A name for ``nodes=`` with which a provider takes no node, on purpose."""
 
 _SHOWN = 5
 
@@ -68,3 +74,38 @@ def note(nodes: list[Unclaimed]) -> str | None:
         "Name a provider that has a kernel in providers=, or define one with @epprof_nb.ep.kernel."
     )
     return "\n".join(lines)
+
+
+def unmatched() -> str | None:
+    """Return a warning about the selection of the session that this thread created last.
+
+    Returns
+    -------
+    warning
+        Names in ``only=`` and ``nodes=`` that no node of its model has. None if there are none.
+    """
+    types, nodes = _native.ep_unmatched()
+    return unmatched_among(types, nodes)
+
+
+def unmatched_among(types: Iterable[str], nodes: Iterable[str]) -> str | None:
+    """Return a warning that no node has these types and names; None if there are none.
+
+    Examples
+    --------
+    >>> unmatched_among([], ["layer9/fc1"])[:39]
+    "nodes=: the model has no 'layer9/fc1'. "
+    """
+    missing = {"only": sorted(types), "nodes": sorted(set(nodes) - {NO_NODE})}
+    texts = []
+    for option, names in missing.items():
+        if names:
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            shown = ", ".join(map(repr, names[:_SHOWN]))
+            texts.append(f"{option}=: the model has no {shown}{more}.")
+    if not texts:
+        return None
+    return (
+        f"{' '.join(texts)} The provider selects from the nodes that ONNX Runtime's basic graph "
+        "optimizations leave; epprof_nb.ep.verify() lists their names and types."
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import tempfile
 import time
@@ -16,6 +17,7 @@ from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.ep.provider import provider
 from epprof_nb.ep.sessions import with_domains
+from epprof_nb.ep.unclaimed import NO_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _CPU = "CPUExecutionProvider"
-_NO_NODE = "(no node has this name)"
 _GRAPHS = (5, 10)
 """``AttributeProto.type`` of subgraphs: GRAPH and GRAPHS."""
 
@@ -97,13 +98,20 @@ def verify(
             "`pip install onnx`."
         ) from error
     entry = provider(device, only=only, nodes=nodes)
+    # Models of one node have few of the selected types and names: select here.
+    types, names = (set(json.loads(entry[1].pop(option, "[]"))) for option in ("only", "nodes"))
     try:
         optimized = _optimized(model)
     except Exception as error:
         raise KernelError(f"The model cannot be loaded: {error}") from error
     loaded = onnx.load_model_from_string(optimized)
     values = _intermediate_values(loaded, feeds)
-    rows = [_verify_node(node, loaded, values, entry, repeats) for node in loaded.graph.node]
+    rows = [
+        _verify_node(node, loaded, values, entry, repeats)
+        if (not types or node.op_type in types) and (not names or node.name in names)
+        else _Row(node, note="stays on the CPU")
+        for node in loaded.graph.node
+    ]
     table = pd.DataFrame([row.to_dict(rtol, atol) for row in rows], columns=list(_COLUMNS))
     return table.astype(_COLUMNS)
 
@@ -204,7 +212,7 @@ def _intermediate_values(model: Any, feeds: Mapping[str, Any]) -> dict[str, npt.
         if name not in known:
             exposed.graph.output.append(onnx.ValueInfoProto(name=name))
     # Our provider claims nothing, but learns the attributes of operators without a schema.
-    claims_nothing = provider(nodes=[_NO_NODE])
+    claims_nothing = provider(nodes=[NO_NODE])
     session = _session(exposed.SerializeToString(), [claims_nothing, _CPU])
     wanted = [o.name for o in session.get_outputs()]
     results = session.run(wanted, dict(feeds))
@@ -240,7 +248,7 @@ def _verify_node(
     except Exception as error:  # noqa: BLE001 - a row of the table
         row.note = str(error)
         return row
-    reference = _session(single, [provider(nodes=[_NO_NODE]), _CPU])
+    reference = _session(single, [provider(nodes=[NO_NODE]), _CPU])
     expected, cpu_ns = _timed(reference, inputs, repeats)
     if _has_only_our_kernel(node):
         row.note = "has no implementation but the kernel"

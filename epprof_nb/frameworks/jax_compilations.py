@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.frameworks.framework_ops import CALL, new_kind
+from epprof_nb.frameworks.jax_arguments import arguments_of_call
 
 if TYPE_CHECKING:
     from epprof_nb.frameworks.framework_ops import OpKind
@@ -64,14 +65,17 @@ class JaxCompilations:
             return
         stages = self._open.stages
         op_id, kind = 0, None
+        args: dict[str, object] = {"function": _function_name(details)}
         if all(other.event != event for other in stages):
+            if arguments := arguments_of_call(str(args["function"])):
+                args["arguments"] = arguments
             name = _native.intern(f"jax.{stage}")
             kind_id, kind = new_kind(stage, "jax")
             op_id = _native.push(name, CALL, kind_id)
         _native.vectorcalls_pause(True)  # noqa: FBT003 - positional only
         if stage == "compile":
             _native.xla_compiling(True)  # noqa: FBT003 - positional only
-        stages.append(_Stage(event, op_id, kind, {"function": _function_name(details)}))
+        stages.append(_Stage(event, op_id, kind, args))
 
     def _hears_ends(self) -> bool:
         """Whether the end of a stage will be heard: `clear_event_listeners` spares beginnings."""

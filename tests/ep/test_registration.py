@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -131,6 +132,32 @@ def test_a_switch_is_true_or_false(ep, option, value):
 def test_a_type_without_kernel_is_refused(ep):
     with pytest.raises(KernelError, match="no kernel for Softpluss"):
         ep.provider("host", only=["Softpluss"])
+
+
+def test_selected_names_that_the_model_lacks_are_in_a_warning(ep):
+    with pytest.warns(UserWarning, match=r"nodes=: the model has no 'frist', 'last'\. ") as seen:
+        made = ep.session(models.chain(), nodes=["last", "first", "frist"])
+    assert [Path(w.filename) for w in seen] == [Path(__file__)]
+    with pytest.warns(UserWarning, match=r"only=: the model has no 'Softplus'\. .*verify\(\)"):
+        session(models.chain(), ep.provider("host", only=["Softplus", "Relu"]))
+    assert made.get_providers() == [OURS, CPU]
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [{"nodes": ["body_sigmoid"]}, {"only": ["Sigmoid", "Loop"]}, {"nodes": ["loop"]}, {}],
+)
+def test_names_in_subgraphs_are_names_of_the_model(ep, selection):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ep.session(models.looping(), **selection)
+
+
+def test_verify_selects_nodes_without_a_warning(ep, x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = ep.verify(models.chain(), {"x": x}, only=["Relu", "MatMul"], nodes=["second"])
+    assert table["provider"].tolist() == [CPU, OURS, CPU]
 
 
 def test_an_empty_selection_is_refused(ep):

@@ -55,6 +55,12 @@ def double():
     return double
 
 
+def test_the_info_has_the_version():
+    with epprof_nb.profile() as prof:
+        pass
+    assert prof.info["versions"]["jax"] == jax.__version__
+
+
 def test_calls_are_ops_with_the_name_and_place_of_the_function(double):
     values = jnp.ones(4)
     with epprof_nb.profile() as prof:
@@ -107,6 +113,42 @@ def test_each_new_shape_is_a_compilation(double):
             double(jnp.asarray(np.ones(size)))
     assert functions_of(prof, "compile").count("double") == 2
     assert names_of(prof, "jit").count("double") == 4
+
+
+def test_compilations_have_the_arguments_of_their_call():
+    @partial(jax.jit, static_argnames="mode")
+    def scaled(params, batch, mode, *, factor=1.0):
+        return batch @ params["w"] * factor if mode == "dot" else batch
+
+    params = {"w": jnp.ones((4, 2)), "b": [jnp.ones(2)] * 9}
+    with epprof_nb.profile() as prof:
+        scaled({"w": params["w"]}, jnp.ones((3, 4)), "dot", factor=2.0)
+        scaled(params, np.ones((3, 4), np.int32), mode="none")
+        scaled.lower(params, jnp.ones((5, 4)), "dot").compile()
+    ops = prof.ops[prof.ops["op_type"] == "compile"]
+    args = [args.get("arguments") for args in ops["args"] if args["function"] == "scaled"]
+    w = {"params['w']": "float32[4,2]"}
+    assert args == [
+        w | {"batch": "float32[3,4]", "mode": "dot", "factor": "float"},
+        {"params": "10 arrays of 26 elements", "batch": "int32[3,4]", "mode": "none"},
+        None,
+    ]
+
+
+def test_a_finding_says_what_jax_compiles_again_for(double):
+    values = [jnp.ones(n) for n in (6, 7, 8, 9)]
+    with epprof_nb.profile() as prof:
+        for value in values:
+            double(value)
+    (found,) = prof.insights().query("kind == 'compilation'")["text"]
+    shapes = "float32[6], float32[7], float32[8] and 1 more"
+    assert found.endswith(f"The arguments differ: `values` is {shapes}.")
+    with epprof_nb.profile() as prof:
+        for _ in range(4):
+            jax.jit(lambda x: x + 1)(values[0])
+    (row,) = prof.insights().query("kind == 'compilation'").to_dict("records")
+    assert row["text"].endswith("Each time, the arguments have the same shapes and dtypes.")
+    assert row["remedy"].startswith("Make the function with jax.jit once")
 
 
 def test_the_compiler_is_known_to_work_while_it_does(monkeypatch):

@@ -44,6 +44,23 @@ def test_host_time_of_modules_is_not_that_of_the_backward_pass_too():
     assert (backward["backward_host_ns"], backward["host_ns"]) == (40, 40)
 
 
+def test_host_time_outside_of_modules_is_what_no_other_row_has():
+    frame = by_module(training())
+    # Of the 10,000 ns of the cell: two steps with 50 + 200 + 300 + 200 ns in rows of their own.
+    assert frame.loc[OUTSIDE, "host_ns"] == 10_000 - 2 * 750
+    assert frame.loc[OUTSIDE, ["forward_host_ns", "backward_host_ns"]].tolist() == [0, 0]
+    made = profile(
+        [
+            line(1, 1, 0, 100),
+            framework(2, "a", 10, 60, 1),
+            op(
+                3, "AddBackward0", 60, 90, op_type="autograd_node", category="operator", thread_id=7
+            ),
+        ]
+    )
+    assert by_module(made)["host_ns"].to_dict() == {"a": 50, OUTSIDE: 50}
+
+
 def test_modules_on_threads_of_autograd_are_not_its_host_time():
     made = profile(
         [

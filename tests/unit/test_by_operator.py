@@ -5,6 +5,8 @@ from tiny import kernel, line, op, profile
 from epprof_nb.analysis.by_operator import by_operator
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.operator_links import forward_operators
+from epprof_nb.views.view_model import ViewModel
+from epprof_nb.views.wire.payload import first_view_header
 
 
 def operator(op_id, name, start, end, parent, number=None, **more):
@@ -80,6 +82,23 @@ def test_modules_and_shapes_have_rows_of_their_own():
     frame = by_operator(trained(), shapes=True)
     linear = frame[frame["name"] == "aten::linear"].set_index("input_shapes")
     assert linear["backward_ns"].to_dict() == {"[2,4], [4,4]": 6, "[2,4], [8,4]": 40}
+
+
+def test_a_table_by_shapes_says_how_shapes_are_recorded():
+    without = [operator(1, "aten::exp", 0, 10, None, 3), operator(2, "aten::sin", 0, 10, None, 4)]
+    frame = profile(ops=without).by_operator(shapes=True)
+    assert "--detail shapes" in frame.attrs["note"]
+    assert frame["input_shapes"].isna().all()
+    assert trained().by_operator(shapes=True).attrs == {}
+    assert profile(ops=without).by_operator().attrs == {}
+
+
+def test_the_summary_and_the_cell_say_where_operators_are():
+    hint = "prof.by_operator() has a row for each"
+    assert hint in trained().summary()
+    notes = first_view_header(ViewModel(trained()))["summary"]["notes"]
+    assert [hint in note for note in notes] == [True]
+    assert "by_operator" not in profile(ops=[line(1, 1, 0, 10)]).summary()
 
 
 def test_a_number_of_several_threads_is_not_linked():

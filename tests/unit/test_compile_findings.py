@@ -10,9 +10,9 @@ from epprof_nb.analysis.insights import findings
 MS = 1_000_000
 
 
-def stage(op_id, kind, start, end, parent, function="model", source="jax"):
+def stage(op_id, kind, start, end, parent, function="model", source="jax", **args):
     return op(op_id, f"{source}.{kind}", start * MS, end * MS, parent, op_type=kind, source=source,
-              category="framework", args={"function": function})  # fmt: skip
+              category="framework", args={"function": function} | args)  # fmt: skip
 
 
 def call(op_id, start, end, parent, name="model"):
@@ -77,3 +77,44 @@ def test_two_compilations_are_no_finding():
 
 def test_compilations_of_others_are_no_finding():
     assert found(looped(4, source="torch")) == []
+
+
+def compiled_for(*calls):
+    rows = []
+    for n, given in enumerate(calls):
+        rows.append(line(2 * n + 1, 3, n * 10 * MS, (n * 10 + 10) * MS))
+        rows.append(
+            stage(
+                2 * n + 2,
+                "compile",
+                n * 10,
+                n * 10 + 9,
+                2 * n + 1,
+                **({"arguments": given} if given else {}),
+            )
+        )
+    (finding,) = found(profile(rows, info={"wall_ns": 10 * len(calls) * MS}))
+    return finding
+
+
+def test_the_arguments_that_differ_are_named():
+    calls = [{"x": f"float32[{n},4]", "w": "float32[4,4]"} for n in (32, 31, 30, 29)]
+    finding = compiled_for(*calls)
+    assert finding.text.endswith(
+        " The arguments differ: `x` is float32[32,4], float32[31,4], float32[30,4] and 1 more."
+    )
+    assert "pad arrays" in finding.remedy
+    calls[0] |= {"a": 1, "b": 2, "w": "int32[4,4]"}
+    assert compiled_for(*calls).text.endswith(
+        "; `w` is int32[4,4], float32[4,4]; 2 other arguments change."
+    )
+
+
+def test_new_functions_and_unknown_arguments_have_other_remedies():
+    finding = compiled_for(*[{"x": "float32[2]"}] * 3)
+    assert finding.text.endswith(" Each time, the arguments have the same shapes and dtypes.")
+    assert "once, outside of loops" in finding.remedy
+    assert "pad arrays" not in finding.remedy
+    unknown = compiled_for(None, {"x": "float32[2]"}, {"x": "float32[3]"})
+    assert unknown.text.endswith(" take 18.0 ms.")
+    assert "the same shapes, dtypes and static arguments, and make it" in unknown.remedy

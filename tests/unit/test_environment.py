@@ -15,7 +15,13 @@ STARTED = int(dt.datetime(2026, 11, 22, 5, 20, tzinfo=dt.UTC).timestamp() * 1e9)
 INFO = {
     "devices": [{"device_id": i, "name": "NVIDIA H200", "kind": "cuda"} for i in (0, 1)],
     "gpu": {"before": {"driver_version": "570.86.15"}},
-    "versions": {"epprof_nb": "0.1.0", "cupti": "26", "torch": "2.9.0", "python": "3.12.4"},
+    "versions": {
+        "epprof_nb": "0.1.0",
+        "cupti": "26",
+        "torch": "2.9.0",
+        "jax": "0.10.2",
+        "python": "3.12.4",
+    },
     "started_at_epoch_ns": STARTED,
 }
 
@@ -35,7 +41,7 @@ def test_the_title_of_a_script_has_its_name_only():
 def test_the_line_has_devices_driver_versions_and_date():
     assert made_on(INFO) == (
         "2 \N{MULTIPLICATION SIGN} NVIDIA H200 · driver 570.86.15 · CUPTI 26 · PyTorch 2.9.0 · "
-        "Python 3.12.4 · epprof_nb 0.1.0 · 2026-11-22 05:20 UTC"
+        "JAX 0.10.2 · Python 3.12.4 · epprof_nb 0.1.0 · 2026-11-22 05:20 UTC"
     )
 
 

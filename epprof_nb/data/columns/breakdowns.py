@@ -311,7 +311,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("other_ns", "int64", "inclusive: device time of neither"),
             "self_device_ns", "share", "kernels",
             host_ns="sum of `forward_host_ns` and `backward_host_ns`; of a row that is no module, "
-            "without the modules called in it",
+            "without the modules called in it; of the last row, host time that no other row has",
             device_ns="inclusive: device time of the module and all modules called in it",
             self_device_ns="self: device time without that of the modules called in it",
             kernels="inclusive: kernels of the module and all modules called in it",

@@ -25,8 +25,14 @@ void ep_plan_use_kernels(ep_plan* plan, const ep_kernels* kernels) { plan->kerne
 
 void ep_plan_set_session(ep_plan* plan, uint32_t number) { plan->session = number; }
 void ep_plan_capture_graphs(ep_plan* plan) { plan->graphs = true; }
-void ep_plan_select_type(ep_plan* plan, const char* op_type) { plan->types.insert(op_type); }
-void ep_plan_select_node(ep_plan* plan, const char* name) { plan->nodes.insert(name); }
+void ep_plan_select_type(ep_plan* plan, const char* op_type) {
+  plan->types.insert(op_type);
+  plan->unmatched_types.insert(op_type);
+}
+void ep_plan_select_node(ep_plan* plan, const char* name) {
+  plan->nodes.insert(name);
+  plan->unmatched_nodes.insert(name);
+}
 
 char* ep_load_driver(const char* path, int* devices) {
   std::string failed = load_driver(path);

@@ -183,6 +183,8 @@ size_t ep_unclaimed_count(void);
 // `reason`: why its kernel does not take it; empty: it has no kernel, or was not selected.
 void ep_unclaimed_node(size_t index, const char** name, const char** op_type, const char** domain,
                        const char** reason);
+// Selected names of nodes, or types of operators, that no node of that session has.
+void ep_each_unmatched(int of_nodes, void (*each)(const char* name, void*), void* data);
 
 // A domain of operators without a schema, which is never released. Errors are messages for the
 // caller to free.

@@ -25,6 +25,8 @@ struct UnclaimedNode {
 };
 // Of the graph that this thread partitioned last.
 thread_local std::vector<UnclaimedNode> unclaimed_nodes;
+// Of the session that this thread created last: what was selected, and no graph of it has.
+thread_local std::vector<std::string> unmatched_types, unmatched_nodes;
 
 namespace {
 
@@ -55,6 +57,19 @@ bool is_selected(const ep_plan& plan, const Node* node) {
   if (plan.nodes.empty()) return true;
   check(rt.graph_node_name(node, &text));
   return plan.nodes.count(text) != 0;
+}
+
+void note_match(ep_plan* plan, const Node* node) {
+  const char* text = nullptr;
+  check(rt.graph_node_type(node, &text));
+  plan->unmatched_types.erase(text);
+  check(rt.graph_node_name(node, &text));
+  plan->unmatched_nodes.erase(text);
+}
+
+void show_unmatched(const ep_plan& plan) {
+  unmatched_types.assign(plan.unmatched_types.begin(), plan.unmatched_types.end());
+  unmatched_nodes.assign(plan.unmatched_nodes.begin(), plan.unmatched_nodes.end());
 }
 
 void note_attributes(const ep_plan& plan, const Node* node) {
@@ -123,6 +138,7 @@ Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) 
       const KernelDef* def = nullptr;
       note_attributes(plan, node);  // also of what stays on the CPU
       note_index(&plan, node);
+      note_match(&plan, node);
       check(rt.look_up_kernel(support, node, &def));
       bool selected = def && is_selected(plan, node);
       std::string reason = selected ? limit_of(plan, node) : "";
@@ -140,6 +156,7 @@ Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) 
     }
     // The main graph comes last, after those inside its nodes.
     unclaimed_nodes = std::move(unclaimed);
+    show_unmatched(plan);
   });
 }
 
@@ -285,6 +302,7 @@ Ep* make_provider(std::unique_ptr<ep_plan> plan) {
     provider->sync = synchronize;
     if (plan->stream) provider->create_sync_stream_for_device = share_stream;
   }
+  show_unmatched(*plan);  // a graph without nodes is not partitioned
   provider->plan = std::move(plan);
   return provider.release();
 }
@@ -315,6 +333,11 @@ void ep_unclaimed_node(size_t index, const char** name, const char** op_type, co
   *op_type = node.op_type.c_str();
   *domain = node.domain.c_str();
   *reason = node.reason.c_str();
+}
+
+void ep_each_unmatched(int of_nodes, void (*each)(const char* name, void*), void* data) {
+  const auto& names = of_nodes ? epprof::ep::unmatched_nodes : epprof::ep::unmatched_types;
+  for (const std::string& name : names) each(name.c_str(), data);
 }
 
 }  // extern "C"

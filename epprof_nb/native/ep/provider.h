@@ -16,6 +16,7 @@ struct ep_plan {
   int device = -1;          // -1: the host device
   void* stream = nullptr;   // the user's, on a CUDA device; null: one of ours
   std::set<std::string> types, nodes;  // empty: all
+  std::set<std::string> unmatched_types, unmatched_nodes;  // those that no node has had so far
   bool graphs = false;  // captures graphs
   std::map<std::string, int32_t> node_indexes;  // of the main graph, by name; -1: not unique
 };

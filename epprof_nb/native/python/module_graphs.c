@@ -143,6 +143,19 @@ static PyObject* unclaimed_nodes(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a))
   return nodes;
 }
 
+static PyObject* unmatched(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  PyObject* types = PyList_New(0);
+  PyObject* nodes = PyList_New(0);
+  if (types && nodes) {
+    ep_each_unmatched(0, append_name, types);
+    ep_each_unmatched(1, append_name, nodes);
+    return Py_BuildValue("(NN)", types, nodes);
+  }
+  Py_XDECREF(types);
+  Py_XDECREF(nodes);
+  return NULL;
+}
+
 PyMethodDef graph_functions[] = {
     {"ep_allow_capture", allow_capture, METH_O, NULL},
     {"ep_is_replaying", is_replaying, METH_NOARGS, NULL},
@@ -156,5 +169,6 @@ PyMethodDef graph_functions[] = {
     {"ep_changed_nodes", changed_nodes, METH_O, NULL},
     {"ep_take_replays", take_replays, METH_NOARGS, NULL},
     {"ep_unclaimed_nodes", unclaimed_nodes, METH_NOARGS, NULL},
+    {"ep_unmatched", unmatched, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -6,7 +6,7 @@ import base64
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.analysis import counters
+from epprof_nb.analysis import by_operator, counters
 from epprof_nb.analysis.breakdowns import TREES
 from epprof_nb.analysis.by_repeat import repeat_statistics
 from epprof_nb.analysis.devices import device_labels
@@ -145,8 +145,8 @@ def _notes(view_model: ViewModel) -> list[str]:
             f"{plural(outside, 'event')} outside of {low} to {high} cannot be shown in full: a "
             "clock jumped when they were recorded. Tables and totals include them.",
         )
-    notes = [*left_out, *(profile.info.get("notes") or ())][:_MAX_NOTES]
-    return [shorten(str(note), _MAX_NOTE_LENGTH) for note in notes]
+    notes = [*left_out, *(profile.info.get("notes") or ()), *by_operator.hints(view_model.index)]
+    return [shorten(str(note), _MAX_NOTE_LENGTH) for note in notes[:_MAX_NOTES]]
 
 
 def full_header(view_model: ViewModel) -> dict[str, Any]:
