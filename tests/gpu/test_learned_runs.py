@@ -188,15 +188,18 @@ def test_inputs_of_many_sizes():
     """Those of the fifth size and further ones are compared by the names of kernels."""
     model, feeds = exported.get("bert", shapes=12)
     session = ort.InferenceSession(model, providers=CUDA)
-    every = profiled(session, feeds, "every")
-    recorded = [without_sizes(of_run) for of_run in launches(every).values()]
+    # The first run of a size may also clear memory that is new.
+    every = profiled(session, feeds * 2, "every")
+    recorded = [[] for _ in feeds]
+    for run, of_run in launches(every).items():
+        recorded[run % len(feeds)].append(without_sizes(of_run))
     prof = profiled(session, feeds * 4)
     state = prof.by_run()["node_events"].tolist()
     print("".join(str(each)[0] for each in state), prof.info["notes"])
     assert state.count("learned") >= 8  # of the first sizes at least
     for run, of_run in launches(prof).items():
         if state[run] == "learned":
-            assert without_sizes(of_run) == recorded[run % len(feeds)]
+            assert without_sizes(of_run) in recorded[run % len(feeds)]
     assert_all_device_work_has_an_op(prof)
 
 
