@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tiny import activity, call, kernel, line, op, profile
 
@@ -624,6 +624,7 @@ CALLS = st.lists(
 
 
 @settings(max_examples=25, deadline=None)
+@example([("kernel", 0, 2**63 - 1, 0, 0, 0)], [], 0)
 @given(ROWS, CALLS, st.integers(0, 10**9))
 def test_damaged_profiles_have_insights_with_bounds(rows, calls, wall):
     prof = profile(
