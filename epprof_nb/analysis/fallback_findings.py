@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.dataframe import ResultTable
     from epprof_nb.analysis.index import ProfileIndex
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
+
+_REMEDY = "Use an operator, type or shape that the accelerator's execution provider supports."
+_REMEDY_OF_SELECTED = "Add operators or nodes to {}, or leave it out."
 
 
 def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
@@ -55,20 +58,47 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
     if len(nodes) > 1:
         which += f" and {plural(len(nodes) - 1, 'other')}"
     text = f"{which} ran on the CPU for {about}{duration(int(host_ns.sum()))}"
+    left_out, options = _left_out(index, nodes)
+    is_chosen = bool(left_out.all())
+    remedy = _REMEDY_OF_SELECTED.format(options) if is_chosen else _REMEDY
+    if left_out.any() and not is_chosen:
+        remedy += f" {int(left_out.sum())} of these {len(nodes)} nodes are left out by {options}."
     if copies:
         copied = size(int(nodes["fallback_bytes"].sum()))
         text += f", with {plural(copies, 'copy', 'copies')} ({copied}) to and from it"
     yield Finding(
-        f"{text}, although its session has an accelerator.",
+        f"{text}, left out by {options}."
+        if is_chosen
+        else f"{text}, although its session has an accelerator.",
         unprofiled_ns(index, session, total),
         *longest_execution(index, name, session),
         kind="cpu fallback",
-        remedy="Use an operator, type or shape that the accelerator's execution provider supports.",
+        remedy=remedy,
         op_id=op_id_of(index, longest_row(index, name, session)),
         table="ops",
         rows=lambda: executions(index, [str(n) for n in names], session),
         spans=lambda: _host_times(index, [str(n) for n in names], session),
     )
+
+
+def _left_out(index: ProfileIndex, nodes: ResultTable) -> tuple[BoolArray, str]:
+    """Return a mask of nodes that the user kept from kernels in Python, and the options."""
+    selected = index.profile.info.get("onnxruntime_selected") or {}
+    left_out, used = np.zeros(len(nodes), np.bool_), []
+    sessions = [str(number) for number in nodes["session"]]
+    for option, column in (("only", "op_type"), ("nodes", "name")):
+        chosen = [(selected.get(session) or {}).get(option) or () for session in sessions]
+        mask = np.array(
+            [
+                bool(names) and value not in names
+                for names, value in zip(chosen, nodes.values(column), strict=True)
+            ],
+            np.bool_,
+        )
+        if mask.any():
+            used.append(f"`{option}=`")
+            left_out |= mask
+    return left_out, " and ".join(used)
 
 
 def _host_times(

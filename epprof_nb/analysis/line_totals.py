@@ -155,7 +155,7 @@ def _totals(
     np.minimum.at(starts, groups[shown], ops["start_ns"][rows[shown]])
     np.maximum.at(ends, groups[shown], ops["end_ns"][rows[shown]])
     never = starts > ends
-    starts[never], ends[never] = 0, wall_of(profile)
+    starts[never], ends[never] = 0, min(wall_of(profile), np.iinfo(np.int64).max)
     # The body of a one-line loop runs within the loop, on the same line.
     outer = np.flatnonzero(index.tree.is_outermost(group_of_op[:-1]) & in_profile)
     host_ns = sum_by_group(group_of_op[outer], ops["duration_ns"][outer], n)[:-1]

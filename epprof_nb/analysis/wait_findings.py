@@ -65,6 +65,8 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
     call = _call_of(index, op)
     where = place_name(index, op) or "the code"
     waited = f"waits for the {word} in `{call}`" if call else f"waits for the {word}"
+    # A statement that names no waiting call copies what its runs return.
+    is_of_run = _is_in_run(index, op) or (not call and _has_run(index, op))
     longest = int(avoidable.argmax())
     idle_end = activities["start_ns"][found.next_row[waits]]
     idle_start = idle_end - found.idle_after[waits]
@@ -75,7 +77,7 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
         int(calls["start_ns"][rows[longest]]),
         int(activities["start_ns"][found.next_row[waits[longest]]]),
         kind="wait",
-        remedy=(_REMEDY_OF_RUNS if _is_in_run(index, op) else _REMEDY).format(word=word),
+        remedy=(_REMEDY_OF_RUNS if is_of_run else _REMEDY).format(word=word),
         # One of the waits has nothing to overlap with if it is the last one.
         gain_low_ns=gain - int(avoidable.max()),
         gain_high_ns=min(int(found.busy[waits].sum()), idle),
@@ -90,6 +92,14 @@ def _is_in_run(index: ProfileIndex, op: int) -> bool:
     """Return whether the op at row `op` is in an ONNX Runtime session, or is one."""
     of_session = index.profile.tables["ops"].names("category").equals("session")
     return op >= 0 and bool(index.tree.nearest_ancestor(of_session)[op] >= 0)
+
+
+def _has_run(index: ProfileIndex, op: int) -> bool:
+    """Return whether the statement of the op at row `op` ran an ONNX Runtime session."""
+    statement = int(index.statement[op]) if op >= 0 else MISSING
+    of_session = index.profile.tables["ops"].names("category").equals("session")
+    of_statement = index.statement[: len(of_session)] == statement
+    return statement >= 0 and bool((of_session & of_statement).any())
 
 
 def _call_of(index: ProfileIndex, op: int) -> str:

@@ -49,8 +49,11 @@ def _rows(profile: ProfileData) -> Iterator[tuple[str, str]]:
         yield "recorded", f"{datetime.fromtimestamp(started / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
     yield "duration", duration(profile.wall_ns)
     yield "ended by", str(info.get("error") or "")
+    used = set(profile.tables["activities"]["device_id"].tolist())
     for device in info.get("devices") or ():
-        yield f"device {device.get('device_id')}", str(device.get("name") or "unknown")
+        is_unused = device.get("kind") != "cuda" and device.get("device_id") not in used
+        name = str(device.get("name") or "unknown")
+        yield f"device {device.get('device_id')}", name + " (nothing ran on it)" * is_unused
     if "no_gpu" in info:
         yield "GPU", "none was found; epprof doctor says why, on the machine of the profile"
     versions = info.get("versions") or {}

@@ -191,10 +191,7 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     devices.check(options)
     selected = []
     for option in ("only", "nodes"):
-        try:
-            names = json.loads(options.get(option, "[]"))
-        except ValueError:
-            names = [options[option]]
+        names = selected_names(options, option)
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise KernelError(f"{option}={options[option]!r} is not a JSON list of names.")
         if option in options and not names:
@@ -213,6 +210,14 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
             "with @epprof_nb.ep.kernel first."
         )
     return only, nodes
+
+
+def selected_names(options: dict[str, str], option: str) -> Any:  # noqa: ANN401
+    """Return the value of the option ``only`` or ``nodes``: a list of names, if it is valid."""
+    try:
+        return json.loads(options.get(option, "[]"))
+    except ValueError:
+        return [options[option]]
 
 
 def _warm_ups(options: dict[str, str]) -> int | None:

@@ -101,6 +101,7 @@ _TYPES: dict[str, Any] = {
     "kernel_places": {_ANY: {"file": is_text, "line": _integer}},
     "onnxruntime_sessions": {_ANY: is_text},
     "onnxruntime_providers": {_ANY: [is_text]},
+    "onnxruntime_selected": {_ANY: {_ANY: [is_text]}},
     "onnxruntime_stretch": [{_ANY: _number}],
     "onnxruntime_runs": [{_ANY: _count}],
 }

@@ -128,6 +128,7 @@ def create_observed_session(
         uses_pool_threads=_uses_pool_threads(session),
         captures_graphs=graphs,
         has_own_profiler=has_own_profiler(given),
+        selected=_selected(session),
         optimization_level=_low_optimization(session),
     )
     sessions.register(session, observed_session)
@@ -149,6 +150,17 @@ def _title(session: Any) -> str:  # noqa: ANN401
     path = getattr(session, "_model_path", None)
     given = session.get_session_options().logid
     return session_title(path, given, "" if path else session.get_modelmeta().graph_name)
+
+
+def _selected(session: Any) -> dict[str, list[str]]:  # noqa: ANN401
+    """Return the names of operators and nodes to which kernels in Python are restricted."""
+    options = session._provider_options.get(PROVIDER)  # noqa: SLF001
+    if not options:
+        return {}
+    from epprof_nb.ep.provider import selected_names
+
+    names = {option: selected_names(options, option) for option in ("only", "nodes")}
+    return {option: given for option, given in names.items() if given}
 
 
 def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401

@@ -74,7 +74,9 @@ def test_nodes_of_subgraphs_are_nested(ep, x, serialized, feeds, inside):
 def test_the_loop_is_closed(ep, x):
     """The profile shows what fell back and its copies; the kernel removes both."""
     left = ep.session(models.chain(), only=["Relu", "Sigmoid"])
-    table = profiled(left, {"x": x}).by_node().set_index("name")
+    prof = profiled(left, {"x": x})
+    assert list(prof.info["onnxruntime_selected"].values()) == [{"only": ["Relu", "Sigmoid"]}]
+    table = prof.by_node().set_index("name")
     assert table.loc["second", "provider"] == CPU
     assert table.loc["second", "fell_back"]
     assert table.loc["second", "fallback_copies"] == 2

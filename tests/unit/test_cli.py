@@ -8,6 +8,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 from saved_profiles import some
+from tiny import kernel, profile
 
 from epprof_nb.cli import main
 from epprof_nb.formats.epprof import save
@@ -72,6 +73,16 @@ def test_info_writes_the_size_of_a_small_file(saved):
     result = CliRunner().invoke(main, ["info", saved])
     assert "(0.0 MB)" not in result.output
     assert re.match(r".*run\.epprof \(\d[\d.]* (B|kB)\)\n", result.output)
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_info_says_whether_the_host_device_was_used(tmp_path, used):
+    host = [{"device_id": 1000, "name": "host device", "kind": "host"}]
+    work = [kernel(1, 2, device_id=1000)] if used else []
+    save(profile([], work, info={"devices": host}), tmp_path / "host.epprof")
+    result = CliRunner().invoke(main, ["info", str(tmp_path / "host.epprof")])
+    assert ("host device (nothing ran on it)" in result.output) == (not used)
+    assert "host device" in result.output
 
 
 def test_the_command_line_imports_only_what_the_command_needs():

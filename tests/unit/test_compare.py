@@ -314,6 +314,9 @@ def test_an_interval_that_says_nothing_is_not_shown():
     assert "would be found" not in unclear.reason
     assert "Record more repeats, or both versions alternately, while" in unclear.reason
     assert unclear.to_markdown().count("varies too much") == 1
+    assert unclear.to_markdown().startswith("**cannot tell**")
+    assert repr(unclear).startswith("cannot tell\n")
+    assert compare(repeated(TIMES), repeated(TIMES, seed=1)).to_markdown().startswith("**no diff")
     slower = compare(loud[0], repeated({"a": 40 * MS}, noise=1.5, repeats=12, seed=3))
     assert slower.verdict == "slower"
     assert "vary too much to tell how large the change is" in slower.reason

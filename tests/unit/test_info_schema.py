@@ -32,6 +32,7 @@ def whole_info() -> dict:
         "script": "a.py",
         "onnxruntime_sessions": {"1": "model"},
         "onnxruntime_providers": {"1": ["CUDAExecutionProvider"]},
+        "onnxruntime_selected": {"1": {"only": ["Relu"]}},
         "onnxruntime_stretch": [{"session": 1, "runs": 2, "stretch": 1.5}],
         "onnxruntime_runs": [{"session": 1, "runs": 2, "recorded": 2, "learned": 0}],
         "redacted": ["source"],

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tiny import activity, call, kernel, line, op, profile
 
@@ -211,7 +211,8 @@ def test_the_call_that_waits_is_named(statement, call):
     assert f"waits for the GPU{call} 9 times" in found.text
 
 
-def test_the_remedy_for_waits_of_a_session_is_binding():
+@pytest.mark.parametrize("waiting", [1, 2], ids=["after the run", "in the run"])
+def test_the_remedy_for_waits_of_a_session_is_binding(waiting):
     ops, activities, calls = [], [], []
     for i in range(10):
         t = i * 9 * MS
@@ -222,7 +223,7 @@ def test_the_remedy_for_waits_of_a_session_is_binding():
         activities.append(kernel(t + MS, t + 6 * MS, 3 * i + 2, correlation_id=i, thread_id=1))
         calls += [call(t, t + MS // 10, correlation_id=i, op_id=3 * i + 2),
                   call(t + MS, t + 6 * MS, name="cuStreamSynchronize", correlation_id=100 + i,
-                       op_id=3 * i + 2)]  # fmt: skip
+                       op_id=3 * i + waiting)]  # fmt: skip
     (found,) = of_kind(profile(ops, activities, calls, info=info(90 * MS)), "wait")
     assert "run_with_iobinding" in found.remedy
     (other,) = of_kind(synchronising(), "wait")
@@ -624,6 +625,7 @@ CALLS = st.lists(
 
 
 @settings(max_examples=25, deadline=None)
+@example([("kernel", 0, 2**63 - 1, 0, 0, 0)], [], 0)
 @given(ROWS, CALLS, st.integers(0, 10**9))
 def test_damaged_profiles_have_insights_with_bounds(rows, calls, wall):
     prof = profile(

@@ -124,6 +124,22 @@ def test_a_session_that_could_use_an_accelerator_and_never_did_fell_back():
     )
 
 
+@pytest.mark.parametrize(
+    ("selected", "text", "remedy"),
+    [
+        ({"only": ["MatMul", "Add"]}, "left out by `only=`.", "Add operators or nodes to `only=`"),
+        ({"nodes": ["add"]}, "left out by `nodes=`.", "Add operators or nodes to `nodes=`"),
+        ({"only": ["TopK"]}, "has an accelerator.", "1 of these 2 nodes are left out by `only=`."),
+        ({}, "has an accelerator.", "Use an operator, type or shape"),
+    ],
+)
+def test_nodes_that_the_user_left_out_have_another_remedy(selected, text, remedy):
+    made = two_runs(onnxruntime_selected={"1": selected})
+    (finding,) = [f for f in findings(ProfileIndex(made), limit=None) if f.kind == "cpu fallback"]
+    assert finding.text.endswith(text)
+    assert remedy in finding.remedy
+
+
 @pytest.mark.parametrize("told", [7, {"1": 7}, {"x": ["A"]}, {"1": [7]}])
 def test_malformed_info_is_tolerated(told):
     ops = [run(1, 0, 100), node(2, "a", "Relu", 1, 50, 1, provider=CPU)]

@@ -98,6 +98,14 @@ class ComparisonResult:
     timelines: AlignedTimelines
     paths: tuple[str, ...]
 
+    @property
+    def heading(self) -> str:
+        """The verdict, or that the recordings vary too much to tell."""
+        found = self.total.ratios
+        if self.verdict != "no difference found" or found is None or not _is_too_wide(found):
+            return self.verdict
+        return "cannot tell"
+
 
 def compare(
     old: Sequence[ProfileData],
@@ -254,7 +262,7 @@ def _verdict(
     change = f"{times} per repeat: {signed_percent(total.change)}"
     of_pairs = "median of the pairs" if total.is_paired else ""
     changes = _largest_changes(ops, total)
-    if is_too_wide(found.low[0] - 1, found.high[0] - 1):
+    if _is_too_wide(found):
         of_pairs = f" ({of_pairs})" if of_pairs else ""
         text = f"{change}{of_pairs}. {changes}{_on_width(found, test)} {_steadier(test)}"
         return verdict, text
@@ -265,6 +273,10 @@ def _verdict(
         f"{found.detectable[0] * 100:.1f} % or more would be found."
     )
     return verdict, text
+
+
+def _is_too_wide(found: Ratios) -> bool:
+    return is_too_wide(float(found.low[0]) - 1, float(found.high[0]) - 1)
 
 
 def _on_width(found: Ratios, test: Test) -> str:

@@ -36,6 +36,8 @@ def session_info(ops: Table) -> dict[str, Any]:
     entries
         ``onnxruntime_sessions``: the name of each session by its number (as a string, for JSON);
         ``onnxruntime_providers``: the execution providers of each, likewise;
+        ``onnxruntime_selected``: the options ``only`` and ``nodes`` of those with kernels in
+        Python that have any;
         ``onnxruntime_stretch``: see `epprof_nb.analysis.ort_overhead.by_session`;
         ``onnxruntime_runs``: see `epprof_nb.analysis.ort_overhead.runs_by_session`.
     """
@@ -45,6 +47,9 @@ def session_info(ops: Table) -> dict[str, Any]:
         "onnxruntime_sessions": {number: each.name for number, each in observed.items()},
         "onnxruntime_providers": {
             number: list(each.providers) for number, each in observed.items()
+        },
+        "onnxruntime_selected": {
+            number: each.selected for number, each in observed.items() if each.selected
         },
         "onnxruntime_stretch": by_session(ops),
         "onnxruntime_runs": runs_by_session(ops),

@@ -64,6 +64,8 @@ class ObservedSession:
     """At least one run was recorded."""
     has_own_profiler: bool = False
     """A provider of the session reports its nodes itself: that of kernels in Python."""
+    selected: dict[str, list[str]] = field(default_factory=dict)
+    """The options ``only`` and ``nodes`` of the provider of kernels in Python, as given."""
     optimization_level: str = ""
     """Its ``graph_optimization_level``, if that leaves out fusions."""
     active_runs: int = 0
