@@ -17,6 +17,8 @@ from epprof_nb.util.html import with_code
 
 _WRAPPER = textwrap.TextWrapper(100, initial_indent="   ", subsequent_indent="   ")
 _LEFT = 'style="text-align: left; vertical-align: top"'
+# Narrow pages would break it after each word.
+_GAIN = 'style="text-align: left; vertical-align: top; min-width: 11em"'
 
 
 class FindingsFrame(pd.DataFrame):
@@ -52,10 +54,12 @@ class FindingsFrame(pd.DataFrame):
         head = "".join(f"<th {_LEFT}>{name}</th>" for name in ("", "kind", "line", "gain", "text"))
         rows = [
             "".join(
-                f"<td {_LEFT}>{cell}</td>"
-                for cell in (
-                    row.rank, escape(str(row.kind)), escape(_place(row).removeprefix("line ")),
-                    escape(_gain(row)), f"{with_code(row.text)}<br>{with_code(row.remedy)}",
+                f"<td {style}>{cell}</td>"
+                for style, cell in (
+                    (_LEFT, row.rank), (_LEFT, escape(str(row.kind))),
+                    (_LEFT, escape(_place(row).removeprefix("line "))),
+                    (_GAIN, escape(_gain(row))),
+                    (_LEFT, f"{with_code(row.text)}<br>{with_code(row.remedy)}"),
                 )
             )
             for row in _rows(self)

@@ -169,8 +169,8 @@ def _note_on_failure(recorded: dict[str, Any], failure: tuple[str, str]) -> str:
     lost = ", ".join(f"{n:,} {kind}" for kind, n in recorded["lost"].items()) or "none"
     return (
         f"The GPU failed: {name} ({description}). CUDA does not work in this "
-        "process any more: restart the kernel to use the GPU. Activities recorded before the "
-        f"failure: {shown}. Launched, but lost with the CUDA context: {lost}."
+        "process any more: restart the Jupyter kernel to use the GPU. Activities recorded before "
+        f"the failure: {shown}. Launched, but lost with the CUDA context: {lost}."
     )
 
 

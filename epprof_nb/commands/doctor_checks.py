@@ -242,7 +242,7 @@ def _other_profilers() -> Check:
     return Check(
         "other profilers", "warning", "; ".join(found),
         "Only one CUPTI profiler can record a process. Stop the other one, or unset its "
-        "variables and restart the kernel.",
+        "variables and restart the Jupyter kernel.",
     )  # fmt: skip
 
 

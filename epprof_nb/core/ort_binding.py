@@ -28,7 +28,7 @@ def check_release(version: str) -> None:
         raise CaptureError(
             f"The nodes of ONNX Runtime {version} cannot be recorded: 1.25 is the first release "
             "that reports its events to execution providers. Run `pip install -U onnxruntime` "
-            "(or onnxruntime-gpu) and restart the kernel."
+            "(or onnxruntime-gpu) and restart the Jupyter kernel."
         )
 
 

@@ -23,7 +23,7 @@ _NOTES = {
     "`epprof run` are, without --no-lines.",
     "by_repeat": "The code was not repeated: use `%%gpuprofile --repeat N`, or call "
     "`epprof_nb.step()` in a script.",
-    "by_module": "No module of PyTorch was called, or its frameworks were not recorded.",
+    "by_module": "No module of PyTorch was called, or PyTorch was not recorded (`frameworks=`).",
     "by_operator": "No operator of PyTorch was recorded: `--detail operators` records them.",
     "by_step": "There was no training step: neither the `step()` of an optimizer of PyTorch nor "
     "`epprof_nb.step()` was called.",

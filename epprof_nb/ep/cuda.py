@@ -93,7 +93,7 @@ def check_array_module(module: Any, device: int) -> None:  # noqa: ANN401
         package = _PACKAGES.get(supported, "the package of CuPy for it")
         raise KernelError(
             f"This CuPy is for CUDA {built}, but the driver supports CUDA {supported}. Install "
-            f"{package} instead and restart the kernel, or update the driver."
+            f"{package} instead and restart the Jupyter kernel, or update the driver."
         )
     try:
         with module.cuda.Device(device):

@@ -88,7 +88,7 @@ def test_a_lost_device_is_called_by_its_name(program, error):
     failed = result["failed"]
     assert failed["device_error"] == error
     (note,) = (n for n in failed["notes"] if error in n)
-    assert "restart the kernel" in note
+    assert "restart the Jupyter kernel" in note
     assert not any("max_records" in n for n in failed["notes"])
     recorded = failed["recorded"]
     # What was launched is either shown or lost, and the note gives both numbers.

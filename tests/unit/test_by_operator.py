@@ -101,6 +101,28 @@ def test_the_summary_and_the_cell_say_where_operators_are():
     assert "by_operator" not in profile(ops=[line(1, 1, 0, 10)]).summary()
 
 
+def test_the_operator_with_the_most_host_time_is_a_finding_without_device_work():
+    ops = [
+        line(1, 2, 0, 1000),
+        operator(2, "aten::linear", 0, 500, 1),
+        operator(3, "aten::mm", 10, 490, 2),
+        operator(4, "aten::mm", 500, 620, 1),
+        operator(5, "aten::relu", 620, 900, 1),
+    ]
+    prof = profile(ops=ops, info={"wall_ns": 1000})
+    (hot,) = prof.insights().to_dict("records")
+    assert hot["kind"] == "hot operator"
+    assert hot["gain_ns"] == 600
+    assert hot["text"] == (
+        "`aten::mm` accounts for 67 % of the host time of PyTorch's operators (600 ns in 2 calls)."
+    )
+    assert prof.evidence(1).index.tolist() == [3, 4]
+    even = [operator(n, f"aten::op{n}", 100 * n, 100 * n + 90, None) for n in range(1, 6)]
+    assert profile(ops=even, info={"wall_ns": 1000}).insights().empty
+    with_device_work = profile(ops=ops, activities=[kernel(20, 30, 3)], info={"wall_ns": 1000})
+    assert "hot operator" not in with_device_work.insights()["kind"].tolist()
+
+
 def test_a_number_of_several_threads_is_not_linked():
     made = profile(
         ops=[

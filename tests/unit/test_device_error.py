@@ -37,7 +37,7 @@ def test_the_note_names_the_error_and_counts_what_was_recorded_and_lost():
     assert prof.info["device_error"] == "CUDA_ERROR_ASSERT"
     (note,) = prof.info["notes"]
     assert "CUDA_ERROR_ASSERT (device-side assert triggered)" in note
-    assert "restart the kernel" in note
+    assert "restart the Jupyter kernel" in note
     assert "before the failure: 3 kernel" in note
     assert "lost with the CUDA context: 2 kernel" in note
     assert "max_records" not in note

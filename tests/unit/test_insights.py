@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tiny import activity, call, kernel, line, op, profile
 
+from epprof_nb.analysis.findings import gain_text
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.insights import findings
 from epprof_nb.analysis.overlap_findings import exposed_communication
@@ -659,6 +660,7 @@ def test_without_statements_an_insight_has_the_cell_of_its_op():
 def test_findings_are_shown_in_full():
     prof = synchronising(statement="total += <b>y.item()  # " + "x" * 200)
     frame = prof.insights()
+    gains = [gain_text(r.gain_ns, r.gain_low_ns, r.gain_high_ns) for r in frame.itertuples()]
     for row in frame.itertuples():
         shown = " ".join(str(frame).split())
         assert f"{row.rank}. {row.kind}" in shown
@@ -667,6 +669,7 @@ def test_findings_are_shown_in_full():
     html = frame._repr_html_()
     assert "<code>total += &lt;b&gt;y.item()" in html
     assert "<b>" not in html
+    assert all(f'min-width: 11em">{gain}<' in html for gain in gains)
     assert all(column in html and column in str(frame) for column in frame.columns)
     with pd.option_context("display.notebook_repr_html", False):
         assert frame._repr_html_() is None

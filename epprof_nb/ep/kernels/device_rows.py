@@ -76,7 +76,10 @@ extern "C" __global__ void normalize_rows(const T* x, const T* scale, const T* b
   y += blockIdx.x * n;
   A sum = 0, squares = 0;
   for (long long i = threadIdx.x; i < n; i += blockDim.x) sum += wide(x[i]);
-  A mean = over_block(sum, Sum()) / n;
+  A mean = over_block(sum, Sum()) / n, rest = 0;
+  // Rounding of the mean of large numbers would become variance.
+  for (long long i = threadIdx.x; i < n; i += blockDim.x) rest += wide(x[i]) - mean;
+  mean += over_block(rest, Sum()) / n;
   for (long long i = threadIdx.x; i < n; i += blockDim.x) {
     A difference = wide(x[i]) - mean;
     squares += difference * difference;

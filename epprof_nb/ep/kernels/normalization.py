@@ -31,6 +31,10 @@ def standardize(
     """Return `x` with mean 0 and variance 1 over some axes, the means and inverse deviations."""
     average = mean(x, axes)
     y = x - average
+    # Rounding of the mean of large numbers would become variance.
+    rest = mean(y, axes)
+    y -= rest
+    average += rest
     inverse = 1 / xp.sqrt(mean(xp.square(y), axes) + y.dtype.type(epsilon))
     y *= inverse
     return y, average, inverse

@@ -204,7 +204,7 @@ class CuptiRecorder:
             notes.append(
                 f"CUPTI's callbacks are held by {holder} ({result}). Activities are attributed by "
                 "external correlation instead, which has more overhead and does not tell which ops "
-                "captured a CUDA graph. Restart the kernel to avoid this."
+                "captured a CUDA graph. Restart the Jupyter kernel to avoid this."
             )
         elif other:
             notes.append(
@@ -217,7 +217,7 @@ class CuptiRecorder:
         if self._probe is None and started_before:
             notes.append(
                 "CUPTI did not deliver a test record. Another profiler may hold its buffers, and "
-                "GPU activity may be missing. Restart the kernel without the other profiler."
+                "GPU activity may be missing. Restart the Jupyter kernel without the other one."
             )
         return notes
 
@@ -280,7 +280,7 @@ class CuptiRecorder:
         except RuntimeError as error:
             raise CaptureError(
                 f"GPU activity was not recorded: {error}. Another profiler may hold CUPTI. Stop it "
-                "(nsys, ncu, torch.profiler), or restart the kernel without it."
+                "(nsys, ncu, torch.profiler), or restart the Jupyter kernel without it."
             ) from error
 
     @staticmethod
