@@ -217,6 +217,9 @@ INVERTED = np.array([[6, 6, 2, 2], [7, 5, 1, 4], [5, 5, 5, 5], [1, 1, 6, 6]], np
 REGIONS = (IMAGE, INVERTED, ints(0, 1, 0, 1))
 POOLED = {"output_height": 2, "output_width": 2}
 LARGE = np.array([3e38, -3e38, 2, -2, 0], np.float32)
+ZEROS_AND_9 = np.zeros((1, 1, 4, 4), np.uint8)
+ZEROS_AND_9[..., 3, 3] = 9
+PADDED = {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [1, 1, 1, 1]}
 EDGES = [
     ("Gemm", 18, (A, floats(4, 2), np.full(2, np.nan, np.float32)), {"beta": 0.0}),
     ("Gemm", 18, (A, floats(4, 2), np.full((3, 2), np.inf, np.float32)), {"beta": 0.0}),
@@ -227,6 +230,16 @@ EDGES = [
     ("ScatterND", 18, (A, np.zeros((2, 0), np.int64), floats(2, 3, 4)), {"reduction": "add"}),
     ("GatherND", 18, (A.reshape(1, 3, 4)[:0], np.zeros((0, 2, 1), np.int64)), {"batch_dims": 1}),
     ("MaxPool", 18, (IMAGE[:0],), {"kernel_shape": [2, 2]}, 2),
+    # Padding is no maximum, even of the lowest numbers.
+    ("MaxPool", 12, (ZEROS_AND_9,), PADDED, 2),
+    ("MaxPool", 12, (np.where(ZEROS_AND_9 > 0, 1, -np.inf).astype(np.float32),), PADDED, 2),
+    ("MaxPool", 12, (np.where(ZEROS_AND_9 > 0, 1, np.nan).astype(np.float32)[..., 3:, 3:],),
+     PADDED, 2),
+    # The mean of large numbers is rounded.
+    *(("LayerNormalization", 17, (np.full((2, 768), v, np.float32), np.ones(768, np.float32)), {})
+      for v in (100.1, 1e4, 1e6)),
+    ("LayerNormalization", 17, (np.arange(100, dtype=np.float32)[None] + np.float32(1e6),
+                                np.ones(100, np.float32)), {}),
     ("ConvTranspose", 18, (IMAGE[:0], floats(4, 1, 3, 3)), {"group": 2}),
     ("Pad", 18, (A, ints(2, 3, 2, 3)), {"mode": "reflect"}),
 ]  # fmt: skip

@@ -56,7 +56,14 @@ def _write_indices(ctx: Context, x: Array, shape: Geometry, found: Array, indice
     xp, attrs = ctx.xp, ctx.attrs
     spatial = x.shape[2:]
     rank = len(spatial)
-    place = found.reshape(*found.shape[:-rank], math.prod(shape.kernel)).argmax(axis=-1)
+    windows = (*found.shape[:-rank], math.prod(shape.kernel))
+    values = found.reshape(windows)
+    # Padding may be as large as the maximum, of the lowest numbers of a type.
+    is_inside = view(xp, xp.ones((1, 1, *spatial), bool), shape, False)  # noqa: FBT003
+    is_largest = values == values.max(axis=-1, keepdims=True)
+    if values.dtype.kind == "f":
+        is_largest |= xp.isnan(values)
+    place = (is_largest & is_inside.reshape(1, 1, *windows[2:])).argmax(axis=-1)
     within = unraveled(xp, place, shape.kernel)
     total = xp.zeros(place.shape, np.int64)
     column_major = attrs.get("storage_order", 0)
