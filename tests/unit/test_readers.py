@@ -353,6 +353,18 @@ def test_tracks_of_an_xla_device_that_repeat_its_streams_are_skipped(read):
     assert "of a device that repeat those of its streams: 1" in notes(prof)
 
 
+def test_a_kernel_of_xla_whose_name_is_that_of_a_copy_is_a_kernel(read):
+    of_kernel = {"kernel_details": "regs:16 grid:2,1,1 block:128,1,1"}
+    prof = read({"traceEvents": [
+        {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "/device:GPU:0"}},
+        {"ph": "M", "name": "thread_name", "pid": 2, "tid": 3, "args": {"name": "Stream #3"}},
+        x("memcpy_async_kernel", 1, 1, pid=2, tid=3, **of_kernel),
+        x("MemsetTensor", 3, 1, pid=2, tid=3, **of_kernel),
+        x("Memset", 5, 1, pid=2, tid=3, memset_details="kind:device size:64"),
+    ]})  # fmt: skip
+    assert prof.activities["kind"].tolist() == ["kernel", "kernel", "memset"]
+
+
 def test_begin_and_end_events_become_ops(read):
     events = [
         {"ph": "B", "name": "outer", "pid": 1, "tid": 1, "ts": 1},
