@@ -40,11 +40,14 @@ def correlated(tables: dict[str, Table], source: str, notes: list[str]) -> dict[
     op_ids = np.append(ops["op_id"], MISSING)
     call_op = op_ids[stacks.open_at(calls["thread_id"], calls["start_ns"])]
     known = np.flatnonzero(calls["correlation_id"] != MISSING)
-    # A runtime call has the correlation id of the driver call in it, on the same thread.
+    # A runtime call has the correlation id of the driver call in it, on the same thread. Other
+    # calls with the same id, as after a restart of the ids, do not tell whose the work is.
     ids, first = np.unique(calls["correlation_id"][known], return_index=True)
     of_id = np.searchsorted(ids, calls["correlation_id"][known])
-    other = calls["thread_id"][known] != calls["thread_id"][known[first]][of_id]
-    ambiguous = np.unique(of_id[other])
+    outer = known[first][of_id]
+    is_other = calls["thread_id"][known] != calls["thread_id"][outer]
+    is_later = calls["start_ns"][known] > calls["end_ns"][outer]
+    ambiguous = np.unique(of_id[is_other | is_later])
     is_unique = np.ones(len(ids), np.bool_)
     is_unique[ambiguous] = False
     index = IdIndex(ids[is_unique])
@@ -52,11 +55,11 @@ def correlated(tables: dict[str, Table], source: str, notes: list[str]) -> dict[
     row[activities["correlation_id"] == MISSING] = MISSING
     op_id = np.where(row >= 0, np.append(call_op, MISSING)[row], MISSING)
     thread = np.where(row >= 0, np.append(calls["thread_id"], MISSING)[row], MISSING)
-    if len(ambiguous):
-        lost = np.isin(activities["correlation_id"], ids[ambiguous]).sum()
+    lost = activities["correlation_id"][np.isin(activities["correlation_id"], ids[ambiguous])]
+    if len(lost):
         notes.append(
-            f"{lost:,} activities have no op: calls of several threads have their "
-            f"{len(ambiguous):,} correlation ids."
+            f"{len(lost):,} activities have no op: several calls that are not nested have "
+            f"each of their {len(np.unique(lost)):,} correlation ids."
         )
     codes = np.where(op_id == MISSING, 1, 0).astype(np.int32)
     activities = activities.replace(

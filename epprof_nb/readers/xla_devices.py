@@ -70,7 +70,7 @@ class XlaDevices:
         args = args if type(args) is dict else {}
         name = text(event.get("name"))
         details = _details(args)
-        kind, direction = _kind(name)
+        kind, direction = ("kernel", None) if "kernel_details" in args else _kind(name)
         graph = integer(args.get("cuda_graph_id")) or None
         shape = [number for key in _SHAPE for number in _numbers(details.get(key))]
         self._rows.append(
@@ -109,7 +109,7 @@ def _details(args: dict[str, Any]) -> dict[str, str]:
 
 
 def _kind(name: str | None) -> tuple[str, str | None]:
-    """Return the kind of an activity, and the direction of a copy."""
+    """Return the kind of an activity by its name, and the direction of a copy."""
     if found := _COPY.match(name or ""):
         return "memcpy", f"{found[1]}to{found[2]}"
     if name and name.lower().startswith(("memcpy", "memset")):

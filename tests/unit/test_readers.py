@@ -188,6 +188,22 @@ def test_a_correlation_id_of_two_threads_joins_nothing(read):
     assert "1 activities have no op" in notes(prof)
 
 
+def test_a_correlation_id_of_two_calls_in_turn_joins_nothing(read):
+    prof = read(kineto(
+        x("a", 0, 10), x("launch", 5, 1, "cuda_runtime", correlation=5),
+        x("b", 20, 10), x("launch", 25, 1, "cuda_runtime", correlation=5),
+        x("launch", 28, 1, "cuda_runtime", correlation=6),
+        *(x("query", ts, 1, "cuda_runtime", correlation=0) for ts in (40, 42)),
+        x("k1", 9, 1, "kernel", 0, 7, device=0, correlation=5),
+        x("k2", 29, 1, "kernel", 0, 7, device=0, correlation=5),
+        x("k3", 31, 1, "kernel", 0, 7, device=0, correlation=6),
+    ))  # fmt: skip
+    assert prof.activities["op_id"].isna().tolist() == [True, True, False]
+    (note,) = prof.info["notes"]
+    assert note.startswith("2 activities have no op: several calls")
+    assert "their 1 correlation ids" in note
+
+
 def test_threads_of_several_processes_stay_apart(read):
     prof = read(kineto(x("a", 0, 10, pid=1), x("b", 2, 3, pid=2), x("c", 4, 1, pid="p", tid="t")))
     assert prof.ops["thread_id"].nunique() == 3
@@ -351,6 +367,18 @@ def test_tracks_of_an_xla_device_that_repeat_its_streams_are_skipped(read):
     assert copy["op_id"] == prof.ops.index[0]
     assert pd.isna(odd["op_id"])
     assert "of a device that repeat those of its streams: 1" in notes(prof)
+
+
+def test_a_kernel_of_xla_whose_name_is_that_of_a_copy_is_a_kernel(read):
+    of_kernel = {"kernel_details": "regs:16 grid:2,1,1 block:128,1,1"}
+    prof = read({"traceEvents": [
+        {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "/device:GPU:0"}},
+        {"ph": "M", "name": "thread_name", "pid": 2, "tid": 3, "args": {"name": "Stream #3"}},
+        x("memcpy_async_kernel", 1, 1, pid=2, tid=3, **of_kernel),
+        x("MemsetTensor", 3, 1, pid=2, tid=3, **of_kernel),
+        x("Memset", 5, 1, pid=2, tid=3, memset_details="kind:device size:64"),
+    ]})  # fmt: skip
+    assert prof.activities["kind"].tolist() == ["kernel", "kernel", "memset"]
 
 
 def test_begin_and_end_events_become_ops(read):
