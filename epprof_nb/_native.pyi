@@ -524,7 +524,10 @@ def vectorcalls_stop() -> None:
     """Put the type back as it was, unless other code has replaced its ``__call__`` since."""
 
 def vectorcalls_pause(on: bool, /) -> None:
-    """Record no calls on this thread for a while; pauses add up."""
+    """Record no calls on this thread for a while; pauses add up.
+
+    A pause ends with the recorded call that it began in, or when the next recording begins.
+    """
 
 # -- the execution provider with kernels in Python
 def ep_set_functions(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -308,6 +309,28 @@ def test_each_thread_has_its_own_calls(double):
     assert calls["parent_op_id"].isna().sum() == 1
 
 
+def test_a_thread_that_compiles_when_a_profile_ends_is_recorded_afterwards(double):
+    values = jnp.ones(4)
+    compiling, ended = threading.Event(), threading.Event()
+
+    @jax.jit
+    def slow(values):
+        compiling.set()
+        assert ended.wait(60)
+        return values
+
+    with ThreadPoolExecutor(1) as thread:
+        with epprof_nb.profile():
+            running = thread.submit(slow, values)
+            assert compiling.wait(60)
+        ended.set()
+        running.result()
+        for _ in range(2):
+            with epprof_nb.profile() as prof:
+                thread.submit(double, values).result()
+            assert names_of(prof, "jit") == ["double"]
+
+
 def test_two_profiles_one_inside_the_other(double):
     values = jnp.ones(4)
     with epprof_nb.profile() as outer:
@@ -333,6 +356,19 @@ def test_listeners_that_the_code_clears_are_no_error(double):
     with epprof_nb.profile() as prof:
         double(jnp.ones(8))
     assert "double" in functions_of(prof, "compile")
+
+
+def test_listeners_that_a_traced_function_clears_leave_the_next_calls(double):
+    @jax.jit
+    def clear(values):
+        jax.monitoring.clear_event_listeners()
+        return values
+
+    values = jnp.ones(4)
+    with epprof_nb.profile() as prof:
+        clear(values)
+        double(values)
+    assert names_of(prof, "jit") == ["clear", "double"]
 
 
 def test_a_call_that_other_code_replaces_stays_replaced():

@@ -59,6 +59,28 @@ def test_pauses_add_up(recorded):
     assert [op.name for op in drained()] == ["len"]
 
 
+def test_a_pause_ends_with_its_recording():
+    with recording():
+        _native.vectorcalls_record(Function, describe)
+        _native.vectorcalls_pause(True)
+        _native.vectorcalls_stop()
+        _native.vectorcalls_record(Function, describe)
+        Function(len)("")
+        _native.vectorcalls_pause(False)  # its end comes late
+        Function(max)([1])
+        _native.vectorcalls_pause(True)
+        Function(min)([1])
+        _native.vectorcalls_pause(False)
+        _native.vectorcalls_stop()
+        assert [op.name for op in drained()] == ["len", "max"]
+
+
+def test_a_pause_ends_with_the_call_that_it_began_in(recorded):
+    Function(_native.vectorcalls_pause)(True)
+    Function(len)("")
+    assert [op.name for op in drained()] == ["vectorcalls_pause", "len"]
+
+
 def test_a_description_that_fails_costs_the_op_and_not_the_call(recorded, monkeypatch):
     failures = []
     monkeypatch.setattr("sys.unraisablehook", failures.append)

@@ -21,6 +21,10 @@ typedef struct {
 static Recording recording;
 // Calls inside of a recorded one are part of it.
 static _Thread_local int open_calls;
+// Pauses of one recording: who paused a thread may miss the end of the recording, and of the pause.
+static _Thread_local int open_pauses;
+static _Thread_local uint64_t paused_recording;
+static uint64_t recordings;  // the number of the last one; guarded by the GIL
 
 static PyObject* raise_error(const char* message) {
   PyErr_SetString(PyExc_RuntimeError, message);
@@ -74,8 +78,16 @@ static int find_op(PyObject* self, uint32_t* name, uint32_t* kind) {
   return failed ? -1 : 0;
 }
 
+static int* pauses_of_thread(void) {
+  if (paused_recording != recordings) {
+    paused_recording = recordings;
+    open_pauses = 0;
+  }
+  return &open_pauses;
+}
+
 static PyObject* recorded_call(PyObject* self, PyObject* args, PyObject* kwargs) {
-  if (!recording.on || open_calls || !ep_recording_ops()) {
+  if (!recording.on || open_calls || *pauses_of_thread() || !ep_recording_ops()) {
     return recording.call(self, args, kwargs);
   }
   uint32_t name, kind;
@@ -92,6 +104,7 @@ static PyObject* recorded_call(PyObject* self, PyObject* args, PyObject* kwargs)
   PyObject* result = recording.call(self, args, kwargs);
   if (op_id) ep_pop(op_id);
   open_calls--;
+  *pauses_of_thread() = 0;  // a pause inside the call that has not ended will not
   return result;
 }
 
@@ -135,6 +148,7 @@ static PyObject* vectorcalls_record(PyObject* Py_UNUSED(m), PyObject* args) {
   recording.type = type;
   Py_INCREF(type);
   recording.on = 1;
+  recordings++;
   *flags &= ~(unsigned long)kHaveVectorcall;
   Py_RETURN_NONE;
 }
@@ -159,7 +173,12 @@ static PyObject* vectorcalls_stop(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)
 static PyObject* vectorcalls_pause(PyObject* Py_UNUSED(m), PyObject* value) {
   int on = PyObject_IsTrue(value);
   if (on < 0) return NULL;
-  open_calls += on ? 1 : -1;
+  int* pauses = pauses_of_thread();
+  if (on) {
+    ++*pauses;
+  } else if (*pauses) {  // else the pause began in an earlier recording
+    --*pauses;
+  }
   Py_RETURN_NONE;
 }
 
