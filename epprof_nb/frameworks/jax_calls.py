@@ -29,7 +29,8 @@ def name_of_function(function: Any) -> str:  # noqa: ANN401 - jaxlib's PjitFunct
     """Return the name that JAX gives to a jitted function.
 
     Functions that JAX makes to run a part of a program, in a backward pass for example, have no
-    attribute for it. Theirs is a variable of the function that compiles them.
+    attribute for it. Theirs is a variable of the function that compiles them. For those that are
+    compiled ahead of time, it is in the executable, which is such a variable, too.
     """
     name = getattr(function, "__name__", None)
     if name is None:
@@ -37,7 +38,15 @@ def name_of_function(function: Any) -> str:  # noqa: ANN401 - jaxlib's PjitFunct
         variables = getattr(getattr(compiling, "__code__", None), "co_freevars", ())
         if "name" in variables:
             name = compiling.__closure__[variables.index("name")].cell_contents
-    return name if isinstance(name, str) and name else UNNAMED
+        elif "self" in variables:
+            executable = compiling.__closure__[variables.index("self")].cell_contents
+            name = getattr(getattr(executable, "unsafe_call", None), "name", None)
+    return name_without_jit(name) if isinstance(name, str) and name else UNNAMED
+
+
+def name_without_jit(name: str) -> str:
+    """Return the name of a function, which JAX also writes as ``jit(name)``."""
+    return name[4:-1] if name.startswith("jit(") and name.endswith(")") else name
 
 
 def is_of_jax(function: Any) -> bool:  # noqa: ANN401 - jaxlib's PjitFunction

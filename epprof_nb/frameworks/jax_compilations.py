@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.frameworks.framework_ops import CALL, new_kind
 from epprof_nb.frameworks.jax_arguments import arguments_of_call
+from epprof_nb.frameworks.jax_calls import name_without_jit
 
 if TYPE_CHECKING:
     from epprof_nb.frameworks.framework_ops import OpKind
@@ -124,6 +125,5 @@ class _OpenStages(threading.local):
 
 
 def _function_name(details: dict[str, Any]) -> str:
-    """Return the name of the function that is compiled; JAX also writes ``jit(name)``."""
-    name = str(details.get("fun_name", "unknown"))
-    return name[4:-1] if name.startswith("jit(") and name.endswith(")") else name
+    """Return the name of the function that is compiled."""
+    return name_without_jit(str(details.get("fun_name", "unknown")))

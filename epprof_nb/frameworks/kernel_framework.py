@@ -6,12 +6,14 @@ import inspect
 import os
 import sys
 from dataclasses import dataclass
+from traceback import format_exception_only
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.frameworks.patches import Patches, Switch
 from epprof_nb.instrument.range_sources import shown_file
 from epprof_nb.util.after_import import after_import, cancel
+from epprof_nb.util.format import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,20 +118,36 @@ class KernelFramework:
 
     def kernel_places(self) -> list[tuple[str, str, int]]:
         """Return the name, file and line of each kernel that was launched."""
-        found = []
+        return self._described()[0]
+
+    def notes(self) -> list[str]:
+        """Return notes on what is not recorded."""
+        errors = self._described()[1]
+        if not errors:
+            return list(self._notes)
+        # The message is the library's: it may have any characters, and __str__ may fail.
+        reason = " ".join(format_exception_only(errors[0])[-1].split())
+        note = (
+            f"Places of some kernels of {self.name} are not recorded, because describing "
+            f"{plural(len(errors), 'kernel')} failed with "
+            f"{reason.encode('utf-8', 'backslashreplace').decode()}"
+        )
+        return [*self._notes, note]
+
+    def _described(self) -> tuple[list[tuple[str, str, int]], list[Exception]]:
+        """Return the places of the kernels, and the errors of those that have none."""
+        places, errors = [], []
         for owner, kernel in list(self._launched.values()):
             try:
                 name, function = self._runtime.describe(owner, kernel)
                 code = inspect.unwrap(function).__code__
-            except (AttributeError, TypeError, ValueError):  # launched without compiling
+                file = shown_file(code.co_filename)
+                places.append((_native.demangle(name), file, code.co_firstlineno))
+            except AttributeError:  # launched without compiling
                 continue
-            file = shown_file(code.co_filename)
-            found.append((_native.demangle(name), file, code.co_firstlineno))
-        return found
-
-    def notes(self) -> list[str]:
-        """Return a note if the library lacks the method."""
-        return list(self._notes)
+            except Exception as error:  # noqa: BLE001 - the library's code, and any release of it
+                errors.append(error)
+        return places, errors
 
     def stop(self) -> None:
         """Put the method back; also in a forked child."""

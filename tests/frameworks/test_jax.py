@@ -259,6 +259,14 @@ def test_gradients_have_the_name_of_their_function(double):
     assert "jitted function" not in names_of(prof)
 
 
+def test_functions_compiled_ahead_of_time_have_their_name(double):
+    values = jnp.ones(4)
+    compiled = double.lower(values).compile()
+    with epprof_nb.profile() as prof:
+        assert compiled(values).tolist() == [2] * 4
+    assert names_of(prof, "jit") == ["double"]
+
+
 def test_eager_operations_have_their_names_and_no_place():
     values = jnp.ones(4)
     jnp.sin(values) + values

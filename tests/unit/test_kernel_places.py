@@ -93,6 +93,40 @@ def test_launches_without_a_kernel_are_left_out(triton, framework):
     function._kernels = [None]
     assert function.run() is None
     assert framework.kernel_places() == []
+    assert framework.notes() == []
+
+
+class Broken:
+    @property
+    def name(self):
+        raise RuntimeError("no binary \udc80")
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (Broken(), r"RuntimeError: no binary \udc80"),
+        (Compiled(123), "TypeError: bad argument type for built-in operation"),
+        (Compiled("a\udc80"), "UnicodeEncodeError: 'utf-8' codec can't encode"),
+    ],
+)
+def test_kernels_that_cannot_be_described_are_counted_in_a_note(triton, tmp_path, broken, reason):
+    function = triton.JITFunction(scale)
+    function._kernels.append(broken)
+    values = host.to_device([1.0])
+    with epprof_nb.profile() as prof:
+        function.run(which=1)
+        function.run()
+        host.launch(scale, values)
+        host.synchronize()
+    assert prof.info["kernel_places"] == {"scale": {"file": __file__, "line": line_of(scale)}}
+    [note] = prof.info["notes"]
+    assert note.startswith(
+        "Places of some kernels of triton are not recorded, because describing 1 kernel failed "
+        f"with {reason}"
+    )
+    prof.save(tmp_path / "p.epprof")
+    assert epprof_nb.load(tmp_path / "p.epprof").info["notes"] == [note]
 
 
 def test_a_release_without_the_method_is_named_in_a_note(triton):
