@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
     from epprof_nb.readers.json_events import JsonEvents
     from epprof_nb.readers.rows import Budget, Skipped
+    from epprof_nb.readers.xla_devices import XlaTracks
 
 _MAX_ARGS = 2_000
 _SHAPE = ("grid", "block")
@@ -46,10 +47,10 @@ def is_own(head: bytes) -> bool:
 class _Slices:
     """The ops of a trace while its events are read."""
 
-    def __init__(self, budget: Budget, skipped: Skipped) -> None:
+    def __init__(self, tracks: XlaTracks, budget: Budget, skipped: Skipped) -> None:
         self.threads = Threads()
         self.ops = Rows(OPS, ("name", "op_type", "args", "thread_id", "start_ns", "end_ns"), budget)
-        self.devices = XlaDevices(self.threads, budget, skipped)
+        self.devices = XlaDevices(tracks, self.threads, budget, skipped)
         self._budget, self._skipped = budget, skipped
         self._begun: dict[int, list[tuple[tuple[str | None, ...], int]]] = {}
 
@@ -97,9 +98,9 @@ class _Slices:
         return sum(map(len, self._begun.values()))
 
 
-def read(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
+def read(events: JsonEvents, tracks: XlaTracks, budget: Budget, skipped: Skipped) -> ProfileData:
     """Read the slices of a Chrome trace as ops, and those of XLA's devices as activities."""
-    made = _Slices(budget, skipped)
+    made = _Slices(tracks, budget, skipped)
     for piece in events:
         for event in piece:
             made.add(event)

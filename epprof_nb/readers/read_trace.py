@@ -17,6 +17,7 @@ from epprof_nb.readers import chrome_trace, kineto, onnxruntime_json
 from epprof_nb.readers.byte_stream import ByteStream
 from epprof_nb.readers.json_events import JsonEvents
 from epprof_nb.readers.rows import Budget, Skipped
+from epprof_nb.readers.xla_devices import XlaTracks
 
 if TYPE_CHECKING:
     import os
@@ -24,15 +25,27 @@ if TYPE_CHECKING:
 
     from epprof_nb.data.table import Table
 
+_LATE = (
+    "The trace names its devices after their slices, which are ops for that reason. It was read "
+    "from a pipe; read it from a file to have its device work."
+)
+
 
 def read_trace(path: str | os.PathLike[str], *, max_bytes: int = 16 * 2**30) -> ProfileData:
     """Read a trace; see `epprof_nb.read_trace`."""
-    skipped, budget = Skipped(), Budget(max_bytes)
+    tracks = XlaTracks()
     with Path(path).open("rb") as file:
-        stream = ByteStream(file)
         try:
             with _without_gc():
-                profile = _read(stream, budget, skipped)
+                stream, skipped = ByteStream(file), Skipped()
+                profile = _read(stream, tracks, Budget(max_bytes), skipped)
+                if tracks.are_late and file.seekable():
+                    del profile
+                    file.seek(0)
+                    stream, skipped = ByteStream(file), Skipped()
+                    profile = _read(stream, tracks, Budget(max_bytes), skipped)
+                elif tracks.are_late:
+                    profile.info["notes"].append(_LATE)
             _check_content(stream, profile)
             profile = _plausible(profile)
         except ProfileFileError as error:
@@ -66,7 +79,7 @@ def _without_gc() -> Iterator[None]:
             gc.enable()
 
 
-def _read(stream: ByteStream, budget: Budget, skipped: Skipped) -> ProfileData:
+def _read(stream: ByteStream, tracks: XlaTracks, budget: Budget, skipped: Skipped) -> ProfileData:
     pieces = iter(stream)
     first = next(pieces, b"")
     while first and len(first) < 1_000 and (more := next(pieces, b"")):
@@ -84,7 +97,7 @@ def _read(stream: ByteStream, budget: Budget, skipped: Skipped) -> ProfileData:
         elif kineto.is_kineto(events.head):
             profile, name = kineto.read(events, budget, skipped), "Kineto"
         else:
-            profile, name = chrome_trace.read(events, budget, skipped), "Chrome trace"
+            profile, name = chrome_trace.read(events, tracks, budget, skipped), "Chrome trace"
         skipped.add("that are no valid JSON objects", events.invalid)
         skipped.add("larger than 64 MiB", events.oversized)
         complete = events.complete

@@ -23,6 +23,39 @@ _COPY = re.compile(r"Memcpy([HDP])2([HDP])$")
 _SHAPE = ("grid", "block")
 
 
+class XlaTracks:
+    """Processes of a trace that are devices, and threads that are streams, by their names.
+
+    Attributes
+    ----------
+    devices
+        Number of the device by process.
+    streams
+        Number of the stream by process and thread.
+    are_late
+        Whether a name followed slices. These were read without it, so the trace is to be read
+        again with the same tracks.
+    """
+
+    def __init__(self) -> None:
+        self.devices: dict[str, int] = {}
+        self.streams: dict[tuple[str, str], int] = {}
+        self.are_late = False
+
+    def describe(self, event: dict[str, Any], *, follows_slices: bool) -> None:
+        """Take the name of a process or thread from a metadata event."""
+        args = event.get("args")
+        name = text(args.get("name")) if type(args) is dict else None
+        process, thread = str(event.get("pid")), str(event.get("tid"))
+        if event.get("name") == "process_name" and (found := _DEVICE.match(name or "")):
+            self.devices[process] = int(found[1])
+        elif event.get("name") == "thread_name" and (found := _STREAM.match(name or "")):
+            self.streams[process, thread] = int(found[1])
+        else:
+            return
+        self.are_late |= follows_slices
+
+
 class XlaDevices:
     """The activities and API calls of a trace while its events are read.
 
@@ -30,10 +63,11 @@ class XlaDevices:
     the work of its streams, by module or by step.
     """
 
-    def __init__(self, threads: Threads, budget: Budget, skipped: Skipped) -> None:
-        self._threads, self._skipped = threads, skipped
-        self._devices: dict[object, int] = {}
-        self._streams: dict[tuple[object, object], int] = {}
+    def __init__(
+        self, tracks: XlaTracks, threads: Threads, budget: Budget, skipped: Skipped
+    ) -> None:
+        self._tracks, self._threads, self._skipped = tracks, threads, skipped
+        self._has_slices = False
         self._rows = Rows(ACTIVITIES, (
             "kind", "name", "device_id", "context_id", "stream_id", "start_ns", "end_ns",
             "correlation_id", "bytes", "copy_kind", "src_kind", "dst_kind", "grid_x", "grid_y",
@@ -46,23 +80,18 @@ class XlaDevices:
 
     def describe(self, event: dict[str, Any]) -> None:
         """Take the name of a process or thread from a metadata event."""
-        args = event.get("args")
-        name = text(args.get("name")) if type(args) is dict else None
-        process, thread = str(event.get("pid")), str(event.get("tid"))
-        if event.get("name") == "process_name" and (found := _DEVICE.match(name or "")):
-            self._devices[process] = int(found[1])
-        elif event.get("name") == "thread_name" and (found := _STREAM.match(name or "")):
-            self._streams[process, thread] = int(found[1])
+        self._tracks.describe(event, follows_slices=self._has_slices)
 
     def add(self, event: dict[str, Any], start: int, end: int) -> bool:
         """Add a slice if it is one of a device or launches its work, and return whether it is."""
-        if not self._devices:
+        self._has_slices = True
+        if not self._tracks.devices:
             return False
         process, thread = str(event.get("pid")), str(event.get("tid"))
-        device = self._devices.get(process)
+        device = self._tracks.devices.get(process)
         if device is None:
             return self._add_call(event, start, end)
-        stream = self._streams.get((process, thread))
+        stream = self._tracks.streams.get((process, thread))
         if stream is None:
             self._skipped.add("of a device that repeat those of its streams")
             return True
@@ -99,7 +128,7 @@ class XlaDevices:
     @property
     def devices(self) -> list[dict[str, Any]]:
         """Entries of ``info["devices"]``."""
-        numbers = sorted(set(self._devices.values()))
+        numbers = sorted(set(self._tracks.devices.values()))
         return [{"device_id": n, "name": None, "kind": "cuda"} for n in numbers]
 
 

@@ -3,6 +3,8 @@
 import gc
 import gzip
 import json
+import os
+import threading
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -367,6 +369,45 @@ def test_tracks_of_an_xla_device_that_repeat_its_streams_are_skipped(read):
     assert copy["op_id"] == prof.ops.index[0]
     assert pd.isna(odd["op_id"])
     assert "of a device that repeat those of its streams: 1" in notes(prof)
+
+
+def xla_events():
+    names = [
+        {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "/device:GPU:0"}},
+        {"ph": "M", "name": "thread_name", "pid": 2, "tid": 3, "args": {"name": "Stream #3"}},
+    ]
+    slices = [
+        x("step", 0, 50, pid=9), x("cuLaunchKernel", 5, 2, pid=9, correlation_id=1),
+        x("fusion", 10, 9, pid=2, tid=3, correlation_id=1), x("XLA Ops", 10, 9, pid=2, tid=4),
+    ]  # fmt: skip
+    return names, slices
+
+
+@pytest.mark.parametrize("pack", [lambda text: text, gzip.compress])
+def test_a_trace_that_names_its_devices_after_their_slices_is_read_the_same(read, pack):
+    names, slices = xla_events()
+    first = read(pack(json.dumps(names + slices).encode()))
+    assert len(first.activities) == len(first.api_calls) == len(first.ops) == 1
+    for order in (slices + names, [names[0], *slices, names[1]], slices[:3] + names + slices[3:]):
+        prof = read(pack(json.dumps(order).encode()))
+        for table in ("ops", "activities", "api_calls"):
+            pd.testing.assert_frame_equal(getattr(prof, table), getattr(first, table))
+        assert prof.info == first.info
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes of Unix")
+def test_a_pipe_that_names_its_devices_after_their_slices_has_a_note(tmp_path):
+    names, slices = xla_events()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(
+        target=pipe.write_bytes, args=(json.dumps(slices + names).encode(),), daemon=True
+    )
+    writer.start()
+    prof = epprof_nb.read_trace(pipe)
+    writer.join()
+    assert len(prof.activities) == 0
+    assert "names its devices after their slices" in notes(prof)
 
 
 def test_a_kernel_of_xla_whose_name_is_that_of_a_copy_is_a_kernel(read):
