@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -144,4 +146,64 @@ def test_nodes_on_other_threads_have_the_stream_of_their_session(ep, streams):
         made.run(None, {"x": x})
         assert streams.current() == streams.user
     assert len(streams.seen) == 25
+    assert all(streams.seen)
+
+
+def run_async(made, x):
+    """Return the result and the error of a run on a thread of ONNX Runtime's pool."""
+    ended, told = threading.Event(), []
+
+    def callback(results, _, error):
+        told.append((results, error))
+        ended.set()
+
+    made.run_async(None, {"x": x}, callback, None)
+    assert ended.wait(60)
+    return told[0]
+
+
+@pytest.mark.parametrize("kernel_fails", [False, True])
+def test_a_run_on_a_thread_of_the_pool_leaves_its_stream(ep, streams, x, monkeypatch, kernel_fails):
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda u: unraisable.append(str(u.exc_value)))
+
+    def body():
+        if kernel_fails:
+            raise ValueError("no")
+
+    streams.define(ep, "Relu")
+    streams.define(ep, "Sigmoid", body)
+    made = ep.session(models.chain(), device="cuda:0")
+    for i in range(3):
+        result, error = run_async(made, x + i)
+        assert ("ValueError: no" in error) == kernel_fails
+        assert kernel_fails or len(result) == 1
+        assert streams.current() == streams.user
+    assert unraisable == []
+    assert streams.seen == [True] * 6
+
+
+def test_a_session_in_a_kernel_on_a_thread_of_the_pool_leaves_its_stream(
+    ep, streams, x, monkeypatch
+):
+    unraisable, failures = [], []
+    monkeypatch.setattr(sys, "unraisablehook", lambda u: unraisable.append(str(u.exc_value)))
+    streams.define(ep, "Relu")
+    inner = session(models.failing(), ep.provider("cuda:0", nodes=["before"]))
+
+    def body():
+        outer = streams.current()
+        try:
+            inner.run(None, {"x": x, "i": np.array([99], np.int64)})
+        except Exception as error:
+            failures.append(str(error))
+        assert streams.current() == outer
+
+    streams.define(ep, "Sigmoid", body)
+    made = ep.session(models.chain(), device="cuda:0")
+    for _ in range(2):
+        assert run_async(made, x)[1] == ""
+    assert unraisable == []
+    assert len(failures) == 2
+    assert all("gather" in text for text in failures)
     assert all(streams.seen)

@@ -99,7 +99,8 @@ int ep_call_is_replayed(const ep_call* call);
 int ep_call_is_captured(const ep_call* call);  // into a graph
 // Whether the end of its run is reported on this thread.
 int ep_call_is_on_thread_of_run(const ep_call* call);
-// A run of this thread has failed: makes the stream current again that was so before.
+// Makes the stream current again that was so before the run of this thread, which has failed or
+// cannot keep a stream; its remaining nodes make their stream current themselves.
 void ep_leave_stream(void);
 void ep_retain(const void* data);  // keeps the memory that holds `data`: an array refers to it
 

@@ -468,10 +468,13 @@ static int call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* in
 static char* compute(void* handle, ep_call* call, const ep_tensor* inputs, size_t count,
                      void* function, const ep_replay_record* replay) {
   PyGILState_STATE state;
+  // The threads of ONNX Runtime's pool have one only as long as a kernel runs.
+  int has_state = Py_IsInitialized() && PyGILState_GetThisThreadState() != NULL;
   if (enter(&state) < 0) return not_running();
   python_kernel* kernel = handle;
   int failed = call_kernel(kernel, call, inputs, count, function, replay) < 0;
   char* error = failed ? take_error(kernel->node) : NULL;
+  if (!has_state) ep_leave_stream();  // CuPy's stack of streams ends with the state
   PyGILState_Release(state);
   return error;
 }
