@@ -31,6 +31,8 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:  # noqa: ANN401
     ------
     ValueError
         If the shapes do not fit.
+    TypeError
+        If `out` is of another kind, such as integers for a product of floats.
 
     Examples
     --------
@@ -39,6 +41,8 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:  # noqa: ANN401
     >>> ep.matmul(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
     array([[11.]])
     """
+    if out is not None:
+        _check_cast(np.result_type(a.dtype, b.dtype), out.dtype)
     on_host = isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
     library = None if on_host else cublas.library()
     if library is not None and _is_for_blas(a, b):
@@ -55,6 +59,15 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:  # noqa: ANN401
         return made
     out[...] = made
     return out
+
+
+def _check_cast(source: np.dtype[Any], target: np.dtype[Any]) -> None:
+    # NumPy's functions check this, but assignments to an array cast to any dtype.
+    if not np.can_cast(source, target, "same_kind"):
+        raise TypeError(
+            f"matmul cannot cast its result from {source} to {target}, the dtype of `out`, with "
+            f"casting rule 'same_kind'. Pass an array of {source}, or cast the result with astype()"
+        )
 
 
 def _is_for_blas(a: Any, b: Any) -> bool:  # noqa: ANN401

@@ -150,6 +150,25 @@ def test_results_are_written_into_any_array(in_kernel):
         np.testing.assert_array_equal(in_kernel(product, a, b), a @ b)
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (2, 0), (3,)])
+@pytest.mark.parametrize(("dtype", "kind"), [("float32", "int32"), ("float16", "int64"),
+                                             ("float64", "bool"), ("int64", "uint8")])  # fmt: skip
+def test_results_are_not_cast_to_another_kind(in_kernel, shape, dtype, kind):
+    a, b = np.ones(shape, dtype), np.ones(shape[::-1], dtype)
+    refused = f"{dtype}.*to.*{kind}.*same_kind"
+    made = np.full(np.matmul(a, b).shape, 1, kind)
+    with pytest.raises(TypeError, match=refused):
+        products.matmul(a, b, out=made)
+
+    def product(xp, x, y):
+        out = xp.asarray(made)
+        with pytest.raises(TypeError, match=refused):
+            products.matmul(x, y, out=out)
+        return out
+
+    np.testing.assert_array_equal(in_kernel(product, a, b), made)
+
+
 @pytest.mark.parametrize(("left", "right"), [((3, 4), (3, 4)), ((2, 3, 4), (3, 4, 5)), ((), (3,))])
 def test_shapes_that_do_not_fit_are_refused(in_kernel, left, right):
     with pytest.raises(Exception, match=r"matmul|broadcast"):
