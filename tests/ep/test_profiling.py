@@ -75,7 +75,9 @@ def test_the_loop_is_closed(ep, x):
     """The profile shows what fell back and its copies; the kernel removes both."""
     left = ep.session(models.chain(), only=["Relu", "Sigmoid"])
     prof = profiled(left, {"x": x})
-    assert list(prof.info["onnxruntime_selected"].values()) == [{"only": ["Relu", "Sigmoid"]}]
+    # ONNX Runtime 1.25 does not return the options of a plugin provider.
+    wanted = [{"only": ["Relu", "Sigmoid"]}] if left.get_provider_options()[OURS] else []
+    assert list(prof.info["onnxruntime_selected"].values()) == wanted
     table = prof.by_node().set_index("name")
     assert table.loc["second", "provider"] == CPU
     assert table.loc["second", "fell_back"]
