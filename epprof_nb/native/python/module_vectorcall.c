@@ -146,7 +146,7 @@ static PyObject* vectorcalls_record(PyObject* Py_UNUSED(m), PyObject* args) {
     return NULL;
   }
   recording.type = type;
-  Py_INCREF(type);
+  Py_INCREF((PyObject*)type);
   recording.on = 1;
   recordings++;
   *flags &= ~(unsigned long)kHaveVectorcall;
