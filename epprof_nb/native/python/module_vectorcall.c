@@ -165,7 +165,7 @@ static PyObject* vectorcalls_stop(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)
   }
   Py_XDECREF(current);
   forget();
-  Py_DECREF(type);
+  Py_DECREF((PyObject*)type);
   if (failed) return NULL;
   Py_RETURN_NONE;
 }
