@@ -21,7 +21,7 @@ from epprof_nb.frameworks.xla_attachment import is_xla_attached
 TEXT = """HloModule jit_step, is_scheduled=true
 
 FileNames
-1 "/work/my model.py"
+1 "/home/me/my model.py"
 
 FunctionNames
 1 "step"
@@ -121,7 +121,7 @@ def test_programs_and_instructions_are_ops_with_their_lines(within, programs):
         ("jit_step", "hlo_module", None, {"program_id": 7}),
         (
             "a/add", "hlo", "jit_step",
-            {"hlo_op": "add.1", "op_name": "jit(step)/a/add", "file": "/work/my model.py",
+            {"hlo_op": "add.1", "op_name": "jit(step)/a/add", "file": "/home/me/my model.py",
              "line": 12},
         ),
         ("fusion.8", "hlo", "jit_step", {"hlo_op": "fusion.8"}),
@@ -136,7 +136,7 @@ def test_a_fusion_of_one_line_has_that_line(within, programs):
     fusion = b"Thunk:#name=jit(step),hlo_op=fusion.9,unique_hlo_op_id=5#"
     with epprof_nb.profile() as prof, within(PROGRAM), within(fusion):
         launch()
-    args = {"hlo_op": "fusion.9", "op_name": "jit(step)", "file": "/work/my model.py", "line": 12}
+    args = {"hlo_op": "fusion.9", "op_name": "jit(step)", "file": "/home/me/my model.py", "line": 12}
     assert rows(prof)[1] == ("fusion.9", "hlo", "jit_step", args)
 
 
@@ -169,7 +169,7 @@ def test_instructions_of_a_loop_are_those_of_the_program(within, programs):
     assert [name for name, *_ in found] == ["jit_step", "fusion.8", "a/add"]
     assert found[2][2:] == (
         "fusion.8",
-        {"hlo_op": "add.1", "op_name": "jit(step)/a/add", "file": "/work/my model.py", "line": 12},
+        {"hlo_op": "add.1", "op_name": "jit(step)/a/add", "file": "/home/me/my model.py", "line": 12},
     )
 
 
@@ -254,7 +254,7 @@ def test_a_program_is_read_once_if_it_has_a_fingerprint(monkeypatch):
     places = HloPlaces()
     for _ in range(2):
         found = places.of_instructions("jit_step", {"add.1": "jit(step)/a/add", "fusion.8": None})
-        assert found == {"add.1": ("/work/my model.py", 12)}
+        assert found == {"add.1": ("/home/me/my model.py", 12)}
     assert places.of_instructions("jit_step", {"add.1": "jit(step)/b/add"}) == {}
     assert read == ["jit_step"]
     held.append(executable(None, "jit_step"))
