@@ -1,6 +1,8 @@
-"""Streams of the host device, and a saved profile."""
+"""Streams of the host device, a saved profile, and no figures that tests leave open."""
 
 from __future__ import annotations
+
+import sys
 
 import pytest
 from saved_profiles import some
@@ -9,6 +11,14 @@ from epprof_nb import host
 from epprof_nb.core.options import Options
 from epprof_nb.formats.epprof import save
 from epprof_nb.recorders.host import HostRecorder
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    """Close the figures of a test: the 20th in a process warns, in whatever test it opens."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture
