@@ -14,7 +14,7 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda path: path.stem)
 def executed(request):
     if "pytorch" in request.param.stem and find_spec("torch") is None:
-        pytest.skip("needs PyTorch; tests.frameworks.run_torch_matrix runs it")
+        pytest.skip("needs PyTorch; tests.run_matrix runs it")
     notebook = nbformat.read(request.param, as_version=4)
     run_notebook(notebook, cwd=request.param.parent, timeout_s=240)
     return notebook
