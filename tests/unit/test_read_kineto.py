@@ -146,3 +146,48 @@ def test_threads_of_several_processes_stay_apart(read):
     assert prof.ops["thread_id"].nunique() == 3
     assert prof.ops["parent_op_id"].isna().all()
     assert "2 threads have made-up ids" in notes(prof)
+
+
+@pytest.mark.parametrize(
+    ("odd", "reason"),
+    [
+        (x("odd", 5, 1, cat=["kernel"]), "of category ''"),
+        (x("odd", "5", 1), "without a valid time and duration"),
+        ({"ph": "M", "name": "process_name", "args": ["odd"]}, None),
+        (7, "that are no valid JSON objects"),
+    ],
+)
+def test_values_of_other_types_change_no_other_event(read, odd, reason):
+    """An event of other types is parsed in another way, and with it the events around it."""
+    trace = gpu_trace()
+    expected = read(trace)
+    trace["traceEvents"].insert(3, odd)
+    prof = read(trace)
+    for name, table in expected.tables.items():
+        pd.testing.assert_frame_equal(prof.tables[name].to_frame(), table.to_frame())
+    added = [note for note in prof.info["notes"] if note not in expected.info["notes"]]
+    assert added == ([f"Skipped events {reason}: 1."] if reason else [])
+
+
+def test_ids_and_times_may_be_integers_or_text(read):
+    prof = read(kineto(
+        x("a", 1, 10, tid="7"), x("launch", 2, 1, "cuda_runtime", tid="7", correlation="5"),
+        x("k1", 2**40, 3, "kernel", 0, 7, device="0", stream=2**31, correlation=5),
+        x("k2", 2**40 + 5, 1.0004, "kernel", 0, 7, device=0, stream=2**64, correlation=0),
+    ))  # fmt: skip
+    first, second = prof.activities.to_dict("records")
+    assert (first["start_ns"], first["duration_ns"]) == ((2**40 - 1) * 1000, 3_000)
+    assert (first["device_id"], first["op_id"], prof.ops["thread_id"].item()) == (0, 1, 7)
+    assert (second["duration_ns"], pd.isna(second["op_id"])) == (1_000, True)
+    assert prof.activities[["stream_id", "grid_x"]].isna().all(axis=None)
+
+
+def test_operators_of_equal_shapes_share_them(read):
+    shapes = {"Input Dims": [[2, 3], []], "Input type": ["float", "Scalar"]}
+    operators = [x("f", i, 1, **shapes) for i in range(3)]
+    other = {"Input Dims": [[9]], "Input Type": ["int"]}
+    prof = read(kineto(*operators, x("g", 5, 1, **other), x("h", 7, 1, **{"Input Dims": []})))
+    two_and_three = '{"types":["float","Scalar"],"shapes":[[2,3],[]]}'
+    nine = '{"types":["int"],"shapes":[[9]]}'
+    assert prof.ops["input_shapes"].astype(object).tolist()[:4] == [*[two_and_three] * 3, nine]
+    assert pd.isna(prof.ops["input_shapes"].iloc[4])
