@@ -24,6 +24,7 @@ from tests.frameworks.layers import (  # noqa: E402
     nested,
     work,
 )
+from tests.frameworks.notes import notes_of  # noqa: E402
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_operators_are_ops_with_shapes_below_their_module(named, values):
     assert ("aten::linear", "operator", "[2,4], [8,4], [8]", "model.0") in found
     assert ("aten::addmm", "operator", "[8], [2,4], [4,8], [], []", "aten::linear") in found
     assert ("aten::gelu", "operator", "[2,8], []", "model.1") in found
-    assert prof.info["notes"] == []
+    assert notes_of(prof) == []
     rows = prof.ops[prof.ops["category"] == "operator"]
     assert set(rows["source"]) == {"torch"}
     assert (rows["suspended_ns"] == 0).all()
@@ -97,7 +98,7 @@ def test_a_nested_profile_adds_shapes(values):
     assert list(shapes) == ["aten::exp", "aten::sin", "aten::cos"]
     assert pd.isna(shapes["aten::exp"])
     assert (shapes["aten::sin"], shapes["aten::cos"]) == ("[2,4]", "[2,4]")
-    assert prof.info["notes"] == []
+    assert notes_of(prof) == []
     with epprof_nb.profile(detail="operators") as after:
         torch.exp(values)
     assert pd.isna(operators(after)[0][2])
@@ -115,7 +116,7 @@ def test_shapes_that_another_thread_asks_for_are_named_in_a_note(values):
         thread.join()
         torch.sin(values)
     assert [row[0] for row in operators(prof)] == ["aten::exp", "aten::sin"]
-    assert "recording began on another thread" in prof.info["notes"][0]
+    assert "recording began on another thread" in notes_of(prof)[0]
 
 
 def test_several_devices_have_operators_without_shapes(values, monkeypatch):
@@ -125,8 +126,8 @@ def test_several_devices_have_operators_without_shapes(values, monkeypatch):
     with epprof_nb.profile(detail="shapes") as prof:
         torch.exp(values)
     assert operators(plain) == operators(prof)
-    assert plain.info["notes"] == []
-    assert "several devices" in prof.info["notes"][0]
+    assert notes_of(plain) == []
+    assert "several devices" in notes_of(prof)[0]
 
 
 def test_operators_are_those_of_torchs_own_profiler(named, values):
@@ -256,7 +257,7 @@ def test_torch_may_be_left_out(values):
     with epprof_nb.profile(detail="operators", frameworks=["nvtx"]) as prof:
         torch.exp(values)
     assert operators(prof) == []
-    assert prof.info["notes"] == [
+    assert notes_of(prof) == [
         "Operators are not recorded, because the option frameworks has no torch."
     ]
 
@@ -312,7 +313,7 @@ def test_torch_profiler_around_works_and_a_note_says_what_is_missing(values):
     assert any("another profiler of torch is running" in note for note in prof.info["notes"])
     with epprof_nb.profile() as after:
         pass
-    assert after.info["notes"] == []
+    assert notes_of(after) == []
 
 
 def test_the_function_of_torchs_profiler_is_put_back(values):
@@ -376,7 +377,7 @@ def test_checkpoints(named, values, reentrant):
         with epprof_nb.profile(detail=detail) as prof:
             checkpoint(model, values, use_reentrant=reentrant).sum().backward()
         found.append((kernel_modules(prof), prof.by_module()["kernels"].to_dict()))
-        assert prof.info["notes"] == []
+        assert notes_of(prof) == []
     assert found[0] == found[1]
 
 
@@ -431,7 +432,7 @@ def test_an_unknown_build_without_cuda_is_named_in_a_note(values, monkeypatch):
     with epprof_nb.profile(detail="operators") as prof:
         torch.exp(values)
     assert operators(prof) == []
-    (note,) = prof.info["notes"]
+    (note,) = notes_of(prof)
     assert note == (
         "Operators of torch are not recorded: builds without CUDA are supported from 2.6 to 2.13, "
         "and this is 9.0.1+cpu."
