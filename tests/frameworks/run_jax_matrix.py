@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.ort.run_matrix import install, run
 
@@ -27,8 +28,8 @@ def check(version: str) -> str:
     except subprocess.CalledProcessError as error:
         print(f"jax {version}: SKIPPED, it could not be installed: {error}", flush=True)
         return ""
-    done = run(release, "pytest", "-q", "-rs", "tests/frameworks/test_jax.py",
-               "-p", "no:cacheprovider")  # fmt: skip
+    tests = sorted(map(str, Path("tests/frameworks").glob("test_jax*.py")))
+    done = run(release, "pytest", "-q", "-rs", *tests, "-p", "no:cacheprovider")
     summary = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr
     print(f"jax {version}: {summary}", flush=True)
     if done.returncode:
