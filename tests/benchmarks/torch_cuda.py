@@ -101,7 +101,9 @@ def _check(prof: Profile) -> None:
         print(f"  note: {note}")
 
 
-def costs(name: str, training: Training, count: int, rounds: int) -> None:
+def costs(
+    name: str, training: Training, count: int, rounds: int, selected: list[str] | None
+) -> None:
     """Print the time of a step."""
     variants: dict[str, Callable[[], float]] = {
         "no profile": lambda: training.steps(count),
@@ -112,10 +114,14 @@ def costs(name: str, training: Training, count: int, rounds: int) -> None:
         "torch.profiler": lambda: theirs(training, count),
         "torch.profiler, shapes": lambda: theirs(training, count, record_shapes=True),
     }
+    if selected:
+        variants = {variant: variants[variant] for variant in selected}
     for variant in variants.values():
         variant()
     print(f"Training step, {name}")
-    bases = ("no profile", "frameworks = []", "torch.profiler")
+    bases = [
+        base for base in ("no profile", "frameworks = []", "torch.profiler") if base in variants
+    ]
     show(paired(variants, rounds), bases, "ms a step", 1e3)
 
 
@@ -252,6 +258,7 @@ def main() -> None:
     """Print the measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--variants", nargs="+", help="profiles that the part costs compares")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--layers", type=int, default=12)
@@ -274,7 +281,7 @@ def main() -> None:
             if part == "shares":
                 shares(name, training, options.steps)
             elif part == "costs":
-                costs(name, training, options.steps, options.rounds)
+                costs(name, training, options.steps, options.rounds, options.variants)
             elif part == "tables":
                 tables(name, training, options.steps, max(options.rounds // 2, 1))
             elif part == "operators":
