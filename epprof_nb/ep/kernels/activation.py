@@ -10,7 +10,8 @@ import numpy as np
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
 from epprof_nb.ep.kernels.checks import expect_shape
 from epprof_nb.ep.kernels.precision import at_least_float32
-from epprof_nb.ep.kernels.single_launch import apply_on_device, is_on_device
+from epprof_nb.ep.kernels.quiet import quiet
+from epprof_nb.ep.kernels.single_launch import apply_on_device
 from epprof_nb.ep.kernels.special import erf
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 def sigmoid(xp: ArrayModule, x: Array) -> Array:
     """Logistic function, by way of tanh, which does not overflow."""
-    if is_on_device(xp):
-        return apply_on_device(xp, "sigmoid", x)
+    if xp is not np:
+        return apply_on_device(xp, "Sigmoid", x)
     y = xp.tanh(x * x.dtype.type(0.5))
     y *= x.dtype.type(0.5)
     y += x.dtype.type(0.5)
@@ -29,8 +30,8 @@ def sigmoid(xp: ArrayModule, x: Array) -> Array:
 
 def gelu(xp: ArrayModule, x: Array) -> Array:
     """Product of `x` and the distribution function of the normal distribution."""
-    if is_on_device(xp):
-        return apply_on_device(xp, "gelu", x)
+    if xp is not np:
+        return apply_on_device(xp, "Gelu", x)
     y = erf(xp, x * x.dtype.type(math.sqrt(0.5)))
     y += x.dtype.type(1)
     y *= x.dtype.type(0.5)  # before the product, which would overflow at half of the largest number
@@ -40,8 +41,8 @@ def gelu(xp: ArrayModule, x: Array) -> Array:
 
 def gelu_tanh(xp: ArrayModule, x: Array) -> Array:
     """Approximation of `gelu` by tanh."""
-    if is_on_device(xp):
-        return apply_on_device(xp, "gelu_tanh", x)
+    if xp is not np:
+        return apply_on_device(xp, "Gelu by tanh", x)
     y = x * x
     y *= x.dtype.type(0.044715)
     y += x.dtype.type(1)
@@ -66,9 +67,15 @@ def _elu(xp: ArrayModule, x: Array, alpha: float) -> Array:
 def _activation(
     op_type: str, since: int, function: Callable[[Any, Array, Attributes], Array]
 ) -> None:
-    @np.errstate(all="ignore")
+    @quiet
     def kernel(ctx: Context, x: Array) -> None:
-        ctx.out(x.shape)[...] = function(ctx.xp, at_least_float32(x), ctx.attrs)
+        if ctx.xp is np:
+            ctx.out(x.shape)[...] = function(np, at_least_float32(x), ctx.attrs)
+            return
+        by_tanh = op_type == "Gelu" and ctx.attrs["approximate"] == "tanh"
+        apply_on_device(
+            ctx.xp, "Gelu by tanh" if by_tanh else op_type, x, ctx.attrs, ctx.out(x.shape)
+        )
 
     kernel.__name__ = op_type.lower()
     builtin(op_type, since=since)(kernel)
@@ -95,7 +102,7 @@ for _op_type, _since, _function in (
 
 
 @builtin("SwiGLU", since=28)
-@np.errstate(all="ignore")
+@quiet
 def swiglu(ctx: Context, gate: Array, x: Array) -> None:
     """Product of a tensor and the Swish of another."""
     expect_shape("B", x, gate.shape)

@@ -10,6 +10,7 @@ from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.averages import mean
 from epprof_nb.ep.kernels.axes import distinct, nonnegative
 from epprof_nb.ep.kernels.precision import at_least_float32
+from epprof_nb.ep.kernels.quiet import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,14 +76,14 @@ def _reduce(ctx: Context, op_type: str, x: Array, axes: Axes) -> None:
 
 
 def _reduction(op_type: str, since: int) -> None:
-    @np.errstate(all="ignore")
+    @quiet
     def kernel(ctx: Context, x: Array, axes: Array | None = None) -> None:
         chosen = tuple(axes.tolist()) if axes is not None and axes.size else None
         if chosen is None and ctx.attrs["noop_with_empty_axes"]:
             chosen = ()
         _reduce(ctx, op_type, x, chosen)
 
-    @np.errstate(all="ignore")
+    @quiet
     def kernel_with_attribute(ctx: Context, x: Array) -> None:
         _reduce(ctx, op_type, x, ctx.attrs.get("axes") or None)
 

@@ -6,8 +6,7 @@ import math
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from epprof_nb.ep.broadcasting import broadcast_shape
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.axes import distinct, nonnegative
 from epprof_nb.ep.kernels.checks import choice
@@ -98,7 +97,7 @@ def transpose(ctx: Context, x: Array) -> None:
 @builtin("Expand", since=8, host_inputs=[1])
 def expand(ctx: Context, x: Array, shape: Array) -> None:
     """Broadcast to a shape."""
-    ctx.out(np.broadcast_shapes(x.shape, tuple(shape.tolist())))[...] = x
+    ctx.out(broadcast_shape(x.shape, tuple(shape.tolist())))[...] = x
 
 
 @builtin("Tile", since=6, host_inputs=[1])
