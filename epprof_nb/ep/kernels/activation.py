@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,12 +120,14 @@ def relu(ctx: Context, x: Array) -> None:
 
 
 @builtin("PRelu", since=9)
+@quiet
 def prelu(ctx: Context, x: Array, slope: Array) -> None:
     """Relu with a slope below zero that is a tensor."""
     ctx.out(x.shape)[...] = ctx.xp.where(x < 0, x * slope, x)
 
 
 @builtin("Shrink", since=9)
+@quiet
 def shrink(ctx: Context, x: Array) -> None:
     """Elements moved toward zero by `bias`; those between the thresholds become zero."""
     threshold, bias = ctx.attrs["lambd"], ctx.attrs["bias"]
@@ -135,20 +138,40 @@ def shrink(ctx: Context, x: Array) -> None:
 
 @builtin("Clip", since=11)
 def clip(ctx: Context, x: Array, low: Array | None = None, high: Array | None = None) -> None:
-    """Limit elements to a range."""
-    xp, y = ctx.xp, ctx.out(x.shape)
-    if low is not None and high is not None:
-        xp.clip(x, low.reshape(()), high.reshape(()), out=y)
-    elif low is not None:
-        xp.maximum(x, low.reshape(()), out=y)
-    elif high is not None:
-        xp.minimum(x, high.reshape(()), out=y)
-    else:
-        y[...] = x
+    """Limit elements to a range; the limits are finite by default, and NaN is none."""
+    lowest, highest = _range(x.dtype)
+    _limit(
+        ctx,
+        x,
+        lowest if low is None else low.reshape(()),
+        highest if high is None else high.reshape(()),
+    )
 
 
 @builtin("Clip", since=6, until=10)
 def _clip_before_11(ctx: Context, x: Array) -> None:
-    ctx.xp.clip(
-        x, x.dtype.type(ctx.attrs["min"]), x.dtype.type(ctx.attrs["max"]), out=ctx.out(x.shape)
-    )
+    _limit(ctx, x, x.dtype.type(ctx.attrs["min"]), x.dtype.type(ctx.attrs["max"]))
+
+
+@cache
+def _range(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Return the lowest and the highest finite number of a dtype."""
+    limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    return dtype.type(limits.min), dtype.type(limits.max)
+
+
+def _limit(ctx: Context, x: Array, low: Array, high: Array) -> None:
+    y = ctx.out(x.shape)
+    if ctx.xp is not np:
+        _limiting(ctx.xp)(x, low, high, y)
+        return
+    if x.dtype.kind == "f":
+        low = x.dtype.type(-np.inf) if np.isnan(low) else low
+        high = x.dtype.type(np.inf) if np.isnan(high) else high
+    np.clip(x, low, high, out=y)
+
+
+@cache
+def _limiting(xp: ArrayModule) -> Any:  # noqa: ANN401
+    operation = "T t = x < low ? low : x; y = t > high ? high : t"
+    return xp.ElementwiseKernel("T x, T low, T high", "T y", operation, "ep_clip")

@@ -121,6 +121,7 @@ def power(ctx: Context, x: Array, exponent: Array) -> None:
 
 
 @builtin("Erf", since=9, types=_FLOATS)
+@quiet
 def error_function(ctx: Context, x: Array) -> None:
     """Gauss error function."""
     erf(ctx.xp, x, out=ctx.out(x.shape))

@@ -10,6 +10,7 @@ import numpy as np
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels import device_rows
 from epprof_nb.ep.kernels.axes import nonnegative
+from epprof_nb.ep.kernels.extremes import place_of_extreme
 from epprof_nb.ep.kernels.precision import at_least_float32
 from epprof_nb.ep.kernels.quiet import quiet
 
@@ -33,7 +34,7 @@ def log_softmax(xp: ArrayModule, x: Array, axis: int) -> Array:
 
 
 def _hardmax(xp: ArrayModule, x: Array, axis: int) -> Array:
-    best = xp.expand_dims(x.argmax(axis=axis), axis)
+    best = xp.expand_dims(place_of_extreme(xp, x, axis), axis)
     places = xp.arange(x.shape[axis]).reshape(
         [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
     )
