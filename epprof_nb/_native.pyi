@@ -685,8 +685,8 @@ def ep_make_kernels(device: int, kernels: tuple[tuple[Any, ...], ...], /) -> obj
     """Kernels on a CUDA device, or on the host device (-1), for any number of sessions.
 
     A kernel: operator type, domain, first and last version, element types by type constraint,
-    inputs and outputs in host memory, whether it has limits, and a handle for `limit_of` and
-    `make_node`.
+    inputs and outputs in host memory, whether it has limits, whether the output may lie in the
+    memory of the first input, and a handle for `limit_of` and `make_node`.
     """
 
 def ep_make_domain(

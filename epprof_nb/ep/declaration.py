@@ -54,6 +54,8 @@ class Declaration:
     host_outputs: tuple[int, ...]
     operator: Operator | None
     """The operator itself, if ONNX Runtime has no schema of it."""
+    is_view: bool = False
+    """Whether the output may lie in the memory of the first input, whose elements it has."""
 
     @property
     def first_version(self) -> int:
@@ -86,8 +88,12 @@ def declare(
     until: int | None = None,
     host_inputs: Iterable[int] = (),
     host_outputs: Iterable[int] = (),
+    is_view: bool = False,
 ) -> Declaration:
-    """Return the declaration of a kernel; see `epprof_nb.ep.kernel` for the parameters."""
+    """Return the declaration of a kernel; see `epprof_nb.ep.kernel` for the parameters.
+
+    With `is_view`, ONNX Runtime may place the output in the memory of the first input.
+    """
     in_host_memory = tuple(sorted(set(host_inputs))), tuple(sorted(set(host_outputs)))
     found = schema.find(op_type, domain, since, until)
     if found:
@@ -97,7 +103,7 @@ def declare(
                 f"of {op_type}; leave them out."
             )
         ranges = tuple(_restricted(op_type, found, types))
-        return Declaration(op_type, domain, ranges, *in_host_memory, None)
+        return Declaration(op_type, domain, ranges, *in_host_memory, None, is_view)
     if not domain:
         raise KernelError(
             f"This ONNX Runtime has no operator {op_type!r} in ONNX's own domain. Check the "

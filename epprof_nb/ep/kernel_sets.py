@@ -51,9 +51,9 @@ def kernels_for(device: str, *, channels_last: bool) -> object:
                 if d.domain == CHANNELS_LAST and not channels_last:
                     continue
                 given = kernel if device == devices.HOST else context.OnDevice(kernel, device)
-                memory = d.host_inputs, d.host_outputs
+                memory, limited = (d.host_inputs, d.host_outputs), bool(kernel.limits)
                 specs += [
-                    (d.op_type, d.domain, first, last, numbers, *memory, bool(kernel.limits), given)
+                    (d.op_type, d.domain, first, last, numbers, *memory, limited, d.is_view, given)
                     for first, last, numbers in d.numbered_ranges
                 ]
             index = devices.cuda_index(device)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from epprof_nb.ep.kernel import Array, Context, builtin
+from epprof_nb.ep.kernels.quiet import quiet
 
 
 @builtin("Cast", since=6)
-@np.errstate(all="ignore")
+@quiet
 def cast(ctx: Context, x: Array) -> None:
     """Another dtype."""
     ctx.out(x.shape)[...] = x
 
 
 @builtin("CastLike", since=15)
-@np.errstate(all="ignore")
+@quiet
 def cast_like(ctx: Context, x: Array, like: Array) -> None:  # noqa: ARG001 - its dtype is the output's
     """The dtype of another tensor."""
     ctx.out(x.shape)[...] = x

@@ -25,6 +25,10 @@ void add_kernel(KernelRegistry* registry, const Definition& definition,
   }
   for (size_t i : definition.host_inputs) check(rt.set_input_memory(made, i, kCpuInput));
   for (size_t i : definition.host_outputs) check(rt.set_output_memory(made, i, kCpuOutput));
+  if (definition.is_view) {
+    const int first = 0;
+    check(rt.add_aliases(made, &first, &first, 1));
+  }
   KernelDef* built = nullptr;
   check(rt.build(made, &built));
   std::unique_ptr<KernelDef, void (*)(KernelDef*)> def(built, rt.release_def);

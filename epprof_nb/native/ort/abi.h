@@ -151,6 +151,7 @@ enum EpApiSlot : size_t {
   kKernelDefBuilder_SetInputMemType = 27,
   kKernelDefBuilder_SetOutputMemType = 28,
   kKernelDefBuilder_AddTypeConstraint = 29,
+  kKernelDefBuilder_AddInputOutputAliases = 30,
   kKernelDefBuilder_Build = 32,
   kReleaseKernelDef = 33,
   kGetTensorDataType = 40,

@@ -67,9 +67,10 @@ static int add_kernel(ep_kernels* kernels, PyObject* spec) {
   ep_definition definition = {0};
   size_t host_inputs[kMaxNumbers], host_outputs[kMaxNumbers];
   PyObject *types, *inputs, *outputs, *handle;
-  if (!PyArg_ParseTuple(spec, "ssiiO!OOpO", &definition.op_type, &definition.domain,
+  if (!PyArg_ParseTuple(spec, "ssiiO!OOppO", &definition.op_type, &definition.domain,
                         &definition.first_version, &definition.last_version, &PyDict_Type, &types,
-                        &inputs, &outputs, &definition.has_limits, &handle) ||
+                        &inputs, &outputs, &definition.has_limits, &definition.is_view,
+                        &handle) ||
       numbers_of(inputs, host_inputs, &definition.host_input_count) < 0 ||
       numbers_of(outputs, host_outputs, &definition.host_output_count) < 0) {
     return -1;
