@@ -211,7 +211,7 @@ static void free_kernel(python_kernel* kernel) {
   free(kernel);
 }
 
-static python_kernel* describe_outputs(const ep_node* node) {
+static python_kernel* describe_outputs(const ep_node* node, int checks_shapes) {
   python_kernel* kernel = calloc(1, sizeof *kernel);
   kernel->output_count = node->output_count;
   kernel->outputs = calloc(node->output_count + 1, sizeof *kernel->outputs);
@@ -219,7 +219,7 @@ static python_kernel* describe_outputs(const ep_node* node) {
     const ep_output* from = &node->outputs[i];
     expected_output* to = &kernel->outputs[i];
     to->present = from->present;
-    to->has_shape = from->has_shape;
+    to->has_shape = from->has_shape && checks_shapes;
     to->type = from->type;
     to->rank = from->rank;
     to->name = strdup(from->name);
@@ -283,11 +283,12 @@ static python_kernel* make_kernel(PyObject* definition, const ep_node* node) {
   Py_XDECREF(attributes);
   Py_XDECREF(name);
   PyObject *cell, *described;
-  if (!made || !PyArg_ParseTuple(made, "O!O", &PyList_Type, &cell, &described)) {
+  int checks_shapes;
+  if (!made || !PyArg_ParseTuple(made, "O!Op", &PyList_Type, &cell, &described, &checks_shapes)) {
     Py_XDECREF(made);
     return NULL;
   }
-  python_kernel* kernel = describe_outputs(node);
+  python_kernel* kernel = describe_outputs(node, checks_shapes);
   Py_INCREF(cell);
   Py_INCREF(described);
   kernel->cell = cell;
