@@ -45,42 +45,32 @@ char* python_has_ended(void) { return strdup("Python has ended, and its kernels 
 // Whether somebody refers to an array that is ours alone. Cycles are collected before we say so.
 static int is_kept(PyObject* array) {
   if (!array || Py_REFCNT(array) == 1) return 0;
+  PyObject *type, *value, *traceback;  // of an array that was found before
+  PyErr_Fetch(&type, &value, &traceback);
   // Not PyGC_Collect, which does nothing while the user has disabled the collector.
   PyObject* module = PyImport_ImportModule("gc");
   PyObject* collected = module ? PyObject_CallMethod(module, "collect", NULL) : NULL;
-  PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
   Py_XDECREF(module);
   Py_XDECREF(collected);
   return Py_REFCNT(array) > 1;
 }
 
-static int check_inputs_kept(PyObject* const* arrays, const ep_tensor* inputs, size_t count) {
+// Keeps the memory of arrays that the kernel keeps: somebody may read them. Returns -1 with an
+// exception if there are any.
+static int retain_kept(PyObject* const* inputs, const ep_tensor* tensors, size_t input_count,
+                       PyObject* context, size_t output_count) {
   int failed = 0;
-  for (size_t i = 0; i < count; i++) {
-    if (!is_kept(arrays[i])) continue;
-    ep_retain(inputs[i].data);
+  for (size_t i = 0; i < input_count + output_count; i++) {
+    int is_input = i < input_count;
+    size_t number = is_input ? i : i - input_count;
+    if (!is_kept(is_input ? inputs[number] : context_output(context, number))) continue;
+    ep_retain(is_input ? tensors[number].data : context_output_data(context, number));
     if (!failed) {
       PyErr_Format(PyExc_RuntimeError,
-                   "the kernel keeps input %zu after it has returned, but its memory belongs to "
-                   "the session. Keep a copy: .copy()",
-                   i);
-    }
-    failed = -1;
-  }
-  return failed;
-}
-
-static int check_outputs_kept(PyObject* context, size_t count) {
-  int failed = 0;
-  for (size_t i = 0; i < count; i++) {
-    PyObject* array = context_output(context, i);
-    if (!is_kept(array)) continue;
-    ep_retain(context_output_data(context, i));
-    if (!failed) {
-      PyErr_Format(PyExc_RuntimeError,
-                   "the kernel keeps output %zu after it has returned, but its memory belongs to "
-                   "the session. Keep a copy: .copy()",
-                   i);
+                   "the kernel keeps %s %zu after it has returned, but its memory belongs to the "
+                   "session. Keep a copy: .copy()",
+                   is_input ? "input" : "output", number);
     }
     failed = -1;
   }
@@ -155,8 +145,9 @@ static int call_function(python_kernel* kernel, PyObject* args, const ep_call* c
   return result ? 0 : -1;
 }
 
-static int call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* inputs,
-                       size_t count, PyObject* function, const ep_replay_record* replay) {
+// Returns null or the message of what failed.
+static char* call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* inputs,
+                         size_t count, PyObject* function, const ep_replay_record* replay) {
   enum { kFewInputs = 16 };
   PyObject* few[kFewInputs] = {NULL};
   PyObject** arrays = count > kFewInputs ? calloc(count, sizeof *arrays) : few;
@@ -166,11 +157,19 @@ static int call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* in
   PyObject* args = context ? arguments(kernel, device, context, arrays, inputs, count) : NULL;
   int failed = args ? call_function(kernel, args, call, function, replay) : -1;
   Py_XDECREF(args);
+  if (!failed) failed = context_check_outputs(context);
+  if (failed && !PyErr_Occurred()) PyErr_NoMemory();
+  // The traceback of an exception refers to the arrays until it is described.
+  char* error = failed ? take_error(kernel->node) : NULL;
   if (context) {
-    if (!failed) failed = context_check_outputs(context);
     context_end_call(context);
-    if (!failed) failed = check_inputs_kept(arrays, inputs, count);
-    if (!failed) failed = check_outputs_kept(context, kernel->output_count);
+    if (retain_kept(arrays, inputs, count, context, kernel->output_count) < 0) {
+      if (error) {
+        PyErr_Clear();
+      } else {
+        error = take_error(kernel->node);
+      }
+    }
     context_drop_outputs(context);
     Py_DECREF(context);
   }
@@ -182,8 +181,7 @@ static int call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* in
     }
   }
   if (arrays != few) free(arrays);
-  if (failed && !PyErr_Occurred()) PyErr_NoMemory();
-  return failed;
+  return error;
 }
 
 char* kernel_compute(void* handle, ep_call* call, const ep_tensor* inputs, size_t count,
@@ -192,9 +190,7 @@ char* kernel_compute(void* handle, ep_call* call, const ep_tensor* inputs, size_
   // The threads of ONNX Runtime's pool have one only as long as a kernel runs.
   int has_state = Py_IsInitialized() && PyGILState_GetThisThreadState() != NULL;
   if (enter_python(&state) < 0) return python_has_ended();
-  python_kernel* kernel = handle;
-  int failed = call_kernel(kernel, call, inputs, count, function, replay) < 0;
-  char* error = failed ? take_error(kernel->node) : NULL;
+  char* error = call_kernel(handle, call, inputs, count, function, replay);
   if (!has_state) ep_leave_stream();  // CuPy's stack of streams ends with the state
   PyGILState_Release(state);
   return error;

@@ -11,6 +11,10 @@ enum { kMaxNumbers = 64 };
 
 static int numbers_of(PyObject* tuple, size_t* numbers, size_t* count) {
   Py_ssize_t length = PySequence_Size(tuple);
+  if (length > kMaxNumbers) {
+    PyErr_Format(PyExc_ValueError, "%zd inputs, outputs or types of an operator; the provider "
+                 "takes at most %d", length, kMaxNumbers);
+  }
   if (length < 0 || length > kMaxNumbers) return -1;
   for (Py_ssize_t i = 0; i < length; i++) {
     PyObject* item = PySequence_GetItem(tuple, i);
@@ -135,6 +139,8 @@ static void leave_kept_stream(void) {
 
 static void without_gil(void (*work)(void*), void* data) {
   PyGILState_STATE state;
+  // A thread without a state does not hold it, and whoever does may wait for this thread.
+  if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return work(data);
   if (enter_python(&state) < 0) return work(data);
   Py_BEGIN_ALLOW_THREADS
   work(data);
