@@ -533,7 +533,7 @@ def vectorcalls_pause(on: bool, /) -> None:
 def ep_set_functions(
     open_session: Callable[[dict[str, str]], tuple[Any, ...]],
     limit_of: Callable[[Any, dict[str, Any], tuple[bool, ...]], str | None],
-    make_node: Callable[[Any, str, dict[str, Any], int], tuple[list[Any], Any]],
+    make_node: Callable[[Any, str, dict[str, Any], int], tuple[list[Any], Any, bool]],
     describe_error: Callable[[Any, BaseException], str],
     record: Callable[[Any, int, int, Any], None],
     record_copy: Callable[[int, int, int, int], None],
@@ -555,7 +555,8 @@ def ep_set_functions(
         has. Returns why the kernel does not take the node, or None.
     make_node
         Gets a kernel's handle, and name, attributes and number of outputs of a node. Returns a
-        list with the function to call, and the object whose attributes `KernelContext` has.
+        list with the function to call, the object whose attributes `KernelContext` has, and whether
+        outputs must have the shapes that ONNX Runtime inferred.
     describe_error
         Gets the node, or None, and the exception. Returns the message.
     record

@@ -35,7 +35,9 @@ uint64_t push_event(const void* owner, uint32_t tag, uint64_t parent, uint32_t n
 
 bool is_event_open(const void* owner, uint32_t tag) {
   ThreadState* t = stack_thread();
-  return t && find_open_event(t, owner, &tag) != UINT32_MAX;
+  if (!t) return false;
+  StackLockGuard stack_lock(t);
+  return find_open_event(t, owner, &tag) != UINT32_MAX;
 }
 
 uint64_t end_event(const void* owner, uint32_t tag, const EventEnd& end) {
