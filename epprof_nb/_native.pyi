@@ -682,6 +682,9 @@ def ep_unmatched() -> tuple[list[str], list[str]]:
 def ep_session_options_type() -> object:
     """C++ type information of OrtSessionOptions, for pybind11's conduit."""
 
+def ep_run_config_entry(run_options: object, key: str, /) -> str | None:
+    """Return an entry of run options (a capsule of OrtRunOptions), None if they have none."""
+
 def ep_make_kernels(device: int, kernels: tuple[tuple[Any, ...], ...], /) -> object:
     """Kernels on a CUDA device, or on the host device (-1), for any number of sessions.
 

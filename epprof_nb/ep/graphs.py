@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.kernel_log import KERNELS
+from epprof_nb.core.ort_binding import run_config_entry
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.ep.user_code import user_level, user_line
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
@@ -251,9 +252,8 @@ def graph_id(run_options: Any) -> int:  # noqa: ANN401
     """
     if run_options is None:
         return _DEFAULT_ID
-    try:
-        text = run_options.get_run_config_entry(_GRAPH_ID)
-    except RuntimeError:  # no such entry
+    text = run_config_entry(run_options, _GRAPH_ID)
+    if text is None:
         return _DEFAULT_ID
     # int() also takes spaces, underscores and the digits of other scripts; ONNX Runtime does not.
     number = int(text) if _NUMBER.fullmatch(text) else SKIP - 1

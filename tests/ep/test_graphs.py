@@ -17,6 +17,7 @@ from onnx import helper
 
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
+from epprof_nb.ep import graphs
 from tests.ep.sessions import CPU, OURS, model, on_cpu
 from tests.ort import models
 
@@ -226,6 +227,15 @@ class TestIds:
         made = new_session()
         with pytest.raises(KernelError, match="gpu_graph_id"):
             made.run(None, {"x": x}, run_options(text))
+
+    def test_an_id_is_read_without_an_error_inside(self, new_session, monkeypatch):
+        """ONNX Runtime's getter raises one if there is no id, which takes as long as a replay."""
+        new_session()
+        called = []
+        monkeypatch.setattr(onnxruntime.RunOptions, "get_run_config_entry", called.append)
+        assert graphs.graph_id(None) == graphs.graph_id(onnxruntime.RunOptions()) == 0
+        assert [graphs.graph_id(run_options(n)) for n in (0, -1, 3)] == [0, -1, 3]
+        assert not called
 
     def test_a_released_graph_is_captured_again(self, new_session, x, computes):
         made = new_session()

@@ -118,6 +118,7 @@ enum ApiSlot : size_t {
   kNode_GetAttributes = 360,
   kOpAttr_GetType = 363,
   kOpAttr_GetName = 364,
+  kGetRunConfigEntry = 373,
   kGetTensorData = 378,
   kGetSessionOptionsConfigEntries = 379,
   kSyncStream_GetHandle = 384,

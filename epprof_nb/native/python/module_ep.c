@@ -176,6 +176,17 @@ static PyObject* session_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSE
   return PyCapsule_New((void*)type, name, NULL);
 }
 
+static PyObject* run_config_entry(PyObject* Py_UNUSED(m), PyObject* args) {
+  PyObject* options;
+  const char* key;
+  if (!PyArg_ParseTuple(args, "Os", &options, &key)) return NULL;
+  void* pointer = PyCapsule_GetPointer(options, PyCapsule_GetName(options));
+  if (!pointer) return NULL;
+  const char* value = ep_run_config_entry(pointer, key);
+  if (!value) Py_RETURN_NONE;
+  return PyUnicode_DecodeUTF8(value, (Py_ssize_t)strlen(value), "replace");
+}
+
 static const char kDomainCapsule[] = "epprof_nb.ep_domain";
 
 static int add_operator(ep_domain* domain, PyObject* operator) {
@@ -233,5 +244,6 @@ PyMethodDef ep_functions[] = {
     {"ep_add_domain", add_domain, METH_VARARGS, NULL},
     {"ep_set_functions", ep_set_functions, METH_VARARGS, NULL},
     {"ep_session_options_type", session_options_type, METH_NOARGS, NULL},
+    {"ep_run_config_entry", run_config_entry, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
