@@ -17,6 +17,9 @@ else:
     settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("busy")
 
+# JAX would take three quarters of the memory of a GPU, which the tests beside need.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
 # A shell starts its background jobs with SIGINT ignored, and nohup ignores SIGHUP. Children inherit
 # that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

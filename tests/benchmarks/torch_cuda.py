@@ -38,8 +38,8 @@ BOTH = (ProfilerActivity.CPU, ProfilerActivity.CUDA)
 WORK = ["kernel", "memcpy", "memset"]
 
 
-def shares(name: str, training: Training, count: int) -> None:
-    """Print what the kernels of a profiled cell belong to, and the sums of its device time."""
+def profiled_cell(training: Training, count: int) -> Profile:
+    """Return the profile of steps in a cell, whose lines are ops."""
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
 
@@ -50,7 +50,13 @@ def shares(name: str, training: Training, count: int) -> None:
         shell.run_line_magic("load_ext", "epprof_nb")
     with capture_output():
         shell.run_cell("%%gpuprofile prof" + Training.CELL)
-    prof = shell.user_ns["prof"]
+    prof: Profile = shell.user_ns["prof"]
+    return prof
+
+
+def shares(name: str, training: Training, count: int) -> None:
+    """Print what the kernels of a profiled cell belong to, and the sums of its device time."""
+    prof = profiled_cell(training, count)
     print(f"{name}, {count} steps")
     belongs(prof)
     rows = prof.joined()
@@ -204,8 +210,7 @@ def compiled(name: str, training: Training, count: int, rounds: int) -> None:
     with epprof_nb.profile():
         training.steps(4)
     print(f"torch.compile, reduce-overhead, {name}: {time.perf_counter() - begin:.0f} s to compile")
-    with epprof_nb.profile() as prof:
-        training.steps(count)
+    prof = profiled_cell(training, count)
     belongs(prof)
     rows = prof.activities
     replayed = rows[rows["graph_id"].notna()]

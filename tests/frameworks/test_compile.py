@@ -99,6 +99,21 @@ def test_a_compiled_backward_pass_belongs_to_its_module(named):
     assert notes_of(prof) == []
 
 
+def test_the_capture_of_a_graph_is_no_compilation(named):
+    callback = pytest.importorskip("torch._dynamo.callback")
+    trigger = callback.CallbackTrigger.CUDAGRAPH_RECORDING
+    inner = Block()
+    named(inner=inner)
+    with (
+        epprof_nb.profile(detail="operators") as prof,
+        callback.callback_handler.install_callbacks(trigger, "0/0"),
+    ):
+        inner(torch.ones(2, 4))
+    assert names_of(prof, "compile") == []
+    assert names_of(prof, "module")[:2] == ["inner", "inner.linear"]
+    assert "aten::linear" in names_of(prof, "operator")
+
+
 def test_a_reset_of_dynamo_in_a_profile(named, counter):
     model = torch.compile(Block(), backend=counter)
     named(model=model)
