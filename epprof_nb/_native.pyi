@@ -681,6 +681,9 @@ def ep_unmatched() -> tuple[list[str], list[str]]:
 def ep_session_options_type() -> object:
     """C++ type information of OrtSessionOptions, for pybind11's conduit."""
 
+def ep_add_dtype(onnx_type: int, number: int, /) -> None:
+    """Tell NumPy's number of the dtype of ml_dtypes for one of ONNX's element types."""
+
 def ep_make_kernels(device: int, kernels: tuple[tuple[Any, ...], ...], /) -> object:
     """Kernels on a CUDA device, or on the host device (-1), for any number of sessions.
 

@@ -130,7 +130,8 @@ class RawKernel:
             arguments.append(f"({kind})p[{number}]" if is_pointer else f"*({kind}*)p[{number}]")
         self.code = (
             f'{code}\nextern "C" void run(void** p, long long blocks) {{\n'
-            "blockDim.x = 1;\ngridDim.x = blocks;\nfor (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)\n"
+            "blockDim.x = 1;\ngridDim.x = blocks;\n"
+            "for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)\n"
             f"{name}({', '.join(arguments)});\n}}"
         )
 
