@@ -708,6 +708,9 @@ def ep_session_options_type() -> object:
 def ep_run_config_entry(run_options: object, key: str, /) -> str | None:
     """Return an entry of run options (a capsule of OrtRunOptions), None if they have none."""
 
+def ep_add_dtype(onnx_type: int, number: int, /) -> None:
+    """Tell NumPy's number of the dtype of ml_dtypes for one of ONNX's element types."""
+
 def ep_make_kernels(device: int, kernels: tuple[tuple[Any, ...], ...], /) -> object:
     """Kernels on a CUDA device, or on the host device (-1), for any number of sessions.
 

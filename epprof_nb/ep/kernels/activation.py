@@ -10,9 +10,9 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
 from epprof_nb.ep.kernels.checks import expect_shape
+from epprof_nb.ep.kernels.device_elements import apply_on_device
 from epprof_nb.ep.kernels.precision import at_least_float32
 from epprof_nb.ep.kernels.quiet import quiet
-from epprof_nb.ep.kernels.single_launch import apply_on_device
 from epprof_nb.ep.kernels.special import erf
 
 if TYPE_CHECKING:
@@ -116,7 +116,11 @@ def swiglu(ctx: Context, gate: Array, x: Array) -> None:
 @builtin("Relu", since=6)
 def relu(ctx: Context, x: Array) -> None:
     """Maximum of an element and zero."""
-    ctx.xp.maximum(x, x.dtype.type(0), out=ctx.out(x.shape))
+    y = ctx.out(x.shape)
+    if ctx.xp is not np and x.dtype.kind == "f":
+        apply_on_device(ctx.xp, "Relu", x, out=y)
+    else:
+        ctx.xp.maximum(x, x.dtype.type(0), out=y)
 
 
 @builtin("PRelu", since=9)

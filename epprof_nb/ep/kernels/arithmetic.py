@@ -7,6 +7,7 @@ import numpy as np
 from epprof_nb.ep.broadcasting import broadcast_shape
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.checks import choice
+from epprof_nb.ep.kernels.device_elements import apply_on_device, combine_on_device
 from epprof_nb.ep.kernels.quiet import quiet
 from epprof_nb.ep.kernels.special import erf
 
@@ -19,7 +20,11 @@ _TOTAL = {"absolute", "arcsinh", "arctan", "ceil", "floor", "negative", "rint", 
 
 def _unary(op_type: str, function: str, since: int) -> None:
     def kernel(ctx: Context, x: Array) -> None:
-        getattr(ctx.xp, function)(x, out=ctx.out(x.shape))
+        y = ctx.out(x.shape)
+        if op_type == "Tanh" and ctx.xp is not np:
+            apply_on_device(ctx.xp, op_type, x, out=y)
+        else:
+            getattr(ctx.xp, function)(x, out=y)
 
     kernel.__name__ = function
     builtin(op_type, since=since)(kernel if function in _TOTAL else quiet(kernel))
@@ -28,7 +33,9 @@ def _unary(op_type: str, function: str, since: int) -> None:
 def _binary(op_type: str, function: str, since: int) -> None:
     @quiet
     def kernel(ctx: Context, a: Array, b: Array) -> None:
-        getattr(ctx.xp, function)(a, b, out=ctx.out(broadcast_shape(a.shape, b.shape)))
+        out = ctx.out(broadcast_shape(a.shape, b.shape))
+        if ctx.xp is np or not combine_on_device(ctx.xp, function, a, b, out):
+            getattr(ctx.xp, function)(a, b, out=out)
 
     kernel.__name__ = function
     builtin(op_type, since=since)(kernel)
@@ -86,7 +93,8 @@ def divide(ctx: Context, a: Array, b: Array) -> None:
     xp = ctx.xp
     out = ctx.out(broadcast_shape(a.shape, b.shape))
     if out.dtype.kind == "f":
-        xp.divide(a, b, out=out)
+        if xp is np or not combine_on_device(xp, "divide", a, b, out):
+            xp.divide(a, b, out=out)
         return
     xp.floor_divide(a, b, out=out)
     if out.dtype.kind == "i":
@@ -124,7 +132,10 @@ def power(ctx: Context, x: Array, exponent: Array) -> None:
 @quiet
 def error_function(ctx: Context, x: Array) -> None:
     """Gauss error function."""
-    erf(ctx.xp, x, out=ctx.out(x.shape))
+    if ctx.xp is np:
+        erf(np, x, out=ctx.out(x.shape))
+    else:
+        apply_on_device(ctx.xp, "Erf", x, out=ctx.out(x.shape))
 
 
 @builtin("BitShift", since=11)

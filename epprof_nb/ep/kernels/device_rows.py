@@ -12,24 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.ep.kernels import device_types
+
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
 
-_TYPES = """
-struct Half { unsigned short bits; };
-__device__ float wide(Half x) {
-  float y;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
-  return y;
-}
-__device__ void write(Half* at, float x) {
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(at->bits) : "f"(x));
-}
-__device__ float wide(float x) { return x; }
-__device__ void write(float* at, float x) { *at = x; }
-__device__ double wide(double x) { return x; }
-__device__ void write(double* at, double x) { *at = x; }
-
+_COMBINING = """
 struct Sum { template <typename A> __device__ A operator()(A a, A b) { return a + b; } };
 struct Max {  // NaN wins
   template <typename A> __device__ A operator()(A a, A b) { return a != a || a > b ? a : b; }
@@ -137,13 +125,10 @@ _MAX_THREADS = 256
 
 @cache
 def _kernel(xp: ArrayModule, name: str, dtype: str) -> Any:  # noqa: ANN401
-    c_types = {"float16": "Half", "float32": "float", "float64": "double"}
     code = {
         "softmax_rows": _SOFTMAX, "normalize_rows": _NORMALIZE, "extreme_of_rows": _EXTREME,
     }[name]  # fmt: skip
-    wide = "double" if dtype == "float64" else "float"
-    names = f"typedef {c_types[dtype]} T; typedef {wide} A;\n"
-    return xp.RawKernel(_TYPES + names + code, name)
+    return xp.RawKernel(device_types.preamble(dtype) + _COMBINING + code, name)
 
 
 def _threads(n: int) -> int:

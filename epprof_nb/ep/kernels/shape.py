@@ -28,13 +28,13 @@ def _reshaped(ctx: Context, x: Array, shape: tuple[int, ...]) -> None:
         y[...] = x.reshape(shape)
 
 
-@builtin("Identity", since=1, is_view=True)
+@builtin("Identity", since=1, is_view=True, moves=True)
 def identity(ctx: Context, x: Array) -> None:
     """The same elements."""
     _reshaped(ctx, x, x.shape)
 
 
-@builtin("Reshape", since=5, host_inputs=[1], is_view=True)
+@builtin("Reshape", since=5, host_inputs=[1], is_view=True, moves=True)
 def reshape(ctx: Context, x: Array, shape: Array) -> None:
     """The same elements in another shape; 0 keeps a dimension, -1 takes what is left."""
     wanted = shape.tolist()
@@ -48,7 +48,7 @@ def reshape(ctx: Context, x: Array, shape: Array) -> None:
     _reshaped(ctx, x, tuple(wanted))
 
 
-@builtin("Flatten", since=1, is_view=True)
+@builtin("Flatten", since=1, is_view=True, moves=True)
 def flatten(ctx: Context, x: Array) -> None:
     """A matrix, its rows from the axes before `axis`."""
     axis = ctx.attrs["axis"]
@@ -67,13 +67,13 @@ def _squeeze(ctx: Context, x: Array, axes: list[int] | None) -> None:
     _reshaped(ctx, x, tuple(n for i, n in enumerate(x.shape) if i not in removed))
 
 
-@builtin("Squeeze", since=13, host_inputs=[1], is_view=True)
+@builtin("Squeeze", since=13, host_inputs=[1], is_view=True, moves=True)
 def squeeze(ctx: Context, x: Array, axes: Array | None = None) -> None:
     """Without dimensions of size 1."""
     _squeeze(ctx, x, None if axes is None else axes.tolist())
 
 
-@builtin("Squeeze", since=1, until=12, is_view=True)
+@builtin("Squeeze", since=1, until=12, is_view=True, moves=True)
 def _squeeze_before_13(ctx: Context, x: Array) -> None:
     _squeeze(ctx, x, ctx.attrs.get("axes"))
 
@@ -85,25 +85,25 @@ def _unsqueeze(ctx: Context, x: Array, axes: list[int]) -> None:
     _reshaped(ctx, x, tuple(1 if i in added else next(rest) for i in range(rank)))
 
 
-@builtin("Unsqueeze", since=13, host_inputs=[1], is_view=True)
+@builtin("Unsqueeze", since=13, host_inputs=[1], is_view=True, moves=True)
 def unsqueeze(ctx: Context, x: Array, axes: Array) -> None:
     """With new dimensions of size 1."""
     _unsqueeze(ctx, x, axes.reshape(-1).tolist())
 
 
-@builtin("Unsqueeze", since=1, until=12, is_view=True)
+@builtin("Unsqueeze", since=1, until=12, is_view=True, moves=True)
 def _unsqueeze_before_13(ctx: Context, x: Array) -> None:
     _unsqueeze(ctx, x, ctx.attrs["axes"])
 
 
-@builtin("Transpose", since=1)
+@builtin("Transpose", since=1, moves=True)
 def transpose(ctx: Context, x: Array) -> None:
     """Permuted axes."""
     moved = x.transpose(ctx.attrs.get("perm") or None)
     ctx.out(moved.shape)[...] = moved
 
 
-@builtin("Expand", since=8, host_inputs=[1])
+@builtin("Expand", since=8, host_inputs=[1], moves=True)
 def expand(ctx: Context, x: Array, shape: Array) -> None:
     """Broadcast to a shape."""
     ctx.out(broadcast_shape(x.shape, tuple(shape.tolist())))[...] = x
@@ -119,20 +119,20 @@ def tile(ctx: Context, x: Array, repeats: Array) -> None:
     ctx.out(result.shape)[...] = result
 
 
-@builtin("Shape", since=1, host_outputs=[0])
+@builtin("Shape", since=1, host_outputs=[0], moves=True)
 def shape_(ctx: Context, x: Array) -> None:
     """The shape of a tensor, or a part of it."""
     part = x.shape[ctx.attrs.get("start", 0) : ctx.attrs.get("end")]
     ctx.out(len(part))[...] = part
 
 
-@builtin("Size", since=1, host_outputs=[0])
+@builtin("Size", since=1, host_outputs=[0], moves=True)
 def size(ctx: Context, x: Array) -> None:
     """Number of elements."""
     ctx.out(())[...] = x.size
 
 
-@builtin("Concat", since=4)
+@builtin("Concat", since=4, moves=True)
 def concat(ctx: Context, *inputs: Array) -> None:
     """Tensors joined along an axis."""
     axis = nonnegative(ctx.attrs["axis"], inputs[0].ndim)
@@ -158,18 +158,18 @@ def _split(ctx: Context, x: Array, sizes: list[int] | None) -> None:
             out[...] = part
 
 
-@builtin("Split", since=13, host_inputs=[1])
+@builtin("Split", since=13, host_inputs=[1], moves=True)
 def split(ctx: Context, x: Array, sizes: Array | None = None) -> None:
     """Parts of a tensor along an axis."""
     _split(ctx, x, None if sizes is None else sizes.tolist())
 
 
-@builtin("Split", since=2, until=12)
+@builtin("Split", since=2, until=12, moves=True)
 def _split_before_13(ctx: Context, x: Array) -> None:
     _split(ctx, x, ctx.attrs.get("split") or None)
 
 
-@builtin("Slice", since=10, host_inputs=[1, 2, 3, 4])
+@builtin("Slice", since=10, host_inputs=[1, 2, 3, 4], moves=True)
 def slice_(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
     x: Array,
@@ -184,7 +184,7 @@ def slice_(  # noqa: PLR0917 - the inputs of the operator
     _slice(ctx, x, starts.tolist(), ends.tolist(), axis_list, step_list)
 
 
-@builtin("Slice", since=1, until=9)
+@builtin("Slice", since=1, until=9, moves=True)
 def _slice_before_10(ctx: Context, x: Array) -> None:
     starts = ctx.attrs["starts"]
     axes = ctx.attrs.get("axes") or range(len(starts))

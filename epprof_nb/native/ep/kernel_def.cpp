@@ -6,8 +6,9 @@
 
 namespace epprof::ep {
 
-// All that NumPy has: numbers without complex ones, and booleans.
-const std::vector<int32_t> kNumericTypes = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13};
+// Numbers without complex ones, and booleans; floats of 16 and 8 bits.
+const std::vector<int32_t> kNumericTypes = {1,  2,  3,  4,  5,  6,  7,  9, 10,
+                                            11, 12, 13, 16, 17, 18, 19, 20};
 
 void add_kernel(KernelRegistry* registry, const Definition& definition,
                 KernelCreateFunction create, void* state) {

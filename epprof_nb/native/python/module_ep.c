@@ -170,6 +170,13 @@ static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_RETURN_NONE;
 }
 
+static PyObject* add_dtype(PyObject* Py_UNUSED(m), PyObject* args) {
+  int onnx_type, type;
+  if (!PyArg_ParseTuple(args, "ii", &onnx_type, &type)) return NULL;
+  if (numpy_add_type(onnx_type, type) == 0) Py_RETURN_NONE;
+  return PyErr_Format(PyExc_ValueError, "%d is not the number of a type of ml_dtypes", onnx_type);
+}
+
 static PyObject* session_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   const char* name;
   const void* type = ep_session_options_type(&name);
@@ -243,6 +250,7 @@ PyMethodDef ep_functions[] = {
     {"ep_make_domain", make_domain, METH_VARARGS, NULL},
     {"ep_add_domain", add_domain, METH_VARARGS, NULL},
     {"ep_set_functions", ep_set_functions, METH_VARARGS, NULL},
+    {"ep_add_dtype", add_dtype, METH_VARARGS, NULL},
     {"ep_session_options_type", session_options_type, METH_NOARGS, NULL},
     {"ep_run_config_entry", run_config_entry, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
