@@ -94,7 +94,7 @@ def main() -> int:
             # A fork takes more locks at once than the search for deadlocks can hold.
             # A child of multiprocessing starts threads.
             "TSAN_OPTIONS": "halt_on_error=1:detect_deadlocks=0:die_after_fork=0:"
-            f"suppressions={suppressions}",
+            f"allocator_may_return_null=1:suppressions={suppressions}",
             # Python keeps much until the process ends. Tests measure the memory of the process.
             "ASAN_OPTIONS": "detect_leaks=0:quarantine_size_mb=8:allocator_may_return_null=1",
         }
