@@ -23,10 +23,7 @@ uint64_t push_event(const void* owner, uint32_t tag, uint64_t parent, uint32_t n
   ThreadState* t = stack_thread();
   if (!t) return 0;
   StackLockGuard stack_lock(t);
-  Entry entry{};
-  entry.category = category;
-  entry.name = name;
-  entry.payload_id = tag;
+  Entry entry = op_entry(name, category, tag);
   entry.owner = owner;
   bool use_parent = parent && find_open_event(t, owner, nullptr) == UINT32_MAX;
   entry.parent = use_parent ? parent : t->top_op.load();
