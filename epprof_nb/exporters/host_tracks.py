@@ -112,11 +112,13 @@ def host_tracks(profile: ProfileData) -> Iterator[HostTrack]:
 
 def _ends_within_ops(ops: Table, calls: Table) -> IntArray:
     """Return the ends of API calls, that of the op where its rounded end is earlier."""
-    end = np.maximum(calls["start_ns"], calls["end_ns"])
+    end: IntArray = np.maximum(calls["start_ns"], calls["end_ns"])
     op = IdIndex(ops["op_id"]).rows(calls["op_id"])
     of_op = np.append(ops["end_ns"], MISSING)[op]
-    is_rounded = (op >= 0) & (calls["start_ns"] < of_op) & (end - of_op < _ROUNDING_NS)
-    return np.where(is_rounded, np.minimum(end, of_op), end)
+    is_rounded = (op >= 0) & (calls["start_ns"] < of_op) & (end > of_op)
+    is_rounded &= end - of_op < _ROUNDING_NS
+    end[is_rounded] = of_op[is_rounded]
+    return end
 
 
 def _nested(
