@@ -99,6 +99,7 @@ class SessionGraphs:
         self._every: weakref.WeakSet[_Slots] = weakref.WeakSet()
         self._threads = _ThreadSlots(self._every)
         self._warned: set[str] = set()
+        self._used_ids: set[int] = set()
         self._host_inputs: frozenset[str] | None = None
         _by_number[number] = self
 
@@ -124,6 +125,7 @@ class SessionGraphs:
             by_key.pop(min(same_id, key=lambda item: item[1].last_use)[0], None)
         slot.last_use = next(_uses)
         by_key[slot.gpu_graph_id, key] = slot
+        self._used_ids.add(slot.gpu_graph_id)
 
     def release(self, gpu_graph_id: int) -> None:
         """Release the graphs with this id, on all threads. Replays in progress finish first."""
@@ -133,6 +135,22 @@ class SessionGraphs:
             for key in list(slots.by_key):
                 if key[0] == gpu_graph_id:
                     slots.by_key.pop(key, None)
+
+    def warn_unless_used(self, gpu_graph_id: int) -> None:
+        """Warn that no run had a graph with this id, which a user releases.
+
+        It is no error, because an id may be released before its first run. Releasing one again is
+        right: the threads that captured its graphs may have ended, and the graphs with them.
+        """
+        if gpu_graph_id in self._used_ids:
+            return
+        used = ", ".join(map(str, sorted(self._used_ids)))
+        runs = f"its runs have used the ids {used}" if used else "no run has used a graph yet"
+        warnings.warn(
+            f"There is no graph {gpu_graph_id} to release in this session: {runs}. The id is the "
+            f"run option {_GRAPH_ID!r} of the runs, or 0.",
+            stacklevel=user_level(),
+        )
 
     def run(self, slot: GraphSlot, call: Callable[[bool], object], warm_ups: int) -> bool:
         """Make a run with the buffers of a graph: replay it, or warm up and capture it.

@@ -250,10 +250,19 @@ class TestIds:
         )
         assert len(computes) == computes.calls_per_replay + 3
 
-    def test_releasing_what_is_not_captured_does_nothing(self, new_session, x):
+    def test_releasing_what_is_not_captured_warns(self, new_session, x):
         made = new_session()
-        made.release_captured_graph(7)
-        np.testing.assert_allclose(made.run(None, {"x": x})[0], expected(x), rtol=1e-6)
+        with pytest.warns(UserWarning, match="no graph 7 to release.*no run") as caught:
+            made.release_captured_graph(7)
+        assert caught[0].filename == __file__
+        for number in (0, 2):
+            made.run(None, {"x": x}, run_options(number))
+        with pytest.warns(UserWarning, match="no graph 99 .* ids 0, 2"):
+            made.release_captured_graph(99)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_allclose(made.run(None, {"x": x})[0], expected(x), rtol=1e-6)
+            made.release_captured_graph(2)
 
 
 class TestLifetime:
@@ -300,6 +309,7 @@ class TestLifetime:
 
     def test_releasing_while_other_threads_replay(self, new_session, x):
         made = new_session()
+        made.run(None, {"x": x})
         stop = threading.Event()
         want = expected(x)
 
@@ -309,10 +319,12 @@ class TestLifetime:
 
         with ThreadPoolExecutor(3) as pool:
             workers = [pool.submit(work) for _ in range(3)]
-            for _ in range(50):
-                made.release_captured_graph(0)
-                made.run(None, {"x": x})
-            stop.set()
+            try:
+                for _ in range(50):
+                    made.release_captured_graph(0)
+                    made.run(None, {"x": x})
+            finally:
+                stop.set()
             for worker in workers:
                 worker.result()
 
