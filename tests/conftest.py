@@ -1,9 +1,10 @@
-"""Ctrl-C as in a terminal, hypothesis without deadlines, workers of xdist, repeats in CI."""
+"""Ctrl-C as in a terminal, hypothesis without deadlines, workers, repeats, environment."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import pytest
 
@@ -15,6 +16,9 @@ else:
     # The workers of pytest-xdist and what they start share the processors.
     settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("busy")
+
+# JAX would take three quarters of the memory of a GPU, which the tests beside need.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 # A shell starts its background jobs with SIGINT ignored, and nohup ignores SIGHUP. Children inherit
 # that.
@@ -72,3 +76,14 @@ def pytest_collection_modifyitems(config, items):
             # and a browser share its processors with the other worker. The summary lists what was
             # repeated; what fails again is a failure.
             item.add_marker(pytest.mark.flaky(reruns=2 if in_jupyter else 1))
+
+
+@pytest.fixture
+def named(monkeypatch):
+    """A function that makes objects variables of the user, which name their modules."""
+
+    def name(**objects):
+        for variable, value in objects.items():
+            monkeypatch.setattr(sys.modules["__main__"], variable, value, raising=False)
+
+    return name

@@ -58,6 +58,10 @@ class Releases:
     optional: bool = False
 
 
+TESTS_OF_JAX = tuple(
+    sorted(str(path.relative_to(ROOT)) for path in Path(ROOT, "tests/frameworks").glob("test_jax*"))
+)
+
 MATRIX = (
     # The oldest release that can be observed; one in the middle, without the tests of single
     # kernels, which the oldest and the installed release have in common; one that is too old.
@@ -82,13 +86,13 @@ MATRIX = (
     Releases(
         "torch", ("2.13.0",),
         (*PYTEST, "tests/frameworks", "tests/unit/test_torch_dynamo.py", "tests/notebooks",
-         "-k", "not notebooks or pytorch", "--ignore", "tests/frameworks/test_jax.py"),
+         "-k", "not notebooks or pytorch", "--ignore-glob", "*test_jax*"),
         needed=("filelock", "fsspec", "jinja2", "markupsafe", "mpmath", "networkx", "setuptools",
                 "sympy", "typing-extensions"),
         build="+cpu", optional=True,
     ),
     Releases(
-        "jax", ("0.8.2", "0.10.2"), (*PYTEST, "tests/frameworks/test_jax.py"),
+        "jax", ("0.8.2", "0.10.2"), (*PYTEST, *TESTS_OF_JAX),
         needed=("jaxlib=={version}", "ml-dtypes", "opt-einsum", "scipy"), optional=True,
     ),
 )  # fmt: skip
