@@ -33,7 +33,19 @@ def matched(before, after):
         ),
         # An operator changed: all words are the same.
         (["y = a @ b", "end()"], ["log(y)", "y = a * b", "end()"], {"y = a @ b": "y = a * b"}),
+        # A short call got arguments.
+        (
+            ["step()", "end()"],
+            ["step(attention=0.97)", "end()"],
+            {"step()": "step(attention=0.97)"},
+        ),
+        (
+            ["y = f(x)", "end()"],
+            ["y = f(x, w, axis=1).sum()", "end()"],
+            {"y = f(x)": "y = f(x, w, axis=1).sum()"},
+        ),
         # Unlike statements in the same place.
+        (["f(x)", "end()"], ["y = load(f, x, path)", "end()"], {}),
         (["load()", "y.sum()"], ["read_all(path)", "y.sum()"], {}),
         (["for batch in data[:4]:"], ["x=1"], {}),
         # More of them on one side: nothing tells which one took the place.

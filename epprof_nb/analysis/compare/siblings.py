@@ -172,11 +172,21 @@ def _similarity(old: str | None, new: str | None) -> float:
     """Return how similar two texts are, from 0 to 1, by their words and by their characters.
 
     Short statements have most of their punctuation in common, and names of ops are often a single
-    word: neither measure alone would do.
+    word: neither measure alone would do. A short call that gets arguments is similar, although most
+    of the text is new.
     """
     one, other = (old or "")[:_MAX_LENGTH], (new or "")[:_MAX_LENGTH]
     words = re.findall(r"\w+", one), re.findall(r"\w+", other)
+    short, long = sorted(words, key=len)
+    if short and short[0] == long[0] and _is_within(short, long):
+        return _SIMILAR + (1 - _SIMILAR) * len(short) / len(long)
     matchers = [SequenceMatcher(None, a, b, autojunk=False) for a, b in (words, (one, other))]
     if sum(matcher.quick_ratio() for matcher in matchers) / 2 < _SIMILAR:  # an upper bound
         return 0.0
     return sum(matcher.ratio() for matcher in matchers) / 2
+
+
+def _is_within(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether all words are among the others, in their order."""
+    rest = iter(others)
+    return all(word in rest for word in words)
