@@ -116,8 +116,9 @@ interface LineColumn {
   text(of: LineTotals): string;
 }
 
-const executions = (of: LineTotals): string => count(of.count);
-const hostTime = (of: LineTotals): string => duration(of.host_ns);
+// A line that a compiler such as XLA has read runs on the device, and not as a statement.
+export const executions = (of: LineTotals): string => (of.count ? count(of.count) : "");
+export const hostTime = (of: LineTotals): string => (of.count ? duration(of.host_ns) : "");
 const COLUMNS: LineColumn[] = [
   { head: "device", text: (of) => (of.device_ns ? duration(of.device_ns) : "") },
   { head: "kernels", text: (of) => (of.kernels ? count(of.kernels) : "") },
