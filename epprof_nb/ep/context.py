@@ -62,8 +62,8 @@ def limit_of(
 
 def make_node(
     given: Kernel | OnDevice, name: str, attributes: dict[str, Any], num_outputs: int
-) -> tuple[list[Callable[..., None]], Node]:
-    """Return the cell with the function of a node, and the node."""
+) -> tuple[list[Callable[..., None]], Node, bool]:
+    """Return the cell with the function of a node, the node, and whether shapes are checked."""
     if isinstance(given, OnDevice):
         kernel, device, module = given.kernel, given.device, cuda.array_module()
     else:
@@ -80,7 +80,7 @@ def make_node(
         module,
     )
     kernel.nodes.add(node)
-    return kernel.cell, node
+    return kernel.cell, node, kernel.checks_shapes
 
 
 def describe_error(node: Node | None, error: BaseException) -> str:

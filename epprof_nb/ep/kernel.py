@@ -35,6 +35,8 @@ class Kernel:
     cell: list[Callable[..., None]]
     limits: Limits = field(default_factory=dict)
     """Nodes that the kernel leaves to other providers."""
+    checks_shapes: bool = True
+    """Whether outputs must have the shapes that ONNX infers; not if these may be wrong."""
     nodes: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
     """Nodes of open sessions that run it."""
 
@@ -217,7 +219,9 @@ def kernel(
     def decorate(function: Function) -> Function:
         if not callable(function):
             raise KernelError(f"@kernel({op_type!r}) decorates a function, not {function!r}.")
-        REGISTRY.define(Kernel(declare(op_type, function, **options), [function]))
+        checks_shapes = (domain, op_type) not in schema.INFERRED_WRONGLY
+        declared = declare(op_type, function, **options)
+        REGISTRY.define(Kernel(declared, [function], checks_shapes=checks_shapes))
         return function
 
     return decorate
@@ -254,6 +258,7 @@ def builtin(
             declare(op_type, function, since=since, **options),
             [function if moves else narrow.through_float32(function)],
             {**(limits or {}), **beyond},
+            checks_shapes=False,  # their shapes are tested, and those in a model may be wrong
         )
         REGISTRY.define(kernel, builtin=True)
         return function

@@ -222,6 +222,9 @@ int ep_cuda_device_at(const void* data);  // whoever allocated it; -1: it is not
 // capsule of it.
 const void* ep_session_options_type(const char** name);
 
+// An entry of the config of an OrtRunOptions; null if it has none, or no session was made yet.
+const char* ep_run_config_entry(const void* run_options, const char* key);
+
 #ifdef __cplusplus
 }
 #endif
