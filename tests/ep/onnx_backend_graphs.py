@@ -138,7 +138,8 @@ def passing_cases(pattern="", device="host"):
     for case in onnx_backend.load_cases():
         chosen = re.search(pattern, case.name) and case.name not in failed
         if chosen and onnx_backend.is_loaded(case.model.SerializeToString()):
-            yield case
+            # `run` takes no arrays of ml_dtypes.
+            yield from () if onnx_backend.strange_types(case.model) else (case,)
 
 
 @functools.cache
