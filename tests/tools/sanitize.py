@@ -30,9 +30,11 @@ race:libparquet.so
 FALSE_POSITIVES_OF_SESSIONS = """
 race:create_python_kernel
 race:epprof::ep::create_provider
+race_top:memcmp
 race_top:memmove
 race_top:memcpy
 race_top:operator delete
+race_top:strlen
 """
 RUN = """
 import importlib.util, sys
