@@ -12,7 +12,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.core.kernel_log import KERNELS, Replay
-from epprof_nb.ep import cuda, cuda_capture, limits
+from epprof_nb.ep import cuda, cuda_capture, limits, types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -133,7 +133,9 @@ def connect(
     open_session: Callable[[dict[str, str]], tuple[Any, ...]],
     release_graphs: Callable[[int, int], None],
 ) -> None:
-    """Give the native core the functions that it calls."""
+    """Give the native core the functions that it calls, and the dtypes that NumPy lacks."""
+    for number, dtype in types.narrow_dtypes().items():
+        _native.ep_add_dtype(number, dtype.num)
     _native.ep_set_functions(
         open_session, limit_of, make_node, describe_error, record, record_copy, begin_replay,
         end_replay, release_graphs,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from epprof_nb.core.errors import KernelError
-from epprof_nb.ep import known_operators, schema
+from epprof_nb.ep import known_operators, narrow, schema, types
 from epprof_nb.ep.declaration import Declaration, declare
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -232,9 +232,13 @@ def builtin(
     *,
     since: int,
     limits: Limits | None = None,
+    moves: bool = False,
     **options: Any,
 ) -> Callable[[Function], Function]:
     """Define a kernel of the package; see `kernel` for the options.
+
+    Kernels also take bfloat16, which they get as float32. One that `moves` elements, and computes
+    nothing, takes bfloat16 and the types of 8 bits as they are.
 
     A release of ONNX Runtime that lacks the operator, or its version `since`, does not get it.
     Versions of the operator later than `NEWEST_OPSET`, whose meaning may differ, are left to other
@@ -247,11 +251,12 @@ def builtin(
         if not schema.exists(op_type, domain, since):
             return function
         options.setdefault("until", schema.before(op_type, domain, NEWEST_OPSET.get(domain)))
+        options["narrow"] = tuple(types.NARROW) if moves else narrow.COMPUTED
         known = known_operators.known(op_type, domain)
         beyond = known_operators.limits_beyond(op_type, domain, known)
         kernel = Kernel(
             declare(op_type, function, since=since, **options),
-            [function],
+            [function if moves else narrow.through_float32(function)],
             {**(limits or {}), **beyond},
             checks_shapes=False,  # their shapes are tested, and those in a model may be wrong
         )

@@ -148,9 +148,9 @@ def test_steps_of_a_generation_whose_inputs_grow(ways):
     print("".join(str(state)[0] for state in first.by_run()["node_events"]))
     print("".join(str(state)[0] for state in second.by_run()["node_events"]))
     recorded = {run: without_sizes(of_run) for run, of_run in launches(every).items()}
-    for prof, most, least in ((first, 40, 72), (second, 20, 96)):
+    for prof, most in ((first, 24), (second, 12)):
         assert states(prof)["recorded"] <= most
-        assert states(prof)["learned"] >= least
+        assert states(prof)["mismatched"] <= 2
         state = prof.by_run()["node_events"].tolist()
         found = launches(prof)
         checked = 0

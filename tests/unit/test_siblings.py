@@ -33,6 +33,11 @@ def matched(before, after):
         ),
         # An operator changed: all words are the same.
         (["y = a @ b", "end()"], ["log(y)", "y = a * b", "end()"], {"y = a @ b": "y = a * b"}),
+        # Arguments added, or taken away.
+        (["step()"], ["step(attention_ms=3)"], {"step()": "step(attention_ms=3)"}),
+        (["y = f(x, scale=2, shift=3)"], ["y = f()"], {"y = f(x, scale=2, shift=3)": "y = f()"}),
+        # A function called in a statement of another kind.
+        (["step()"], ["for batch in loader: report.append(step())"], {}),
         # Unlike statements in the same place.
         (["load()", "y.sum()"], ["read_all(path)", "y.sum()"], {}),
         (["for batch in data[:4]:"], ["x=1"], {}),

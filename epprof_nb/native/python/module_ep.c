@@ -30,9 +30,10 @@ static int add_kernel(ep_kernels* kernels, PyObject* spec) {
   ep_definition definition = {0};
   size_t host_inputs[kMaxNumbers], host_outputs[kMaxNumbers];
   PyObject *types, *inputs, *outputs, *handle;
-  if (!PyArg_ParseTuple(spec, "ssiiO!OOpO", &definition.op_type, &definition.domain,
+  if (!PyArg_ParseTuple(spec, "ssiiO!OOppO", &definition.op_type, &definition.domain,
                         &definition.first_version, &definition.last_version, &PyDict_Type, &types,
-                        &inputs, &outputs, &definition.has_limits, &handle) ||
+                        &inputs, &outputs, &definition.has_limits, &definition.is_view,
+                        &handle) ||
       numbers_of(inputs, host_inputs, &definition.host_input_count) < 0 ||
       numbers_of(outputs, host_outputs, &definition.host_output_count) < 0) {
     return -1;
@@ -169,10 +170,28 @@ static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_RETURN_NONE;
 }
 
+static PyObject* add_dtype(PyObject* Py_UNUSED(m), PyObject* args) {
+  int onnx_type, type;
+  if (!PyArg_ParseTuple(args, "ii", &onnx_type, &type)) return NULL;
+  if (numpy_add_type(onnx_type, type) == 0) Py_RETURN_NONE;
+  return PyErr_Format(PyExc_ValueError, "%d is not the number of a type of ml_dtypes", onnx_type);
+}
+
 static PyObject* session_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   const char* name;
   const void* type = ep_session_options_type(&name);
   return PyCapsule_New((void*)type, name, NULL);
+}
+
+static PyObject* run_config_entry(PyObject* Py_UNUSED(m), PyObject* args) {
+  PyObject* options;
+  const char* key;
+  if (!PyArg_ParseTuple(args, "Os", &options, &key)) return NULL;
+  void* pointer = PyCapsule_GetPointer(options, PyCapsule_GetName(options));
+  if (!pointer) return NULL;
+  const char* value = ep_run_config_entry(pointer, key);
+  if (!value) Py_RETURN_NONE;
+  return PyUnicode_DecodeUTF8(value, (Py_ssize_t)strlen(value), "replace");
 }
 
 static const char kDomainCapsule[] = "epprof_nb.ep_domain";
@@ -231,6 +250,8 @@ PyMethodDef ep_functions[] = {
     {"ep_make_domain", make_domain, METH_VARARGS, NULL},
     {"ep_add_domain", add_domain, METH_VARARGS, NULL},
     {"ep_set_functions", ep_set_functions, METH_VARARGS, NULL},
+    {"ep_add_dtype", add_dtype, METH_VARARGS, NULL},
     {"ep_session_options_type", session_options_type, METH_NOARGS, NULL},
+    {"ep_run_config_entry", run_config_entry, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
