@@ -89,7 +89,8 @@ def main() -> int:
         flags = f"-fsanitize={sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1"
         extension = build(Path(folder), flags)
         suppressions = Path(folder) / "suppressions"
-        runs_sessions = any("ep" in Path(argument.partition("::")[0]).parts for argument in tests)
+        folders = {part for test in tests for part in Path(test.partition("::")[0]).parts}
+        runs_sessions = bool(folders & {"ep", "ort"})
         suppressions.write_text(
             FALSE_POSITIVES + (FALSE_POSITIVES_OF_SESSIONS if runs_sessions else "")
         )
