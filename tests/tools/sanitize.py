@@ -28,12 +28,14 @@ race:libparquet.so
 # Nor are ONNX Runtime and NumPy: what they hand over from thread to thread, or copy, is taken for a
 # race, and so is what ONNX Runtime's threads read of what was made with the session.
 FALSE_POSITIVES_OF_SESSIONS = """
+race:create_ep
 race:create_python_kernel
-race:epprof::ep::create_provider
+race:epprof::ort::make_profiler
 race_top:memcmp
 race_top:memmove
 race_top:memcpy
 race_top:operator delete
+race_top:pthread_mutex_lock
 race_top:strlen
 """
 RUN = """
