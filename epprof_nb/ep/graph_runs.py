@@ -153,8 +153,10 @@ def _wrap_run_async(original: Callable[..., Any]) -> Callable[..., Any]:  # noqa
 
 def _wrap_release(original: Callable[..., Any]) -> Callable[..., Any]:
     def release_captured_graph(self: Any, graph_annotation_id: int = 0) -> None:  # noqa: ANN401
-        getattr(self, ATTRIBUTE).release(graph_annotation_id)
+        graphs = getattr(self, ATTRIBUTE)
+        graphs.release(graph_annotation_id)
         original(self, graph_annotation_id)
+        graphs.warn_unless_used(graph_annotation_id)
 
     return release_captured_graph
 
@@ -179,5 +181,6 @@ def add_release(kind: type) -> None:
         graphs = getattr(self, ATTRIBUTE, None)
         if graphs is not None:
             graphs.release(graph_annotation_id)
+            graphs.warn_unless_used(graph_annotation_id)
 
     kind.release_captured_graph = release_captured_graph  # type: ignore[attr-defined]

@@ -41,7 +41,7 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:  # noqa: ANN401
     >>> ep.matmul(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
     array([[11.]])
     """
-    if out is not None:
+    if out is not None and not a.dtype == b.dtype == out.dtype:
         _check_cast(np.result_type(a.dtype, b.dtype), out.dtype)
     on_host = isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
     library = None if on_host else cublas.library()

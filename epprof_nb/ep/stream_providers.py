@@ -52,6 +52,23 @@ def _check_stream(given: dict[str, dict[str, Any]]) -> None:
             )
 
 
+def _check_device(given: dict[str, dict[str, Any]]) -> None:
+    # ONNX Runtime takes the memory of all CUDA devices for one, and copies nothing between them.
+    device = str(given.get(PROVIDER, {}).get("device", ""))
+    if not device.startswith("cuda:"):
+        return
+    number = device.removeprefix("cuda:")
+    for name in OTHERS & given.keys():
+        other = str(given[name].get("device_id", 0))
+        if other != number:
+            raise KernelError(
+                f"Kernels in Python on {device} cannot share a session with {name} on "
+                f"cuda:{other}: ONNX Runtime copies no tensors between CUDA devices. Give both the "
+                f"same device: ({name!r}, {{'device_id': '{number}'}}), or "
+                f'ep.provider("cuda:{other}").'
+            )
+
+
 @contextmanager
 def choosing(providers: Sequence[Any] | None) -> Iterator[None]:
     """Leave the streams of the session that is created to another provider if it needs that.
@@ -59,9 +76,11 @@ def choosing(providers: Sequence[Any] | None) -> Iterator[None]:
     Raises
     ------
     KernelError
-        If the user gave a stream that the other provider does not use.
+        If the other provider is on another CUDA device, or does not use the stream that the user
+        gave.
     """
     given = _by_name(providers)
+    _check_device(given)
     _check_stream(given)
     _native.ep_leave_streams_to_others(_is_left_to_others(given))
     try:

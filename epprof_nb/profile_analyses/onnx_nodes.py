@@ -61,7 +61,7 @@ class NodeTables(ProfileData):
         frame
             {columns}
         """
-        from epprof_nb.analysis.by_node import by_run
+        from epprof_nb.analysis.by_run import by_run
 
         return explained(self, "by_run", by_run(self, attribution=attribution))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis import breakdowns, counters, insights, summary
+from epprof_nb.analysis.captured_work import captured_work
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.line_totals import LineTotals, function_totals, line_totals
 from epprof_nb.analysis.operators import Operators, rank_operators
@@ -94,12 +95,12 @@ class ViewModel:
 
     @property
     def operators(self) -> Operators:
-        """The operators of ONNX Runtime's nodes by time."""
+        """The operators of ONNX Runtime's nodes, or names of what frameworks ran, by time."""
         return self.index.cached(rank_operators)
 
     @property
     def colours_operators(self) -> bool:
-        """Whether pictures colour nodes by their operators: there is no device work to show."""
+        """Whether pictures colour ops by their operators: there is no device work to show."""
         return bool(self.operators.names) and not self.index.is_device_work.any()
 
     @property
@@ -116,6 +117,11 @@ class ViewModel:
         """The breakdown by op."""
         return self.breakdown("op")
 
+    @property
+    def captured_work(self) -> ResultTable | None:
+        """The ops that captured the work of graphs; None if there are none."""
+        return self.index.cached(captured_work)
+
     def top_ops(self, count: int) -> list[tuple[str, int, int]]:
         """Return name, device time (ns) and executions of the ops that launched the most work.
 
@@ -130,6 +136,9 @@ class ViewModel:
 
     def top_operators(self, count: int) -> list[tuple[str, int, int]]:
         """Return name, host time (ns) and recorded executions of the operators with the most."""
+        if self.operators.totals is not None:
+            totals = sorted(self.operators.totals.items(), key=lambda total: -total[1][0])[:count]
+            return [(name, host_ns, number) for name, (host_ns, number) in totals if host_ns]
         by_type = self.breakdown("op_type")
         time = dict.fromkeys(self.operators.names, 0)
         executions = dict.fromkeys(self.operators.names, 0)

@@ -7,6 +7,7 @@ Needs an NVIDIA GPU and CuPy; each source that cannot be imported is named and l
 from __future__ import annotations
 
 import argparse
+import os
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -136,6 +137,8 @@ def of_torch() -> Iterator[tuple[str, epprof_nb.Profile, Right]]:
 
 def of_compiled() -> Iterator[tuple[str, epprof_nb.Profile, Right]]:
     """Graphs of ``torch.compile``, each of one kernel, which Triton names after its functions."""
+    # Starting a pool of processes takes longer than compiling two kernels.
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     import torch
 
     functions = {name: torch.compile(getattr(torch, name), mode="reduce-overhead")

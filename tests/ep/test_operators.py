@@ -241,6 +241,10 @@ EDGES = [
     ("LayerNormalization", 17, (np.arange(100, dtype=np.float32)[None] + np.float32(1e6),
                                 np.ones(100, np.float32)), {}),
     ("ConvTranspose", 18, (IMAGE[:0], floats(4, 1, 3, 3)), {"group": 2}),
+    *((name, 13, (np.array([[1, np.nan, 3, 3], [np.nan, 1, 2, 3]], np.float32),),
+       {"select_last_index": last, "axis": 1})
+      for name in ("ArgMax", "ArgMin") for last in (0, 1)),
+    ("Clip", 13, (LARGE, np.float32(np.nan), np.float32(1)), {}),
     ("Pad", 18, (A, ints(2, 3, 2, 3)), {"mode": "reflect"}),
 ]  # fmt: skip
 

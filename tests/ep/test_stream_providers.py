@@ -64,6 +64,33 @@ def test_a_stream_that_the_cuda_provider_does_not_use_is_refused(left):
         assert left == [True]
 
 
+@pytest.mark.parametrize(
+    ("device", "others", "told"),
+    [
+        ("cuda:1", CUDA, "CUDAExecutionProvider on cuda:0"),
+        ("cuda:0", (CUDA, {"device_id": "1"}), r"\('CUDAExecutionProvider', {'device_id': '0'}\)"),
+        ("cuda:1", ("TensorrtExecutionProvider", {"device_id": 2}), r'provider\("cuda:2"\)'),
+    ],
+)
+def test_another_provider_on_another_device_is_refused(left, device, others, told):
+    ours = (OURS, {"device": device})
+    with (
+        pytest.raises(KernelError, match=told),
+        stream_providers.choosing([ours, others, CPU]),
+    ):
+        pass
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    ("device", "others"),
+    [("cuda:0", CUDA), ("cuda:1", (CUDA, {"device_id": 1})), ("host", (CUDA, {"device_id": "1"}))],
+)
+def test_another_provider_on_the_same_device_is_allowed(left, device, others):
+    with stream_providers.choosing([(OURS, {"device": device}), others, CPU]):
+        assert left == [True]
+
+
 def test_a_session_without_a_stream_runs_on_the_default_stream(ep, fake_cuda, x, monkeypatch):
     """The CUDA provider was taken for available, but is not in the session."""
     seen = []

@@ -6,6 +6,7 @@ import numpy as np
 
 from epprof_nb.ep import products
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
+from epprof_nb.ep.kernels.device_elements import combine_on_device
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 
@@ -51,7 +52,9 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
         if alpha != 1:
             y *= y.dtype.type(alpha)
         if c is not None:
-            y += c if beta == 1 else c * y.dtype.type(beta)
+            added = c if beta == 1 else c * y.dtype.type(beta)
+            if ctx.xp is np or not combine_on_device(ctx.xp, "add", y, added, y):
+                y += added
         return
     value = products.matmul(at_least_float32(a), at_least_float32(b))
     if alpha != 1:

@@ -85,6 +85,14 @@ void push_entry(ThreadState* t, const Entry& entry) {
   }
 }
 
+Entry op_entry(uint32_t name, uint16_t category, uint32_t payload_id) {
+  Entry entry{};
+  entry.name = name;
+  entry.category = category;
+  entry.payload_id = payload_id;
+  return entry;
+}
+
 uint64_t open_op(ThreadState* t, Entry& entry) {
   entry.kind = EntryKind::op;
   entry.op_id = new_op_id(t);

@@ -1,0 +1,116 @@
+"""Graphs of a model of many operators on a CUDA device: values and profiles of its replays.
+
+Needs CuPy and ONNX Runtime 1.26.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import epprof_nb
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+ort = pytest.importorskip("onnxruntime", minversion="1.26", reason="onnxruntime is not installed")
+pytest.importorskip("cupy", reason="CuPy is not installed")
+
+from onnx import TensorProto, helper  # noqa: E402
+
+from epprof_nb import ep  # noqa: E402
+from tests.benchmarks.ep_models import bert  # noqa: E402
+from tests.ep.fake_cuda import library  # noqa: E402
+from tests.ep.sessions import on_cpu, options  # noqa: E402
+
+SHAPE = (2, 16, 64)
+RUNS = 20
+
+
+@pytest.fixture(autouse=True)
+def installed():
+    if library.FakeDriver.loaded:
+        pytest.skip("the stand-in for the driver is in this process; run tests/gpu on its own")
+    epprof_nb.onnxruntime.install()
+    yield
+    epprof_nb.onnxruntime.uninstall()
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    """An encoder of two layers."""
+    batch, length, hidden = SHAPE
+    return bert(2, batch, length, hidden, heads=2)
+
+
+def session(serialized, **more):
+    """A session in which no node is fused, so that each has a counterpart elsewhere."""
+    return ep.session(serialized, device="cuda:0", sess_options=options(), **more)
+
+
+def with_all_values(serialized):
+    """The model with the results of all its nodes as outputs."""
+    model = onnx.load_from_string(serialized)
+    known = {output.name for output in model.graph.output}
+    model.graph.output.extend(
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+        for node in model.graph.node
+        for name in node.output
+        if name not in known
+    )
+    return model.SerializeToString()
+
+
+def inputs(seed):
+    return {"x": np.random.default_rng(seed).standard_normal(SHAPE, dtype=np.float32)}
+
+
+def test_each_node_is_right_after_100_replays(encoder):
+    serialized = with_all_values(encoder)
+    made, cpu = session(serialized, enable_cuda_graph=True), on_cpu(serialized)
+    for seed in range(100):
+        made.run(None, inputs(seed))
+    assert not made._epprof_graphs._warned
+    names = [output.name for output in made.get_outputs()]
+    assert len(names) == len(onnx.load_from_string(encoder).graph.node)
+    for seed in (100, 101):
+        got = made.run(None, inputs(seed))
+        for name, value, want in zip(names, got, cpu.run(None, inputs(seed)), strict=True):
+            np.testing.assert_allclose(value, want, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_eager_and_replayed_profiles_have_the_same_nodes_and_device_times(encoder):
+    eager, replayed = session(encoder), session(encoder, enable_cuda_graph=True)
+    feeds = inputs(0)
+
+    def recorded(made):
+        with epprof_nb.profile() as prof:
+            for _ in range(RUNS):
+                made.run(None, feeds)
+        rows = prof.activities[prof.activities["kind"] == "kernel"]
+        nodes = rows["capture_op_id"].fillna(rows["op_id"])
+        names = nodes.map(prof.ops["name"]).astype(str)
+        table = prof.by_node().set_index("name")
+        return (
+            list(zip(names, rows["name"].astype(str), strict=True)),
+            table[table["kernels"] > 0],
+            rows["duration_ns"].to_numpy().reshape(RUNS, -1),
+        )
+
+    for made in (eager, replayed):
+        made.run(None, feeds)
+        made.run(None, feeds)
+    # By turns, because the clock of the device changes with time.
+    both = [(recorded(eager), recorded(replayed)) for _ in range(3)]
+    for (launched, table, _), (captured, of_replays, _) in both:
+        assert captured == launched
+        assert of_replays["kernels"].to_dict() == table["kernels"].to_dict()
+    times = [np.concatenate([pair[i][2] for pair in both]) for i in (0, 1)]
+    spread = np.percentile(times[0], 95, axis=0) - np.percentile(times[0], 5, axis=0)
+    difference = np.abs(np.median(times[1], axis=0) - np.median(times[0], axis=0))
+    print(
+        f"{len(spread)} kernels: differ by {difference.mean():.0f} ns, spread {spread.mean():.0f}"
+    )
+    for i in np.flatnonzero(difference > spread):
+        print(launched[i], int(difference[i]), int(spread[i]), int(np.median(times[0][:, i])))
+    total = [t.sum(axis=1) for t in times]
+    print("totals", [np.percentile(t, [0, 5, 50, 95, 100]).astype(int).tolist() for t in total])
+    assert abs(np.median(total[1]) - np.median(total[0])) < np.ptp(total[0])
