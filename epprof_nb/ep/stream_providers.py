@@ -69,19 +69,17 @@ def _check_device(given: dict[str, dict[str, Any]]) -> None:
             )
 
 
-@contextmanager
-def choosing(providers: Sequence[Any] | None) -> Iterator[None]:
-    """Leave the streams of the session that is created to another provider if it needs that.
-
-    Raises
-    ------
-    KernelError
-        If the other provider is on another CUDA device, or does not use the stream that the user
-        gave.
-    """
+def check(providers: Sequence[Any] | None) -> None:
+    """Raise KernelError if another provider has another CUDA device, or not the user's stream."""
     given = _by_name(providers)
     _check_device(given)
     _check_stream(given)
+
+
+@contextmanager
+def choosing(providers: Sequence[Any] | None) -> Iterator[None]:
+    """Leave the streams of the session that is created to another provider if it needs that."""
+    given = _by_name(providers)
     _native.ep_leave_streams_to_others(_is_left_to_others(given))
     try:
         yield

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import builtins
 import multiprocessing
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -18,6 +21,8 @@ from epprof_nb.ep import cuda
 from tests.ep.fake_cuda.library import OUT_OF_MEMORY
 from tests.ep.sessions import CPU, model, session
 from tests.ort import models
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -235,6 +240,41 @@ def test_a_forked_child_is_told(ready, x):
     child.kill()
     child.join()
     np.testing.assert_array_equal(made.run(None, {"x": x})[0], np.abs(x))
+
+
+END = """
+import numpy as np, onnxruntime
+from epprof_nb import ep
+from epprof_nb.ep import cuda
+from tests.ep.fake_cuda.arrays import Module
+from tests.ep.fake_cuda.library import FakeDriver
+from tests.ort import models
+
+driver = FakeDriver()
+cuda.open_driver(driver.path)
+driver.module = Module(driver)
+cuda.array_module = lambda: driver.module
+made = ep.session(models.chain(), device="cuda:0", enable_cuda_graph=True)
+value = onnxruntime.OrtValue.ortvalue_from_numpy(np.ones((2, 4), np.float32), "cuda", 0)
+result = onnxruntime.OrtValue.ortvalue_from_shape_and_type((2, 4), np.float32, "cuda", 0)
+binding = made.io_binding()
+binding.bind_ortvalue_input("x", value)
+binding.bind_ortvalue_output("t2", result)
+for _ in range(3):
+    made.run_with_iobinding(binding)
+driver.set_delay(1000)
+done = []
+made.run_async(None, {"x": np.ones((2, 4), np.float32)}, lambda *_: done.append(1), None)
+while not done:
+    pass
+print(result.numpy().shape, driver.misuse(), flush=True)
+"""
+
+
+def test_python_ends_with_sessions_graphs_and_bindings_alive(driver):
+    command = [sys.executable, "-c", END]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stdout) == (0, "(2, 4) []\n"), done.stderr
 
 
 def _send_device(address, pipe):
