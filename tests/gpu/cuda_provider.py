@@ -1,4 +1,4 @@
-"""What tests of sessions on ONNX Runtime's CUDA provider share. They are skipped without it."""
+"""Sessions on ONNX Runtime's CUDA provider for tests, which are skipped without it."""
 
 from __future__ import annotations
 
