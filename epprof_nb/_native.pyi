@@ -560,7 +560,7 @@ def vectorcalls_pause(on: bool, /) -> None:
 def ep_set_functions(
     open_session: Callable[[dict[str, str]], tuple[Any, ...]],
     limit_of: Callable[[Any, dict[str, Any], tuple[bool, ...]], str | None],
-    make_node: Callable[[Any, str, dict[str, Any], int], tuple[list[Any], Any]],
+    make_node: Callable[[Any, str, dict[str, Any], int], tuple[list[Any], Any, bool]],
     describe_error: Callable[[Any, BaseException], str],
     record: Callable[[Any, int, int, Any], None],
     record_copy: Callable[[int, int, int, int], None],
@@ -582,7 +582,8 @@ def ep_set_functions(
         has. Returns why the kernel does not take the node, or None.
     make_node
         Gets a kernel's handle, and name, attributes and number of outputs of a node. Returns a
-        list with the function to call, and the object whose attributes `KernelContext` has.
+        list with the function to call, the object whose attributes `KernelContext` has, and whether
+        outputs must have the shapes that ONNX Runtime inferred.
     describe_error
         Gets the node, or None, and the exception. Returns the message.
     record
@@ -708,12 +709,18 @@ def ep_unmatched() -> tuple[list[str], list[str]]:
 def ep_session_options_type() -> object:
     """C++ type information of OrtSessionOptions, for pybind11's conduit."""
 
+def ep_run_config_entry(run_options: object, key: str, /) -> str | None:
+    """Return an entry of run options (a capsule of OrtRunOptions), None if they have none."""
+
+def ep_add_dtype(onnx_type: int, number: int, /) -> None:
+    """Tell NumPy's number of the dtype of ml_dtypes for one of ONNX's element types."""
+
 def ep_make_kernels(device: int, kernels: tuple[tuple[Any, ...], ...], /) -> object:
     """Kernels on a CUDA device, or on the host device (-1), for any number of sessions.
 
     A kernel: operator type, domain, first and last version, element types by type constraint,
-    inputs and outputs in host memory, whether it has limits, and a handle for `limit_of` and
-    `make_node`.
+    inputs and outputs in host memory, whether it has limits, whether the output may lie in the
+    memory of the first input, and a handle for `limit_of` and `make_node`.
     """
 
 def ep_make_domain(

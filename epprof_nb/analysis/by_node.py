@@ -1,4 +1,4 @@
-"""by_node, by_op_type and by_run: ONNX Runtime's nodes, operators and runs."""
+"""by_node and by_op_type: ONNX Runtime's nodes and operators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from epprof_nb.analysis.node_usage import usage_columns
 from epprof_nb.analysis.op_status import has_host_time
 from epprof_nb.analysis.op_totals import Totals, totals
 from epprof_nb.analysis.ort_fallback import copies_caused, find_fallbacks
-from epprof_nb.analysis.ort_overhead import call_durations, node_events
 from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
@@ -165,64 +164,6 @@ def op_type_table(index: ProfileIndex, *, attribution: Attribution = "capture") 
             **_usage(profile, groups, sums, order),
         }
     )
-
-
-@with_columns("by_run")
-def by_run(
-    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
-) -> pd.DataFrame:
-    """Return the host and device time of each run of the ONNX Runtime sessions.
-
-    Parameters
-    ----------
-    profile, attribution, index
-        See `epprof_nb.analysis.by_op.by_op`.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-    Raises
-    ------
-    ValueError
-        If `attribution` is unknown.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> len(by_run(synthetic_profile(activities=100)))  # runs no session
-    0
-    """
-    index = index or index_of(profile)
-    ops, tree = profile.tables["ops"], index.tree
-    is_run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
-    if attribution == "launch":  # a run of an earlier profile has only captured a graph
-        is_run &= ~ops.names("status").equals("earlier")
-    rows = np.flatnonzero(is_run)
-    groups = np.full(len(ops), MISSING, np.int64)
-    groups[rows] = np.arange(len(rows))
-    sums = totals(index, groups, tree.nearest_ancestor(is_run), attribution=attribution)
-    is_node = ops.names("category").equals("node").astype(np.int64)
-    measures = ("device_ns", "kernels", "memcpys", "bytes")
-    call, unprofiled = call_durations(ops, rows)
-    is_known = (call != MISSING) & (unprofiled != MISSING)
-    return ResultTable(
-        {
-            "run_id": optional(ops["run_id"][rows]),
-            "session": optional(ops["session"][rows]),
-            "repeat": optional(ops["repeat"][rows]),
-            "thread_id": ops["thread_id"][rows],
-            "start_ns": ops["start_ns"][rows],
-            "host_ns": ops["duration_ns"][rows],
-            "nodes": tree.subtree_sum(is_node)[rows],
-            "node_events": categorical(node_events(ops, rows)),
-            **{name: sums.measures[name] for name in measures},
-            "call_ns": optional(call),
-            "unprofiled_ns": optional(unprofiled),
-            "stretch": np.where(is_known, call / np.where(is_known, unprofiled, 1), np.nan),
-        }
-    ).to_frame()
 
 
 def _enclosing(tree: OpTree, is_node: BoolArray) -> IntArray:

@@ -1,4 +1,4 @@
-"""What frameworks ran, by time, for the colours of the timeline: operators, modules, functions."""
+"""Operators, modules and functions of frameworks by time, for the colours of the timeline."""
 
 from __future__ import annotations
 

@@ -19,6 +19,8 @@ RECORDED, LEARNED, MISMATCHED, NOT_RECORDED = (
     "recorded", "learned", "mismatched", "not recorded",
 )  # fmt: skip
 """How the nodes of a run are known."""
+CAPTURED = "captured"
+"""Likewise, of a run that replays a graph: by the ops that captured the graph."""
 
 NOTABLE_SLOWDOWN = 1.1
 """Smallest ratio that is worth mentioning."""
@@ -49,7 +51,7 @@ def call_durations(ops: Table, runs: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def node_events(ops: Table, runs: IntArray) -> list[str | None]:
-    """Return how the nodes of some runs are known; see `epprof_nb.analysis.by_node.by_run`.
+    """Return how the nodes of some runs are known; see `epprof_nb.analysis.by_run.by_run`.
 
     It is unknown, None, of a run that was still in progress at the end of the profile.
     """

@@ -1,7 +1,8 @@
 """Correlation: from the raw logs of a recording to tables in which activities have their op.
 
 The API call of an activity is found by correlation id. The op of the call is the one that was
-open on the launching thread. Nothing is matched by name or by time.
+open on the launching thread. Nothing is matched by name or by time, but for what CUPTI reports
+without a correlation id; see `epprof_nb.capture.conditional_bodies`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.arrays.ids import IdIndex, contains, mask_as_slice
-from epprof_nb.capture import replayed_nodes
+from epprof_nb.capture import conditional_bodies, replayed_nodes
 from epprof_nb.capture.launch_log import NO_OP, LaunchLog
 from epprof_nb.capture.op_log import ops_table
 from epprof_nb.capture.service import Recording, column
@@ -50,7 +51,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
     outputs = [output for batch in recording.batches for output in batch.outputs]
     ops = with_node_usage(ops, [o.node_usage for o in outputs if o.node_usage])
     launches = LaunchLog.of(recording.batches, outputs, ops)
-    activities = _activities_of(recording, outputs, launches)
+    activities = conditional_bodies.with_launches(_activities_of(recording, outputs, launches))
     call = IdIndex(launches.correlation).rows(activities["correlation_id"])
     op, attribution, unresolved_ops = _attribute(launches, call, ops["op_id"])
     capture_op = np.full(len(activities), MISSING, np.int64)

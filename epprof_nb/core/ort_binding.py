@@ -85,6 +85,21 @@ def run_options_pointer(run_options: Any) -> Any:  # noqa: ANN401
     return capsule
 
 
+def run_config_entry(run_options: Any, key: str) -> str | None:  # noqa: ANN401
+    """Return an entry of the config of run options; None if they have none.
+
+    The provider of kernels in Python must have been registered.
+    """
+    capsule = _pointer(run_options, _native.ort_run_options_type())
+    if capsule is not None:
+        return _native.ep_run_config_entry(capsule, key)
+    # It raises where there is no entry, which takes tens of microseconds.
+    try:
+        return str(run_options.get_run_config_entry(key))
+    except RuntimeError:
+        return None
+
+
 def session_options_pointer(session_options: Any) -> Any:  # noqa: ANN401
     """Return a capsule of the ``OrtSessionOptions`` inside a Python ``SessionOptions``.
 

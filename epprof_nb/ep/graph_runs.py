@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.ep import graph_bindings, graph_buffers
 from epprof_nb.ep.graphs import ATTRIBUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _EXECUTOR = "_epprof_async_runs"
 
@@ -85,18 +84,20 @@ class _Replays(threading.local):
 _replays = _Replays()
 
 
-@contextmanager
-def unprofiled_replays() -> Iterator[None]:
-    """Make replays in the ``with`` block without the options of their runs.
+class UnprofiledReplays:
+    """Context in which replays are made without the options of their runs.
 
     These enable ONNX Runtime's profiling of the run, which costs more than a short replay and
     reports nothing, because no node of it runs. A replay does not look at its other options.
     """
-    outer, _replays.unprofiled = _replays.unprofiled, True
-    try:
-        yield
-    finally:
-        _replays.unprofiled = outer
+
+    __slots__ = ("_outer",)
+
+    def __enter__(self) -> None:
+        self._outer, _replays.unprofiled = _replays.unprofiled, True
+
+    def __exit__(self, *_: object) -> None:
+        _replays.unprofiled = self._outer
 
 
 def _options(run_options: Any, *, replays: bool) -> Any:  # noqa: ANN401
@@ -153,8 +154,10 @@ def _wrap_run_async(original: Callable[..., Any]) -> Callable[..., Any]:  # noqa
 
 def _wrap_release(original: Callable[..., Any]) -> Callable[..., Any]:
     def release_captured_graph(self: Any, graph_annotation_id: int = 0) -> None:  # noqa: ANN401
-        getattr(self, ATTRIBUTE).release(graph_annotation_id)
+        graphs = getattr(self, ATTRIBUTE)
+        graphs.release(graph_annotation_id)
         original(self, graph_annotation_id)
+        graphs.warn_unless_used(graph_annotation_id)
 
     return release_captured_graph
 
@@ -179,5 +182,6 @@ def add_release(kind: type) -> None:
         graphs = getattr(self, ATTRIBUTE, None)
         if graphs is not None:
             graphs.release(graph_annotation_id)
+            graphs.warn_unless_used(graph_annotation_id)
 
     kind.release_captured_graph = release_captured_graph  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.kernel_log import KERNELS
+from epprof_nb.core.ort_binding import run_config_entry
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.ep.user_code import user_level, user_line
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
@@ -98,6 +99,7 @@ class SessionGraphs:
         self._every: weakref.WeakSet[_Slots] = weakref.WeakSet()
         self._threads = _ThreadSlots(self._every)
         self._warned: set[str] = set()
+        self._used_ids: set[int] = set()
         self._host_inputs: frozenset[str] | None = None
         _by_number[number] = self
 
@@ -123,6 +125,7 @@ class SessionGraphs:
             by_key.pop(min(same_id, key=lambda item: item[1].last_use)[0], None)
         slot.last_use = next(_uses)
         by_key[slot.gpu_graph_id, key] = slot
+        self._used_ids.add(slot.gpu_graph_id)
 
     def release(self, gpu_graph_id: int) -> None:
         """Release the graphs with this id, on all threads. Replays in progress finish first."""
@@ -132,6 +135,22 @@ class SessionGraphs:
             for key in list(slots.by_key):
                 if key[0] == gpu_graph_id:
                     slots.by_key.pop(key, None)
+
+    def warn_unless_used(self, gpu_graph_id: int) -> None:
+        """Warn that no run had a graph with this id, which a user releases.
+
+        It is no error, because an id may be released before its first run. Releasing one again is
+        right: the threads that captured its graphs may have ended, and the graphs with them.
+        """
+        if gpu_graph_id in self._used_ids:
+            return
+        used = ", ".join(map(str, sorted(self._used_ids)))
+        runs = f"its runs have used the ids {used}" if used else "no run has used a graph yet"
+        warnings.warn(
+            f"There is no graph {gpu_graph_id} to release in this session: {runs}. The id is the "
+            f"run option {_GRAPH_ID!r} of the runs, or 0.",
+            stacklevel=user_level(),
+        )
 
     def run(self, slot: GraphSlot, call: Callable[[bool], object], warm_ups: int) -> bool:
         """Make a run with the buffers of a graph: replay it, or warm up and capture it.
@@ -251,9 +270,8 @@ def graph_id(run_options: Any) -> int:  # noqa: ANN401
     """
     if run_options is None:
         return _DEFAULT_ID
-    try:
-        text = run_options.get_run_config_entry(_GRAPH_ID)
-    except RuntimeError:  # no such entry
+    text = run_config_entry(run_options, _GRAPH_ID)
+    if text is None:
         return _DEFAULT_ID
     # int() also takes spaces, underscores and the digits of other scripts; ONNX Runtime does not.
     number = int(text) if _NUMBER.fullmatch(text) else SKIP - 1

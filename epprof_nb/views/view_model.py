@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis import breakdowns, counters, insights, summary
+from epprof_nb.analysis.captured_work import captured_work
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.line_totals import LineTotals, function_totals, line_totals
 from epprof_nb.analysis.operators import Operators, rank_operators
@@ -115,6 +116,11 @@ class ViewModel:
     def by_op(self) -> ResultTable:
         """The breakdown by op."""
         return self.breakdown("op")
+
+    @property
+    def captured_work(self) -> ResultTable | None:
+        """The ops that captured the work of graphs; None if there are none."""
+        return self.index.cached(captured_work)
 
     def top_ops(self, count: int) -> list[tuple[str, int, int]]:
         """Return name, device time (ns) and executions of the ops that launched the most work.

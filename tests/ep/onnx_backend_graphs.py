@@ -2,11 +2,12 @@
 
 ::
 
-    python -m tests.ep.onnx_backend_graphs [PATTERN] [--device cuda:0]
+    python -m tests.ep.onnx_backend_graphs [PATTERN] [--device cuda:0] [--processes 8]
 
 runs all cases that pass in `tests.ep.onnx_backend`, or those that match a pattern, and prints those
-of which no graph is captured. All cases on the host device write the table
-(``docs/onnx_backend_graphs.md``).
+of which no graph is captured. All cases write the table of the device:
+``docs/onnx_backend_graphs.md``, which a test compares, or ``docs/onnx_backend_cuda_graphs.md``.
+``--results FILE`` keeps the outcomes, so that a run that was interrupted can go on.
 
 Each case is run in a session that captures graphs: with its inputs until the graph is replayed,
 then with other inputs of the same shapes. The results of each run must equal those of an eager
@@ -16,9 +17,13 @@ session, bit for bit.
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
+import json
+import multiprocessing
 import re
 import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +35,9 @@ from epprof_nb import _native
 from tests.ep import onnx_backend
 from tests.ep.sessions import options
 
-PAGE = Path(__file__).parents[2] / "docs" / "onnx_backend_graphs.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "onnx_backend_graphs.md"
+CUDA_PAGE = ROOT / "docs" / "onnx_backend_cuda_graphs.md"
 
 HOST_OUTPUT = "all its outputs are in host memory, so it launches nothing that a graph could hold"
 CONTROL_FLOW = "ONNX Runtime captures no models with If, Loop or Scan on plugin providers"
@@ -45,6 +52,8 @@ class Captured(NamedTuple):
     """Why no graph is captured; empty if one is, and its replays are right."""
     other_inputs: bool
     """Whether the graph was replayed with other inputs, too."""
+    failed: bool = False
+    """Whether a run failed or gave other results than the eager one."""
 
 
 def run_case(case, device="host"):
@@ -122,18 +131,49 @@ def reordered(value):
     return value.reshape(-1)[::-1].reshape(value.shape).copy()
 
 
-def run_all(cases):
-    """Run these cases; return the outcomes."""
-    return [run_case(case) for case in cases]
+@functools.cache
+def _cases():
+    return {case.name: case for case in onnx_backend.load_cases()}
 
 
-def passing_cases(pattern=""):
+def passing_cases(pattern="", device="host"):
     """Yield the cases that pass without graphs, as the page of `tests.ep.onnx_backend` says."""
-    failed = onnx_backend.known_failures()
-    for case in onnx_backend.load_cases():
+    page = onnx_backend.PAGE if device == "host" else onnx_backend.CUDA_PAGE
+    failed = onnx_backend.known_failures(page)
+    for case in _cases().values():
         chosen = re.search(pattern, case.name) and case.name not in failed
         if chosen and onnx_backend.is_loaded(case.model.SerializeToString()):
-            yield case
+            # `run` takes no arrays of ml_dtypes.
+            yield from () if onnx_backend.strange_types(case.model) else (case,)
+
+
+def outcome(name, device):
+    """Run the case of this name; return what became of it, whatever happens."""
+    case = _cases()[name]
+    try:
+        return run_case(case, device)
+    except Exception as error:
+        op_type = case.model.graph.node[0].op_type
+        reason = f"{type(error).__name__}: {error}"
+        return Captured(name, op_type, one_line(reason), other_inputs=False, failed=True)
+
+
+def one_line(reason):
+    """A reason in one line of at most 300 characters, with paths from the package on."""
+    text = re.sub(r"/[^\s:]*/(?=epprof_nb/)", "", " ".join(reason.split())).replace("|", "\\|")
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def run_all(names, device="host", processes=1):
+    """Yield the outcomes of the cases of these names, as they become known."""
+    if processes == 1:
+        yield from (outcome(name, device) for name in names)
+        return
+    # Loading the cases takes longer than running many of them. This process starts no CUDA.
+    fork = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(processes, mp_context=fork) as pool:
+        for done in as_completed([pool.submit(outcome, name, device) for name in names]):
+            yield done.result()
 
 
 def listed():
@@ -141,10 +181,10 @@ def listed():
     return set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
 
 
-_HEAD = """# ONNX's backend node tests with graphs
+_HEAD = """# ONNX's backend node tests with graphs{title}
 
-The node tests that pass (see [without graphs](onnx_backend.md)), again with `enable_cuda_graph` on
-the host device: onnx {onnx}, ONNX Runtime {ort}. Each session warms up, captures a graph and
+The node tests that pass (see [without graphs]({without})), again with `enable_cuda_graph` on
+{device}: onnx {onnx}, ONNX Runtime {ort}. Each session warms up, captures a graph and
 replays it, twice with the inputs of the case and once with their values in another order. The
 results of each run must equal those of an eager session, bit for bit.
 
@@ -152,23 +192,37 @@ A graph holds the node in **{captured} of {total}** cases, and each replay is ri
 them were replayed with other inputs; the other {same} have none of the same shapes that are valid.
 A case of which no graph is captured runs eagerly, with the right result.
 
-This page is generated by `python -m tests.ep.onnx_backend_graphs`.
+This page is generated by `{command}`.
 """
+_COMMAND = "python -m tests.ep.onnx_backend_graphs"
 
 
-def page(results):
+def page(results, device="host"):
     """The text of the page with the cases of which no graph is captured."""
     captured = [r for r in results if not r.reason]
     others = sum(r.other_inputs for r in captured)
+    of_device = {
+        **onnx_backend.described(device),
+        "without": (onnx_backend.PAGE if device == "host" else onnx_backend.CUDA_PAGE).name,
+        "command": _COMMAND if device == "host" else f"{_COMMAND} --device {device}",
+    }
     lines = [
         _HEAD.format(
             onnx=onnx.__version__, ort=onnxruntime.__version__, captured=len(captured),
-            total=len(results), others=others, same=len(captured) - others,
+            total=len(results), others=others, same=len(captured) - others, **of_device,
         ),
         "## Cases that run eagerly\n", "| case | operator | reason |", "|---|---|---|",
-        *(f"| `{r.name}` | {r.op_type} | {r.reason} |" for r in results if r.reason),
+        *(f"| `{r.name}` | {r.op_type} | {one_line(r.reason)} |" for r in results if r.reason),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def kept(file):
+    """The outcomes of an earlier run by the name of the case; those that failed run again."""
+    if file is None or not file.exists():
+        return {}
+    found = [Captured(*json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+    return {result.name: result for result in found if not result.failed}
 
 
 def main():
@@ -176,23 +230,27 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pattern", nargs="?", default="")
     parser.add_argument("--device", default="host", help="host or cuda:0")
+    parser.add_argument("--processes", type=int, default=1, help="number of processes")
+    parser.add_argument("--results", type=Path, help="file of outcomes, read and continued")
     args = parser.parse_args()
-    results, failed = [], 0
-    for case in passing_cases(args.pattern):
-        try:
-            result = run_case(case, args.device)
-        except Exception as error:
-            failed += 1
-            print(f"{case.name} FAILED: {type(error).__name__}: {error}", flush=True)
-            continue
-        results.append(result)
+    results = kept(args.results)
+    names = [case.name for case in passing_cases(args.pattern, args.device)]
+    missing = [name for name in names if name not in results]
+    for result in run_all(missing, args.device, args.processes):
+        results[result.name] = result
         if result.reason:
-            print(f"{case.name}: {result.reason}", flush=True)
-    captured = sum(not result.reason for result in results)
-    print(f"{captured} of {len(results) + failed} captured on {args.device}, {failed} failed")
-    print(f"{sum(result.other_inputs for result in results)} with other inputs")
-    if not (args.pattern or failed) and args.device == "host":
-        PAGE.write_text(page(results), encoding="utf-8")
+            print(f"{result.name}{' FAILED' * result.failed}: {result.reason}", flush=True)
+        if args.results is not None:
+            with args.results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(result) + "\n")
+    found = [results[name] for name in names]
+    captured = sum(not result.reason for result in found)
+    failed = sum(result.failed for result in found)
+    print(f"{captured} of {len(found)} captured on {args.device}, {failed} failed")
+    print(f"{sum(result.other_inputs for result in found)} with other inputs")
+    if not (args.pattern or failed):
+        file = PAGE if args.device == "host" else CUDA_PAGE
+        file.write_text(page(found, args.device), encoding="utf-8")
 
 
 if __name__ == "__main__":

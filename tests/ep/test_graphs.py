@@ -17,6 +17,7 @@ from onnx import helper
 
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
+from epprof_nb.ep import graphs
 from tests.ep.sessions import CPU, OURS, model, on_cpu
 from tests.ort import models
 
@@ -227,6 +228,15 @@ class TestIds:
         with pytest.raises(KernelError, match="gpu_graph_id"):
             made.run(None, {"x": x}, run_options(text))
 
+    def test_an_id_is_read_without_an_error_inside(self, new_session, monkeypatch):
+        """ONNX Runtime's getter raises one if there is no id, which takes as long as a replay."""
+        new_session()
+        called = []
+        monkeypatch.setattr(onnxruntime.RunOptions, "get_run_config_entry", called.append)
+        assert graphs.graph_id(None) == graphs.graph_id(onnxruntime.RunOptions()) == 0
+        assert [graphs.graph_id(run_options(n)) for n in (0, -1, 3)] == [0, -1, 3]
+        assert not called
+
     def test_a_released_graph_is_captured_again(self, new_session, x, computes):
         made = new_session()
         for number in (0, 2):
@@ -240,10 +250,19 @@ class TestIds:
         )
         assert len(computes) == computes.calls_per_replay + 3
 
-    def test_releasing_what_is_not_captured_does_nothing(self, new_session, x):
+    def test_releasing_what_is_not_captured_warns(self, new_session, x):
         made = new_session()
-        made.release_captured_graph(7)
-        np.testing.assert_allclose(made.run(None, {"x": x})[0], expected(x), rtol=1e-6)
+        with pytest.warns(UserWarning, match="no graph 7 to release.*no run") as caught:
+            made.release_captured_graph(7)
+        assert caught[0].filename == __file__
+        for number in (0, 2):
+            made.run(None, {"x": x}, run_options(number))
+        with pytest.warns(UserWarning, match="no graph 99 .* ids 0, 2"):
+            made.release_captured_graph(99)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_allclose(made.run(None, {"x": x})[0], expected(x), rtol=1e-6)
+            made.release_captured_graph(2)
 
 
 class TestLifetime:
@@ -290,6 +309,7 @@ class TestLifetime:
 
     def test_releasing_while_other_threads_replay(self, new_session, x):
         made = new_session()
+        made.run(None, {"x": x})
         stop = threading.Event()
         want = expected(x)
 
@@ -299,10 +319,12 @@ class TestLifetime:
 
         with ThreadPoolExecutor(3) as pool:
             workers = [pool.submit(work) for _ in range(3)]
-            for _ in range(50):
-                made.release_captured_graph(0)
-                made.run(None, {"x": x})
-            stop.set()
+            try:
+                for _ in range(50):
+                    made.release_captured_graph(0)
+                    made.run(None, {"x": x})
+            finally:
+                stop.set()
             for worker in workers:
                 worker.result()
 

@@ -10,7 +10,7 @@ from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 
 
-def replayed() -> Profile:
+def replayed(*, captured=True) -> Profile:
     """A run that replays a graph, and the run of an earlier profile that captured it."""
     ops = Table(
         OPS,
@@ -37,7 +37,8 @@ def replayed() -> Profile:
             "end_ns": np.array([27]),
             "duration_ns": np.array([7]),
             "op_id": np.array([3]),
-            "capture_op_id": np.array([2]),
+            "graph_id": np.array([4]),
+            "capture_op_id": np.array([2 if captured else -1]),
         },
     )
     tables = {"ops": ops, "activities": activities, "api_calls": Table(API_CALLS, {})}
@@ -48,6 +49,16 @@ def test_runs_of_an_earlier_profile_are_left_out():
     runs = replayed().by_run()
     assert runs["run_id"].tolist() == [0]
     assert runs["device_ns"].tolist() == [7]
+
+
+def test_the_nodes_of_a_replay_are_those_that_the_graph_captured():
+    runs = replayed().by_run()
+    assert runs[["graph_id", "nodes", "node_events"]].iloc[0].tolist() == [4, 1, "captured"]
+
+
+def test_a_replay_of_a_graph_captured_before_the_profile_has_unknown_nodes():
+    runs = replayed(captured=False).by_run()
+    assert runs[["graph_id", "nodes", "node_events"]].iloc[0].tolist() == [4, 0, "not recorded"]
 
 
 def test_capture_attribution_counts_for_the_capturing_run():

@@ -15,6 +15,7 @@ from epprof_nb.analysis import (
     by_operator,
     by_path,
     by_repeat,
+    by_run,
     by_step,
     by_stream,
     critical_path,
@@ -52,7 +53,7 @@ FRAMES = {
     "compare_kernels": lambda p: compare(p, p).kernels,
 }
 FUNCTIONS = (
-    by_kernel.by_kernel, by_module.by_module, by_node.by_node, by_node.by_op_type, by_node.by_run,
+    by_kernel.by_kernel, by_module.by_module, by_node.by_node, by_node.by_op_type, by_run.by_run,
     by_op.by_op, by_op.by_line, by_operator.by_operator, by_path.by_path, by_repeat.by_repeat,
     by_step.by_step,
     by_stream.by_stream, critical_path.critical_path, idle.gaps, insights.insights, joined.joined,

@@ -5,6 +5,8 @@ from tiny import kernel, line, op, profile, rows
 
 from epprof_nb.analysis.by_node import by_node, by_op_type
 from epprof_nb.analysis.by_op import by_line, by_op
+from epprof_nb.views.renderers.text import as_text
+from epprof_nb.views.view_model import ViewModel
 
 COLUMNS = ("count", "device_ns", "mean_device_ns", "p95_device_ns", "kernels", "recorded")
 
@@ -124,3 +126,19 @@ def test_an_op_that_captured_and_replayed_executed_once():
     found = rows(by_op(prof, attribution="capture"), "name")
     assert found["layer"]["count"] == 2
     assert found["line 1"]["count"] == 1
+
+
+def test_the_text_has_a_table_of_what_graphs_captured():
+    text = as_text(ViewModel(replayed(kernel(300, 400, 9))))
+    table = text[text.index("captured in a graph") :].splitlines()
+    assert [line.split() for line in table] == [
+        ["captured", "in", "a", "graph", "device", "share", "count", "kernels"],
+        ["a", "60", "ns", "36", "%", "2", "4"],
+        ["b", "8", "ns", "4.8", "%", "2", "2"],
+    ]
+    assert "(1 more captured op)" in as_text(ViewModel(replayed()), rows=1)
+
+
+def test_without_graphs_the_text_has_no_such_table():
+    found = profile([op(1, "run", 0, 50)], [kernel(10, 20, 1)])
+    assert "captured" not in as_text(ViewModel(found))

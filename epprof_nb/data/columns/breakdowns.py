@@ -222,11 +222,13 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("thread_id", "int64", "operating-system thread that ran it"),
             column("start_ns", "int64", "start, since the profile's start"),
             "host_ns",
-            column("nodes", "int64", "executions of nodes"),
+            column("graph_id", "Int64", "graph that the run replayed, as in `graphs`"),
+            column("nodes", "int64", "executions of nodes, also by the replay of a graph"),
             column(
                 "node_events", "category",
                 "how they are known: `recorded`; `learned` (the launches of the run equal those of "
-                "a recorded run); `mismatched` (they do not: the device work has no nodes); "
+                "a recorded run); `captured` (the run replays a graph that captured them); "
+                "`mismatched` (its launches equal no run's: the device work has no nodes); "
                 "`not recorded`; missing for a run that did not end in the profile",
             ),
             "device_ns", "kernels", "memcpys", "bytes",

@@ -80,4 +80,9 @@ const void* ep_session_options_type(const char** name) {
   return &typeid(onnxruntime::python::PySessionOptions);
 }
 
+const char* ep_run_config_entry(const void* run_options, const char* key) {
+  return rt.run_config_entry ? rt.run_config_entry(static_cast<const RunOptions*>(run_options), key)
+                             : nullptr;
+}
+
 }  // extern "C"

@@ -63,6 +63,7 @@ typedef struct {
   const size_t *host_inputs, *host_outputs;
   size_t host_input_count, host_output_count;
   int has_limits;  // `limit_of` tells which nodes it takes
+  int is_view;     // the output may lie in the memory of the first input
 } ep_definition;
 
 // Kernels that sessions on a device share (-1: the host device). Sessions keep what they use.
@@ -220,6 +221,9 @@ int ep_cuda_device_at(const void* data);  // whoever allocated it; -1: it is not
 // The C++ type_info of the class behind Python's SessionOptions; `name` is what pybind11 calls a
 // capsule of it.
 const void* ep_session_options_type(const char** name);
+
+// An entry of the config of an OrtRunOptions; null if it has none, or no session was made yet.
+const char* ep_run_config_entry(const void* run_options, const char* key);
 
 #ifdef __cplusplus
 }

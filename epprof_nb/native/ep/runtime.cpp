@@ -55,6 +55,7 @@ void load_runtime(const ApiBase* base) {
   resolve(rt.add_pair, t, kAddKeyValuePair);
   resolve(rt.pair, t, kGetKeyValue);
   resolve(rt.config_entries, t, kGetSessionOptionsConfigEntries);
+  resolve(rt.run_config_entry, t, kGetRunConfigEntry);
   resolve(rt.pairs, t, kGetKeyValuePairs);
   resolve(rt.release_pairs, t, kReleaseKeyValuePairs);
   resolve(rt.create_memory_info, t, kCreateMemoryInfo_V2);
@@ -98,6 +99,7 @@ void load_runtime(const ApiBase* base) {
   resolve(rt.set_input_memory, e, kKernelDefBuilder_SetInputMemType);
   resolve(rt.set_output_memory, e, kKernelDefBuilder_SetOutputMemType);
   resolve(rt.add_type_constraint, e, kKernelDefBuilder_AddTypeConstraint);
+  resolve(rt.add_aliases, e, kKernelDefBuilder_AddInputOutputAliases);
   resolve(rt.build, e, kKernelDefBuilder_Build);
   resolve(rt.release_def, e, kReleaseKernelDef);
   resolve(rt.tensor_data_type, e, kGetTensorDataType);

@@ -270,6 +270,12 @@ static PyMethodDef functions[] = {
 };
 
 static int execute(PyObject* module) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+    PyErr_SetString(PyExc_ImportError,
+                    "epprof_nb works in Python's main interpreter only, because it records the "
+                    "work of the whole process. Import it there instead of in a sub-interpreter.");
+    return -1;
+  }
   PyObject* type = op_type_create(module);
   if (!type) return -1;
   int failed = PyModule_AddObjectRef(module, "Op", type);

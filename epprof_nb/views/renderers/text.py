@@ -8,6 +8,7 @@ from epprof_nb.util.format import duration, percent, plural, shorten
 from epprof_nb.views.view_model import UNNAMED
 
 if TYPE_CHECKING:
+    from epprof_nb.analysis.dataframe import ResultTable
     from epprof_nb.views.view_model import ViewModel
 
 _NAME_WIDTH = 48
@@ -16,7 +17,8 @@ _NAME_WIDTH = 48
 def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
     """Return the summary, repeats, findings and a table of the top `rows` ops by device time.
 
-    Without device work, the table has the operators of nodes, or what frameworks ran, by host time.
+    The ops that captured the work of graphs follow in a table of their own. Without device work,
+    the table has the operators of nodes, or what frameworks ran, by host time.
     """
     summary = view_model.summary
     lines = [summary.line]
@@ -29,21 +31,29 @@ def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
     if view_model.colours_operators:
         return "\n".join([*lines, *_operators(view_model, rows)])
     by_op = view_model.by_op
-    with_work = by_op.take(by_op["device_ns"] > 0)
-    shown = with_work.take(slice(0, rows))
-    if len(shown):
-        head = f"{'op':<{_NAME_WIDTH}} {'device':>9} {'share':>6} {'count':>7} {'kernels':>8}"
-        lines += ["", head]
+    lines += _by_device_time(by_op.take(by_op["device_ns"] > 0), rows, "op", "more op")
+    captured = view_model.captured_work
+    if captured is not None:
+        lines += _by_device_time(captured, rows, "captured in a graph", "more captured op")
+    return "\n".join(lines)
+
+
+def _by_device_time(table: ResultTable, rows: int, title: str, omitted: str) -> list[str]:
+    """Return the first rows of a table, which is sorted by device time."""
+    shown = table.take(slice(0, rows))
+    if not len(shown):
+        return []
+    head = f"{title:<{_NAME_WIDTH}} {'device':>9} {'share':>6} {'count':>7} {'kernels':>8}"
+    lines = ["", head]
     columns = (shown.values(name) for name in ("name", "device_ns", "share", "count", "kernels"))
     for name, device_ns, share, count, kernels in zip(*columns, strict=True):
         lines.append(
             f"{shorten(name or UNNAMED, _NAME_WIDTH):<{_NAME_WIDTH}} {duration(device_ns):>9} "
             f"{percent(share):>6} {count:>7,} {kernels:>8,}"
         )
-    omitted = len(with_work) - len(shown)
-    if omitted > 0:
-        lines.append(f"({omitted:,} more ops)")
-    return "\n".join(lines)
+    if len(table) > len(shown):
+        lines.append(f"({plural(len(table) - len(shown), omitted)})")
+    return lines
 
 
 def _operators(view_model: ViewModel, rows: int) -> list[str]:
