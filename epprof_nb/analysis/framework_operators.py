@@ -1,4 +1,4 @@
-"""What frameworks ran, by time, for the colours of the timeline: operators, modules, functions."""
+"""Operators, modules and functions of frameworks by time, for the colours of the timeline."""
 
 from __future__ import annotations
 
@@ -50,13 +50,18 @@ def rank_framework_operators(index: ProfileIndex) -> FrameworkOperators:
     groups = np.full(len(ops), MISSING, np.int64)
     groups[rows] = codes
     n = len(names)
-    owner = np.append(groups, MISSING)[tree.nearest_ancestor(groups >= 0)]
-    above = np.append(tree.nearest_ancestor(groups >= 0), MISSING)[tree.parent]
+    if not n:
+        none = np.empty(0, np.int64)
+        return FrameworkOperators(label, (), groups, none, none)
+    nearest = tree.nearest_ancestor(groups >= 0)
+    above = np.append(nearest, MISSING)[tree.parent]
     host_ns = sum_by_group(groups, self_host_ns(ops, np.where(groups >= 0, above, MISSING)), n)[:n]
     counts = sum_by_group(groups, np.where(ran(ops), ops["count"], 0), n)[:n]
     time = host_ns
     if index.is_device_work.any():
-        time = sum_by_group(owner, index.op_sums("launch")["device_ns"][:-1], n)[:n]
+        total = index.op_device_time.total
+        own = total - sum_by_group(tree.parent, total, len(ops))[: len(ops)]
+        time = sum_by_group(np.append(groups, MISSING)[nearest], own, n)[:n]
     order = np.argsort(-time, kind="stable")
     rank = np.full(n + 1, MISSING, np.int64)
     rank[order] = np.arange(n)

@@ -13,6 +13,7 @@ import numpy as np
 
 from epprof_nb.analysis import clock_check
 from epprof_nb.arrays.ids import contains, unique_inverse
+from epprof_nb.capture.graph_notes import notes_on_graphs
 from epprof_nb.recorders.onnxruntime.info import session_info, session_notes
 from epprof_nb.util.machine import machine_id
 
@@ -78,6 +79,7 @@ def build_info(
             *dict.fromkeys(recording.notes),
             *_notes_on_dropped(recorded, correlated, failure),
             *notes_on_statements(correlated.tables["ops"]),
+            *notes_on_graphs(activities),
             *clock_check.notes(plausible),
             *session_notes(correlated.tables["ops"], activities, onnxruntime),
         ],

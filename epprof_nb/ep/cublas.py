@@ -84,7 +84,7 @@ def multiply(of: ctypes.CDLL, product: Product, a: Any, b: Any, out: Any) -> Non
     product
         The sizes, and the layout of `a` and `b`.
     a, b, out
-        CuPy arrays of one dtype; `out` is C-contiguous.
+        CuPy arrays of one dtype; `out` is C-contiguous, and may be of float32 for float16.
 
     Raises
     ------
@@ -94,15 +94,15 @@ def multiply(of: ctypes.CDLL, product: Product, a: Any, b: Any, out: Any) -> Non
     module = cuda.array_module()
     handle = module.cuda.device.get_cublas_handle()
     workspace = _use_stream(of, module, handle)
-    kind = _TYPES[out.dtype.char]
+    kind, given = _TYPES[out.dtype.char], _TYPES[a.dtype.char].element
     left, right = product.a, product.b
     _check(
         of.cublasGemmStridedBatchedEx(
             handle, right.transposed, left.transposed,
             product.columns, product.rows, product.depth,
             kind.one,
-            b.data.ptr, kind.element, right.leading, right.step,
-            a.data.ptr, kind.element, left.leading, left.step,
+            b.data.ptr, given, right.leading, right.step,
+            a.data.ptr, given, left.leading, left.step,
             kind.zero,
             out.data.ptr, kind.element, product.columns, product.rows * product.columns,
             product.batch, kind.compute, _DEFAULT_ALGORITHM,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.ep import graph_bindings, graph_buffers
 from epprof_nb.ep.graphs import ATTRIBUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _EXECUTOR = "_epprof_async_runs"
 
@@ -85,18 +84,20 @@ class _Replays(threading.local):
 _replays = _Replays()
 
 
-@contextmanager
-def unprofiled_replays() -> Iterator[None]:
-    """Make replays in the ``with`` block without the options of their runs.
+class UnprofiledReplays:
+    """Context in which replays are made without the options of their runs.
 
     These enable ONNX Runtime's profiling of the run, which costs more than a short replay and
     reports nothing, because no node of it runs. A replay does not look at its other options.
     """
-    outer, _replays.unprofiled = _replays.unprofiled, True
-    try:
-        yield
-    finally:
-        _replays.unprofiled = outer
+
+    __slots__ = ("_outer",)
+
+    def __enter__(self) -> None:
+        self._outer, _replays.unprofiled = _replays.unprofiled, True
+
+    def __exit__(self, *_: object) -> None:
+        _replays.unprofiled = self._outer
 
 
 def _options(run_options: Any, *, replays: bool) -> Any:  # noqa: ANN401

@@ -32,13 +32,18 @@ def graph_of(run_options: Any) -> str:  # noqa: ANN401
 
 
 @contextmanager
-def record_replay(session: object, run_options: Any, *, returns_early: bool) -> Iterator[bool]:  # noqa: ANN401
+def record_replay(
+    observed_session: sessions.ObservedSession | None,
+    run_options: Any,  # noqa: ANN401
+    *,
+    returns_early: bool,
+) -> Iterator[bool]:
     """Open an op for a run that may replay a graph; yield whether to profile the run.
 
     Parameters
     ----------
-    session
-        An ``InferenceSession``.
+    observed_session
+        The state of the session; None if it is not observed.
     run_options
         The run options passed by the user, or None.
     returns_early
@@ -49,7 +54,6 @@ def record_replay(session: object, run_options: Any, *, returns_early: bool) -> 
     Every run of a session that captures graphs gets its op here, because the first launch of a
     captured graph happens between two events of ONNX Runtime and inside neither.
     """
-    observed_session = sessions.observed(session)
     if (
         returns_early
         or observed_session is None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from epprof_nb.recorders.onnxruntime.run_log import RunInProgress
+    from epprof_nb.recorders.onnxruntime.sessions import ObservedSession
 
 _NO_CONTEXT = nullcontext()
 
@@ -97,15 +98,31 @@ class _RunMethod:
         run = None if self.returns_early else sessions.begin_run(session, given, key)
         if run is not None:
             return self._run_maybe_without_nodes(run, session, args, kwargs)
+        observed_session = sessions.observed(session)
+        if _has_kernels_in_python(observed_session):
+            return self._run_kernels_in_python(session, args, kwargs, given)
         with graph_replays.record_replay(
-            session, given, returns_early=self.returns_early
+            observed_session, given, returns_early=self.returns_early
         ) as profiled:
-            if _is_plain_replay(given):
-                args, kwargs = self._with_options(args, kwargs, None)
-            elif profiled:
+            if profiled:
                 args, kwargs = self._with_profiling(session, args, kwargs)
-            with self._counted(session), _plain_replays(session, given):
+            with self._counted(session):
                 return self._original(session, *args, **kwargs)
+
+    def _run_kernels_in_python(
+        self, session: object, args: tuple[Any, ...], kwargs: dict[str, Any], given: object
+    ) -> object:
+        """Run a session with kernels in Python; its replays have no profile, unless wanted."""
+        from epprof_nb.ep.graph_runs import UnprofiledReplays
+
+        wants_file = sessions.file_prefix(given) is not None
+        if _native.ep_is_replaying() and not wants_file:
+            args, kwargs = self._with_options(args, kwargs, None)
+        else:
+            args, kwargs = self._with_profiling(session, args, kwargs)
+        # The wrapper that replays may be under this one: only it knows which runs are replays.
+        with self._counted(session), _NO_CONTEXT if wants_file else UnprofiledReplays():
+            return self._original(session, *args, **kwargs)
 
     def _run_maybe_without_nodes(
         self, run: RunInProgress, session: object, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -145,24 +162,12 @@ class _RunMethod:
         return sessions.active_run(session, returns_early=self.returns_early)
 
 
-def _is_plain_replay(run_options: object) -> bool:
-    """Whether this thread is about to replay a graph of kernels in Python, without a profile."""
-    return _native.ep_is_replaying() and sessions.file_prefix(run_options) is None
-
-
-def _plain_replays(session: object, run_options: object) -> AbstractContextManager[None]:
-    """Return a context in which replays of kernels in Python have no profile, unless wanted.
-
-    The wrapper that replays may be under this one, so only it knows which runs these are.
-    """
-    observed_session = sessions.observed(session)
-    if observed_session is None or not observed_session.has_own_profiler:
-        return _NO_CONTEXT
-    if sessions.file_prefix(run_options) is not None:
-        return _NO_CONTEXT
-    from epprof_nb.ep import graph_runs
-
-    return graph_runs.unprofiled_replays()
+def _has_kernels_in_python(observed_session: ObservedSession | None) -> bool:
+    return (
+        observed_session is not None
+        and observed_session.has_own_profiler
+        and not observed_session.captures_graphs
+    )
 
 
 def wrap_end_profiling(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,7 +2,8 @@
 
 Operators, annotations and Python functions are ops. An activity belongs to the API call with its
 correlation id, and to the op open on the calling thread at that call; so the kernels of a CUDA
-graph belong to the op that launched the graph.
+graph belong to the op that launched the graph. In traces of ROCm without correlation ids, the
+external ids of launches and kernels take their place.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from epprof_nb.readers.rows import Rows, Threads, integer, nanoseconds, text
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.table import Table
     from epprof_nb.readers.json_events import JsonEvents
     from epprof_nb.readers.kineto_events import Args, Event
     from epprof_nb.readers.rows import Budget, Skipped
@@ -71,6 +73,8 @@ class _Tables:
             "operation", "memory_kind", "address", "bytes", "time_ns", "device_id",
         ), budget)  # fmt: skip
         self.overhead = Rows(OVERHEAD, ("kind", "thread_id", "start_ns", "end_ns"), budget)
+        self._budget = budget
+        self._external: dict[str, list[IntArray]] = {"api_calls": [], "activities": []}
         self._add_to = {
             "ops": self._add_ops, "calls": self._add_calls, "activities": self._add_activities,
             "overhead": self._add_overhead,
@@ -109,10 +113,11 @@ class _Tables:
         )  # fmt: skip
 
     def _add_calls(self, events: list[Event], starts: IntArray, ends: IntArray) -> None:
+        args = [event.args or NO_ARGS for event in events]
+        self._keep_external("api_calls", args)
         self.calls.extend(
             [_DOMAINS[event.cat] for event in events], texts([event.name for event in events]),
-            self._threads_of(events), starts, ends,
-            integers([(event.args or NO_ARGS).correlation for event in events]),
+            self._threads_of(events), starts, ends, integers([of.correlation for of in args]),
         )  # fmt: skip
 
     def _add_overhead(self, events: list[Event], starts: IntArray, ends: IntArray) -> None:
@@ -121,11 +126,15 @@ class _Tables:
 
     def _add_activities(self, events: list[Event], starts: IntArray, ends: IntArray) -> None:
         args = [event.args or NO_ARGS for event in events]
+        self._keep_external("activities", args)
         kinds, names = [_KINDS[event.cat] for event in events], texts([e.name for e in events])
         copies = zip(*map(_copy, kinds, names), strict=True)
         device = integers([of.device for of in args])
         device = np.where(device == MISSING, integers([event.pid for event in events]), device)
-        stream, graph = integers([of.stream for of in args]), integers([of.graph for of in args])
+        # Kineto's thread of an activity is its stream, which ROCm has nowhere else.
+        tracks = zip(args, events, strict=True)
+        stream = integers([e.tid if of.stream is None else of.stream for of, e in tracks])
+        graph = integers([of.graph for of in args])
         # Kineto writes 0 for an activity whose launch it does not know.
         correlation = integers([of.correlation for of in args])
         node = integers([of.graph_node for of in args])
@@ -139,6 +148,25 @@ class _Tables:
             integers([of.registers for of in args]), graph,
             np.where(graph == MISSING, MISSING, node),
         )  # fmt: skip
+
+    def _keep_external(self, table: str, args: list[Args]) -> None:
+        ids = integers([of.external for of in args])
+        self._budget.take(ids.nbytes)
+        self._external[table].append(ids)
+
+    def tables(self) -> dict[str, Table]:
+        """Return the tables; external ids join calls and activities if there are no others."""
+        tables = {
+            "ops": self.ops.table(), "activities": self.activities.table(),
+            "api_calls": self.calls.table(), "memory": self.memory.table(),
+            "overhead": self.overhead.table(),
+        }  # fmt: skip
+        if not any((tables[name]["correlation_id"] != MISSING).any() for name in self._external):
+            for name, parts in self._external.items():
+                ids = np.concatenate([np.empty(0, np.int64), *parts])
+                ids[ids == 0] = MISSING
+                tables[name] = tables[name].replace(correlation_id=ids)
+        return tables
 
     def _threads_of(self, events: list[Event]) -> IntArray:
         return self.threads.all([event.pid for event in events], [event.tid for event in events])
@@ -166,12 +194,7 @@ def read(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
     made = _Tables(budget, skipped)
     for piece in events.lists(event_of, parsed):
         made.add(piece)
-    tables = {
-        "ops": made.ops.table(), "activities": made.activities.table(),
-        "api_calls": made.calls.table(), "memory": made.memory.table(),
-        "overhead": made.overhead.table(),
-    }  # fmt: skip
-    tables, origin = from_zero(tables)
+    tables, origin = from_zero(made.tables())
     notes = made.threads.notes()
     tables = correlated(tables, "kineto", notes)
     base = integer(events.metadata.get("baseTimeNanoseconds"))

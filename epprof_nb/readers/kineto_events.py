@@ -18,6 +18,7 @@ class Args(msgspec.Struct, gc=False):
     """Arguments of an event; their types are not checked."""
 
     correlation: Any = None
+    external: Any = msgspec.field(name="External id", default=None)
     device: Any = None
     context: Any = None
     stream: Any = None

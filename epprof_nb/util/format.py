@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_DOTTED = re.compile(r"\w+(?:\.\w+)+")
+_DOTTED = re.compile(r"\w+(?:\.\w+)+(?<!\.py)")
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 _BYTE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 

@@ -31,7 +31,8 @@ extern "C" __global__ void {name}(const float* x, float* y, int n) {{
   if (i < n) y[i] = x[i] + 1;
 }}
 """
-KERNELS = [cp.RawKernel(CODE.format(name=f"node_{i}"), f"node_{i}") for i in range(NODES)]
+AROUND = 3  # kernels around the work, in graphs with child graphs and conditional nodes
+KERNELS = [cp.RawKernel(CODE.format(name=f"node_{i}"), f"node_{i}") for i in range(NODES + AROUND)]
 
 Right = "Callable[[str, str], bool]"
 """Whether work of this name belongs to the op of this name."""
@@ -81,43 +82,27 @@ def of_cupy() -> Iterator[tuple[str, epprof_nb.Profile, Right]]:
 
 
 def of_cuda_python() -> Iterator[tuple[str, epprof_nb.Profile, Right]]:
-    """Graphs of cuda-python: two executables, a clone, a child graph, and an update."""
-    from cuda.bindings import runtime
-
-    def check(result):
-        status, *values = result
-        if int(status):
-            raise RuntimeError(f"CUDA failed with {status}")
-        return values[0] if len(values) == 1 else values
+    """Graphs of cuda-python: executables, clones, updates, child graphs, conditional nodes."""
+    from tests.benchmarks.cuda_python_graphs import Graphs
 
     x, y = cp.zeros(64, "f"), cp.zeros(64, "f")
-    stream = check(runtime.cudaStreamCreateWithFlags(1))
 
-    def capture():
-        mode = runtime.cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
-        check(runtime.cudaStreamBeginCapture(stream, mode))
-        with cp.cuda.ExternalStream(int(stream)):
-            work(x, y)
-        return check(runtime.cudaStreamEndCapture(stream))
+    def around(number: int) -> None:
+        i = NODES + number
+        with epprof_nb.op(f"node_{i}"):
+            launch(i, x, y)
 
+    graphs = Graphs(lambda: work(x, y), around)
     with epprof_nb.profile():
-        graph = capture()
-        made = {
-            "cuda-python": check(runtime.cudaGraphInstantiate(graph, 0)),
-            "cuda-python, second executable": check(runtime.cudaGraphInstantiate(graph, 0)),
-        }
-        clone = check(runtime.cudaGraphClone(graph))
-        made["cuda-python, clone"] = check(runtime.cudaGraphInstantiate(clone, 0))
-        parent = check(runtime.cudaGraphCreate(0))
-        check(runtime.cudaGraphAddChildGraphNode(parent, None, 0, graph))
-        made["cuda-python, child graph"] = check(runtime.cudaGraphInstantiate(parent, 0))
+        made = {}
+        for title, make in graphs.made():
+            try:
+                made[title] = make()
+            except RuntimeError as error:
+                print(f"cuda-python, {title}: failed ({error})")
     for title, executable in made.items():
-        prof = replays(lambda e=executable: check(runtime.cudaGraphLaunch(e, stream)))
-        yield title, prof, is_named_after
-    with epprof_nb.profile():
-        check(runtime.cudaGraphExecUpdate(made["cuda-python"], capture()))
-    prof = replays(lambda: check(runtime.cudaGraphLaunch(made["cuda-python"], stream)))
-    yield "cuda-python, updated", prof, is_named_after
+        prof = replays(lambda e=executable: graphs.launch(e))
+        yield f"cuda-python, {title}", prof, is_named_after
 
 
 def of_torch() -> Iterator[tuple[str, epprof_nb.Profile, Right]]:
@@ -257,18 +242,35 @@ SOURCES = {
 
 
 def shares(prof: epprof_nb.Profile, right: Right) -> dict[str, str]:
-    """Share of the work of replays whose capturing op is the right one, by kind."""
+    """Share of the work of replays whose ops are the right ones, by kind.
+
+    The capturing op is right if itself or one around it is: frameworks add ops of their own.
+    """
     rows = prof.activities
     rows = rows[rows["graph_id"].notna() & (rows["kind"] != "graph_launch")]
-    ops = prof.ops["name"].astype(object)
-    found = [
-        bool(op == op and op is not None and right(str(name), str(op)))
-        for name, op in zip(
-            rows["name"].astype(object), rows["capture_op_id"].map(ops), strict=True
-        )
-    ]
+    names, parents = prof.ops["name"].astype(str).to_dict(), prof.ops["parent_op_id"].to_dict()
+
+    def path(op: object) -> list[str]:
+        found = []
+        while op in names:
+            found.append(names[op])
+            op = parents[op]
+        return found
+
+    paths = {op: path(op) for op in rows["capture_op_id"].dropna().unique()}
+    work = list(zip(rows["name"].astype(str), rows["capture_op_id"], strict=True))
+    found = [any(right(name, op) for op in paths.get(op, ())) for name, op in work]
+    wrong = {
+        (name, " < ".join(paths.get(op, ["no op"])))
+        for (name, op), is_right in zip(work, found, strict=True)
+        if not is_right
+    }
+    for name, where in sorted(wrong)[:5]:
+        print(f"  wrong: {name} in {where}")
     by_kind = pd.Series(found).groupby(rows["kind"].astype(str).to_numpy()).agg(["sum", "size"])
-    return {kind: f"{row['sum']:,} of {row['size']:,}" for kind, row in by_kind.iterrows()}
+    of = {kind: f"{row['sum']:,} of {row['size']:,}" for kind, row in by_kind.iterrows()}
+    launched = int(rows["op_id"].notna().sum())
+    return {**of, "op of the launch": f"{launched:,} of {len(rows):,}"}
 
 
 def main() -> None:
@@ -280,7 +282,7 @@ def main() -> None:
     header(f"Attribution of graph replays on {name}")
     epprof_nb.onnxruntime.install()
     x = cp.zeros(64, "f")
-    for i in range(NODES):
+    for i in range(NODES + AROUND):
         launch(i, x, x)  # compiles it
     table: dict[str, dict[str, str]] = {}
     for source in args.sources:

@@ -223,6 +223,9 @@ PADDED = {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [1, 1, 1, 1]}
 EDGES = [
     ("Gemm", 18, (A, floats(4, 2), np.full(2, np.nan, np.float32)), {"beta": 0.0}),
     ("Gemm", 18, (A, floats(4, 2), np.full((3, 2), np.inf, np.float32)), {"beta": 0.0}),
+    # The product is above the largest number of float16, the result is not.
+    ("Gemm", 18, (np.full((2, 4), 150, np.float16), np.full((4, 3), 150, np.float16),
+                  np.full(3, -40000, np.float16)), {}),
     ("Gelu", 20, (LARGE,), {}), ("Gelu", 20, (LARGE,), {"approximate": "tanh"}),
     ("RoiAlign", 16, REGIONS, POOLED), ("RoiAlign", 16, REGIONS, {**POOLED, "mode": "max"}),
     ("RoiAlign", 16, REGIONS, {**POOLED, "sampling_ratio": 2}),

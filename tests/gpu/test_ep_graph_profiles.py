@@ -59,6 +59,13 @@ def with_all_values(serialized):
     return model.SerializeToString()
 
 
+def work_of(activity):
+    """Name of a kernel, or the kind of other work; some copies are kernels in a graph."""
+    if activity.kind == "kernel" and not activity.name.startswith(("memcpy", "memset")):
+        return activity.name
+    return "memset" if "memset" in (activity.kind, activity.name[:6]) else "memcpy"
+
+
 def inputs(seed):
     return {"x": np.random.default_rng(seed).standard_normal(SHAPE, dtype=np.float32)}
 
@@ -82,35 +89,49 @@ def test_eager_and_replayed_profiles_have_the_same_nodes_and_device_times(encode
     feeds = inputs(0)
 
     def recorded(made):
+        """The work of each run, as node and name, and its durations; and `by_node`."""
         with epprof_nb.profile() as prof:
             for _ in range(RUNS):
                 made.run(None, feeds)
-        rows = prof.activities[prof.activities["kind"] == "kernel"]
-        nodes = rows["capture_op_id"].fillna(rows["op_id"])
-        names = nodes.map(prof.ops["name"]).astype(str)
-        table = prof.by_node().set_index("name")
-        return (
-            list(zip(names, rows["name"].astype(str), strict=True)),
-            table[table["kernels"] > 0],
-            rows["duration_ns"].to_numpy().reshape(RUNS, -1),
-        )
+        ops, rows = prof.ops, prof.activities
+        op = rows["capture_op_id"].fillna(rows["op_id"])
+        is_node = op.map(ops["category"]).astype(str) == "node"
+        rows, op = rows[is_node], op[is_node]
+        nodes = op.map(ops["name"]).astype(str)
+        run = rows["op_id"].map(ops["run_id"])
+        work = [(node, work_of(row)) for node, row in zip(nodes, rows.itertuples(), strict=True)]
+        runs = {number: ([], []) for number in sorted(run.unique())}
+        for number, what, duration in zip(run, work, rows["duration_ns"], strict=True):
+            runs[number][0].append(what)
+            runs[number][1].append(duration)
+        assert len(runs) == RUNS
+        table = prof.by_node()
+        return list(runs.values()), table[table["op_type"].notna()].set_index("name")
 
     for made in (eager, replayed):
         made.run(None, feeds)
         made.run(None, feeds)
     # By turns, because the clock of the device changes with time.
     both = [(recorded(eager), recorded(replayed)) for _ in range(3)]
-    for (launched, table, _), (captured, of_replays, _) in both:
-        assert captured == launched
-        assert of_replays["kernels"].to_dict() == table["kernels"].to_dict()
-    times = [np.concatenate([pair[i][2] for pair in both]) for i in (0, 1)]
-    spread = np.percentile(times[0], 95, axis=0) - np.percentile(times[0], 5, axis=0)
-    difference = np.abs(np.median(times[1], axis=0) - np.median(times[0], axis=0))
+    usual = both[0][0][0][-1][0]
+    times = ([], [])
+    for pair in both:
+        for durations, (runs, table) in zip(times, pair, strict=True):
+            assert sorted(table.index) == sorted({node for node, _ in usual})
+            assert (table["count"] == RUNS).all()
+            # In an eager run, an allocation or a library may add work of its own.
+            alike = [taken for work, taken in runs if work == usual]
+            assert len(alike) >= RUNS - 2
+            durations.extend(alike)
+    eager_ns, replayed_ns = (np.array(durations) for durations in times)
+    difference = np.abs(np.median(replayed_ns, axis=0) - np.median(eager_ns, axis=0))
+    spread = np.ptp(eager_ns, axis=0)
     print(
-        f"{len(spread)} kernels: differ by {difference.mean():.0f} ns, spread {spread.mean():.0f}"
+        f"{len(usual)} kernels and copies: median difference {np.median(difference):.0f} ns, "
+        f"spread {np.median(spread):.0f} ns"
     )
     for i in np.flatnonzero(difference > spread):
-        print(launched[i], int(difference[i]), int(spread[i]), int(np.median(times[0][:, i])))
-    total = [t.sum(axis=1) for t in times]
-    print("totals", [np.percentile(t, [0, 5, 50, 95, 100]).astype(int).tolist() for t in total])
-    assert abs(np.median(total[1]) - np.median(total[0])) < np.ptp(total[0])
+        print(usual[i], difference[i], spread[i], np.median(eager_ns[:, i]))
+    totals = eager_ns.sum(axis=1), replayed_ns.sum(axis=1)
+    print([np.percentile(total, [0, 50, 100]).astype(int).tolist() for total in totals])
+    assert abs(np.median(totals[1]) - np.median(totals[0])) < np.ptp(totals[0])

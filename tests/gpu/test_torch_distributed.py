@@ -53,6 +53,7 @@ PROGRAM = """
             for name, id in zip(lost["name"], lost["correlation_id"])
         ],
         "attribution": prof.info["attribution"],
+        "arguments": prof.ops["args"][prof.ops["op_type"] == "range"].dropna().map(dict).tolist(),
         "devices": sorted(set(rows["device_id"].dropna().astype(int))),
         "notes": prof.info["notes"],
     }))
@@ -96,6 +97,14 @@ def test_collectives_belong_to_the_step(ranks):
     for found in ranks:
         assert len(found["collectives"]) >= 2
         assert {path[-1] for path in found["collectives"]} == {"step"}
+
+
+def test_collectives_have_communicator_and_size(ranks):
+    for found in ranks:
+        of_nccl = [args for args in found["arguments"] if args.get("domain") == "NCCL"]
+        sizes = [args["Message size [bytes]"] for args in of_nccl if "Message size [bytes]" in args]
+        assert len(sizes) >= 2
+        assert min(sizes) > 0
 
 
 def test_all_work_has_an_op(ranks):

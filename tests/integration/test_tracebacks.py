@@ -14,8 +14,6 @@ import pytest
 
 from tests.kernels import running_kernel
 
-pytestmark = pytest.mark.xdist_group("tracebacks")
-
 TIMEOUT_S = 120
 
 FAILING = {

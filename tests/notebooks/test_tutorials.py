@@ -85,3 +85,12 @@ def test_comparisons_that_would_mislead_are_refused(executed):
     }
     assert texts["single-reason"].startswith("cannot be compared - One run each")
     assert texts["refused"].startswith("cannot be compared - 1 op ran another number of times")
+    (table,) = (
+        output.data["text/html"]
+        for cell in executed.cells
+        if cell.id == "diff"
+        for output in cell.outputs
+        if output.output_type == "execute_result"
+    )
+    assert "renamed" in table
+    assert "removed" not in table

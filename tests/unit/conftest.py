@@ -1,8 +1,9 @@
-"""Streams of the host device, a saved profile, and a reader of traces."""
+"""Streams of the host device, a saved profile, a reader of traces, and closed figures."""
 
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from saved_profiles import some
@@ -12,6 +13,14 @@ from epprof_nb import host
 from epprof_nb.core.options import Options
 from epprof_nb.formats.epprof import save
 from epprof_nb.recorders.host import HostRecorder
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    """Close the figures of a test: the 20th in a process warns, in whatever test it opens."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture

@@ -122,6 +122,16 @@ def test_a_trace_that_names_its_devices_after_their_slices_is_read_the_same(read
         assert prof.info == first.info
 
 
+def test_the_slices_of_a_tpu_are_ops_and_a_note_says_so(read):
+    names, slices = xla_events()
+    tpu = names[0] | {"args": {"name": "/device:TPU:0"}}
+    prof = read([tpu, names[1], *slices])
+    assert len(prof.activities) == 0
+    assert {"fusion", "XLA Ops"} <= set(prof.ops["name"])
+    assert "The slices of /device:TPU:0 are ops" in notes(prof)
+    assert "are ops" not in notes(read([*names, *slices]))
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes of Unix")
 def test_a_pipe_that_names_its_devices_after_their_slices_has_a_note(tmp_path):
     names, slices = xla_events()

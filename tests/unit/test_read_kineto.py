@@ -191,3 +191,56 @@ def test_operators_of_equal_shapes_share_them(read):
     nine = '{"types":["int"],"shapes":[[9]]}'
     assert prof.ops["input_shapes"].astype(object).tolist()[:4] == [*[two_and_three] * 3, nine]
     assert pd.isna(prof.ops["input_shapes"].iloc[4])
+
+
+def test_a_trace_of_rocm_without_correlation_ids_is_joined_by_external_ids(read):
+    def launch(at, number):
+        shape = {"stream": "0x0", "grid dim": [8, 1, 1], "External id": number}
+        return x("hipExtModuleLaunchKernel", at, 3, "cuda_runtime", **shape)
+
+    prof = read(kineto(
+        x("aten::mm", 0, 14, **{"External id": 1025}), launch(5, 58),
+        x("aten::add", 20, 9, **{"External id": 1026}), launch(22, 60),
+        x("gemm", 30, 100, "kernel", 2, 0, **{"External id": 58}),
+        x("add", 130, 50, "kernel", 2, 3, **{"External id": 60}),
+        x("lost", 190, 5, "kernel", 2, 0, **{"External id": 0}),
+    ))  # fmt: skip
+    names = prof.ops["name"].astype(object).to_dict()
+    assert prof.activities["op_id"].map(names).tolist()[:2] == ["aten::mm", "aten::add"]
+    assert prof.activities["op_id"].isna().tolist() == [False, False, True]
+    assert prof.activities["device_id"].tolist() == [2, 2, 2]
+    assert prof.activities["stream_id"].tolist() == [0, 3, 0]
+
+
+def test_external_ids_join_nothing_where_there_are_correlation_ids(read):
+    trace = gpu_trace()
+    for event in trace["traceEvents"]:
+        event["args"]["External id"] = 1
+    assert read(trace).activities.equals(read(gpu_trace()).activities)
+
+
+# Start and duration (us) of the kernels of two traces of MI300X in the repository of TraceLens
+# (evals/unit_tests), and busy, idle and total time (ms) in the gpu_timeline.csv that it has there.
+# TraceLens computes with float64 microseconds, here of 2**-10: its times are rounded to a
+# nanosecond.
+GEMM = [
+    (222, 103), (325, 102), (427, 103), (530, 101), (631, 106), (737, 108), (845, 113), (958, 111),
+    (1069, 112), (1181, 112),
+]  # fmt: skip
+ADD = [
+    (5888467279898.213, 430.922), (5888467280329.136, 435.128), (5888467280764.265, 428.238),
+    (5888467281192.504, 401.759), (5888467281594.264, 404.002), (5888467281998.267, 414.177),
+    (5888467282412.445, 420.627), (5888467282833.073, 420.547), (5888467283253.621, 430.441),
+    (5888467283684.063, 424.353),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kernels", "timeline"),
+    [(GEMM, (1.071, 0.0, 1.071)), (ADD, (4.210193359375, 9.765625e-06, 4.210203125))],
+)
+def test_busy_and_idle_time_are_those_of_tracelens(read, kernels, timeline):
+    prof = read(kineto(*(x("k", ts, dur, "kernel", 0, 0) for ts, dur in kernels)))
+    row = prof.overlap().iloc[0]
+    found = [row["span_ns"] - row["idle_ns"], row["idle_ns"], row["span_ns"]]
+    assert found == pytest.approx([1e6 * time for time in timeline], abs=1)

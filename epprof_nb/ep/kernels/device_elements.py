@@ -6,7 +6,8 @@ half as long as one of CuPy's own functions, which work out types, shapes and st
 
 from __future__ import annotations
 
-from functools import cache
+import math
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,10 +59,10 @@ extern "C" __global__ void NAME(const T* x, T* y, long long n, A p, A q) {
 """
 
 _BINARY_CODE = """
-extern "C" __global__ void NAME(const T* x, const T* y, T* z, I n, I nx, I ny) {
+extern "C" __global__ void NAME(const T* x, const T* y, T* z, I n, I nx, I ny, I sx, I sy) {
   I step = (I)gridDim.x * blockDim.x;
   for (I i = (I)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
-    A a = wide(x[nx == n ? i : i % nx]), b = wide(y[ny == n ? i : i % ny]);
+    A a = wide(x[nx == n ? i : i / sx % nx]), b = wide(y[ny == n ? i : i / sy % ny]);
     write(&z[i], FORMULA);
   }
 }
@@ -111,8 +112,8 @@ def apply_on_device(
 def combine_on_device(xp: ArrayModule, function: str, a: Array, b: Array, out: Array) -> bool:
     """Write a function of two arrays; return False if they are none that this is for.
 
-    They are contiguous, of the dtype of `out`, and each has the shape of `out` or of its last axes,
-    as the bias of a linear layer has, or is a scalar.
+    They are contiguous, of the dtype of `out`, and each has the shape of `out` or of axes of it
+    that follow each other, as the biases of linear layers and convolutions have, or is a scalar.
 
     Parameters
     ----------
@@ -128,22 +129,32 @@ def combine_on_device(xp: ArrayModule, function: str, a: Array, b: Array, out: A
     dtype, shape, n = out.dtype, out.shape, out.size
     if dtype.kind != "f" or a.dtype != dtype or b.dtype != dtype or function not in _BINARY:
         return False
-    if not (n and _is_tail(a.shape, shape) and _is_tail(b.shape, shape)):
+    steps = _step(a.shape, shape), _step(b.shape, shape)
+    if not n or None in steps:
         return False
     kind = np.uint32 if n < _MOST_32_BIT else np.int64
     _binary(xp, function, dtype.name, kind is np.uint32)(
-        _grid(n), (_THREADS,), (a, b, out, kind(n), kind(a.size), kind(b.size))
+        _grid(n), (_THREADS,), (a, b, out, *map(kind, (n, a.size, b.size, *steps)))
     )
     return True
 
 
-def _is_tail(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
-    """Whether an array of a shape repeats along the first axes of the whole only."""
-    if shape == whole or not shape:
-        return True
-    while shape and shape[0] == 1:
-        shape = shape[1:]
-    return not shape or whole[-len(shape) :] == shape
+@lru_cache(maxsize=4096)
+def _step(shape: tuple[int, ...], whole: tuple[int, ...]) -> int | None:
+    """Return how many elements of the whole follow each other with one of an array's.
+
+    None if the array is repeated in another way than along the first and the last axes.
+    """
+    if shape == whole or math.prod(shape) == 1:
+        return 1
+    last = len(shape)
+    while shape[last - 1] == 1:
+        last -= 1
+    first = next(i for i, size in enumerate(shape) if size != 1)
+    offset = len(whole) - len(shape)
+    if shape[first:last] != whole[offset + first : offset + last]:
+        return None
+    return math.prod(whole[offset + last :])
 
 
 def _grid(n: int) -> tuple[int]:

@@ -56,12 +56,18 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
             if ctx.xp is np or not combine_on_device(ctx.xp, "add", y, added, y):
                 y += added
         return
-    value = products.matmul(at_least_float32(a), at_least_float32(b))
+    in_blas = ctx.xp is not np and y.dtype == np.float16  # which sums float16 in float32
+    if in_blas:
+        value = products.matmul(a, b, out=ctx.xp.empty(y.shape, np.float32))
+    else:
+        value = products.matmul(at_least_float32(a), at_least_float32(b))
     if alpha != 1:
         value = value * alpha
-    if c is not None:
-        value = value + (c if beta == 1 else c * beta)
-    y[...] = value
+    added = c if c is None or beta == 1 else c * beta
+    if in_blas and added is not None:
+        ctx.xp.add(value, added, out=y)
+    else:
+        y[...] = value if added is None else value + added
 
 
 @builtin("Det", since=11)

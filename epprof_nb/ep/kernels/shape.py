@@ -12,6 +12,7 @@ from epprof_nb.ep.broadcasting import broadcast_shape
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.axes import distinct, nonnegative
 from epprof_nb.ep.kernels.checks import choice
+from epprof_nb.ep.kernels.device_copies import write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ def _reshaped(ctx: Context, x: Array, shape: tuple[int, ...]) -> None:
         if not np.may_share_memory(x, y):
             y[...] = x.reshape(shape)
     elif x.data.ptr != y.data.ptr:
-        y[...] = x.reshape(shape)
+        write(ctx.xp, x, x.reshape(shape), y)
 
 
 @builtin("Identity", since=1, is_view=True, moves=True)
@@ -100,13 +101,14 @@ def _unsqueeze_before_13(ctx: Context, x: Array) -> None:
 def transpose(ctx: Context, x: Array) -> None:
     """Permuted axes."""
     moved = x.transpose(ctx.attrs.get("perm") or None)
-    ctx.out(moved.shape)[...] = moved
+    write(ctx.xp, x, moved, ctx.out(moved.shape))
 
 
 @builtin("Expand", since=8, host_inputs=[1], moves=True)
 def expand(ctx: Context, x: Array, shape: Array) -> None:
     """Broadcast to a shape."""
-    ctx.out(broadcast_shape(x.shape, tuple(shape.tolist())))[...] = x
+    whole = broadcast_shape(x.shape, tuple(shape.tolist()))
+    write(ctx.xp, x, ctx.xp.broadcast_to(x, whole), ctx.out(whole))
 
 
 @builtin("Tile", since=6, host_inputs=[1])
@@ -155,7 +157,7 @@ def _split(ctx: Context, x: Array, sizes: list[int] | None) -> None:
         part = x[(slice(None),) * axis + (slice(start, end),)]
         out = ctx.out(part.shape, index=index)
         if out is not None:
-            out[...] = part
+            write(ctx.xp, x, part, out)
 
 
 @builtin("Split", since=13, host_inputs=[1], moves=True)
@@ -209,7 +211,7 @@ def _slice(  # noqa: PLR0917 - the inputs of the operator
         end = min(max(end + length if end < 0 else end, low), length)  # noqa: PLW2901
         chosen[axis] = slice(start, None if end < 0 else end, step)
     part = x[tuple(chosen)]
-    ctx.out(part.shape)[...] = part
+    write(ctx.xp, x, part, ctx.out(part.shape))
 
 
 @builtin("DepthToSpace", since=1)

@@ -18,7 +18,9 @@ namespace {
 // CUpti_ApiCallbackSite and CUpti_CallbackIdResource.
 constexpr uint32_t kSiteEnter = 0;
 constexpr uint32_t kContextDestroyStarting = 2;
+constexpr uint32_t kGraphDestroyStarting = 10;
 constexpr uint32_t kGraphNodeCreated = 13, kGraphNodeCloned = 20;
+constexpr uint32_t kGraphExecCreateStarting = 17, kGraphExecCreated = 18;
 
 void register_context(ThreadState* t, CUcontext context, uint64_t session) {
   t->context = context;
@@ -75,6 +77,16 @@ uint64_t node_id(void* node) {
   return node && cupti.GetGraphNodeId(node, &id) == 0 ? id : 0;
 }
 
+uint64_t graph_id(void* graph) {
+  uint32_t id = 0;
+  return graph && cupti.GetGraphId && cupti.GetGraphId(graph, &id) == 0 ? id : 0;
+}
+
+uint64_t executable_id(void* executable) {
+  uint32_t id = 0;
+  return executable && cupti.GetGraphExecId && cupti.GetGraphExecId(executable, &id) == 0 ? id : 0;
+}
+
 void on_resource(Capture& c, uint32_t cbid, const unsigned char* data) {
   const ResourceFields& f = c.layout.resource.fields;
   if (cbid == kContextDestroyStarting) {
@@ -87,6 +99,12 @@ void on_resource(Capture& c, uint32_t cbid, const unsigned char* data) {
   auto* graph = f.descriptor.get<const unsigned char*>(data);
   if (!graph) return;
   const GraphFields& g = c.layout.graph.fields;
+  switch (cbid) {
+    case kGraphDestroyStarting: return graph_destroyed(graph_id(g.graph.get<void*>(graph)));
+    case kGraphExecCreateStarting: return instantiation_begins();
+    case kGraphExecCreated:
+      return instantiation_ends(executable_id(g.graph_exec.get<void*>(graph)));
+  }
   ThreadState* t = this_thread();
   uint64_t node = node_id(g.node.get<void*>(graph));
   if (!node) return;
@@ -146,7 +164,8 @@ void enable_callbacks(Capture& c, bool all_calls) {
       c.names[domain][cbid] = intern(name);
     }
   }
-  for (uint32_t cbid : {kContextDestroyStarting, kGraphNodeCreated, kGraphNodeCloned}) {
+  for (uint32_t cbid : {kContextDestroyStarting, kGraphNodeCreated, kGraphNodeCloned,
+                        kGraphDestroyStarting, kGraphExecCreateStarting, kGraphExecCreated}) {
     cupti.EnableCallback(1, c.subscriber, kResourceDomain, cbid);
   }
 }

@@ -58,6 +58,8 @@ std::string load_cupti(const char* path, const char* driver_path) {
   library("cuptiGetCallbackName", c.GetCallbackName);
   library("cuptiSetThreadIdType", c.SetThreadIdType);
   library("cuptiGetGraphNodeId", c.GetGraphNodeId);
+  library.optional("cuptiGetGraphId", c.GetGraphId);
+  library.optional("cuptiGetGraphExecId", c.GetGraphExecId);
   library.optional("cuptiActivityEnableRuntimeApi", c.ActivityEnableRuntimeApi);
   library.optional("cuptiActivityEnableDriverApi", c.ActivityEnableDriverApi);
   driver("cuCtxPushCurrent_v2", c.CtxPushCurrent);

@@ -35,6 +35,8 @@ struct Cupti {
   CUptiResult (*ActivityEnableRuntimeApi)(uint32_t cbid, uint8_t enable);  // null before CUDA 12.5
   CUptiResult (*ActivityEnableDriverApi)(uint32_t cbid, uint8_t enable);   // likewise
   CUptiResult (*GetGraphNodeId)(void* node, uint64_t* id);
+  CUptiResult (*GetGraphId)(void* graph, uint32_t* id);
+  CUptiResult (*GetGraphExecId)(void* executable, uint32_t* id);  // null before CUDA 12.3
   // Of the driver, to synchronize the contexts that were used in a session.
   int (*CtxPushCurrent)(CUcontext);
   int (*CtxPopCurrent)(CUcontext*);

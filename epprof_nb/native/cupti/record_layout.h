@@ -173,7 +173,8 @@ struct RecordLayout {
            all(1, {c.copy_kind, c.src_kind, c.dst_kind, p.copy_kind, p.src_kind, p.dst_kind}) &&
            all(8, {callback.fields.params, callback.fields.result, callback.fields.context,
                    callback.fields.data, resource.fields.context, resource.fields.descriptor,
-                   graph.fields.node, graph.fields.original_node});
+                   graph.fields.graph, graph.fields.node, graph.fields.original_node,
+                   graph.fields.graph_exec});
   }
 };
 static_assert(sizeof(RecordLayout) % sizeof(int32_t) == 0, "consists of int32 only");

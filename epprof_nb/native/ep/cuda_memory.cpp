@@ -94,6 +94,7 @@ void copy_during_capture(int device, const Value* source, Value* target) {
   if (cuda_device_of(target) < 0 || cuda_device_of(source) >= 0) {
     throw std::runtime_error("a run that is captured into a graph cannot copy its results");
   }
+  DuringCaptures relaxed;  // a copy from pageable memory waits, which would end the capture
   CudaStream stream = stream_of_thread(device);
   copy_tensor_on(device, stream, source, target);
   check_cuda("cuStreamSynchronize", cuda.StreamSynchronize(stream));

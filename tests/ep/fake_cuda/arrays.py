@@ -147,9 +147,12 @@ class Module:
         memory = self.cuda.allocate(value.nbytes)
         made = Array(self, np.shape(value), value.dtype, memory)
         if value.nbytes:
+            mode = ctypes.c_int(_RELAXED)  # CuPy copies from pinned memory
+            self.library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
             failed = self.library.cuMemcpyAsync(
                 memory.ptr, value.ctypes.data, value.nbytes, self.stream()
             )
+            self.library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
             if failed:
                 raise RuntimeError(f"the copy failed with {failed}")
         return made

@@ -144,6 +144,11 @@ int cuPointerGetAttribute(void* value, int attribute, uint64_t pointer) {
 }
 
 int cuMemcpyAsync(uint64_t target, uint64_t source, size_t bytes, Stream* stream) {
+  {
+    std::lock_guard lock(mutex);
+    bool pageable = !allocation_at(target) || !allocation_at(source);
+    if (int failed = bytes && pageable ? unsafe("pageable memory") : 0) return failed;
+  }
   return bytes ? copy("cuMemcpyAsync", target, source, bytes, 1, bytes, bytes, stream) : 0;
 }
 

@@ -93,5 +93,5 @@ export function shorten(text: string, limit: number): string {
 
 /** Whether a text is names between dots, as the path of a module. Its end says what it is. */
 export function isPath(text: string): boolean {
-  return /^[\p{L}\p{N}_]+(?:\.[\p{L}\p{N}_]+)+$/u.test(text);
+  return /^[\p{L}\p{N}_]+(?:\.[\p{L}\p{N}_]+)+(?<!\.py)$/u.test(text);
 }

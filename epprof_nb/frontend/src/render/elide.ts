@@ -40,6 +40,7 @@ export function elide(
       const part = `…${parts.slice(first).join(".")}`;
       if (measure(part) <= room) return part;
     }
+    return elide(parts[parts.length - 1], room, true, measure);
   }
   // Letters differ in width: start from the average and drop letters until it fits.
   const most = Math.floor((room / whole) * text.length);

@@ -1,0 +1,127 @@
+"""Graph nodes followed from the capture to the replay, by callbacks of CUPTI that were recorded.
+
+``tests/data/graph_callbacks.txt`` has them, with the name of the work of each node where it was
+created, and the names that CUPTI's records of the replays have. A stand-in for libcupti reports
+them again, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epprof_nb.capture.graph_nodes import GraphNodes
+from epprof_nb.data.schema import MISSING
+
+LOG = Path(__file__).parents[1] / "data" / "graph_callbacks.txt"
+STUB = Path(__file__).parent / "native" / "cupti_stub.cpp"
+REPLAY = """
+import ctypes, json, sys
+import numpy as np
+from epprof_nb import _native
+from epprof_nb.recorders.cupti.recorder import packed_layout
+
+path, events = sys.argv[1], json.load(sys.stdin)
+_native.cupti_set_layout(packed_layout(_native.cupti_load(path, path)))
+stub = ctypes.CDLL(path)
+stub.stub_report.argtypes = [ctypes.c_uint32] + 4 * [ctypes.c_uint64]
+_native.set_recording(ops=True, launches=True)
+_native.cupti_start(kinds=b"", callbacks=True, all_calls=False, external=False)
+for event in events:
+    stub.stub_report(*event)
+found = _native.cupti_graph_nodes()
+print(json.dumps({name: np.frombuffer(of, np.int64).tolist() for name, of in found.items()}))
+"""
+CALLBACKS = {
+    "destroyed": 10, "created": 13, "instantiating": 17, "instantiated": 18, "cloned": 20,
+}  # fmt: skip
+
+
+LINES = [line.split() for line in LOG.read_text(encoding="utf-8").splitlines()]
+STARTS = [i for i, words in enumerate(LINES) if words[0] == "#"]
+PARTS = {
+    " ".join(LINES[start][1:]): LINES[start:end]
+    for start, end in zip(STARTS[1:], [*STARTS[2:], len(LINES)], strict=True)
+}
+
+
+def node_id(text):
+    graph, number = text.split(":")
+    return int(graph) << 32 | int(number)
+
+
+def callback(words):
+    """Arguments of the stand-in: callback, graph, node, original node and executable graph."""
+    kind, *rest = words
+    graph = node = original = executable = 0
+    if kind == "destroyed":
+        graph = int(rest[0])
+    elif kind == "instantiated":
+        executable = int(rest[0])
+    elif kind != "instantiating":
+        node = node_id(rest[0])
+        original = node_id(rest[1]) if kind == "cloned" else 0
+    return CALLBACKS[kind], graph or 1, node, original, executable
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory):
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    path = tmp_path_factory.mktemp("stub") / "libcupti.so"
+    subprocess.run(["g++", "-shared", "-fPIC", "-w", STUB, "-o", path], check=True)
+    return path
+
+
+def followed(stub, lines):
+    """Play the callbacks back; return the nodes, with the number of a line as the op."""
+    events = [callback(words) for words in lines if words[0] in CALLBACKS]
+    done = subprocess.run(
+        [sys.executable, "-c", REPLAY, stub], input=json.dumps(events), capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = {name: np.array(values) for name, values in json.loads(done.stdout).items()}
+    line = {node_id(w[1]): i for i, w in enumerate(lines) if w[0] == "created" and len(w) == 3}
+    nodes = GraphNodes()
+    ops = np.array([line.get(node, -1) + 1 for node in found["node"].tolist()])
+    nodes.add({**found, "op_id": ops})  # 0: no op
+    return nodes
+
+
+@pytest.fixture(scope="module")
+def nodes(stub):
+    """The nodes of all parts of the log, which were recorded one after the other."""
+    return followed(stub, LINES)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_node_of_a_replay_is_followed_to_the_one_that_was_captured(nodes, part):
+    ran = [words for words in PARTS[part] if words[0] == "ran"]
+    assert ran
+    ops = nodes.capture_op(np.array([node_id(node) for _, node, _ in ran]))
+    found = [
+        (name, None if op == MISSING else LINES[op - 1][2])
+        for (_, _, name), op in zip(ran, ops.tolist(), strict=True)
+    ]
+    # In a body, a memset is a kernel.
+    assert [captured for _, captured in found] == [name.removesuffix("32") for name, _ in found]
+
+
+def test_nodes_that_are_numbered_in_another_way_are_not_followed(stub):
+    lines = [list(words) for words in PARTS["child"]]
+    end = lines.index(["instantiated", "7"])
+    assert lines[end - 1] == ["created", "7:6"]  # after the nodes 7:3 to 7:5 of the child
+    lines[end - 1] = ["created", "7:9"]
+    nodes = followed(stub, lines)
+    moved = nodes.capture_op(np.array([node_id(f"7:{i}") for i in (3, 4, 5)]))
+    assert moved.tolist() == [MISSING] * 3
+    assert nodes.capture_op(np.array([node_id("7:0")]))[0] != MISSING
+    # Other executable graphs are not affected.
+    assert nodes.capture_op(np.array([node_id("11:3")]))[0] != MISSING
