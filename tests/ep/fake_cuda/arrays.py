@@ -20,7 +20,6 @@ _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _launched = collections.deque(maxlen=500)  # callbacks that streams may still call
 _captured = []  # callbacks that graphs may still call
 _CAPTURE_UNSUPPORTED = 900
-_RELAXED = 2
 
 
 class Module:
