@@ -1,4 +1,4 @@
-"""What tests of sessions on ONNX Runtime's CUDA provider share. They are skipped without it."""
+"""Helpers of tests of sessions on ONNX Runtime's CUDA provider, which are skipped without it."""
 
 from __future__ import annotations
 
