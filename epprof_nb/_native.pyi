@@ -141,8 +141,18 @@ def pop(op_id: int, /) -> bool:
 def pop_of_any_thread(op_id: int, /) -> bool:
     """End an op of any thread; False if it is not open."""
 
-def numbered_nodes(roots: list[Any], leaf: type | None, /) -> list[tuple[int, Any]]:
-    """Numbers and nodes of an autograd graph of PyTorch, without those that have no edges.
+def stretches(
+    roots: list[Any],
+    leaf: type | None,
+    numbers: list[int],
+    calls: list[tuple[Any, Any] | None],
+    first: int,
+    others: list[tuple[int, int]],
+    /,
+) -> tuple[list[tuple[Any, tuple[Any, Any] | None]], int, int]:
+    """First node of each stretch of an autograd graph of PyTorch, with the call that created it.
+
+    Nodes without edges are left out. The nodes run by descending number.
 
     Parameters
     ----------
@@ -150,6 +160,19 @@ def numbered_nodes(roots: list[Any], leaf: type | None, /) -> list[tuple[int, An
         Nodes with the attributes ``next_functions`` and ``_sequence_nr`` of PyTorch's.
     leaf : type or None
         Type of the nodes that accumulate gradients, which need not be visited.
+    numbers, calls : list
+        From the node with number ``numbers[i]`` on, ``calls[i]`` created them. The numbers ascend.
+    first : int
+        Number of the first node whose call is known.
+    others : list of tuple
+        First number and end of the calls of other threads, which may have created these nodes.
+
+    Returns
+    -------
+    first : list of tuple
+        Node and call, None for nodes outside of calls or of an unknown call.
+    nodes, unlinked : int
+        Nodes with a number, and those of them whose call is unknown.
     """
 
 def switch_calls(
@@ -533,7 +556,7 @@ def vectorcalls_pause(on: bool, /) -> None:
 def ep_set_functions(
     open_session: Callable[[dict[str, str]], tuple[Any, ...]],
     limit_of: Callable[[Any, dict[str, Any], tuple[bool, ...]], str | None],
-    make_node: Callable[[Any, str, dict[str, Any], int], tuple[list[Any], Any]],
+    make_node: Callable[[Any, str, dict[str, Any], int], tuple[list[Any], Any, bool]],
     describe_error: Callable[[Any, BaseException], str],
     record: Callable[[Any, int, int, Any], None],
     record_copy: Callable[[int, int, int, int], None],
@@ -555,7 +578,8 @@ def ep_set_functions(
         has. Returns why the kernel does not take the node, or None.
     make_node
         Gets a kernel's handle, and name, attributes and number of outputs of a node. Returns a
-        list with the function to call, and the object whose attributes `KernelContext` has.
+        list with the function to call, the object whose attributes `KernelContext` has, and whether
+        outputs must have the shapes that ONNX Runtime inferred.
     describe_error
         Gets the node, or None, and the exception. Returns the message.
     record
@@ -684,12 +708,15 @@ def ep_session_options_type() -> object:
 def ep_run_config_entry(run_options: object, key: str, /) -> str | None:
     """Return an entry of run options (a capsule of OrtRunOptions), None if they have none."""
 
+def ep_add_dtype(onnx_type: int, number: int, /) -> None:
+    """Tell NumPy's number of the dtype of ml_dtypes for one of ONNX's element types."""
+
 def ep_make_kernels(device: int, kernels: tuple[tuple[Any, ...], ...], /) -> object:
     """Kernels on a CUDA device, or on the host device (-1), for any number of sessions.
 
     A kernel: operator type, domain, first and last version, element types by type constraint,
-    inputs and outputs in host memory, whether it has limits, and a handle for `limit_of` and
-    `make_node`.
+    inputs and outputs in host memory, whether it has limits, whether the output may lie in the
+    memory of the first input, and a handle for `limit_of` and `make_node`.
     """
 
 def ep_make_domain(

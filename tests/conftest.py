@@ -1,9 +1,10 @@
-"""Ctrl-C as in a terminal, hypothesis without deadlines, xdist's groups, and repeats in CI."""
+"""Ctrl-C as in a terminal, hypothesis without deadlines, workers, repeats, environment."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import pytest
 
@@ -15,6 +16,9 @@ else:
     # The workers of pytest-xdist and what they start share the processors.
     settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("busy")
+
+# JAX would take three quarters of the memory of a GPU, which the tests beside need.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 # A shell starts its background jobs with SIGINT ignored, and nohup ignores SIGHUP. Children inherit
 # that.
@@ -34,19 +38,52 @@ def pytest_addoption(parser):
 JUPYTER = {"lab", "notebook7", "front_end", "in_jupyterlab", "open_notebook"}
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def needs_jupyter(node_id: str) -> bool:
+    """Whether a test needs a Jupyter server, by the name of its file, its own or its parameter."""
+    name = node_id.lower()
+    return name.startswith("tests/browser/") and ("jupyterlab" in name or "notebook 7" in name)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give each worker whole files, and one of them all tests that need a Jupyter server.
+
+    ``--dist loadgroup`` would do the same with marks, but it forms no groups with pytest 9.2.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "jupyter" if needs_jupyter(nodeid) else nodeid.split("::")[0]
+
+    config.option.loadscopereorder = False  # the group for Jupyter, the longest, comes early
+    return ByFile(config, log)
+
+
 def pytest_collection_modifyitems(config, items):
-    """Give each worker whole files, and one of them all tests that need a Jupyter server."""
-    xdist = config.pluginmanager.hasplugin("xdist")
+    """Repeat what fails in CI."""
     repeats = "CI" in os.environ and config.pluginmanager.hasplugin("rerunfailures")
     for item in items:
         params = item.callspec.params if hasattr(item, "callspec") else {}
         in_jupyter = JUPYTER & set(item.fixturenames) or params.get("shows") == "JupyterLab"
-        if xdist:
-            group = "jupyter" if in_jupyter else item.nodeid.split("::")[0]
-            item.add_marker(pytest.mark.xdist_group(group))
+        if bool(in_jupyter) != needs_jupyter(item.nodeid):
+            raise pytest.UsageError(
+                f"{item.nodeid}: tests that need a Jupyter server have jupyterlab or Notebook 7 in "
+                "their names, and no others have; pytest-xdist distributes them by name"
+            )
         if repeats:
             # A machine for CI may suspend everything for a second, and a Jupyter server, a kernel
             # and a browser share its processors with the other worker. The summary lists what was
             # repeated; what fails again is a failure.
             item.add_marker(pytest.mark.flaky(reruns=2 if in_jupyter else 1))
+
+
+@pytest.fixture
+def named(monkeypatch):
+    """A function that makes objects variables of the user, which name their modules."""
+
+    def name(**objects):
+        for variable, value in objects.items():
+            monkeypatch.setattr(sys.modules["__main__"], variable, value, raising=False)
+
+    return name

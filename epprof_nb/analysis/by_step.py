@@ -134,16 +134,11 @@ def _activity_rows(index: ProfileIndex) -> IntArray:
 
 def step_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `by_step`."""
-    ops = index.profile.tables["ops"]
     starts, ends, first = index.cached(steps)
     n = len(starts)
     step = np.where(index.is_device_work, index.cached(_activity_rows), MISSING)
     of_phase = _device_ns(index, step, n)
-    step_of_op = repeat_at(starts, ends, ops["start_ns"])
-    host = {
-        p: sum_by_group(step_of_op, times, n)[:-1]
-        for p, times in index.cached(phase_host_ns).items()
-    }
+    host = index.cached(_host_ns)
     before, until = (covered_before(*index.busy(), times) for times in (starts, ends))
     idle = OptionalColumn(
         ends - starts - (until - before), np.full(n, not index.device_ids, np.bool_)
@@ -168,6 +163,16 @@ def step_table(index: ProfileIndex) -> ResultTable:
             "other_host_ns": ends - starts - _in_phases(index, starts, ends),
         }
     )
+
+
+def _host_ns(index: ProfileIndex) -> dict[int, IntArray]:
+    """Return the host time of each step by phase, ns."""
+    starts, ends, _ = index.cached(steps)
+    step = repeat_at(starts, ends, index.profile.tables["ops"]["start_ns"])
+    return {
+        phase: sum_by_group(step, times, len(starts))[:-1]
+        for phase, times in index.cached(phase_host_ns).items()
+    }
 
 
 def _in_phases(index: ProfileIndex, starts: IntArray, ends: IntArray) -> IntArray:
@@ -216,19 +221,18 @@ def step_statistics(index: ProfileIndex) -> RepeatStatistics | None:
     """
     if len(index.profile.info.get("repeats") or ()) > 1:
         return None
-    table = index.cached(step_table)
-    if len(table) < 2:
+    starts, ends, first = index.cached(steps)
+    if len(starts) < 2:
         return None
-    whole = max(int(table["wall_ns"].sum()), 1)
-    shares = [
-        (word, int(table[column].sum()) / whole)
-        for word, column in (
-            ("data", "data_ns"),
-            ("forward", "forward_host_ns"),
-            ("backward", "backward_host_ns"),
-            ("optimizer", "optimizer_host_ns"),
+    walls, host = ends - starts, index.cached(_host_ns)
+    whole = max(int(walls.sum()), 1)
+    phases = ", ".join(
+        f"{word} {percent(int(host[phase].sum()) / whole)}"
+        for word, phase in (
+            ("data", DATA),
+            ("forward", FORWARD),
+            ("backward", BACKWARD),
+            ("optimizer", OPTIMIZER),
         )
-    ]
-    phases = ", ".join(f"{word} {percent(share)}" for word, share in shares)
-    names = RepeatNames("step", int(table["step"][0]))
-    return wall_statistics(table["wall_ns"], names, f"; host time: {phases}")
+    )
+    return wall_statistics(walls, RepeatNames("step", first), f"; host time: {phases}")

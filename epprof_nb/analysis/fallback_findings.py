@@ -23,7 +23,7 @@ from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.util.format import duration, plural, shorten, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from epprof_nb.analysis.dataframe import ResultTable
     from epprof_nb.analysis.index import ProfileIndex
@@ -76,8 +76,8 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
         remedy=remedy,
         op_id=op_id_of(index, longest_row(index, name, session)),
         table="ops",
-        rows=lambda: executions(index, [str(n) for n in names], session),
-        spans=lambda: _host_times(index, [str(n) for n in names], session),
+        rows=lambda: _executions(index, nodes),
+        spans=lambda: _host_times(index, nodes),
     )
 
 
@@ -101,11 +101,18 @@ def _left_out(index: ProfileIndex, nodes: ResultTable) -> tuple[BoolArray, str]:
     return left_out, " and ".join(used)
 
 
-def _host_times(
-    index: ProfileIndex, names: Sequence[str], session: int
-) -> tuple[IntArray, IntArray]:
-    """Return starts and ends of the executions of a session's nodes of these names."""
-    ops, rows = index.profile.tables["ops"], executions(index, names, session)
+def _executions(index: ProfileIndex, nodes: ResultTable) -> IntArray:
+    """Return the rows of the ops that executed these nodes, in all their sessions."""
+    of_sessions: dict[int, list[str]] = {}
+    for name, session in zip(nodes.values("name"), nodes.values("session"), strict=True):
+        of_sessions.setdefault(int(session), []).append(str(name))
+    rows = [executions(index, names, session) for session, names in of_sessions.items()]
+    return np.sort(np.concatenate(rows))
+
+
+def _host_times(index: ProfileIndex, nodes: ResultTable) -> tuple[IntArray, IntArray]:
+    """Return starts and ends of the executions of these nodes."""
+    ops, rows = index.profile.tables["ops"], _executions(index, nodes)
     rows = rows[has_host_time(ops)[rows]]
     return ops["start_ns"][rows], ops["end_ns"][rows]
 
@@ -121,12 +128,7 @@ def _copying_ns(index: ProfileIndex, nodes: ResultTable, copies: int) -> int:
     executed = int(nodes["recorded"][is_copy].sum())
     if not copies or not executed:
         return 0
-    of_sessions: dict[int, list[str]] = {}
-    found = nodes.take(is_copy)
-    for name, session in zip(found.values("name"), found.values("session"), strict=True):
-        of_sessions.setdefault(int(session), []).append(str(name))
-    times = [_host_times(index, names, session) for session, names in of_sessions.items()]
-    starts, ends = (np.concatenate(side) for side in zip(*times, strict=True))
+    starts, ends = _host_times(index, nodes.take(is_copy))
     exposed = ends - starts
     if index.device_ids:
         computing = [index.cached(class_intervals, device)[COMPUTE] for device in index.device_ids]

@@ -1,4 +1,4 @@
-"""Operators of ONNX Runtime's nodes by time, for the colours of the timeline."""
+"""Operators of nodes, or names of what frameworks ran, by time, for the colours of the timeline."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.framework_operators import rank_framework_operators
 from epprof_nb.analysis.op_status import has_host_time
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """Operators of the nodes of a profile.
+    """Operators of the nodes of a profile, or names of what frameworks ran.
 
     Attributes
     ----------
@@ -27,16 +28,24 @@ class Operators:
     ranks
         int64 array, one value per op: the position of its operator in `names`; `MISSING` for an op
         that is no node.
+    label
+        The kind of name: "operator", "module" or "function".
+    totals
+        Host time (ns) and executions of each name of a framework; None for nodes, whose times the
+        breakdown by operator has.
     """
 
     names: tuple[str, ...]
     ranks: IntArray
+    label: str = "operator"
+    totals: dict[str, tuple[int, int]] | None = None
 
 
 def rank_operators(index: ProfileIndex) -> Operators:
     """Return the operators by device time, or by host time if no device work was recorded.
 
-    The time of a node that contains others, such as a Loop, counts for the nodes inside.
+    The time of a node that contains others, such as a Loop, counts for the nodes inside. Without
+    nodes, the names are those of `epprof_nb.analysis.framework_operators`.
     """
     ops = index.profile.tables["ops"]
     is_node = ops.names("category").equals("node")
@@ -44,7 +53,10 @@ def rank_operators(index: ProfileIndex) -> Operators:
     nodes = np.flatnonzero(is_node & (op_type.codes >= 0))
     ranks = np.full(len(ops), MISSING, np.int64)
     if not len(nodes):
-        return Operators((), ranks)
+        found = rank_framework_operators(index)
+        host_ns, counts = found.host_ns.tolist(), found.counts.tolist()
+        totals = dict(zip(found.names, zip(host_ns, counts, strict=True), strict=True))
+        return Operators(found.names, found.ranks, found.label, totals)
     if index.is_device_work.any():
         time = index.op_device_time.total[nodes]
     else:

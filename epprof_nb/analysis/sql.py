@@ -113,7 +113,7 @@ def _within(
 
     The function runs on a thread of its own. After the deadline, it is interrupted until it ends.
     DuckDB looks for interrupts between the chunks of a query only, so a function on one long text
-    or list may go on: it is left alone, and `late` is raised.
+    or list may go on: it is left alone, and the error says so.
     """
     future: Future[T] = Future()
 
@@ -131,7 +131,10 @@ def _within(
     try:
         while not wait([future], wait_s).done:
             if monotonic() > deadline + _GRACE_S:
-                raise late
+                raise TimeoutError(
+                    f"{late} DuckDB cannot stop the function that it is in: it goes on in the "
+                    "background, and Python waits for it when it exits."
+                )
             # An interrupt has no effect before the query has begun, or between two batches.
             connection.interrupt()
             wait_s = _INTERRUPT_EVERY_S

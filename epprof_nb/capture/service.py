@@ -77,7 +77,8 @@ class Recording:
 @cache
 def _recorders() -> tuple[Recorder, ...]:
     from epprof_nb.capture.framework_recorder import FrameworkRecorder
-    from epprof_nb.recorders.cupti.recorder import CuptiRecorder, driver_present
+    from epprof_nb.recorders.cupti.loading import driver_present
+    from epprof_nb.recorders.cupti.recorder import CuptiRecorder
     from epprof_nb.recorders.host import HostRecorder
     from epprof_nb.recorders.onnxruntime.recorder import OnnxRuntimeRecorder
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.core.kernel_log import KERNELS, Replay
-from epprof_nb.ep import cuda, cuda_capture, limits
+from epprof_nb.ep import cuda, cuda_capture, limits, types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,8 +62,8 @@ def limit_of(
 
 def make_node(
     given: Kernel | OnDevice, name: str, attributes: dict[str, Any], num_outputs: int
-) -> tuple[list[Callable[..., None]], Node]:
-    """Return the cell with the function of a node, and the node."""
+) -> tuple[list[Callable[..., None]], Node, bool]:
+    """Return the cell with the function of a node, the node, and whether shapes are checked."""
     if isinstance(given, OnDevice):
         kernel, device, module = given.kernel, given.device, cuda.array_module()
     else:
@@ -80,7 +80,7 @@ def make_node(
         module,
     )
     kernel.nodes.add(node)
-    return kernel.cell, node
+    return kernel.cell, node, kernel.checks_shapes
 
 
 def describe_error(node: Node | None, error: BaseException) -> str:
@@ -133,7 +133,9 @@ def connect(
     open_session: Callable[[dict[str, str]], tuple[Any, ...]],
     release_graphs: Callable[[int, int], None],
 ) -> None:
-    """Give the native core the functions that it calls."""
+    """Give the native core the functions that it calls, and the dtypes that NumPy lacks."""
+    for number, dtype in types.narrow_dtypes().items():
+        _native.ep_add_dtype(number, dtype.num)
     _native.ep_set_functions(
         open_session, limit_of, make_node, describe_error, record, record_copy, begin_replay,
         end_replay, release_graphs,

@@ -25,19 +25,32 @@ _DEFAULT_ALGORITHM = -1
 
 
 class _Type(NamedTuple):
-    """cuBLAS's numbers of an element type and of the type to compute in; the latter in C."""
+    """cuBLAS's numbers of an element type and of the type to compute in, and numbers of that."""
 
     element: int
     compute: int
-    scalar: Any
+    one: Any
+    zero: Any
 
 
 # By the characters of NumPy's dtypes.
 _TYPES = {
-    "e": _Type(2, 68, ctypes.c_float),
-    "f": _Type(0, 68, ctypes.c_float),
-    "d": _Type(1, 70, ctypes.c_double),
+    "e": _Type(2, 68, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
+    "f": _Type(0, 68, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
+    "d": _Type(1, 70, ctypes.byref(ctypes.c_double(1)), ctypes.byref(ctypes.c_double(0))),
 }
+
+_POINTER, _INT, _LONG = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong
+_PARAMETERS = {
+    "cublasSetStream_v2": [_POINTER, _POINTER],
+    "cublasSetWorkspace_v2": [_POINTER, _POINTER, ctypes.c_size_t],
+    "cublasGemmStridedBatchedEx": [
+        _POINTER, _INT, _INT, _INT, _INT, _INT,
+        _POINTER, _POINTER, _INT, _INT, _LONG, _POINTER, _INT, _INT, _LONG,
+        _POINTER, _POINTER, _INT, _INT, _LONG, _INT, _INT, _INT,
+    ],
+}  # fmt: skip
+"""With declared types, ctypes converts plain numbers, which is faster than objects of its own."""
 
 
 @cache
@@ -48,9 +61,12 @@ def library() -> ctypes.CDLL | None:
         return None
     try:
         module.cuda.device.get_cublas_handle()  # loads it
-        return ctypes.CDLL(_FILES[module.cuda.runtime.runtimeGetVersion() // 1000])
+        found = ctypes.CDLL(_FILES[module.cuda.runtime.runtimeGetVersion() // 1000])
     except (ImportError, KeyError, OSError):
         return None
+    for name, types in _PARAMETERS.items():
+        getattr(found, name).argtypes = types
+    return found
 
 
 def has_type(dtype: Any) -> bool:  # noqa: ANN401
@@ -68,45 +84,42 @@ def multiply(of: ctypes.CDLL, product: Product, a: Any, b: Any, out: Any) -> Non
     product
         The sizes, and the layout of `a` and `b`.
     a, b, out
-        CuPy arrays of one dtype; `out` is C-contiguous.
+        CuPy arrays of one dtype; `out` is C-contiguous, and may be of float32 for float16.
 
     Raises
     ------
     RuntimeError
         If cuBLAS fails.
     """
-    handle = ctypes.c_void_p(cuda.array_module().cuda.device.get_cublas_handle())
-    workspace = _use_stream(of, handle)
-    kind = _TYPES[out.dtype.char]
+    module = cuda.array_module()
+    handle = module.cuda.device.get_cublas_handle()
+    workspace = _use_stream(of, module, handle)
+    kind, given = _TYPES[out.dtype.char], _TYPES[a.dtype.char].element
     left, right = product.a, product.b
     _check(
         of.cublasGemmStridedBatchedEx(
-            handle, int(right.transposed), int(left.transposed),
+            handle, right.transposed, left.transposed,
             product.columns, product.rows, product.depth,
-            ctypes.byref(kind.scalar(1)),
-            ctypes.c_void_p(b.data.ptr), kind.element, right.leading, ctypes.c_longlong(right.step),
-            ctypes.c_void_p(a.data.ptr), kind.element, left.leading, ctypes.c_longlong(left.step),
-            ctypes.byref(kind.scalar(0)),
-            ctypes.c_void_p(out.data.ptr), kind.element, product.columns,
-            ctypes.c_longlong(product.rows * product.columns),
+            kind.one,
+            b.data.ptr, given, right.leading, right.step,
+            a.data.ptr, given, left.leading, left.step,
+            kind.zero,
+            out.data.ptr, kind.element, product.columns, product.rows * product.columns,
             product.batch, kind.compute, _DEFAULT_ALGORITHM,
         )
     )  # fmt: skip
     del workspace  # the next call on this stream may have it
 
 
-def _use_stream(of: ctypes.CDLL, handle: ctypes.c_void_p) -> Any:  # noqa: ANN401
+def _use_stream(of: ctypes.CDLL, module: Any, handle: int) -> Any:  # noqa: ANN401
     """Make cuBLAS launch on the current stream; return the workspace of a capture."""
-    module = cuda.array_module()
-    stream = module.cuda.get_current_stream().ptr
-    _check(of.cublasSetStream_v2(handle, ctypes.c_void_p(stream)))
+    _check(of.cublasSetStream_v2(handle, module.cuda.get_current_stream().ptr))
     if not _native.ep_is_capturing():
         return None
     # The graph's own: cuBLAS's is that of the handle, which goes on to work beside the replays.
     nbytes = _WORKSPACE_BYTES[_is_hopper(module.cuda.runtime.getDevice())]
     workspace = module.cuda.alloc(nbytes)
-    address = ctypes.c_void_p(workspace.ptr)
-    _check(of.cublasSetWorkspace_v2(handle, address, ctypes.c_size_t(nbytes)))
+    _check(of.cublasSetWorkspace_v2(handle, workspace.ptr, nbytes))
     return workspace
 
 

@@ -19,6 +19,8 @@ LIBRARY = "EpprofExecutionProvider.cuda"
 DRIVER = "libcuda.so.1"
 """File name of NVIDIA's driver library."""
 
+_BFLOAT16 = 14
+"""First release of CuPy with bfloat16."""
 _PACKAGES = {12: "cupy-cuda12x", 13: "cupy-cuda13x"}
 _DTYPES = {number: name for name, number in types.NUMBERS.items()}
 
@@ -107,10 +109,19 @@ def check_array_module(module: Any, device: int) -> None:  # noqa: ANN401
 def view(device: int, pointer: int, nbytes: int, onnx_type: int, shape: tuple[int, ...]) -> Any:  # noqa: ANN401
     """Return an array over device memory that belongs to ONNX Runtime."""
     cupy = array_module()
-    if onnx_type not in _DTYPES:
+    dtype = _DTYPES.get(onnx_type) or types.narrow_dtypes().get(onnx_type)
+    if dtype is None:
         raise TypeError(f"tensors of ONNX's element type {onnx_type} have no NumPy dtype")
     memory = cupy.cuda.UnownedMemory(pointer, nbytes, None, device)
-    return cupy.ndarray(shape, _DTYPES[onnx_type], cupy.cuda.MemoryPointer(memory, 0))
+    return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def has_dtype(number: int) -> bool:
+    """Whether CuPy has arrays of one of ONNX's element types."""
+    if number in _DTYPES:
+        return True
+    major = array_module().__version__.partition(".")[0]
+    return number == types.NARROW.get("bfloat16") and major.isdigit() and int(major) >= _BFLOAT16
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ class Operator:
         for chosen in itertools.product(*(allowed for _, allowed in self.named)):
             dtype = dict(zip(names, chosen, strict=True))
             yield (
-                tuple(types.NUMBERS[dtype.get(t, t)] for t, _ in self.inputs),
-                tuple(types.NUMBERS[dtype.get(t, t)] for t in self.outputs),
+                tuple(types.ALL[dtype.get(t, t)] for t, _ in self.inputs),
+                tuple(types.ALL[dtype.get(t, t)] for t in self.outputs),
             )
 
 
@@ -54,6 +54,8 @@ class Declaration:
     host_outputs: tuple[int, ...]
     operator: Operator | None
     """The operator itself, if ONNX Runtime has no schema of it."""
+    is_view: bool = False
+    """Whether the output may lie in the memory of the first input, whose elements it has."""
 
     @property
     def first_version(self) -> int:
@@ -64,7 +66,7 @@ class Declaration:
     def numbered_ranges(self) -> list[tuple[int, int, dict[str, tuple[int, ...]]]]:
         """The ranges with ONNX's numbers of the dtypes; computed once for all sessions."""
         return [
-            (first, last, {name: tuple(types.NUMBERS[t] for t in ts) for name, ts in constraints})
+            (first, last, {name: tuple(types.ALL[t] for t in ts) for name, ts in constraints})
             for first, last, constraints in self.ranges
         ]
 
@@ -86,8 +88,14 @@ def declare(
     until: int | None = None,
     host_inputs: Iterable[int] = (),
     host_outputs: Iterable[int] = (),
+    is_view: bool = False,
+    narrow: Iterable[str] = (),
 ) -> Declaration:
-    """Return the declaration of a kernel; see `epprof_nb.ep.kernel` for the parameters."""
+    """Return the declaration of a kernel; see `epprof_nb.ep.kernel` for the parameters.
+
+    With `is_view`, ONNX Runtime may place the output in the memory of the first input. `narrow` are
+    dtypes of ml_dtypes to support besides, wherever the schema has them beside float16 or float32.
+    """
     in_host_memory = tuple(sorted(set(host_inputs))), tuple(sorted(set(host_outputs)))
     found = schema.find(op_type, domain, since, until)
     if found:
@@ -96,8 +104,8 @@ def declare(
                 f"inputs= and outputs= declare an operator without a schema. ONNX Runtime has one "
                 f"of {op_type}; leave them out."
             )
-        ranges = tuple(_restricted(op_type, found, types))
-        return Declaration(op_type, domain, ranges, *in_host_memory, None)
+        ranges = tuple(_restricted(op_type, found, types, tuple(narrow)))
+        return Declaration(op_type, domain, ranges, *in_host_memory, None, is_view)
     if not domain:
         raise KernelError(
             f"This ONNX Runtime has no operator {op_type!r} in ONNX's own domain. Check the "
@@ -110,8 +118,10 @@ def declare(
     return Declaration(op_type, domain, ranges, *in_host_memory, operator)
 
 
-def _restricted(op_type: str, found: list[schema.Range], given: Types) -> Iterator[schema.Range]:
-    """Yield the versions of an operator with the types chosen by the user."""
+def _restricted(
+    op_type: str, found: list[schema.Range], given: Types, narrow: tuple[str, ...]
+) -> Iterator[schema.Range]:
+    """Yield the versions of an operator with the chosen types, and those of `narrow`."""
     known = {name for versions in found for name, _ in versions.constraints}
     for name in given if isinstance(given, Mapping) else ():
         if name not in known:
@@ -121,6 +131,10 @@ def _restricted(op_type: str, found: list[schema.Range], given: Types) -> Iterat
             )
     for versions in found:
         constraints = dict(versions.constraints)
+        chosen_types = {
+            name: tuple(t for t in allowed if t not in types.NARROW)
+            for name, allowed in constraints.items()
+        }
         for name, chosen in _by_name(given, next(iter(constraints), "T")).items():
             names = types.parse(chosen)
             refused = [n for n in names if n not in constraints.get(name, names)]
@@ -130,8 +144,12 @@ def _restricted(op_type: str, found: list[schema.Range], given: Types) -> Iterat
                     f"{', '.join(constraints[name])}."
                 )
             if name in constraints:
-                constraints[name] = names
-        yield versions._replace(constraints=tuple(constraints.items()))
+                chosen_types[name] = names
+        for name, names in chosen_types.items():
+            added = tuple(t for t in narrow if t in constraints[name] and t not in names)
+            if "float16" in names or "float32" in names or given is None:
+                chosen_types[name] = names + added
+        yield versions._replace(constraints=tuple(chosen_types.items()))
 
 
 def _by_name(given: Types, default: str) -> Mapping[str, str | Sequence[str]]:
@@ -168,10 +186,10 @@ def _operator(
         )
     outputs = ["T"] if outputs is None else outputs
     used = [*inputs, *outputs]
-    unknown = [name for name in used if name not in named and name not in types.NUMBERS]
+    unknown = [name for name in used if name not in named and name not in types.ALL]
     if unknown or not outputs:
         raise KernelError(
-            f"inputs= and outputs= of {op_type} take a dtype ({', '.join(types.NUMBERS)}) or the "
+            f"inputs= and outputs= of {op_type} take a dtype ({', '.join(types.ALL)}) or the "
             f"name of a type given by types= ({', '.join(named)}), not "
             f"{', '.join(map(repr, unknown)) or 'nothing'}."
         )

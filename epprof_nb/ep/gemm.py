@@ -11,7 +11,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
+from epprof_nb.ep.broadcasting import broadcast_shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ def plan(a: Layout, b: Layout, itemsize: int) -> Product:
     shape = result_shape(a.shape, b.shape)
     left = a if len(a.shape) > 1 else Layout((1, *a.shape), (0, *a.strides))
     right = b if len(b.shape) > 1 else Layout((*b.shape, 1), (*b.strides, 0))
-    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    batch = broadcast_shape(left.shape[:-2], right.shape[:-2])
     rows, depth = left.shape[-2:]
     columns = right.shape[-1]
     x, copies_a = _readable(left, itemsize, batch)
@@ -81,9 +81,10 @@ def plan(a: Layout, b: Layout, itemsize: int) -> Product:
     return Product(shape, batch, count, rows, columns, depth, x, y, (copies_a, copies_b))
 
 
-def result_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+@functools.lru_cache(maxsize=4096)
+def result_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape of a product of matrices, or of stacks of them, of these shapes."""
-    lead = np.broadcast_shapes(tuple(a[:-2]), tuple(b[:-2]))
+    lead = broadcast_shape(a[:-2], b[:-2])
     rows = a[-2:-1] if len(a) > 1 else ()
     columns = b[-1:] if len(b) > 1 else ()
     return (*lead, *rows, *columns)

@@ -138,7 +138,7 @@ def _new_slot(  # noqa: PLR0917
     outputs = []
     for result in results:
         array = _array(result)
-        if array is None or array.dtype.name not in types.NUMBERS:
+        if array is None or array.dtype.name not in types.ALL:
             slot.refused = True  # strings, sequences and sparse tensors are not on the device
             return slot
         outputs.append(made(array.shape, array.dtype.type, *device))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from epprof_nb.core.errors import KernelError
-from epprof_nb.ep import known_operators, schema
+from epprof_nb.ep import known_operators, narrow, schema, types
 from epprof_nb.ep.declaration import Declaration, declare
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -35,6 +35,8 @@ class Kernel:
     cell: list[Callable[..., None]]
     limits: Limits = field(default_factory=dict)
     """Nodes that the kernel leaves to other providers."""
+    checks_shapes: bool = True
+    """Whether outputs must have the shapes that ONNX infers; not if these may be wrong."""
     nodes: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
     """Nodes of open sessions that run it."""
 
@@ -217,7 +219,9 @@ def kernel(
     def decorate(function: Function) -> Function:
         if not callable(function):
             raise KernelError(f"@kernel({op_type!r}) decorates a function, not {function!r}.")
-        REGISTRY.define(Kernel(declare(op_type, function, **options), [function]))
+        checks_shapes = (domain, op_type) not in schema.INFERRED_WRONGLY
+        declared = declare(op_type, function, **options)
+        REGISTRY.define(Kernel(declared, [function], checks_shapes=checks_shapes))
         return function
 
     return decorate
@@ -228,9 +232,13 @@ def builtin(
     *,
     since: int,
     limits: Limits | None = None,
+    moves: bool = False,
     **options: Any,
 ) -> Callable[[Function], Function]:
     """Define a kernel of the package; see `kernel` for the options.
+
+    Kernels also take bfloat16, which they get as float32. One that `moves` elements, and computes
+    nothing, takes bfloat16 and the types of 8 bits as they are.
 
     A release of ONNX Runtime that lacks the operator, or its version `since`, does not get it.
     Versions of the operator later than `NEWEST_OPSET`, whose meaning may differ, are left to other
@@ -243,12 +251,14 @@ def builtin(
         if not schema.exists(op_type, domain, since):
             return function
         options.setdefault("until", schema.before(op_type, domain, NEWEST_OPSET.get(domain)))
+        options["narrow"] = tuple(types.NARROW) if moves else narrow.COMPUTED
         known = known_operators.known(op_type, domain)
         beyond = known_operators.limits_beyond(op_type, domain, known)
         kernel = Kernel(
             declare(op_type, function, since=since, **options),
-            [function],
+            [function if moves else narrow.through_float32(function)],
             {**(limits or {}), **beyond},
+            checks_shapes=False,  # their shapes are tested, and those in a model may be wrong
         )
         REGISTRY.define(kernel, builtin=True)
         return function

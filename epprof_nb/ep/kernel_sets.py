@@ -11,7 +11,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from epprof_nb import _native
-from epprof_nb.ep import context, devices
+from epprof_nb.ep import context, cuda, devices
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.ep.known_operators import CHANNELS_LAST
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
@@ -45,21 +45,32 @@ def kernels_for(device: str, *, channels_last: bool) -> object:
     with _lock:
         found = _sets.get(key)
         if found is None:
-            specs = []
+            specs, index = [], devices.cuda_index(device)
             for kernel in kernels:
                 d = kernel.declaration
                 if d.domain == CHANNELS_LAST and not channels_last:
                     continue
                 given = kernel if device == devices.HOST else context.OnDevice(kernel, device)
-                memory = d.host_inputs, d.host_outputs
+                memory, limited = (d.host_inputs, d.host_outputs), bool(kernel.limits)
                 specs += [
-                    (d.op_type, d.domain, first, last, numbers, *memory, bool(kernel.limits), given)
+                    (
+                        d.op_type, d.domain, first, last, _of_device(numbers, index), *memory,
+                        limited, d.is_view, given,
+                    )
                     for first, last, numbers in d.numbered_ranges
-                ]
-            index = devices.cuda_index(device)
+                ]  # fmt: skip
             found = _native.ep_make_kernels(-1 if index is None else index, tuple(specs))
             _sets[key] = found
         _sets.move_to_end(key)
         while len(_sets) > _MAX_SETS:
             _sets.popitem(last=False)
     return found
+
+
+def _of_device(
+    numbers: dict[str, tuple[int, ...]], index: int | None
+) -> dict[str, tuple[int, ...]]:
+    """Return the element types by type constraint that arrays of a device can have."""
+    if index is None:
+        return numbers
+    return {name: tuple(filter(cuda.has_dtype, allowed)) for name, allowed in numbers.items()}

@@ -12,8 +12,9 @@ from epprof_nb.ep import cublas, cuda, gemm
 def matmul(a: Any, b: Any, out: Any = None) -> Any:  # noqa: ANN401
     """Multiply matrices, or stacks of them, as `numpy.matmul` does.
 
-    float16 is multiplied and summed in float32. On a CUDA device a graph can capture products of
-    float16, float32 and float64, unlike those of ``cupy.matmul``.
+    float16 is multiplied and summed in float32, and rounded unless `out` is of float32. On a CUDA
+    device a graph can capture products of float16, float32 and float64, unlike those of
+    ``cupy.matmul``.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:  # noqa: ANN401
     >>> ep.matmul(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
     array([[11.]])
     """
-    if out is not None:
+    if out is not None and not a.dtype == b.dtype == out.dtype:
         _check_cast(np.result_type(a.dtype, b.dtype), out.dtype)
     on_host = isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
     library = None if on_host else cublas.library()
@@ -50,7 +51,8 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:  # noqa: ANN401
     module = np if on_host else cuda.array_module()
     if np.float16 in (a.dtype, b.dtype):
         dtype = np.result_type(a.dtype, b.dtype)
-        made = module.matmul(a.astype(np.float32), b.astype(np.float32)).astype(dtype, copy=False)
+        wide = module.matmul(a.astype(np.float32), b.astype(np.float32))
+        made = wide.astype(dtype if out is None else out.dtype, copy=False)
     elif out is None or not out.ndim or not a.shape[-1]:
         made = module.matmul(a, b)
     else:
@@ -86,7 +88,7 @@ def _blas_product(library: Any, a: Any, b: Any, out: Any) -> Any:  # noqa: ANN40
     if product.copies[1]:
         b = _contiguous(module, b if b.ndim > 1 else b[:, None], product.stack)
     shape = product.shape
-    if out is not None and (out.shape, out.dtype) == (shape, a.dtype) and out.flags.c_contiguous:
+    if out is not None and _is_result(out, shape, a.dtype):
         result = out
     else:
         result = module.empty(shape, a.dtype)
@@ -95,6 +97,12 @@ def _blas_product(library: Any, a: Any, b: Any, out: Any) -> Any:  # noqa: ANN40
         return result
     out[...] = result
     return out
+
+
+def _is_result(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:  # noqa: ANN401
+    """Whether BLAS can write a product of arrays of a dtype into an array."""
+    wide = dtype == np.float16 and out.dtype == np.float32
+    return out.shape == shape and (out.dtype == dtype or wide) and bool(out.flags.c_contiguous)
 
 
 def _contiguous(module: Any, x: Any, stack: tuple[int, ...]) -> Any:  # noqa: ANN401

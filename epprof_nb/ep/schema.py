@@ -16,6 +16,15 @@ LAST_VERSION = 2**31 - 2
 _FLOAT, _INTEGER, _TEXT = 0x15, 0x18, 0x22
 """Tags of the fields f, i and s of ``AttributeProto``."""
 
+INFERRED_WRONGLY = frozenset(
+    {("", "Attention"), ("com.microsoft", "Attention"), ("com.microsoft", "GroupQueryAttention")}
+)
+"""Domain and type of operators whose outputs may have other shapes than ONNX Runtime infers.
+
+A symbolic dimension counts as 0 in their sums and products, and releases before 1.32 infer a cache
+that never grows.
+"""
+
 Constraints: TypeAlias = "tuple[tuple[str, tuple[str, ...]], ...]"
 """Dtypes allowed by each type constraint that tensors of NumPy's types can satisfy."""
 

@@ -79,6 +79,11 @@ def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
         # ONNX Runtime asks a provider for its operators only if it was chosen by device.
         if any((p[0] if isinstance(p, tuple) else p) == PROVIDER for p in providers or ()):
             self._sess_options = with_domains(self._sess_options)
+        try:
+            stream_providers.check(providers)
+        except KernelError:
+            self.disable_fallback()  # ONNX Runtime would print the error and run on the CPU
+            raise
         with stream_providers.choosing(providers), graph_creation.creating(self):
             original(self, providers, *more)
 

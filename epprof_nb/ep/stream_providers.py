@@ -52,17 +52,34 @@ def _check_stream(given: dict[str, dict[str, Any]]) -> None:
             )
 
 
+def _check_device(given: dict[str, dict[str, Any]]) -> None:
+    # ONNX Runtime takes the memory of all CUDA devices for one, and copies nothing between them.
+    device = str(given.get(PROVIDER, {}).get("device", ""))
+    if not device.startswith("cuda:"):
+        return
+    number = device.removeprefix("cuda:")
+    for name in OTHERS & given.keys():
+        other = str(given[name].get("device_id", 0))
+        if other != number:
+            raise KernelError(
+                f"Kernels in Python on {device} cannot share a session with {name} on "
+                f"cuda:{other}: ONNX Runtime copies no tensors between CUDA devices. Give both the "
+                f"same device: ({name!r}, {{'device_id': '{number}'}}), or "
+                f'ep.provider("cuda:{other}").'
+            )
+
+
+def check(providers: Sequence[Any] | None) -> None:
+    """Raise KernelError if another provider has another CUDA device, or not the user's stream."""
+    given = _by_name(providers)
+    _check_device(given)
+    _check_stream(given)
+
+
 @contextmanager
 def choosing(providers: Sequence[Any] | None) -> Iterator[None]:
-    """Leave the streams of the session that is created to another provider if it needs that.
-
-    Raises
-    ------
-    KernelError
-        If the user gave a stream that the other provider does not use.
-    """
+    """Leave the streams of the session that is created to another provider if it needs that."""
     given = _by_name(providers)
-    _check_stream(given)
     _native.ep_leave_streams_to_others(_is_left_to_others(given))
     try:
         yield

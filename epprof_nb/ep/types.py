@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from epprof_nb.core.errors import KernelError
 
@@ -16,14 +20,28 @@ NUMBERS = {
 }  # fmt: skip
 """ONNX's number (``TensorProto.DataType``) of each dtype that NumPy and ONNX Runtime share."""
 
-_ONNX_NAMES = {"float": "float32", "double": "float64"}
+NARROW = {
+    "bfloat16": 16, "float8_e4m3fn": 17, "float8_e4m3fnuz": 18, "float8_e5m2": 19,
+    "float8_e5m2fnuz": 20,
+}  # fmt: skip
+"""Those of the floating-point dtypes that ml_dtypes adds to NumPy. Empty if it is not installed."""
+if find_spec("ml_dtypes") is None:
+    NARROW = {}
+
+ALL = {**NUMBERS, **NARROW}
+
+_ONNX_NAMES = {
+    "float": "float32",
+    "double": "float64",
+    **{name.replace("_", ""): name for name in NARROW},
+}
 
 
 def dtype_of(onnx_type: str) -> str | None:
-    """Return the dtype of ``tensor(float)``; None if NumPy has none, or it is no tensor."""
+    """Return the dtype of ``tensor(float)``; None if there is none, or it is no tensor."""
     found = re.fullmatch(r"tensor\((\w+)\)", onnx_type)
     name = _ONNX_NAMES.get(found[1], found[1]) if found else ""
-    return name if name in NUMBERS else None
+    return name if name in ALL else None
 
 
 def parse(types: str | Iterable[str]) -> tuple[str, ...]:
@@ -36,10 +54,20 @@ def parse(types: str | Iterable[str]) -> tuple[str, ...]:
     """
     words = types.split() if isinstance(types, str) else [str(t) for t in types]
     names = tuple(dict.fromkeys(_ONNX_NAMES.get(word, word) for word in words))
-    unknown = [name for name in names if name not in NUMBERS]
+    unknown = [name for name in names if name not in ALL]
     if unknown or not names:
         raise KernelError(
             f"types={types!r}: {', '.join(unknown) or 'no type'} is not a type that kernels "
-            f"support. Choose among {', '.join(NUMBERS)}."
+            f"support. Choose among {', '.join(ALL)}."
         )
     return names
+
+
+@cache
+def narrow_dtypes() -> dict[int, np.dtype[Any]]:
+    """Return the dtypes that ml_dtypes adds to NumPy, by ONNX's number."""
+    if not NARROW:
+        return {}
+    import ml_dtypes
+
+    return {number: np.dtype(getattr(ml_dtypes, name)) for name, number in NARROW.items()}

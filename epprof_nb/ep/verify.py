@@ -246,7 +246,7 @@ def _verify_node(
     try:
         row.outputs, row.kernel_ns = _timed(session, inputs, repeats)
     except Exception as error:  # noqa: BLE001 - a row of the table
-        row.note = str(error)
+        row.note = _reason(error)
         return row
     reference = _session(single, [provider(nodes=[NO_NODE]), _CPU])
     expected, cpu_ns = _timed(reference, inputs, repeats)
@@ -255,6 +255,18 @@ def _verify_node(
     else:
         row.expected, row.cpu_ns = expected, cpu_ns
     return row
+
+
+def _reason(error: Exception) -> str:
+    """Return the message of a failed run without the code and the node, which the row has.
+
+    Examples
+    --------
+    >>> _reason(RuntimeError("[E] : 1 : FAIL : ... Name:'a' Status Message: The kernel failed"))
+    'The kernel failed'
+    """
+    text = str(error)
+    return text.rpartition("Status Message: ")[2] or text
 
 
 def _has_only_our_kernel(node: Any) -> bool:  # noqa: ANN401

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.threads import thread_names
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.row_packing import pack_rows
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
+
+
+_ROUNDING_NS = 1_000
+"""ONNX Runtime gives the durations of nodes in whole microseconds."""
 
 
 def is_shown(ops: Table) -> BoolArray:
@@ -83,6 +89,7 @@ def host_tracks(profile: ProfileData) -> Iterator[HostTrack]:
         for name in ("start_ns", "end_ns", "thread_id")
     )
     end = np.maximum(start, end)
+    end[len(ops) :] = _ends_within_ops(ops, calls)
     shown, nests = (
         np.append(of_ops, np.ones(len(calls), np.bool_))
         for of_ops in (is_shown(ops), is_nested(ops))
@@ -101,6 +108,17 @@ def host_tracks(profile: ProfileData) -> Iterator[HostTrack]:
             begins = np.tile([True, False], len(members))
             title = f"{name}, overlapping ({number})"
             yield HostTrack(thread_id, title, np.repeat(members, 2), begins, times)
+
+
+def _ends_within_ops(ops: Table, calls: Table) -> IntArray:
+    """Return the ends of API calls, that of the op where its rounded end is earlier."""
+    end: IntArray = np.maximum(calls["start_ns"], calls["end_ns"])
+    op = IdIndex(ops["op_id"]).rows(calls["op_id"])
+    of_op = np.append(ops["end_ns"], MISSING)[op]
+    is_rounded = (op >= 0) & (calls["start_ns"] < of_op) & (end > of_op)
+    is_rounded &= end - of_op < _ROUNDING_NS
+    end[is_rounded] = of_op[is_rounded]
+    return end
 
 
 def _nested(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from epprof_nb import _native
 from epprof_nb.frameworks.jax_calls import describe_call
 from epprof_nb.frameworks.jax_compilations import JaxCompilations
 from epprof_nb.frameworks.jax_transfers import record_transfers
-from epprof_nb.frameworks.patches import Patches, Switch
+from epprof_nb.frameworks.patches import Patches, Switch, missing_functions
 from epprof_nb.frameworks.xla_attachment import is_xla_attached
 from epprof_nb.util.after_import import after_import, cancel
 
@@ -44,7 +44,7 @@ class JaxFramework:
     def _begin(self) -> None:
         if not self._wanted or self._recording is not None:
             return
-        missing = _missing_functions()
+        missing = missing_functions("jax", _NEEDED)
         reason = f"it has no {', '.join(missing)}" if missing else ""
         if not missing:
             try:
@@ -89,18 +89,6 @@ _NEEDED = (
     "monitoring.register_event_listener",
     "monitoring.unregister_event_listener",
 )
-
-
-def _missing_functions() -> list[str]:
-    """Return the functions of jax that recording needs and that it lacks."""
-    missing = []
-    for path in _NEEDED:
-        found: Any = sys.modules["jax"]
-        for part in path.split("."):
-            found = getattr(found, part, None)
-        if found is None:
-            missing.append(f"jax.{path}")
-    return missing
 
 
 class _Recording:

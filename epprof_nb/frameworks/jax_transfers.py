@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from epprof_nb import _native
-from epprof_nb.frameworks.framework_ops import CALL, kind_id
+from epprof_nb.frameworks.patches import recorded_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from epprof_nb.frameworks.patches import Patches, Switch
 
 
@@ -17,6 +15,9 @@ def record_transfers(patches: Patches, switch: Switch) -> None:
     """Replace the functions that wait and copy; those that this release lacks are left out."""
     from jax._src import dispatch
     from jax._src.lib import xla_client
+
+    def is_off() -> bool:
+        return not switch.on
 
     for owner, name, op_name, op_type in (
         (xla_client.ArrayImpl, "block_until_ready", "block_until_ready", "wait"),
@@ -31,27 +32,7 @@ def record_transfers(patches: Patches, switch: Switch) -> None:
         ),
     ):
         if hasattr(owner, name):
-            patches.replace(owner, name, _Recorded(op_name, op_type, switch))
-
-
-class _Recorded:
-    """Wraps a function so that its calls are ops."""
-
-    def __init__(self, name: str, op_type: str, switch: Switch) -> None:
-        self._name = _native.intern(name)
-        self._kind = kind_id(op_type, "jax")
-        self._switch = switch
-
-    def __call__(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        name, kind, switch = self._name, self._kind, self._switch
-
-        def recorded(*args: Any, **kwargs: Any) -> object:
-            if not switch.on:
-                return original(*args, **kwargs)
-            op_id = _native.push(name, CALL, kind)
-            try:
-                return original(*args, **kwargs)
-            finally:
-                _native.pop(op_id)
-
-        return recorded
+            record = partial(
+                recorded_function, name=op_name, op_type=op_type, source="jax", is_off=is_off
+            )
+            patches.replace(owner, name, record)

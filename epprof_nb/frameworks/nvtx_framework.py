@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 # As in native/nvtx/details.h and abi.h.
 _HAS_COLOR, _IS_MARK = 1, 2
 _PAYLOADS = {1: "<Q", 2: "<q", 3: "<d", 4: "<I", 5: "<i", 6: "<f"}
+_EXTENDED = 0xDFBD0009 - 2**32
+"""The payload is a name, the text of a JSON object."""
 
 
 class NvtxFramework:
@@ -86,6 +89,8 @@ def _kind(row: dict[str, int]) -> OpKind:
     if form is not None:
         size = struct.calcsize(form)
         args["payload"] = struct.unpack(form, struct.pack("<Q", row["payload"])[:size])[0]
+    elif row["payload_type"] == _EXTENDED:
+        args |= json.loads(name_of(row["payload"]))
     kind = OpKind("mark" if row["flags"] & _IS_MARK else "range", "nvtx")
     if args:
         kind.set_args(args)

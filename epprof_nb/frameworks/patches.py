@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb import _native
+from epprof_nb.frameworks.framework_ops import CALL, kind_id
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 
 class Switch:
@@ -61,3 +65,47 @@ class Patches:
         """Put the originals back for good, except where others have replaced ours."""
         self.suspend()
         self._replaced.clear()
+
+
+def missing_functions(package: str, needed: Iterable[str]) -> list[str]:
+    """Return the functions that recording needs and that an imported package lacks.
+
+    Parameters
+    ----------
+    package
+        Name of the package.
+    needed
+        Names of the functions, below the package.
+
+    Examples
+    --------
+    >>> import json
+    >>> missing_functions("json", ["dumps", "decoder.JSONDecoder", "decoder.fast"])
+    ['json.decoder.fast']
+    """
+    missing = []
+    for path in needed:
+        found: Any = sys.modules[package]
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if found is None:
+            missing.append(f"{package}.{path}")
+    return missing
+
+
+def recorded_function(
+    original: Callable[..., Any], name: str, op_type: str, source: str, is_off: Callable[[], bool]
+) -> Callable[..., Any]:
+    """Wrap a function so that its calls are ops, except while ``is_off()``."""
+    name_id, kind = _native.intern(name), kind_id(op_type, source)
+
+    def recorded(*args: Any, **kwargs: Any) -> object:
+        if is_off():
+            return original(*args, **kwargs)
+        op_id = _native.push(name_id, CALL, kind)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _native.pop(op_id)
+
+    return recorded

@@ -7,11 +7,12 @@ therefore tell, for each number, the innermost call that was open when the node 
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from epprof_nb import _native
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from epprof_nb.frameworks.module_paths import ModuleOp
 
@@ -20,9 +21,6 @@ Call = tuple["Call | None", "ModuleOp"]
 
 _MAX_CHANGES = 400_000
 """Changes kept per thread, of some thousand training steps. Older nodes cannot be linked."""
-
-_NEAR = 8
-"""Changes before that of a stretch, among which that of the next stretch is looked for first."""
 
 
 class ThreadCalls:
@@ -64,10 +62,6 @@ class ThreadCalls:
         numbers.append(number)
         self.calls.append(call)
 
-    def covers(self, number: int) -> bool:
-        """Whether the number is between the first and the last change."""
-        return bool(self.numbers) and self.numbers[0] <= number < self.numbers[-1]
-
 
 class Stretches(NamedTuple):
     """The nodes of a graph, in stretches of those that one call created.
@@ -77,11 +71,12 @@ class Stretches(NamedTuple):
     first
         The first node of each stretch, in the order in which they run, and its call; None for nodes
         outside of modules or of an unknown call.
-    unlinked
-        Number of nodes of an unknown call.
+    nodes, unlinked
+        Nodes with a number, and those of them of an unknown call.
     """
 
     first: list[tuple[Any, Call | None]]
+    nodes: int
     unlinked: int
 
 
@@ -114,7 +109,7 @@ class SequenceLog:
 
         self.local = Local()
 
-    def stretches(self, nodes: Iterable[tuple[int, Any]]) -> Stretches:
+    def stretches(self, roots: list[Any], leaf: type | None) -> Stretches:
         """Find the calls that created the nodes of a graph, whose backward pass this thread starts.
 
         The call is unknown if the node is older than the session, or if other threads called
@@ -122,36 +117,15 @@ class SequenceLog:
 
         Parameters
         ----------
-        nodes
-            Numbers and nodes, by descending number.
+        roots
+            The nodes that run first.
+        leaf
+            Type of the nodes that accumulate gradients, which have no number.
         """
         own = self.local.calls
-        numbers, calls = own.numbers, own.calls
         others = [
-            other for other in self.threads
-            if other is not own and not other.is_worker and (not own.is_worker or not numbers)
+            (other.numbers[0], other.numbers[-1]) for other in self.threads
+            if other is not own and other.numbers and not other.is_worker
+            and (not own.is_worker or not own.numbers)
         ]  # fmt: skip
-        found: list[tuple[Any, Call | None]] = []
-        unlinked = 0
-        lowest = 2**63
-        previous: object = own  # which is no call
-        at = len(numbers)
-        for number, node in nodes:
-            if number >= lowest:
-                continue
-            if number < own.first or (others and any(other.covers(number) for other in others)):
-                unlinked += 1
-                call = None
-            else:
-                # Most often, the next stretch begins a few changes before this one: a search of
-                # the whole log would read memory that no cache holds.
-                near = at - _NEAR
-                from_ = near if near > 0 and numbers[near] <= number else 0
-                at = bisect_right(numbers, number, from_, min(at + 1, len(numbers))) - 1
-                call = calls[at] if at >= 0 else None
-                # The same call created the nodes down to this one, unless other threads did.
-                lowest = number if others else numbers[at] if at >= 0 else own.first
-            if call is not previous:
-                previous = call
-                found.append((node, call))
-        return Stretches(found, unlinked)
+        return Stretches(*_native.stretches(roots, leaf, own.numbers, own.calls, own.first, others))

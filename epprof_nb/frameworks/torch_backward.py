@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
@@ -84,6 +83,8 @@ def recorded_backward(
     # each hook, and with it such a tensor, whose hooks would then delete the state again.
     carriers = [torch.empty(0)]
     task = torch._C._current_graph_task_id  # noqa: SLF001 - there is no public name
+    # A node that accumulates a gradient has no number.
+    leaf = getattr(torch._C._functions, "AccumulateGrad", None)  # noqa: SLF001 - the same
     name = _native.intern("backward")
     kind = kind_id("autograd", "torch")
 
@@ -103,7 +104,7 @@ def recorded_backward(
                 except IndexError:  # several threads begin passes at once
                     carrier = torch.empty(0)
                 add_hook = _add_removable_hook if keeps_graph else _hooks_of_one_pass(carrier)
-                modules.watch(t_outputs, log, counts, add_hook)
+                modules.watch(t_outputs, leaf, log, counts, add_hook)
                 carriers.append(carrier)
             return original(t_outputs, *args, **kwargs)
         finally:
@@ -125,13 +126,17 @@ class _RunningModules:
         """As in `_native.switch_calls`."""
 
     def watch(
-        self, outputs: Iterable[Any], log: SequenceLog, counts: BackwardCounts, add_hook: _AddHook
+        self,
+        outputs: Iterable[Any],
+        leaf: type | None,
+        log: SequenceLog,
+        counts: BackwardCounts,
+        add_hook: _AddHook,
     ) -> None:
         """Add hooks to the first node of each stretch of the graph."""
         try:
-            nodes = _numbered_nodes(outputs)
-            stretches = log.stretches(nodes)
-            counts.nodes += len(nodes)
+            stretches = log.stretches(_roots(outputs), leaf)
+            counts.nodes += stretches.nodes
             counts.unlinked += stretches.unlinked
             self._hooks.extend(
                 add_hook(node, partial(_native.switch_calls, self._open, self._op_id, call))
@@ -172,19 +177,8 @@ def _hooks_of_one_pass(carrier: Any) -> _AddHook:  # noqa: ANN401 - a tensor
     return add_hook
 
 
-def _numbered_nodes(outputs: Iterable[Any]) -> list[tuple[int, Any]]:
-    """Return the numbers and nodes of a graph, in the order in which autograd runs them."""
-    import torch
-
+def _roots(outputs: Iterable[Any]) -> list[Any]:
+    """Return the nodes with which the backward pass of some outputs begins."""
     # An output is a tensor or an edge of a graph.
     roots = [output.grad_fn if hasattr(output, "grad_fn") else output.node for output in outputs]
-    # A node that accumulates a gradient has no number.
-    leaf = getattr(torch._C._functions, "AccumulateGrad", None)  # noqa: SLF001 - no public name
-    numbered = _native.numbered_nodes(
-        [node for node in dict.fromkeys(roots) if node is not None], leaf
-    )
-    numbered.sort(key=_number, reverse=True)
-    return numbered
-
-
-_number = itemgetter(0)
+    return [node for node in dict.fromkeys(roots) if node is not None]

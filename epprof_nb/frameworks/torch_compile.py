@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from epprof_nb.frameworks.patches import Patches, Switch
 
 NAME = "torch.compile"
+_CAPTURE = "CUDAGRAPH_RECORDING"
+"""Trigger of the capture of a CUDA graph by ``mode="reduce-overhead"``."""
 
 
 class Compilations:
@@ -46,7 +48,8 @@ class Compilations:
         @contextmanager
         def install_callbacks(handler: Any, trigger: Any, compile_id: str) -> Iterator[None]:  # noqa: ANN401
             with original(handler, trigger, compile_id):
-                if not self._switch.on:
+                # A graph is captured after the compilation, and its kernels belong to the module.
+                if not self._switch.on or trigger.name == _CAPTURE:
                     yield
                     return
                 kind_id, kind = new_kind("compile", "torch")

@@ -7,17 +7,24 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.frameworks.module_paths import ModulePaths
-from epprof_nb.frameworks.patches import Patches, Switch
+from epprof_nb.frameworks.patches import (
+    Patches,
+    Switch,
+    missing_functions,
+    recorded_function,
+)
 from epprof_nb.frameworks.sequence_log import SequenceLog
 from epprof_nb.frameworks.torch_backward import BackwardCounts, recorded_backward
 from epprof_nb.frameworks.torch_compile import Compilations
 from epprof_nb.frameworks.torch_modules import recorded_call
 from epprof_nb.frameworks.torch_operators import Operators
-from epprof_nb.frameworks.torch_ranges import recorded_clipping, recorded_enter, recorded_exit
+from epprof_nb.frameworks.torch_ranges import recorded_enter, recorded_exit
 from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.format import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from epprof_nb.core.options import Options
 
 
@@ -57,7 +64,7 @@ class TorchFramework:
     def _begin(self) -> None:
         if not self._wanted or self._recording is not None:
             return
-        missing = _missing_functions()
+        missing = missing_functions("torch", _NEEDED)
         if missing:
             version = getattr(sys.modules["torch"], "__version__", "unknown")
             self._notes.append(
@@ -99,18 +106,6 @@ _NEEDED = (
     "_C._current_graph_task_id",
     "_guards.TracingContext",
 )
-
-
-def _missing_functions() -> list[str]:
-    """Return the functions of torch that recording needs and that it lacks."""
-    missing = []
-    for path in _NEEDED:
-        found: Any = sys.modules["torch"]
-        for part in path.split("."):
-            found = getattr(found, part, None)
-        if found is None:
-            missing.append(f"torch.{path}")
-    return missing
 
 
 class _Recording:
@@ -161,7 +156,14 @@ class _Recording:
         clipping = torch.nn.utils.clip_grad
         for name in ("_get_total_norm", "_clip_grads_with_norm_"):
             if hasattr(clipping, name):
-                replace(clipping, name, lambda original: recorded_clipping(original, is_off))
+                replace(clipping, name, self._recorded_clipping)
+
+    def _recorded_clipping(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        is_compiling = sys.modules["torch"].compiler.is_compiling
+        return recorded_function(
+            original, "clip_grad_norm_", "optimizer", "torch",
+            lambda: is_compiling() or self._is_off(),
+        )  # fmt: skip
 
     def _record_compilations(self) -> None:
         self._patches.resume()

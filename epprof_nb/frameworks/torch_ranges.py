@@ -55,30 +55,6 @@ def recorded_exit(original: Callable[..., Any], is_off: Callable[[], bool]) -> C
     return leave
 
 
-def recorded_clipping(
-    original: Callable[..., Any], is_off: Callable[[], bool]
-) -> Callable[..., Any]:
-    """Wrap a function that clips gradients."""
-    import torch
-
-    is_compiling = torch.compiler.is_compiling
-    name = _native.intern("clip_grad_norm_")
-    kind = kind_id("optimizer", "torch")
-
-    def clip(*args: Any, **kwargs: Any) -> object:
-        if is_compiling():
-            return original(*args, **kwargs)
-        if is_off():
-            return original(*args, **kwargs)
-        op_id = _native.push(name, CALL, kind)
-        try:
-            return original(*args, **kwargs)
-        finally:
-            _native.pop(op_id)
-
-    return clip
-
-
 def _open(name: str, frame: Any) -> int:  # noqa: ANN401 - types.FrameType
     """Open the op of a range; `frame` is that of the function that enters it."""
     if name.startswith(_OPTIMIZER):

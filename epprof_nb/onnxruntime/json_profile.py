@@ -20,7 +20,7 @@ from epprof_nb.capture.service import service
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
 from epprof_nb.data.schema import MISSING
-from epprof_nb.recorders.cupti.recorder import driver_present
+from epprof_nb.recorders.cupti.loading import driver_present
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import IO, TYPE_CHECKING
+
+from isal import isal_zlib
 
 from epprof_nb.core.errors import ProfileFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PIECE_BYTES = 4 * 2**20
+PIECE_BYTES = 2**20
 _GZIP = b"\x1f\x8b"
 _MAX_RATIO = 300
 """Maximum ratio of compression. That of traces is 10 to 60, that of a bomb up to 1,032."""
@@ -47,7 +48,7 @@ class ByteStream:
             piece = self._file.read(PIECE_BYTES)
 
     def _decompressed(self, piece: bytes) -> Iterator[bytes]:
-        stream, made = zlib.decompressobj(wbits=31), bytearray()
+        stream, made = isal_zlib.decompressobj(wbits=31), bytearray()
         consumed = produced = 0
         within_member = False
         while piece:
@@ -57,7 +58,7 @@ class ByteStream:
                 while rest:
                     try:
                         text = stream.decompress(rest, PIECE_BYTES)
-                    except zlib.error:
+                    except isal_zlib.error:  # type: ignore[misc]
                         self.damage = "its compressed data is damaged"
                         yield bytes(made)
                         return
@@ -70,7 +71,7 @@ class ByteStream:
                     else:  # another member may follow, or padding
                         rest, stream = (
                             stream.unused_data.lstrip(b"\0"),
-                            zlib.decompressobj(wbits=31),
+                            isal_zlib.decompressobj(wbits=31),
                         )
                     if len(made) >= PIECE_BYTES:
                         yield bytes(made)

@@ -106,7 +106,7 @@ def read(events: JsonEvents, tracks: XlaTracks, budget: Budget, skipped: Skipped
             made.add(event)
     skipped.add("that begin a slice that does not end", made.unfinished)
     tables, _ = from_zero({"ops": made.ops.table(), **made.devices.tables})
-    notes = made.threads.notes()
+    notes = [*made.threads.notes(), *tracks.notes()]
     info: dict[str, Any] = {"notes": notes}
     if len(tables["activities"]):
         info["devices"] = made.devices.devices

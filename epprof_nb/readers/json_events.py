@@ -1,7 +1,7 @@
 """The events of a Chrome trace in lists of bounded size, however large the file is.
 
-A piece of the file is cut after its last complete event and parsed by orjson. That event ends
-at the last "},", if orjson can parse everything up to there. Otherwise NumPy finds it by counting
+A piece of the file is cut after its last complete event and parsed at once. That event ends
+at the last "},", if everything up to there can be parsed. Otherwise NumPy finds it by counting
 brackets outside of strings.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import orjson
@@ -17,10 +17,11 @@ import orjson
 from epprof_nb.core.errors import ProfileFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from epprof_nb.arrays.types import IntArray
 
+T = TypeVar("T")
 MAX_EVENT_BYTES = 64 * 2**20
 """Maximum size of an event, and of what precedes and what follows the events."""
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -104,6 +105,8 @@ class JsonEvents:
         self.invalid = self.oversized = 0
         self.complete = False
         self.metadata: dict[str, Any] = {}
+        self._make: Callable[[Any], Any] = _object
+        self._quick: Callable[[bytes], list[Any] | None] | None = None
         self.head, self._rest = self._find_events()
 
     def _find_events(self) -> tuple[bytes, bytes]:
@@ -128,6 +131,23 @@ class JsonEvents:
         )
 
     def __iter__(self) -> Iterator[list[dict[str, Any]]]:
+        return self.lists(_object)
+
+    def lists(
+        self,
+        make: Callable[[Any], T | None],
+        quick: Callable[[bytes], list[T] | None] | None = None,
+    ) -> Iterator[list[T]]:
+        """Iterate over lists of events.
+
+        Parameters
+        ----------
+        make
+            Function of a parsed event that returns what is in the lists; None if it is no event.
+        quick
+            Function that parses an array of events; None if it cannot, and `make` is used.
+        """
+        self._make, self._quick = make, quick
         state: _State | None = _State()
         pending, skipping, is_last = bytearray(), False, False
         piece: bytes | None = self._rest
@@ -136,7 +156,7 @@ class JsonEvents:
                 text = bytes(pending) + piece
                 # What can be parsed up to here consists of complete events.
                 end = text.rfind(b"},") + 1
-                events = _events(text[:end]) if end else None
+                events = self._events(text[:end]) if end else None
                 if events is not None:
                     yield self._valid(events)
                     pending, state = bytearray(text[end:]), None
@@ -173,15 +193,25 @@ class JsonEvents:
         self.invalid += bool(pending.strip(_SPACE + b",")) or skipping
         self._finish(b"")
 
-    def _parsed(self, text: bytes) -> Iterator[list[dict[str, Any]]]:
+    def _parsed(self, text: bytes) -> Iterator[list[Any]]:
         text = text.strip(_SPACE + b",")
         if not text:
             return
-        events = _events(text)
+        events = self._events(text)
         yield self._valid(list(self._one_by_one(text)) if events is None else events)
 
-    def _valid(self, events: list[Any]) -> list[dict[str, Any]]:
-        valid = [event for event in events if type(event) is dict]
+    def _events(self, text: bytes) -> list[Any] | None:
+        """Parse values that are separated by commas; None if one is invalid or incomplete."""
+        array = b"[" + text.strip(_SPACE + b",") + b"]"
+        if self._quick is not None and (events := self._quick(array)) is not None:
+            return events
+        try:
+            return [self._make(value) for value in orjson.loads(array)]
+        except orjson.JSONDecodeError:
+            return None
+
+    def _valid(self, events: list[Any]) -> list[Any]:
+        valid = [event for event in events if event is not None]
         self.invalid += len(events) - len(valid)
         return valid
 
@@ -189,7 +219,7 @@ class JsonEvents:
         positions, depths, _ = _scan(text, _State())
         start = 0
         for end in (positions[depths == 0] + 1).tolist():
-            yield _loads(text[start:end].strip(_SPACE + b","))
+            yield self._make(_loads(text[start:end].strip(_SPACE + b",")))
             start = end
         if text[start:].strip(_SPACE + b","):
             yield None
@@ -207,13 +237,8 @@ class JsonEvents:
                 return
 
 
-def _events(text: bytes) -> list[Any] | None:
-    """Parse values that are separated by commas; None if one of them is invalid or incomplete."""
-    try:
-        events: list[Any] = orjson.loads(b"[" + text.strip(_SPACE + b",") + b"]")
-    except orjson.JSONDecodeError:
-        return None
-    return events
+def _object(value: object) -> dict[str, Any] | None:
+    return value if type(value) is dict else None
 
 
 def _loads(text: bytes) -> Any:  # noqa: ANN401

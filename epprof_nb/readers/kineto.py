@@ -2,24 +2,32 @@
 
 Operators, annotations and Python functions are ops. An activity belongs to the API call with its
 correlation id, and to the op open on the calling thread at that call; so the kernels of a CUDA
-graph belong to the op that launched the graph.
+graph belong to the op that launched the graph. In traces of ROCm without correlation ids, the
+external ids of launches and kernels take their place.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 
 from epprof_nb.data.profile_data import ProfileData
-from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, OPS, OVERHEAD
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OPS, OVERHEAD
+from epprof_nb.readers.columns import integers, texts, times
 from epprof_nb.readers.correlation import correlated
 from epprof_nb.readers.finishing import from_zero
+from epprof_nb.readers.kineto_events import NO_ARGS, event_of, parsed
 from epprof_nb.readers.rows import Rows, Threads, integer, nanoseconds, text
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.table import Table
     from epprof_nb.readers.json_events import JsonEvents
+    from epprof_nb.readers.kineto_events import Args, Event
     from epprof_nb.readers.rows import Budget, Skipped
 
 _OPS = {
@@ -35,7 +43,11 @@ _KINDS = {
     "cuda_sync": "synchronization",
 }
 _DOMAINS = {"cuda_runtime": "runtime", "cuda_driver": "driver"}
-_CATEGORIES = frozenset({*_OPS, *_KINDS, *_DOMAINS, "overhead"})
+_TABLES = {
+    **dict.fromkeys(_OPS, "ops"), **dict.fromkeys(_KINDS, "activities"),
+    **dict.fromkeys(_DOMAINS, "calls"), "overhead": "overhead",
+}  # fmt: skip
+"""Category of an event to its table."""
 _COPY = re.compile(r"Memcpy (\w+)(?: \((\w+) -> (\w+)\))?")
 _MAX_SHAPES = 2_000
 _MARKS = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"')
@@ -67,97 +79,128 @@ class _Tables:
             "operation", "memory_kind", "address", "bytes", "time_ns", "device_id",
         ), budget)  # fmt: skip
         self.overhead = Rows(OVERHEAD, ("kind", "thread_id", "start_ns", "end_ns"), budget)
+        self._budget = budget
+        self._external: dict[str, list[IntArray]] = {"api_calls": [], "activities": []}
+        self._add_to = {
+            "ops": self._add_ops, "calls": self._add_calls, "activities": self._add_activities,
+            "overhead": self._add_overhead,
+        }  # fmt: skip
 
-    def add(self, event: dict[str, Any]) -> None:
-        """Add an event to the table of its category, or count it as skipped."""
-        get = event.get
-        phase, category = get("ph"), get("cat")
-        if phase != "X":
-            if phase != "M":
-                self._add_instant(event, phase)
-            return
-        if type(category) is not str or category not in _CATEGORIES:
-            category = category.lower() if type(category) is str else ""
-            if category not in _CATEGORIES:
-                self.skipped.add(f"of category {category[:50]!r}")
-                return
-        start, length = nanoseconds(get("ts")), nanoseconds(get("dur"))
-        if start is None or length is None or length < 0:
-            self.skipped.add("without a valid time and duration")
-            return
-        name, end = text(get("name")), start + length
-        args = get("args")
-        if type(args) is not dict:
-            args = {}
-        of_op = _OPS.get(category)
-        if of_op is not None:
-            op_type, of_category = of_op
-            thread = self.threads(get("pid"), get("tid"))
-            self.ops.append(name, op_type, of_category, thread, _shapes(args), start, end)
-        elif category in _DOMAINS:
-            thread = self.threads(get("pid"), get("tid"))
-            correlation = integer(args.get("correlation"))
-            self.calls.append(_DOMAINS[category], name, thread, start, end, correlation)
-        elif category == "overhead":
-            self.overhead.append(name, None, start, end)
-        else:
-            self._add_activity(_KINDS[category], name, (start, end), event)
+    def add(self, events: list[Event]) -> None:
+        """Add events to the tables of their categories, or count them as skipped."""
+        groups: dict[str, list[Event]] = {}
+        for event in events:
+            if event.ph == "X":
+                of_table = _TABLES.get(event.cat)
+                if of_table is None:
+                    event.cat = event.cat.lower()
+                    of_table = _TABLES.get(event.cat)
+                if of_table is None:
+                    self.skipped.add(f"of category {event.cat[:50]!r}")
+                else:
+                    groups.setdefault(of_table, []).append(event)
+            elif event.ph != "M":
+                self._add_instant(event)
+        for name, group in groups.items():
+            starts, has_start = times([event.ts for event in group])
+            lengths, has_length = times([event.dur for event in group])
+            is_valid = has_start & has_length & (lengths >= 0)
+            starts, lengths = starts[is_valid], lengths[is_valid]
+            if len(starts):
+                valid = group if is_valid.all() else list(compress(group, is_valid))
+                self._add_to[name](valid, starts, starts + lengths)
+            self.skipped.add("without a valid time and duration", len(group) - len(starts))
 
-    def _add_activity(
-        self, kind: str, name: str | None, times: tuple[int, int], event: dict[str, Any]
-    ) -> None:
-        args = _args(event)
-        copy: tuple[str | None, ...] = (None, None, None)
-        if kind == "memcpy" and name and (match := _COPY.match(name)):
-            copy = tuple(t if i == 0 else t and t.lower() for i, t in enumerate(match.groups()))
-        device = integer(args.get("device"))
-        stream = integer(args.get("stream"))
-        graph = integer(args.get("graph id")) or None
-        self.activities.append(
-            kind, name,
-            integer(event.get("pid")) if device is None else device,
-            integer(args.get("context")),
-            stream if stream is None or stream < 2**31 else None,
-            *times,
-            # Kineto writes 0 for an activity whose launch it does not know.
-            integer(args.get("correlation")) or None,
-            integer(args.get("bytes")),
-            *copy, *_dimensions(args.get("grid")), *_dimensions(args.get("block")),
-            integer(args.get("registers per thread")),
-            graph,
-            integer(args.get("graph node id")) if graph else None,
+    def _add_ops(self, events: list[Event], starts: IntArray, ends: IntArray) -> None:
+        types, categories = zip(*[_OPS[event.cat] for event in events], strict=True)
+        self.ops.extend(
+            texts([event.name for event in events]), types, categories, self._threads_of(events),
+            _shapes([event.args or NO_ARGS for event in events]), starts, ends,
         )  # fmt: skip
 
-    def _add_instant(self, event: dict[str, Any], phase: object) -> None:
-        if event.get("name") != "[memory]" or phase != "i":
-            self.skipped.add(f"of phase {str(phase)[:20]!r}")
+    def _add_calls(self, events: list[Event], starts: IntArray, ends: IntArray) -> None:
+        args = [event.args or NO_ARGS for event in events]
+        self._keep_external("api_calls", args)
+        self.calls.extend(
+            [_DOMAINS[event.cat] for event in events], texts([event.name for event in events]),
+            self._threads_of(events), starts, ends, integers([of.correlation for of in args]),
+        )  # fmt: skip
+
+    def _add_overhead(self, events: list[Event], starts: IntArray, ends: IntArray) -> None:
+        threads = np.full(len(events), MISSING, np.int64)
+        self.overhead.extend(texts([event.name for event in events]), threads, starts, ends)
+
+    def _add_activities(self, events: list[Event], starts: IntArray, ends: IntArray) -> None:
+        args = [event.args or NO_ARGS for event in events]
+        self._keep_external("activities", args)
+        kinds, names = [_KINDS[event.cat] for event in events], texts([e.name for e in events])
+        copies = zip(*map(_copy, kinds, names), strict=True)
+        device = integers([of.device for of in args])
+        device = np.where(device == MISSING, integers([event.pid for event in events]), device)
+        # Kineto's thread of an activity is its stream, which ROCm has nowhere else.
+        tracks = zip(args, events, strict=True)
+        stream = integers([e.tid if of.stream is None else of.stream for of, e in tracks])
+        graph = integers([of.graph for of in args])
+        # Kineto writes 0 for an activity whose launch it does not know.
+        correlation = integers([of.correlation for of in args])
+        node = integers([of.graph_node for of in args])
+        graph[graph == 0] = MISSING
+        self.activities.extend(
+            kinds, names, device, integers([of.context for of in args]),
+            np.where(stream < 2**31, stream, MISSING), starts, ends,
+            np.where(correlation == 0, MISSING, correlation),
+            integers([of.bytes for of in args]), *copies,
+            *_dimensions([of.grid for of in args]), *_dimensions([of.block for of in args]),
+            integers([of.registers for of in args]), graph,
+            np.where(graph == MISSING, MISSING, node),
+        )  # fmt: skip
+
+    def _keep_external(self, table: str, args: list[Args]) -> None:
+        ids = integers([of.external for of in args])
+        self._budget.take(ids.nbytes)
+        self._external[table].append(ids)
+
+    def tables(self) -> dict[str, Table]:
+        """Return the tables; external ids join calls and activities if there are no others."""
+        tables = {
+            "ops": self.ops.table(), "activities": self.activities.table(),
+            "api_calls": self.calls.table(), "memory": self.memory.table(),
+            "overhead": self.overhead.table(),
+        }  # fmt: skip
+        if not any((tables[name]["correlation_id"] != MISSING).any() for name in self._external):
+            for name, parts in self._external.items():
+                ids = np.concatenate([np.empty(0, np.int64), *parts])
+                ids[ids == 0] = MISSING
+                tables[name] = tables[name].replace(correlation_id=ids)
+        return tables
+
+    def _threads_of(self, events: list[Event]) -> IntArray:
+        return self.threads.all([event.pid for event in events], [event.tid for event in events])
+
+    def _add_instant(self, event: Event) -> None:
+        if event.name != "[memory]" or event.ph != "i":
+            self.skipped.add(f"of phase {str(event.ph)[:20]!r}")
             return
-        args, time = _args(event), nanoseconds(event.get("ts"))
-        size = args.get("Bytes")
+        args, time = event.args or NO_ARGS, nanoseconds(event.ts)
+        size = args.size
         if time is None or type(size) is not int or not -(2**62) < size < 2**62:
             self.skipped.add("of memory without a valid time and size")
             return
-        on_device = args.get("Device Type") == 1
+        on_device = args.device_type == 1
         self.memory.append(
             "allocation" if size >= 0 else "release",
             "device" if on_device else "host",
-            integer(args.get("Addr")), abs(size), time,
-            integer(args.get("Device Id")) if on_device else None,
+            integer(args.address), abs(size), time,
+            integer(args.device_id) if on_device else None,
         )  # fmt: skip
 
 
 def read(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
     """Read the events of a Kineto trace."""
     made = _Tables(budget, skipped)
-    for piece in events:
-        for event in piece:
-            made.add(event)
-    tables = {
-        "ops": made.ops.table(), "activities": made.activities.table(),
-        "api_calls": made.calls.table(), "memory": made.memory.table(),
-        "overhead": made.overhead.table(),
-    }  # fmt: skip
-    tables, origin = from_zero(tables)
+    for piece in events.lists(event_of, parsed):
+        made.add(piece)
+    tables, origin = from_zero(made.tables())
     notes = made.threads.notes()
     tables = correlated(tables, "kineto", notes)
     base = integer(events.metadata.get("baseTimeNanoseconds"))
@@ -167,29 +210,34 @@ def read(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
     return ProfileData(tables, info)
 
 
-def _args(event: dict[str, Any]) -> dict[str, Any]:
-    args = event.get("args")
-    return args if isinstance(args, dict) else {}
+def _shapes(args: list[Args]) -> list[str | None]:
+    """Return the element types and shapes of the inputs of operators as JSON, if recorded."""
+    written: dict[tuple[bytes, ...], str | None] = {}
+    keys = [(bytes(of.shapes), bytes(of.types), bytes(of.older_types)) for of in args]
+    for key in dict.fromkeys(keys):
+        written[key] = _written(*key)
+    return [written[key] for key in keys]
 
 
-def _shapes(args: dict[str, Any]) -> str | None:
-    """Return the element types and shapes of an operator's inputs as JSON, if recorded."""
-    shapes = args.get("Input Dims")
+def _written(*texts: bytes) -> str | None:
+    shapes, types, older_types = (orjson.loads(text) if text else None for text in texts)
     if not shapes:
         return None
-    types = args.get("Input type") or args.get("Input Type")
-    try:
-        written = orjson.dumps({"types": types, "shapes": shapes}).decode()
-    except (TypeError, orjson.JSONEncodeError):
-        return None
-    return written if len(written) <= _MAX_SHAPES else None
+    found = orjson.dumps({"types": types or older_types, "shapes": shapes}).decode()
+    return found if len(found) <= _MAX_SHAPES else None
 
 
-def _dimensions(value: object) -> tuple[int | None, int | None, int | None]:
-    if type(value) is list and len(value) == 3:
-        x, y, z = map(integer, value)
-        return x, y, z
-    return None, None, None
+def _copy(kind: str, name: str | None) -> tuple[str | None, str | None, str | None]:
+    """Return the kind of a copy, and those of the memory read and written."""
+    if kind != "memcpy" or not name or not (match := _COPY.match(name)):
+        return None, None, None
+    copied, source, destination = match.groups()
+    return copied, source and source.lower(), destination and destination.lower()
+
+
+def _dimensions(values: list[Any]) -> list[IntArray]:
+    triples = [v if type(v) is list and len(v) == 3 else (None, None, None) for v in values]
+    return [integers(list(column)) for column in zip(*triples, strict=True)]
 
 
 def _devices(metadata: dict[str, Any]) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,14 +14,17 @@ from epprof_nb.data.schema import MISSING
 from epprof_nb.data.table import FILL, STORAGE, Table, row_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.schema import TableSchema
 
 _BATCH_ROWS = 20_000
-_MAX_NS = 2**61
+MAX_NS = 2**61
 """Bound of times, 73 years: differences and sums of two times fit in 64 bits."""
-_MAX_NAME = 32_768
+MAX_NAME = 32_768
 _FIRST_MADE_UP_THREAD = 2**40
 
 
@@ -40,8 +44,29 @@ class Budget:
             )
 
 
+class _Codes(dict[str | None, int]):
+    """Codes of names, in the order in which they appear; that of None is `MISSING`."""
+
+    def __init__(self) -> None:
+        super().__init__({None: MISSING})
+
+    def __missing__(self, name: str) -> int:
+        code = self[name] = len(self) - 1
+        return code
+
+
 class Rows:
-    """Rows of a table; `append` takes the values of the given columns, None if missing."""
+    """Rows of a table.
+
+    Parameters
+    ----------
+    schema
+        The schema of the table.
+    columns
+        Names of the columns that `append` and `extend` take values for.
+    budget
+        Bound of the memory of the rows.
+    """
 
     def __init__(self, schema: TableSchema, columns: tuple[str, ...], budget: Budget) -> None:
         self._schema, self._budget = schema, budget
@@ -51,43 +76,57 @@ class Rows:
         )
         self._pending: list[tuple[Any, ...]] = []
         self._parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in columns}
-        self._names: dict[str, dict[str, int]] = {
-            name: {} for name, kind in self._kinds.items() if kind in ("name", "args")
+        self._codes: dict[str, _Codes] = {
+            name: _Codes() for name, kind in self._kinds.items() if kind in ("name", "args")
         }
 
     def append(self, *values: object) -> None:
-        """Add a row."""
+        """Add a row; None is missing."""
         self._pending.append(values)
         if len(self._pending) >= _BATCH_ROWS:
             self._flush()
 
+    def extend(self, *columns: npt.NDArray[Any] | Sequence[str | None]) -> None:
+        """Add rows: an array per column of numbers, names or None per column of names."""
+        self._flush()
+        self._budget.take(len(columns[0]) * self._row_bytes)
+        for name, values in zip(self._kinds, columns, strict=True):
+            codes = self._codes.get(name)
+            if codes is None:
+                self._parts[name].append(np.asarray(values))
+                continue
+            before = len(codes)
+            part = np.fromiter(map(codes.__getitem__, values), np.int32, len(values))
+            self._parts[name].append(part)
+            if len(codes) > before:
+                added = islice(reversed(codes), len(codes) - before)
+                self._budget.take(sum(len(text or "") + 64 for text in added))
+
     def _flush(self) -> None:
         rows, self._pending = self._pending, []
-        self._budget.take(len(rows) * self._row_bytes)
-        for (name, kind), values in zip(self._kinds.items(), zip(*rows, strict=True), strict=False):
-            if kind in ("name", "args"):
-                index = self._names[name]
-                before = len(index)
-                codes = [MISSING if v is None else index.setdefault(v, len(index)) for v in values]
-                added = list(index)[before:] if len(index) > before else []
-                self._budget.take(sum(len(text) + 64 for text in added))
-                self._parts[name].append(np.array(codes, np.int32))
-            else:
-                numbers = [FILL[kind] if v is None else v for v in values]
-                self._parts[name].append(np.array(numbers, STORAGE[kind]))
+        if not rows:
+            return
+        self.extend(*(
+            values if name in self._codes else np.array(
+                [FILL[kind] if value is None else value for value in values], STORAGE[kind]
+            )
+            for (name, kind), values in zip(
+                self._kinds.items(), zip(*rows, strict=True), strict=True
+            )
+        ))  # fmt: skip
 
     def table(self) -> Table:
         """Return the table of all rows."""
-        if self._pending:
-            self._flush()
+        self._flush()
         columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {}
         for name, kind in self._kinds.items():
             parts = [np.empty(0, STORAGE[kind]), *self._parts[name]]
             values = np.concatenate(parts)
             if self._schema.column(name).optional and (values == FILL[kind]).all():
                 continue
-            if name in self._names:
-                columns[name] = CategoryColumn(values, tuple(self._names[name]))
+            if name in self._codes:
+                names = [text for text in self._codes[name] if text is not None]
+                columns[name] = CategoryColumn(values, tuple(names))
             else:
                 columns[name] = values
         return Table(self._schema, columns)
@@ -120,7 +159,7 @@ def nanoseconds(microseconds: object) -> int | None:
     """Convert a time of an event; None if it is no finite number, or out of range."""
     if type(microseconds) is float or type(microseconds) is int:
         scaled = microseconds * 1000
-        if -_MAX_NS < scaled < _MAX_NS:
+        if -MAX_NS < scaled < MAX_NS:
             return round(scaled)
     return None
 
@@ -143,7 +182,7 @@ def text(value: object) -> str | None:
     """Return a name, cut to a bounded length; None if it is no text."""
     if type(value) is not str:
         return None
-    return value if len(value) <= _MAX_NAME else f"{value[:_MAX_NAME]}…"
+    return value if len(value) <= MAX_NAME else f"{value[:MAX_NAME]}…"
 
 
 class Threads:
@@ -168,6 +207,12 @@ class Threads:
             self._taken.add(number)
             found = self._ids[key] = number
         return found
+
+    def all(self, processes: Sequence[object], threads: Sequence[object]) -> IntArray:
+        """Return the ids of the threads of many events; see `__call__`."""
+        keys = list(zip(processes, threads, strict=True))
+        ids = {key: self(*key) for key in dict.fromkeys(keys)}
+        return np.fromiter(map(ids.__getitem__, keys), np.int64, len(keys))
 
     def notes(self) -> list[str]:
         """Return a note on the ids that are not those of the operating system, if any."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from epprof_nb.readers.rows import Budget, Skipped, Threads
 
 _DEVICE = re.compile(r"/device:GPU:(\d{1,4})$")
+_OTHER_DEVICE = re.compile(r"/device:(?!GPU:|CPU:)\w{1,40}:\d{1,4}$")
+_MAX_OTHERS = 1_024
 _STREAM = re.compile(r"Stream #(\d{1,9})\b")
 _DETAIL = re.compile(r"(regs|grid|block|size|kind_src|kind_dst):([\w,]+)")
 _COPY = re.compile(r"Memcpy([HDP])2([HDP])$")
@@ -35,12 +37,27 @@ class XlaTracks:
     are_late
         Whether a name followed slices. These were read without it, so the trace is to be read
         again with the same tracks.
+    others
+        Names of devices that are no GPUs, whose slices are ops.
     """
 
     def __init__(self) -> None:
         self.devices: dict[str, int] = {}
         self.streams: dict[tuple[str, str], int] = {}
         self.are_late = False
+        self.others: set[str] = set()
+
+    def notes(self) -> list[str]:
+        """Return a note on the devices that are no GPUs, if any."""
+        if not self.others:
+            return []
+        names = sorted(self.others)
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        note = (
+            f"The slices of {', '.join(names[:3])}{more} are ops, nested as in the trace: only "
+            "those of GPUs become activities with device time."
+        )
+        return [note]
 
     def describe(self, event: dict[str, Any], *, follows_slices: bool) -> None:
         """Take the name of a process or thread from a metadata event."""
@@ -49,6 +66,10 @@ class XlaTracks:
         process, thread = str(event.get("pid")), str(event.get("tid"))
         if event.get("name") == "process_name" and (found := _DEVICE.match(name or "")):
             self.devices[process] = int(found[1])
+        elif event.get("name") == "process_name" and _OTHER_DEVICE.match(name or ""):
+            if len(self.others) < _MAX_OTHERS:
+                self.others.add(name or "")
+            return
         elif event.get("name") == "thread_name" and (found := _STREAM.match(name or "")):
             self.streams[process, thread] = int(found[1])
         else:

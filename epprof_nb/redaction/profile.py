@@ -19,7 +19,7 @@ from epprof_nb.data.table import FILL
 from epprof_nb.redaction.text import PATH, SHAPE, Filter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import numpy.typing as npt
 
@@ -110,8 +110,19 @@ def redacted(profile: ProfileData, redact: bool | str | Iterable[str] = True) ->
     }
     for places in ("op_places", "class_places", "kernel_places"):
         if "paths" in parts and places in info:
-            info[places] = {}
+            # Those in cells stay, whose names are no paths.
+            original = profile.info[places]
+            info[places] = {
+                name: original[name]
+                for name in info[places]
+                if name in original and _is_in_source(original[name], sources)
+            }
     return ProfileData(tables, info, sources)
+
+
+def _is_in_source(place: object, sources: Mapping[str, str]) -> bool:
+    """Whether a place in code is in a source that was kept under its name."""
+    return isinstance(place, dict) and place.get("file") in sources
 
 
 def _blank(text: str) -> str:

@@ -6,12 +6,14 @@ The viewer's ``frontend/src/base/format.ts`` follows the same rules; both are te
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_DOTTED = re.compile(r"\w+(?:\.\w+)+(?<!\.py)")
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 _BYTE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
@@ -106,9 +108,19 @@ def plural(count: int, word: str, words: str | None = None) -> str:
 def shorten(text: str, limit: int) -> str:
     """Put `text` on one line of at most `limit` characters, elided in the middle.
 
-    Names of kernels often differ only at their ends, so both ends stay.
+    Names of kernels often differ only at their ends, so both ends stay. The path of a module says
+    at its end what it is, so it loses its first parts.
+
+    Examples
+    --------
+    >>> shorten("y = model(inputs)", 9), shorten("model.blocks.0.attention", 14)
+    ('y = …uts)', '…0.attention')
     """
     line = " ".join(text.split())
+    if len(line) > limit and _DOTTED.fullmatch(line):
+        dot = line.find(".", len(line) - limit)
+        if 0 <= dot < len(line) - limit // 2:
+            return f"…{line[dot + 1 :]}"
     return elide(line, limit, tail=limit - 1 - limit // 2)
 
 

@@ -95,12 +95,12 @@ class ViewModel:
 
     @property
     def operators(self) -> Operators:
-        """The operators of ONNX Runtime's nodes by time."""
+        """The operators of ONNX Runtime's nodes, or names of what frameworks ran, by time."""
         return self.index.cached(rank_operators)
 
     @property
     def colours_operators(self) -> bool:
-        """Whether pictures colour nodes by their operators: there is no device work to show."""
+        """Whether pictures colour ops by their operators: there is no device work to show."""
         return bool(self.operators.names) and not self.index.is_device_work.any()
 
     @property
@@ -136,6 +136,9 @@ class ViewModel:
 
     def top_operators(self, count: int) -> list[tuple[str, int, int]]:
         """Return name, host time (ns) and recorded executions of the operators with the most."""
+        if self.operators.totals is not None:
+            totals = sorted(self.operators.totals.items(), key=lambda total: -total[1][0])[:count]
+            return [(name, host_ns, number) for name, (host_ns, number) in totals if host_ns]
         by_type = self.breakdown("op_type")
         time = dict.fromkeys(self.operators.names, 0)
         executions = dict.fromkeys(self.operators.names, 0)

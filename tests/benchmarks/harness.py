@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 def processor() -> str:
@@ -55,7 +55,7 @@ def ratios(results: dict[str, list[float]], base: str) -> dict[str, tuple[float,
     return table
 
 
-def show(results: dict[str, list[float]], bases: tuple[str, ...], unit: str, per: float) -> None:
+def show(results: dict[str, list[float]], bases: Sequence[str], unit: str, per: float) -> None:
     """Print one row per variant: median time in `unit` (seconds times `per`), and ratios."""
     width = max(len(name) for name in results)
     head = "  ".join(f"{'x ' + base:>24}" for base in bases)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.recorders.cupti import recorder
+from epprof_nb.recorders.cupti import loading, recorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @contextmanager
 def kernel_records() -> Iterator[None]:
     """Record kernels, without callbacks and without ops, and drop the records afterwards."""
-    recorder._load()
+    loading.load()
     _native.cupti_configure(
         buffer_bytes=recorder.BUFFER_BYTES, buffers=recorder.BUFFERS, max_records=5_000_000
     )

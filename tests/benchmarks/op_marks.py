@@ -18,7 +18,7 @@ from epprof_nb import _native
 from epprof_nb.instrument.cell import instrument
 from epprof_nb.instrument.markers import MARKERS
 from epprof_nb.instrument.statements import Cell
-from epprof_nb.recorders.cupti.recorder import packed_layout
+from epprof_nb.recorders.cupti.loading import packed_layout
 from tests.benchmarks.harness import header, paired, show
 from tests.benchmarks.synthetic_records import API_VERSION, kernel_records
 

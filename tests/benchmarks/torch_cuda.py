@@ -38,8 +38,8 @@ BOTH = (ProfilerActivity.CPU, ProfilerActivity.CUDA)
 WORK = ["kernel", "memcpy", "memset"]
 
 
-def shares(name: str, training: Training, count: int) -> None:
-    """Print what the kernels of a profiled cell belong to, and the sums of its device time."""
+def profiled_cell(training: Training, count: int) -> Profile:
+    """Return the profile of steps in a cell, whose lines are ops."""
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
 
@@ -50,7 +50,13 @@ def shares(name: str, training: Training, count: int) -> None:
         shell.run_line_magic("load_ext", "epprof_nb")
     with capture_output():
         shell.run_cell("%%gpuprofile prof" + Training.CELL)
-    prof = shell.user_ns["prof"]
+    prof: Profile = shell.user_ns["prof"]
+    return prof
+
+
+def shares(name: str, training: Training, count: int) -> None:
+    """Print what the kernels of a profiled cell belong to, and the sums of its device time."""
+    prof = profiled_cell(training, count)
     print(f"{name}, {count} steps")
     belongs(prof)
     rows = prof.joined()
@@ -101,7 +107,9 @@ def _check(prof: Profile) -> None:
         print(f"  note: {note}")
 
 
-def costs(name: str, training: Training, count: int, rounds: int) -> None:
+def costs(
+    name: str, training: Training, count: int, rounds: int, selected: list[str] | None
+) -> None:
     """Print the time of a step."""
     variants: dict[str, Callable[[], float]] = {
         "no profile": lambda: training.steps(count),
@@ -112,10 +120,14 @@ def costs(name: str, training: Training, count: int, rounds: int) -> None:
         "torch.profiler": lambda: theirs(training, count),
         "torch.profiler, shapes": lambda: theirs(training, count, record_shapes=True),
     }
+    if selected:
+        variants = {variant: variants[variant] for variant in selected}
     for variant in variants.values():
         variant()
     print(f"Training step, {name}")
-    bases = ("no profile", "frameworks = []", "torch.profiler")
+    bases = [
+        base for base in ("no profile", "frameworks = []", "torch.profiler") if base in variants
+    ]
     show(paired(variants, rounds), bases, "ms a step", 1e3)
 
 
@@ -198,8 +210,7 @@ def compiled(name: str, training: Training, count: int, rounds: int) -> None:
     with epprof_nb.profile():
         training.steps(4)
     print(f"torch.compile, reduce-overhead, {name}: {time.perf_counter() - begin:.0f} s to compile")
-    with epprof_nb.profile() as prof:
-        training.steps(count)
+    prof = profiled_cell(training, count)
     belongs(prof)
     rows = prof.activities
     replayed = rows[rows["graph_id"].notna()]
@@ -252,6 +263,7 @@ def main() -> None:
     """Print the measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--variants", nargs="+", help="profiles that the part costs compares")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--layers", type=int, default=12)
@@ -274,7 +286,7 @@ def main() -> None:
             if part == "shares":
                 shares(name, training, options.steps)
             elif part == "costs":
-                costs(name, training, options.steps, options.rounds)
+                costs(name, training, options.steps, options.rounds, options.variants)
             elif part == "tables":
                 tables(name, training, options.steps, max(options.rounds // 2, 1))
             elif part == "operators":

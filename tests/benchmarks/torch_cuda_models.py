@@ -9,6 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from tests.tools.resnet import resnet50
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -63,42 +65,6 @@ class Gpt(nn.Module):
         positions = torch.arange(tokens.shape[1], device=tokens.device)
         values = self.tokens(tokens) + self.positions(positions)
         return self.head(self.norm(self.blocks(values)))
-
-
-class Bottleneck(nn.Module):
-    """Three convolutions, added to their input."""
-
-    def __init__(self, channels: int, width: int, stride: int) -> None:
-        super().__init__()
-        out = 4 * width
-        self.convolutions = nn.Sequential(
-            nn.Conv2d(channels, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
-            nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
-            nn.Conv2d(width, out, 1, bias=False), nn.BatchNorm2d(out),
-        )  # fmt: skip
-        self.shortcut: nn.Module = nn.Identity()
-        if stride > 1 or channels != out:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out)
-            )
-
-    def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """Return the sum of both ways."""
-        return functional.relu(self.convolutions(values) + self.shortcut(values))
-
-
-def resnet50() -> nn.Module:
-    """Return a model as ResNet-50."""
-    layers: list[nn.Module] = [
-        nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
-        nn.MaxPool2d(3, 2, 1),
-    ]  # fmt: skip
-    channels = 64
-    for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
-        for number in range(blocks):
-            layers.append(Bottleneck(channels, width, 1 if number or width == 64 else 2))
-            channels = 4 * width
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000))
 
 
 class Training:

@@ -81,6 +81,17 @@ def test_the_page_opens_and_every_tab_fits_it(page_of, name):
     assert 0 < end - start <= 21 * 100 * MS
 
 
+def test_the_details_of_a_long_name_fit_a_narrow_page(page_of):
+    page = page_of("long names")
+    page.set_viewport_size({"width": 380, "height": 760})
+    settled(page).locator(".ep-timeline").focus()
+    page.keyboard.press("/")
+    page.keyboard.type("void")
+    page.keyboard.press("Enter")
+    page.locator(".ep-panel .ep-groups").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
 def test_events_of_a_clock_that_jumped_are_counted(page_of):
     page = page_of("jumping clock")
     assert "2 events outside of -1.00 s to 1.10 s cannot be shown" in page.inner_text(".ep-header")

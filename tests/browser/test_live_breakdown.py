@@ -30,7 +30,7 @@ live = View(Profile({"ops": ops}, {"wall_ns": n * 1000}), tab="breakdown").widge
 """
 
 
-def test_python_searches_and_sorts_all_rows_and_gives_the_tree(in_jupyterlab):
+def test_python_answers_searches_sorts_and_the_tree_in_jupyterlab(in_jupyterlab):
     from playwright.sync_api import expect
 
     page = in_jupyterlab.page

@@ -22,6 +22,7 @@ from tests.browser.pixels import (
     x_at,
 )
 from tests.browser.settling import settled
+from tests.unit.tiny import kernel, line, profile
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -225,6 +226,21 @@ def test_source_shows_heat_and_kernels(shows):
     assert "gemm" in kernels.text_content()
     rows.nth(2).focus()
     assert "DtoH" in kernels.text_content()
+
+
+def test_bars_of_the_source_compare_the_lines_of_all_cells(shown):
+    ms = 1_000_000
+    some = profile(
+        [line(1, 1, 0, 50 * ms), line(2, 1, 50 * ms, 100 * ms, cell="In[2]")],
+        [kernel(0, 40 * ms, 1), kernel(50 * ms, 60 * ms, 2)],
+        info={"wall_ns": 100 * ms},
+        sources={"In[1]": "a()", "In[2]": "b()"},
+    )
+    page = shown(some)
+    page.click("[role=tab][data-tab=source]")
+    bars = page.locator(".ep-source .ep-bar")
+    expect(bars).to_have_count(2)
+    assert bars.evaluate_all("all => all.map(e => e.style.width)") == ["100%", "25%"]
 
 
 def test_source_opens_at_the_marked_line_with_the_most_device_time(opened, loop_file):

@@ -24,11 +24,16 @@ def load(name, kind=np.float32, *, seed=0):
             values = rng.standard_normal(tuple(weight.dims)) * math.sqrt(1.5 / inputs)
             filled = numpy_helper.from_array(values.astype(np.float32), weight.name)
             weight.CopyFrom(filled)
-    if kind == np.float16:
-        from onnxruntime.transformers.float16 import convert_float_to_float16
+    made = model.SerializeToString()
+    return in_float16(made) if kind == np.float16 else made
 
-        model = convert_float_to_float16(model, keep_io_types=False)
-    return model.SerializeToString()
+
+def in_float16(serialized):
+    """The model with weights, inputs and outputs of float16."""
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    model = onnx.load_from_string(serialized)
+    return convert_float_to_float16(model, keep_io_types=False).SerializeToString()
 
 
 def feeds(name, kind=np.float32, *, batch=2, length=8, past=3, size=64, seed=1):

@@ -143,7 +143,8 @@ def passing_cases(pattern="", device="host"):
     for case in _cases().values():
         chosen = re.search(pattern, case.name) and case.name not in failed
         if chosen and onnx_backend.is_loaded(case.model.SerializeToString()):
-            yield case
+            # `run` takes no arrays of ml_dtypes.
+            yield from () if onnx_backend.strange_types(case.model) else (case,)
 
 
 def outcome(name, device):

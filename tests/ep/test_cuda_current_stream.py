@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 from epprof_nb.ep import cuda
-from tests.ep.fake_cuda import arrays
+from tests.ep.fake_cuda import cuda_module
 from tests.ep.sessions import CPU, OURS, helper, model, placement, session
 from tests.ort import models
 
@@ -61,10 +61,10 @@ def test_a_stream_is_made_current_once_a_run(ep, streams, x):
         streams.define(ep, op_type)
     made = ep.session(models.chain(), device="cuda:0")
     made.run(None, {"x": x})
-    before = arrays.entered["streams of 0"]
+    before = cuda_module.entered["streams of 0"]
     for i in range(3):
         made.run(None, {"x": x})
-        assert arrays.entered["streams of 0"] == before + i + 1
+        assert cuda_module.entered["streams of 0"] == before + i + 1
         assert streams.current() == streams.user
     assert streams.seen == [True] * 8
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import builtins
 import multiprocessing
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -18,6 +21,8 @@ from epprof_nb.ep import cuda
 from tests.ep.fake_cuda.library import OUT_OF_MEMORY
 from tests.ep.sessions import CPU, model, session
 from tests.ort import models
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -141,18 +146,24 @@ def test_an_error_of_the_driver_is_named_and_nothing_hangs(ready, fake_cuda, x):
         made.run(None, {"x": x})
 
 
+@pytest.mark.parametrize("ends_well", [True, False])
 @pytest.mark.parametrize("which", ["x", "y"])
-def test_an_array_that_the_kernel_keeps_is_told_and_its_memory_stays(ready, fake_cuda, x, which):
+def test_an_array_that_the_kernel_keeps_is_told_and_its_memory_stays(
+    ready, fake_cuda, x, which, ends_well
+):
     kept = []
 
     @ready.kernel("Abs")
     def keeping(ctx, x):
         y = ctx.xp.abs(x, out=ctx.out(x.shape, x.dtype))
         kept.append(x[:1] if which == "x" else y)
+        if not ends_well:
+            raise ValueError("out of luck")
 
     made = session(one_node(), ready.provider("cuda:0"))
     number = "input 0" if which == "x" else "output 0"
-    with pytest.raises(Exception, match=rf"keeps {number} after it has returned.*\.copy\(\)"):
+    told = rf"keeps {number} after it has returned.*\.copy\(\)" if ends_well else "out of luck"
+    with pytest.raises(Exception, match=told):
         made.run(None, {"x": x})
     ready.kernel("Abs")(lambda ctx, x: ctx.xp.abs(x, out=ctx.out(x.shape)) and None)
     for scale in range(2, 12):
@@ -229,6 +240,70 @@ def test_a_forked_child_is_told(ready, x):
     child.kill()
     child.join()
     np.testing.assert_array_equal(made.run(None, {"x": x})[0], np.abs(x))
+
+
+END = """
+import numpy as np, onnxruntime
+from epprof_nb import ep
+from epprof_nb.ep import cuda
+from tests.ep.fake_cuda.arrays import Module
+from tests.ep.fake_cuda.library import FakeDriver
+from tests.ort import models
+
+driver = FakeDriver()
+cuda.open_driver(driver.path)
+driver.module = Module(driver)
+cuda.array_module = lambda: driver.module
+made = ep.session(models.chain(), device="cuda:0", enable_cuda_graph=True)
+value = onnxruntime.OrtValue.ortvalue_from_numpy(np.ones((2, 4), np.float32), "cuda", 0)
+result = onnxruntime.OrtValue.ortvalue_from_shape_and_type((2, 4), np.float32, "cuda", 0)
+binding = made.io_binding()
+binding.bind_ortvalue_input("x", value)
+binding.bind_ortvalue_output("t2", result)
+for _ in range(3):
+    made.run_with_iobinding(binding)
+driver.set_delay(1000)
+done = []
+made.run_async(None, {"x": np.ones((2, 4), np.float32)}, lambda *_: done.append(1), None)
+while not done:
+    pass
+print(result.numpy().shape, driver.misuse(), flush=True)
+"""
+
+
+def test_python_ends_with_sessions_graphs_and_bindings_alive(driver):
+    command = [sys.executable, "-c", END]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stdout) == (0, "(2, 4) []\n"), done.stderr
+
+
+def _send_device(address, pipe):
+    pipe.send(_native.ep_device_of(address))
+
+
+def test_a_child_that_is_forked_during_an_allocation_does_not_wait_for_it(ready, fake_cuda):
+    value = onnxruntime.OrtValue.ortvalue_from_numpy(np.ones(4, np.float32), "gpu", 0)
+    size = _native.ep_device_statistics(1)["reserved"] + (1 << 20)  # more than is free
+    allocated = []
+    before = fake_cuda.calls("cuMemAlloc")
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    with fake_cuda.holding_allocations():
+        thread = threading.Thread(
+            target=lambda: allocated.append(_native.ep_device_allocate(1, size))
+        )
+        thread.start()
+        while fake_cuda.calls("cuMemAlloc") == before:
+            time.sleep(0.001)
+        child = context.Process(target=_send_device, args=(value.data_ptr(), theirs))
+        child.start()
+        answered = ours.poll(60)
+        child.kill()
+        child.join()
+    thread.join()
+    _native.ep_device_free(1, *allocated)
+    assert answered
+    assert ours.recv() == -1  # the host device
 
 
 def test_memory_of_the_arena_is_bounded_and_shared_by_streams(ready, x):

@@ -34,6 +34,13 @@ def taken(monkeypatch):
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("captured", ["before the profile", "in the profile"])
 def test_each_replay_has_the_run_and_the_nodes_of_its_graph(ep, fake_cuda, x, taken, captured):
+    @ep.kernel("Sigmoid", types="float32")
+    def sigmoid(ctx, x):
+        y = ctx.out(x.shape)
+        ctx.xp.exp(-x, out=y)
+        y += 1
+        ctx.xp.divide(1, y, out=y)
+
     made = ep.session(models.chain(), device="cuda:0", enable_cuda_graph=True)
     if captured == "before the profile":
         made.run(None, {"x": x})
@@ -48,7 +55,7 @@ def test_each_replay_has_the_run_and_the_nodes_of_its_graph(ep, fake_cuda, x, ta
         ("first", "Relu"), ("second", "MatMul"), ("third", "Sigmoid"),
     ]  # fmt: skip
     assert [n.launches for n in graph.nodes[:2]] == [1, 1]
-    assert graph.nodes[2].launches > 1  # its temporary arrays
+    assert graph.nodes[2].launches >= 4
     if captured == "in the profile":
         recorded = prof.ops.loc[[node.op_id for node in graph.nodes]]
         assert list(recorded["name"]) == ["first", "second", "third"]

@@ -20,7 +20,8 @@ def cases():
     failed = onnx_backend.known_failures()
     found = {}
     for case in onnx_backend.load_cases():
-        if case.name not in failed:
+        # `run`, and so a graph with inputs of the host, has only types that NumPy itself has.
+        if case.name not in failed and not onnx_backend.strange_types(case.model):
             found.setdefault(case.model.graph.node[0].op_type, []).append(case)
     return found
 
@@ -44,7 +45,8 @@ def test_a_replay_gives_what_an_eager_run_gives(cases, listed, op_type):
 @pytest.mark.release_independent
 def test_the_table_is_of_the_cases_that_pass():
     text = onnx_backend_graphs.PAGE.read_text(encoding="utf-8")
-    passed = re.search(r"\*\*(\d+) pass", onnx_backend.PAGE.read_text(encoding="utf-8"))[1]
+    page = onnx_backend.PAGE.read_text(encoding="utf-8")
+    passed, narrow = re.search(r"\*\*(\d+) pass\*\*, (\d+) of them", page).groups()
     captured, total = re.search(r"\*\*(\d+) of (\d+)\*\*", text).groups()
-    assert total == passed
+    assert int(total) == int(passed) - int(narrow)
     assert int(captured) + len(onnx_backend_graphs.listed()) == int(total)

@@ -145,6 +145,31 @@ def test_an_array_that_is_kept_fails_the_run_and_stays_readable(running, view, w
     np.testing.assert_array_equal(kept[0], before)
 
 
+def test_numbers_of_inputs_that_no_operator_has_are_refused(ep, x, capfd):
+    ep.kernel("Abs", host_inputs=range(100))(sigmoid)
+    assert session(one("Abs", {"x": x}), ep.provider("host")).get_providers() == [CPU]
+    assert "100 inputs, outputs or types of an operator" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("ends_well", [True, False])
+def test_all_arrays_that_are_kept_stay_readable(running, ends_well):
+    kept = []
+
+    def keep(ctx, x):
+        y = ctx.out(x.shape, x.dtype)
+        y[...] = 5
+        kept.extend((x, y))
+        if not ends_well:
+            raise ValueError("out of luck")
+
+    with pytest.raises(Exception, match="keeps input 0" if ends_well else "out of luck"):
+        running(keep)
+    before = [array.copy() for array in kept]
+    for _ in range(20):
+        running(lambda ctx, x: ctx.out(x.shape).fill(1e9))
+    np.testing.assert_array_equal(kept, before)
+
+
 def test_a_reference_cycle_is_not_mistaken_for_a_kept_array(running):
     def cyclic(ctx, x):
         ctx.out(x.shape)[...] = x

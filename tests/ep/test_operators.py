@@ -223,6 +223,9 @@ PADDED = {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [1, 1, 1, 1]}
 EDGES = [
     ("Gemm", 18, (A, floats(4, 2), np.full(2, np.nan, np.float32)), {"beta": 0.0}),
     ("Gemm", 18, (A, floats(4, 2), np.full((3, 2), np.inf, np.float32)), {"beta": 0.0}),
+    # The product is above the largest number of float16, the result is not.
+    ("Gemm", 18, (np.full((2, 4), 150, np.float16), np.full((4, 3), 150, np.float16),
+                  np.full(3, -40000, np.float16)), {}),
     ("Gelu", 20, (LARGE,), {}), ("Gelu", 20, (LARGE,), {"approximate": "tanh"}),
     ("RoiAlign", 16, REGIONS, POOLED), ("RoiAlign", 16, REGIONS, {**POOLED, "mode": "max"}),
     ("RoiAlign", 16, REGIONS, {**POOLED, "sampling_ratio": 2}),
@@ -241,6 +244,10 @@ EDGES = [
     ("LayerNormalization", 17, (np.arange(100, dtype=np.float32)[None] + np.float32(1e6),
                                 np.ones(100, np.float32)), {}),
     ("ConvTranspose", 18, (IMAGE[:0], floats(4, 1, 3, 3)), {"group": 2}),
+    *((name, 13, (np.array([[1, np.nan, 3, 3], [np.nan, 1, 2, 3]], np.float32),),
+       {"select_last_index": last, "axis": 1})
+      for name in ("ArgMax", "ArgMin") for last in (0, 1)),
+    ("Clip", 13, (LARGE, np.float32(np.nan), np.float32(1)), {}),
     ("Pad", 18, (A, ints(2, 3, 2, 3)), {"mode": "reflect"}),
 ]  # fmt: skip
 

@@ -77,6 +77,21 @@ def test_products_are_those_of_numpy(in_kernel, blas, left, right, dtype):
     assert blas.products[0][0] * blas.products[0][1] * blas.products[0][2] == expected.size
 
 
+@pytest.mark.parametrize("strides", [1, 2])
+def test_a_product_of_float16_may_be_written_in_float32(in_kernel, blas, strides):
+    a, b = np.full((2, 4), 150, np.float16), np.full((4, 6), 150, np.float16)
+
+    def product(xp, x, y):
+        return products.matmul(x, y[:, ::strides], out=xp.empty((2, 6 // strides), np.float32))
+
+    got = in_kernel(product, a, b)
+    assert got.dtype == np.float32
+    assert (got == 90_000).all()  # above the largest number of float16
+    assert len(blas.products) == 1
+    on_host = products.matmul(a, b, out=np.empty((2, 6), np.float32))
+    assert (on_host == 90_000).all()
+
+
 LAYOUTS = {
     "rows": lambda a: a,
     "columns": lambda a: a.transpose(*range(a.ndim - 2), a.ndim - 1, a.ndim - 2),

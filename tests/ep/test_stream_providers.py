@@ -52,16 +52,39 @@ def test_a_session_that_fails_leaves_nothing_behind(left):
     assert left == [True, False]
 
 
-def test_a_stream_that_the_cuda_provider_does_not_use_is_refused(left):
+def test_a_stream_that_the_cuda_provider_does_not_use_is_refused():
     ours = (OURS, {"stream": "1234"})
-    with (
-        pytest.raises(KernelError, match=r"\('CUDAExecutionProvider', {'user_compute_stream': '1"),
-        stream_providers.choosing([ours, CUDA, CPU]),
-    ):
-        pass
-    assert left == []
-    with stream_providers.choosing([ours, (CUDA, {"user_compute_stream": "1234"}), CPU]):
-        assert left == [True]
+    with pytest.raises(KernelError, match=r"\('CUDAExecutionProvider', {'user_compute_stream': '1"):
+        stream_providers.check([ours, CUDA, CPU])
+    stream_providers.check([ours, (CUDA, {"user_compute_stream": "1234"}), CPU])
+
+
+@pytest.mark.parametrize(
+    ("device", "others", "told"),
+    [
+        ("cuda:1", CUDA, "CUDAExecutionProvider on cuda:0"),
+        ("cuda:0", (CUDA, {"device_id": "1"}), r"\('CUDAExecutionProvider', {'device_id': '0'}\)"),
+        ("cuda:1", ("TensorrtExecutionProvider", {"device_id": 2}), r'provider\("cuda:2"\)'),
+    ],
+)
+def test_another_provider_on_another_device_is_refused(device, others, told):
+    ours = (OURS, {"device": device})
+    with pytest.raises(KernelError, match=told):
+        stream_providers.check([ours, others, CPU])
+
+
+@pytest.mark.parametrize(
+    ("device", "others"),
+    [("cuda:0", CUDA), ("cuda:1", (CUDA, {"device_id": 1})), ("host", (CUDA, {"device_id": "1"}))],
+)
+def test_another_provider_on_the_same_device_is_allowed(device, others):
+    stream_providers.check([(OURS, {"device": device}), others, CPU])
+
+
+def test_a_session_that_is_refused_does_not_fall_back_to_the_cpu(ep, fake_cuda):
+    providers = [ep.provider("cuda:1"), CUDA, CPU]
+    with pytest.raises(KernelError, match="Give both the same device"):
+        onnxruntime.InferenceSession(models.chain(), providers=providers)
 
 
 def test_a_session_without_a_stream_runs_on_the_default_stream(ep, fake_cuda, x, monkeypatch):

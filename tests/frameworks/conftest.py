@@ -1,18 +1,27 @@
-"""Models and functions of the user's namespace, which names their modules."""
+"""A function of JAX, and values of PyTorch."""
 
 from __future__ import annotations
-
-import sys
 
 import pytest
 
 
 @pytest.fixture
-def named(monkeypatch):
-    """A function that makes objects variables of the user."""
+def double():
+    """A jitted function that is compiled for four numbers."""
+    import jax
+    import jax.numpy as jnp
 
-    def name(**objects):
-        for variable, value in objects.items():
-            monkeypatch.setattr(sys.modules["__main__"], variable, value, raising=False)
+    @jax.jit
+    def double(values):
+        return values * 2
 
-    return name
+    double(jnp.ones(4)).block_until_ready()
+    return double
+
+
+@pytest.fixture
+def values():
+    """Four numbers for each of two rows, with gradients."""
+    import torch
+
+    return torch.ones(2, 4, requires_grad=True)

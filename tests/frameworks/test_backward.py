@@ -21,6 +21,7 @@ from tests.frameworks.layers import (  # noqa: E402
     nested,
     work,
 )
+from tests.frameworks.notes import notes_of  # noqa: E402
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_each_kernel_belongs_to_its_module(named, values):
         f"{name} {way}": modules for name, modules in expected.items()
         for way in ("forward", "backward")
     }  # fmt: skip
-    assert prof.info["notes"] == []
+    assert notes_of(prof) == []
     frame = prof.by_module()
     assert frame["self_device_ns"].sum() == prof.activities["duration_ns"].sum()
     kinds = prof.joined().groupby("op_type", observed=True)["duration_ns"].sum()
@@ -137,7 +138,7 @@ def test_recomputation_counts_as_backward(named, values, reentrant):
     assert frame.loc["model.0", "backward_ns"] == of_a["duration_ns"].sum() - first
     assert names_of(prof, "recompute") == ["model", "model.0", "model.0.linear", "model.1",
                                            "model.1.linear"]  # fmt: skip
-    assert prof.info["notes"] == []
+    assert notes_of(prof) == []
 
 
 def test_backward_passes_of_a_retained_graph(named, values):
@@ -214,7 +215,7 @@ def test_a_graph_of_before_the_profile_is_not_linked(named, values):
         layer(values)
         loss.backward()
     assert kernel_modules(prof) == {"a forward": {"layer"}, "a backward": {None}}
-    (note,) = prof.info["notes"]
+    (note,) = notes_of(prof)
     assert "of 4 nodes of backward passes are not linked to a module" in note
     assert prof.by_module().loc["backward", "kernels"] == 1
 
@@ -242,7 +243,7 @@ def test_threads_that_run_modules_at_once_are_not_linked(named, values):
         model, number, way = kernel.split()
         right = f"{('first', 'second')[int(model)]}.{number}"
         assert found == {right} if way == "forward" else found <= {right, None}
-    assert "several threads" in prof.info["notes"][0]
+    assert "several threads" in notes_of(prof)[0]
 
 
 def test_a_backward_pass_on_another_thread_is_not_linked(named, values):
@@ -254,7 +255,7 @@ def test_a_backward_pass_on_another_thread_is_not_linked(named, values):
         thread.start()
         thread.join()
     assert kernel_modules(prof)["a backward"] == {None}
-    assert "not linked" in prof.info["notes"][0]
+    assert "not linked" in notes_of(prof)[0]
 
 
 def test_work_of_autograds_own_threads(named, values):
@@ -271,7 +272,7 @@ def test_work_of_autograds_own_threads(named, values):
     ops = prof.ops
     assert (ops["status"] == "complete").all()
     assert ops["parent_op_id"][ops["name"] == "after"].isna().all()
-    assert prof.info["notes"] == []
+    assert notes_of(prof) == []
 
 
 def test_an_exception_in_a_backward_pass_ends_the_ops(named, values):

@@ -16,6 +16,7 @@ from torch import nn  # noqa: E402 - torch may be missing
 from torch._dynamo.testing import CompileCounter  # noqa: E402
 
 from tests.frameworks.layers import names_of  # noqa: E402
+from tests.frameworks.notes import notes_of  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -95,7 +96,22 @@ def test_a_compiled_backward_pass_belongs_to_its_module(named):
     assert names_of(prof, "module") == ["model", "GraphModule"]
     assert names_of(prof, "backward")[0] == "model"
     assert prof.by_module().loc["model", "backward_host_ns"] > 0
-    assert prof.info["notes"] == []
+    assert notes_of(prof) == []
+
+
+def test_the_capture_of_a_graph_is_no_compilation(named):
+    callback = pytest.importorskip("torch._dynamo.callback")
+    trigger = callback.CallbackTrigger.CUDAGRAPH_RECORDING
+    inner = Block()
+    named(inner=inner)
+    with (
+        epprof_nb.profile(detail="operators") as prof,
+        callback.callback_handler.install_callbacks(trigger, "0/0"),
+    ):
+        inner(torch.ones(2, 4))
+    assert names_of(prof, "compile") == []
+    assert names_of(prof, "module")[:2] == ["inner", "inner.linear"]
+    assert "aten::linear" in names_of(prof, "operator")
 
 
 def test_a_reset_of_dynamo_in_a_profile(named, counter):

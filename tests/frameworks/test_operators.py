@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import threading
-
 import pandas as pd
 import pytest
 
 import epprof_nb
-from epprof_nb import _native
 
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402 - torch may be missing
-from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from tests.frameworks.layers import (  # noqa: E402
     Layer,
     cpu_profiler,
     kernel_modules,
     kernels,
-    names_of,
-    nested,
     work,
 )
-
-
-@pytest.fixture
-def values():
-    return torch.ones(2, 4, requires_grad=True)
+from tests.frameworks.notes import notes_of  # noqa: E402
+from tests.frameworks.operators import operators  # noqa: E402
 
 
 @pytest.fixture
@@ -45,15 +36,6 @@ def library():
         yield torch.ops.epprof_test
 
 
-def operators(profile):
-    """Name, type, shapes and name of the parent of each operator and node."""
-    ops = profile.ops
-    ops = ops.assign(parent=ops["name"].reindex(ops["parent_op_id"]).to_numpy())
-    rows = ops[ops["category"] == "operator"]
-    columns = ("name", "op_type", "input_shapes", "parent")
-    return [tuple(row) for row in rows[list(columns)].astype(object).to_numpy()]
-
-
 def test_operators_are_ops_with_shapes_below_their_module(named, values):
     model = nn.Sequential(nn.Linear(4, 8), nn.GELU())
     named(model=model)
@@ -63,7 +45,7 @@ def test_operators_are_ops_with_shapes_below_their_module(named, values):
     assert ("aten::linear", "operator", "[2,4], [8,4], [8]", "model.0") in found
     assert ("aten::addmm", "operator", "[8], [2,4], [4,8], [], []", "aten::linear") in found
     assert ("aten::gelu", "operator", "[2,8], []", "model.1") in found
-    assert prof.info["notes"] == []
+    assert notes_of(prof) == []
     rows = prof.ops[prof.ops["category"] == "operator"]
     assert set(rows["source"]) == {"torch"}
     assert (rows["suspended_ns"] == 0).all()
@@ -97,25 +79,10 @@ def test_a_nested_profile_adds_shapes(values):
     assert list(shapes) == ["aten::exp", "aten::sin", "aten::cos"]
     assert pd.isna(shapes["aten::exp"])
     assert (shapes["aten::sin"], shapes["aten::cos"]) == ("[2,4]", "[2,4]")
-    assert prof.info["notes"] == []
+    assert notes_of(prof) == []
     with epprof_nb.profile(detail="operators") as after:
         torch.exp(values)
     assert pd.isna(operators(after)[0][2])
-
-
-def test_shapes_that_another_thread_asks_for_are_named_in_a_note(values):
-    def ask():
-        with epprof_nb.profile(detail="shapes"):
-            pass
-
-    with epprof_nb.profile(detail="operators") as prof:
-        torch.exp(values)
-        thread = threading.Thread(target=ask)
-        thread.start()
-        thread.join()
-        torch.sin(values)
-    assert [row[0] for row in operators(prof)] == ["aten::exp", "aten::sin"]
-    assert "recording began on another thread" in prof.info["notes"][0]
 
 
 def test_several_devices_have_operators_without_shapes(values, monkeypatch):
@@ -125,8 +92,8 @@ def test_several_devices_have_operators_without_shapes(values, monkeypatch):
     with epprof_nb.profile(detail="shapes") as prof:
         torch.exp(values)
     assert operators(plain) == operators(prof)
-    assert plain.info["notes"] == []
-    assert "several devices" in prof.info["notes"][0]
+    assert notes_of(plain) == []
+    assert "several devices" in notes_of(prof)[0]
 
 
 def test_operators_are_those_of_torchs_own_profiler(named, values):
@@ -256,7 +223,7 @@ def test_torch_may_be_left_out(values):
     with epprof_nb.profile(detail="operators", frameworks=["nvtx"]) as prof:
         torch.exp(values)
     assert operators(prof) == []
-    assert prof.info["notes"] == [
+    assert notes_of(prof) == [
         "Operators are not recorded, because the option frameworks has no torch."
     ]
 
@@ -271,177 +238,3 @@ def test_an_exception_in_an_operator_ends_it(values):
     assert "aten::mm" in set(ops["name"])
     assert (ops["status"] == "complete").all()
     assert ops["parent_op_id"][ops["name"] == "after"].isna().all()
-
-
-def test_torch_profiler_inside_works_and_a_note_says_what_is_missing(values):
-    with epprof_nb.profile(detail="operators") as prof:
-        torch.exp(values)
-        with cpu_profiler() as theirs:
-            torch.sin(values)
-        torch.cos(values)
-    assert {event.name for event in theirs.events()} == {"aten::sin"}
-    assert [row[0] for row in operators(prof)] == ["aten::exp", "aten::cos"]
-    (note,) = (note for note in prof.info["notes"] if "Operators" in note)
-    assert note.startswith("Operators of torch were not recorded for ")
-
-
-def test_torch_profiler_that_outlives_the_profile(values):
-    theirs = cpu_profiler()
-    with epprof_nb.profile(detail="operators") as prof:
-        torch.exp(values)
-        theirs.start()
-        torch.sin(values)
-    torch.cos(values)
-    theirs.stop()
-    assert {event.name for event in theirs.events()} == {"aten::sin", "aten::cos"}
-    assert [row[0] for row in operators(prof)] == ["aten::exp"]
-    assert any("while another profiler of torch ran" in note for note in prof.info["notes"])
-    assert not torch.autograd._profiler_enabled()
-    with epprof_nb.profile(detail="operators") as again:
-        torch.exp(values)
-    assert [row[0] for row in operators(again)] == ["aten::exp"]
-
-
-def test_torch_profiler_around_works_and_a_note_says_what_is_missing(values):
-    with cpu_profiler() as theirs:
-        with epprof_nb.profile(detail="operators") as prof:
-            torch.exp(values)
-        torch.sin(values)
-    assert {event.name for event in theirs.events()} >= {"aten::exp", "aten::sin"}
-    assert operators(prof) == []
-    assert any("another profiler of torch is running" in note for note in prof.info["notes"])
-    with epprof_nb.profile() as after:
-        pass
-    assert after.info["notes"] == []
-
-
-def test_the_function_of_torchs_profiler_is_put_back(values):
-    from torch.autograd import profiler
-
-    enable, disable = profiler._enable_profiler, profiler._disable_profiler
-    with epprof_nb.profile(detail="operators"):
-        assert profiler._enable_profiler is not enable
-    assert (profiler._enable_profiler, profiler._disable_profiler) == (enable, disable)
-
-
-def test_a_profile_that_another_thread_ends(values):
-    """Only the thread that began the recording can end the observer."""
-    session = epprof_nb.profile(detail="operators")
-    prof = session.__enter__()
-    torch.exp(values)
-    thread = threading.Thread(target=session.__exit__, args=(None, None, None))
-    thread.start()
-    thread.join()
-    assert [row[0] for row in operators(prof)] == ["aten::exp"]
-    with cpu_profiler() as theirs:
-        torch.sin(values)
-    assert {event.name for event in theirs.events()} == {"aten::sin"}
-    with epprof_nb.profile(detail="operators") as again:
-        torch.cos(values)
-    assert [row[0] for row in operators(again)] == ["aten::cos"]
-    assert not torch.autograd._profiler_enabled()
-
-
-def test_threads_of_the_user_are_not_recorded(values):
-    with epprof_nb.profile(detail="operators") as prof:
-        thread = threading.Thread(target=torch.exp, args=(values,))
-        thread.start()
-        thread.join()
-    assert operators(prof) == []
-
-
-def test_threads_of_autograd(named, values):
-    """Backward passes nested more than 60 deep run on a pool of threads of autograd."""
-    layer = Layer("a")
-    named(layer=layer)
-    with epprof_nb.profile(detail="operators") as prof:
-        result, threads = nested(layer(values), layer, 70)
-        result.sum().backward()
-    assert kernel_modules(prof) == {"a forward": {"layer"}, "a backward": {"layer"}}
-    ops = prof.ops
-    rows = ops[ops["category"] == "operator"]
-    assert set(rows["thread_id"]) == threads
-    assert (ops["status"] == "complete").all()
-    nodes = rows[rows["op_type"] == "autograd_node"]
-    assert nodes["parent_op_id"].notna().all()
-    assert (nodes["name"] == "_NestedBackward").sum() == 71
-
-
-@pytest.mark.parametrize("reentrant", [False, True])
-def test_checkpoints(named, values, reentrant):
-    model = nn.Sequential(Layer("a"), Layer("b"))
-    named(model=model)
-    found = []
-    for detail in ("default", "operators"):
-        with epprof_nb.profile(detail=detail) as prof:
-            checkpoint(model, values, use_reentrant=reentrant).sum().backward()
-        found.append((kernel_modules(prof), prof.by_module()["kernels"].to_dict()))
-        assert prof.info["notes"] == []
-    assert found[0] == found[1]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_compiled_code_is_not_compiled_again(named, values):
-    from torch._dynamo.testing import CompileCounter
-
-    torch._dynamo.reset()
-    counter = CompileCounter()
-    model = torch.compile(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), backend=counter)
-    named(model=model)
-    with epprof_nb.profile(detail="operators") as prof:
-        model(values)
-    model(values)
-    with epprof_nb.profile(detail="operators") as again:
-        model(values)
-    assert counter.frame_count == 1
-    assert names_of(prof, "compile") == ["torch.compile"]
-    # What the compiler itself runs is no operator of the user's.
-    inside = prof.ops["name"].reindex(prof.ops["parent_op_id"]) == "torch.compile"
-    assert not inside.any()
-    assert "aten::linear" in {row[0] for row in operators(again)}
-    torch._dynamo.reset()
-
-
-def test_many_profiles_are_alike(named, values):
-    model = nn.Sequential(Layer("a"), nn.ReLU())
-    named(model=model)
-    found = []
-    for _ in range(50):
-        with epprof_nb.profile(detail="operators") as prof:
-            model(values).sum().backward()
-        found.append(operators(prof))
-    assert len(found[0]) > 10
-    # The first backward pass accumulates no gradients into those of an earlier one.
-    assert all(rows == found[1] for rows in found[1:])
-
-
-def test_data_loader_workers_are_left_alone(values):
-    from torch.utils.data import DataLoader
-
-    loader = DataLoader(values.detach(), batch_size=1, num_workers=2)
-    with epprof_nb.profile(detail="operators") as prof:
-        total = sum(batch.sum() for batch in loader)
-    assert total == 8
-    assert "aten::sum" in {row[0] for row in operators(prof)}
-
-
-def test_an_unknown_build_without_cuda_is_named_in_a_note(values, monkeypatch):
-    monkeypatch.setattr(torch, "__version__", "9.0.1+cpu")
-    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: False)
-    with epprof_nb.profile(detail="operators") as prof:
-        torch.exp(values)
-    assert operators(prof) == []
-    (note,) = prof.info["notes"]
-    assert note == (
-        "Operators of torch are not recorded: builds without CUDA are supported from 2.6 to 2.13, "
-        "and this is 9.0.1+cpu."
-    )
-
-
-def test_messages_that_do_not_arrive_are_named_in_a_note(values, monkeypatch):
-    monkeypatch.setattr(_native, "operators_seen", lambda: 0)
-    with epprof_nb.profile(detail="operators") as prof:
-        torch.exp(values)
-    assert operators(prof) == []
-    assert any("another tool receives its ranges" in note for note in prof.info["notes"])
-    assert not torch.autograd._profiler_enabled()

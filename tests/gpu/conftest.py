@@ -1,6 +1,10 @@
 """Tests on an NVIDIA GPU, skipped if there is none."""
 
+from importlib.util import find_spec
+
 import pytest
+
+collect_ignore = [] if find_spec("onnx") else ["test_learned_runs.py", "test_recorded_runs.py"]
 
 
 def _reason() -> str | None:
@@ -23,3 +27,17 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.gpu)
             if REASON:
                 item.add_marker(pytest.mark.skip(reason=REASON))
+
+
+@pytest.fixture
+def observed_sessions():
+    """Sessions of ONNX Runtime are observed, and their nodes recorded as far as needed."""
+    import onnxruntime
+
+    import epprof_nb
+
+    if hasattr(onnxruntime, "preload_dlls"):
+        onnxruntime.preload_dlls()
+    epprof_nb.onnxruntime.install(nodes="auto")
+    yield
+    epprof_nb.onnxruntime.uninstall()

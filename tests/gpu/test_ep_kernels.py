@@ -19,8 +19,8 @@ from tests.ep import onnx_backend
 
 ROOT = Path(__file__).parents[2]
 FILES = [
-    "bad_input", "contrib_operators", "invalid_nodes", "models", "nhwc", "operators", "strides",
-    "trees", "verify",
+    "bad_input", "contrib_operators", "invalid_nodes", "models", "nhwc", "nonfinite", "operators",
+    "strides", "trees", "verify",
 ]  # fmt: skip
 PROCESSES = min(8, os.cpu_count() or 1)
 

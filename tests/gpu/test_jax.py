@@ -12,7 +12,6 @@ pytest.importorskip("jax", reason="JAX is not installed")
 
 PRELUDE = """
 import os
-os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
 import epprof_nb
 import jax, jax.numpy as jnp, numpy as np, pandas as pd
 

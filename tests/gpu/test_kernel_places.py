@@ -38,19 +38,9 @@ def test_kernels_of_triton():
 
 def test_kernels_of_numba():
     cuda = pytest.importorskip("numba.cuda", reason="Numba is not installed")
+    from tests.gpu.numba_kernel import add_one, array_for_add_one
 
-    @cuda.jit
-    def add_one(a):
-        i = cuda.grid(1)
-        if i < a.size:
-            a[i] += 1
-
-    a = cuda.to_device(np.zeros(256))
-    try:
-        add_one[1, 256](a)
-        cuda.synchronize()
-    except Exception as error:
-        pytest.skip(f"Numba cannot launch here: {error!r}"[:200])
+    a = array_for_add_one()
     with epprof_nb.profile() as prof:
         add_one[1, 256](a)
         cuda.synchronize()

@@ -4,7 +4,6 @@ import subprocess
 import sys
 import textwrap
 
-import numpy as np
 import pytest
 
 import epprof_nb
@@ -41,20 +40,10 @@ def test_triton_kernels_belong_to_their_op():
 
 
 def test_numba_kernels_belong_to_their_op():
-    cuda = pytest.importorskip("numba.cuda", reason="Numba is not installed")
+    pytest.importorskip("numba.cuda", reason="Numba is not installed")
+    from tests.gpu.numba_kernel import add_one, array_for_add_one
 
-    @cuda.jit
-    def add_one(a):
-        i = cuda.grid(1)
-        if i < a.size:
-            a[i] += 1
-
-    a = cuda.to_device(np.zeros(256))
-    try:
-        add_one[1, 256](a)
-        cuda.synchronize()
-    except Exception as error:
-        pytest.skip(f"Numba cannot launch here: {error!r}"[:200])
+    a = array_for_add_one()
     with epprof_nb.profile() as prof, epprof_nb.op("numba"):
         for _ in range(5):
             add_one[1, 256](a)

@@ -7,40 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import helper, numpy_helper
 
 import epprof_nb
 from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
+from tests.gpu.cuda_provider import CUDA, LAUNCHES, ort, states
+from tests.ort import models
+from tests.ort.rows import nested_in_time, nodes, runs
 
-onnx = pytest.importorskip("onnx", reason="onnx is not installed")
-ort = pytest.importorskip("onnxruntime", minversion="1.25", reason="onnxruntime is not installed")
-if "CUDAExecutionProvider" not in ort.get_available_providers():
-    pytest.skip("onnxruntime-gpu is not installed", allow_module_level=True)
-
-from onnx import helper, numpy_helper  # noqa: E402
-
-from tests.ort import models  # noqa: E402
-from tests.ort.rows import nested_in_time, nodes, runs  # noqa: E402
-
-CUDA = ["CUDAExecutionProvider", "CPUExecutionProvider"]
-LAUNCHES = ("kernel", "memcpy", "memset")
-
-
-@pytest.fixture(autouse=True)
-def auto():
-    if hasattr(ort, "preload_dlls"):
-        ort.preload_dlls()
-    epprof_nb.onnxruntime.install(nodes="auto")
-    yield
-    epprof_nb.onnxruntime.uninstall()
+pytestmark = pytest.mark.usefixtures("observed_sessions")
 
 
 @pytest.fixture
 def x():
     return np.random.default_rng(0).standard_normal((64, 4)).astype(np.float32)
-
-
-def states(prof):
-    return Counter(prof.by_run()["node_events"])
 
 
 def of_kind(prof, *kinds):

@@ -35,17 +35,6 @@ class Model(nn.Module):
 
 
 @pytest.fixture
-def named(monkeypatch):
-    """Models are variables of the user."""
-
-    def name(**objects):
-        for variable, value in objects.items():
-            monkeypatch.setattr(sys.modules["__main__"], variable, value, raising=False)
-
-    return name
-
-
-@pytest.fixture
 def model(named):
     torch.manual_seed(0)
     made = Model().cuda()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -53,6 +54,7 @@ def python(clone):
     output_of(
         sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps",
         *(["--no-build-isolation"] if no_isolation else []), "-e", clone,
+        env=os.environ | {"CCACHE_BASEDIR": str(clone)},  # finds what CI has compiled
     )  # fmt: skip
     return python
 

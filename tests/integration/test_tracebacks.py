@@ -1,8 +1,8 @@
 """Tracebacks of profiled cells in a real kernel: the same text as without the magic.
 
 IPython formats errors differently in a terminal: only a kernel shows that the line of a frame
-(``frame.f_lineno``) differs from the line of its traceback entry. ``run_ipython_matrix.py`` runs
-this file with other releases of IPython.
+(``frame.f_lineno``) differs from the line of its traceback entry. ``tests.run_matrix`` runs this
+file with other releases of IPython.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import IPython
 import pytest
 
 from tests.kernels import running_kernel
-
-pytestmark = pytest.mark.xdist_group("tracebacks")
 
 TIMEOUT_S = 120
 

@@ -1,5 +1,10 @@
-"""The tutorials run from top to bottom, and what they save can be read without a kernel."""
+"""The tutorials run from top to bottom, and what they save can be read without a kernel.
 
+The documentation executes them too. ``EPPROF_EXECUTED_NOTEBOOKS`` is the folder of its cache
+(``nb_execution_cache_path``), where these tests find them executed already.
+"""
+
+import os
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,8 +19,13 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda path: path.stem)
 def executed(request):
     if "pytorch" in request.param.stem and find_spec("torch") is None:
-        pytest.skip("needs PyTorch; tests.frameworks.run_torch_matrix runs it")
+        pytest.skip("needs PyTorch; tests.run_matrix runs it")
     notebook = nbformat.read(request.param, as_version=4)
+    folder = os.environ.get("EPPROF_EXECUTED_NOTEBOOKS")
+    if folder:
+        from jupyter_cache import get_cache
+
+        return get_cache(folder).merge_match_into_notebook(notebook)[1]
     run_notebook(notebook, cwd=request.param.parent, timeout_s=240)
     return notebook
 
@@ -75,3 +85,12 @@ def test_comparisons_that_would_mislead_are_refused(executed):
     }
     assert texts["single-reason"].startswith("cannot be compared - One run each")
     assert texts["refused"].startswith("cannot be compared - 1 op ran another number of times")
+    (table,) = (
+        output.data["text/html"]
+        for cell in executed.cells
+        if cell.id == "diff"
+        for output in cell.outputs
+        if output.output_type == "execute_result"
+    )
+    assert "renamed" in table
+    assert "removed" not in table

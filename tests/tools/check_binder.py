@@ -42,7 +42,10 @@ def main(folder: str) -> None:
     print(f"{type(pack).__name__}, Python {version}; running with {python}")
     kernel = work / "kernel"
     run(python, "-m", "venv", kernel)
-    environment = os.environ | {"KERNEL_PYTHON_PREFIX": str(kernel)}
+    # ccache, where CI uses it, finds what was compiled in the repository.
+    environment = os.environ | {
+        "KERNEL_PYTHON_PREFIX": str(kernel), "CCACHE_BASEDIR": str(home),
+    }  # fmt: skip
     for user, script in pack.get_assemble_scripts():
         if user == "${NB_USER}":
             print(script.strip())

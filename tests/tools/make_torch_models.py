@@ -1,6 +1,6 @@
 """Write ``tests/data/models/*.onnx``: small models as PyTorch exports them, for `tests.ep.models`.
 
-    python tests/tools/make_torch_models.py
+    python -m tests.tools.make_torch_models
 
 The packages torch and onnx are needed. Weights are left out of the files, and random numbers take
 their place when a test loads a model; shapes and the other constants stay.
@@ -16,6 +16,8 @@ import onnx
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - PyTorch's convention
+
+from tests.tools.resnet import resnet50
 
 OUTPUT = Path(__file__).parents[2] / "tests" / "data" / "models"
 LARGE = 64
@@ -102,41 +104,6 @@ class Gpt2(nn.Module):
         return (self.head(self.norm(x)), *present)
 
 
-class _Bottleneck(nn.Module):
-    def __init__(self, inputs: int, width: int, stride: int) -> None:
-        super().__init__()
-        outputs = 4 * width
-        self.body = nn.Sequential(
-            nn.Conv2d(inputs, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
-            nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
-            nn.Conv2d(width, outputs, 1, bias=False), nn.BatchNorm2d(outputs),
-        )  # fmt: skip
-        self.shortcut = nn.Identity()
-        if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
-            )
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return F.relu(self.body(x) + self.shortcut(x))
-
-
-def resnet50(width: int = 8) -> nn.Module:
-    """ResNet-50: 16 bottlenecks, an eighth as wide."""
-    layers: list[nn.Module] = [
-        nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
-        nn.MaxPool2d(3, 2, 1),
-    ]  # fmt: skip
-    inputs = width
-    for stage, blocks in enumerate((3, 4, 6, 3)):
-        for block in range(blocks):
-            stride = 2 if stage and not block else 1
-            layers.append(_Bottleneck(inputs, width * 2**stage, stride))
-            inputs = 4 * width * 2**stage
-    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 10)]
-    return nn.Sequential(*layers)
-
-
 class _Inverted(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int, factor: int) -> None:
         super().__init__()
@@ -200,7 +167,7 @@ def main() -> None:
            output_names=["logits", "present_0", "present_1"],
            dynamic_axes={"input_ids": {0: "batch", 1: "sequence"}, **free})  # fmt: skip
     image = torch.zeros(1, 3, 64, 64)
-    for name, module in (("resnet50", resnet50()), ("mobilenet", mobilenet())):
+    for name, module in (("resnet50", resnet50(width=8, classes=10)), ("mobilenet", mobilenet())):
         export(name, module, (image,), input_names=["image"], output_names=["scores"],
                dynamic_axes={"image": {0: "batch"}})  # fmt: skip
 

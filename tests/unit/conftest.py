@@ -1,14 +1,26 @@
-"""Streams of the host device, and a saved profile."""
+"""Streams of the host device, a saved profile, a reader of traces, and closed figures."""
 
 from __future__ import annotations
+
+import json
+import sys
 
 import pytest
 from saved_profiles import some
 
+import epprof_nb
 from epprof_nb import host
 from epprof_nb.core.options import Options
 from epprof_nb.formats.epprof import save
 from epprof_nb.recorders.host import HostRecorder
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    """Close the figures of a test: the 20th in a process warns, in whatever test it opens."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture
@@ -43,3 +55,17 @@ def saved(tmp_path_factory):
     path = tmp_path_factory.mktemp("saved") / "run.epprof"
     save(some(), path)
     return path.read_bytes()
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Write a trace to a file and read it: bytes, text, or an object that becomes JSON."""
+
+    def write_and_read(content, name="trace.json", **options):
+        path = tmp_path / name
+        if not isinstance(content, str | bytes):
+            content = json.dumps(content)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return epprof_nb.read_trace(path, **options)
+
+    return write_and_read

@@ -3,6 +3,9 @@
 import numpy as np
 from tiny import kernel, line, op, profile
 
+MS = 1_000_000
+TIMES = {"load(x)": MS, "y = model(x)": 10 * MS, "y.sum()": 2 * MS}
+
 
 def repeated(
     times, *, repeats=20, noise=0.01, seed=0, cell="In[1]", device=True, speed=None, **more

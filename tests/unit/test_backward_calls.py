@@ -33,28 +33,61 @@ def edges(*nodes):
     return tuple((node, 0) for node in nodes)
 
 
+def in_stretches(roots, leaf=None, log=range(100), others=()):
+    """Nodes of a graph, each of which another call created."""
+    calls = [(None, number) for number in log]
+    return _native.stretches(roots, leaf, list(log), calls, 0, list(others))
+
+
 def test_each_node_of_a_graph_is_found_once():
     leaf, end = Leaf(2**64 - 1), Node(2**64 - 1)
     shared = Node(1, edges(leaf, end, None))
-    roots = [Node(3, edges(shared, shared)), Node(2, edges(shared))]
-    found = _native.numbered_nodes(roots, Leaf)
-    assert found == [(3, roots[0]), (2, roots[1]), (1, shared)]
+    roots = [Node(2, edges(shared)), Node(3, edges(shared, shared))]
+    found = in_stretches(roots, Leaf)
+    assert found == ([(roots[1], (None, 3)), (roots[0], (None, 2)), (shared, (None, 1))], 3, 0)
     assert shared.read == [1]
     assert leaf.read == end.read == []
     assert len(roots) == 2
-    assert _native.numbered_nodes(roots, None) == found
+    assert in_stretches(roots) == found
+
+
+def test_large_graphs_are_visited():
+    node = Node(2**64 - 1)
+    for number in range(5000):
+        node = Node(number, edges(node, node))
+    first, nodes, unlinked = in_stretches([node], log=range(0, 5000, 2))
+    assert (len(first), nodes, unlinked) == (2500, 5000, 0)
+    assert [node.number for node, _ in first] == [*range(4999, 0, -2)]
+
+
+def test_nodes_that_have_no_call_are_counted():
+    end = Node(2**64 - 1)
+    nodes = [Node(number, edges(end)) for number in (2**64 - 1, 7, 6, 5, 4)]
+    calls = [(None, 5), (None, 7)]
+    first, count, unlinked = _native.stretches(nodes, None, [5, 7], calls, 5, [])
+    assert (first, count, unlinked) == (
+        [(nodes[1], calls[1]), (nodes[2], calls[0]), (nodes[4], None)], 5, 1,
+    )  # fmt: skip
+    # Another thread called modules under the numbers 5 and 6.
+    first, count, unlinked = _native.stretches(nodes, None, [5, 7], calls, 4, [(5, 7)])
+    assert (first, unlinked) == ([(nodes[1], calls[1]), (nodes[2], None)], 2)
 
 
 def test_errors_of_a_graph_are_raised():
     with pytest.raises(AttributeError, match="next_functions"):
-        _native.numbered_nodes([object()], None)
+        in_stretches([object()])
     with pytest.raises(IndexError):
-        _native.numbered_nodes([Node(0, ((),))], None)
+        in_stretches([Node(0, ((),))])
+    with pytest.raises(TypeError):
+        in_stretches([Node("0", edges(Node(1)))])
+    with pytest.raises(TypeError):
+        in_stretches([Node(0, edges(Node(1)))], others=[1])
 
 
 def test_stretches_equal_those_of_a_search_node_by_node():
     """Logs of calls and graphs at random; most of a log is of earlier passes."""
     chance = random.Random(0)
+    end = Node(2**64 - 1)
     for _ in range(200):
         next_number = chance.randrange(100)
         log = SequenceLog(lambda now=next_number: now)
@@ -66,14 +99,14 @@ def test_stretches_equal_those_of_a_search_node_by_node():
             for _ in range(chance.choice((0, 0, 1, 5))):
                 created[next_number] = call
                 next_number += 1
-        numbers = sorted(chance.sample(sorted(created), len(created) // 2), reverse=True)
+        numbers = chance.sample(sorted(created), len(created) // 2)
         expected = []
-        for number in numbers:
+        for number in sorted(numbers, reverse=True):
             if not expected or expected[-1][1] is not created[number]:
                 expected.append((number, created[number]))
-        found = log.stretches((number, number) for number in numbers)
-        assert found.first == expected
-        assert found.unlinked == 0
+        found = log.stretches([Node(number, edges(end)) for number in numbers], None)
+        assert [(node.number, call) for node, call in found.first] == expected
+        assert (found.nodes, found.unlinked) == (len(numbers), 0)
 
 
 def test_ops_follow_the_calls():

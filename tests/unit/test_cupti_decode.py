@@ -11,7 +11,7 @@ import pytest
 
 from epprof_nb import _native
 from epprof_nb.recorders.cupti import layouts as abi
-from epprof_nb.recorders.cupti.recorder import packed_layout
+from epprof_nb.recorders.cupti.loading import packed_layout
 from epprof_nb.recorders.cupti.tables import KINDS
 
 RECORDINGS = sorted((Path(__file__).parent.parent / "data").glob("cupti_*.npz"))

@@ -9,7 +9,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from matplotlib import pyplot as plt
 from saved_profiles import assert_same, some
 from tiny import kernel, line, op, profile
 
@@ -312,7 +311,6 @@ def test_times_that_contradict_each_other_are_shown(table, column, value, forged
     for name in ("timeline", "breakdown", "utilisation", "kernels", "gaps"):
         getattr(loaded.plot, name)()
     loaded.to_chrome(path.with_suffix(".json"))
-    plt.close("all")
 
 
 @pytest.mark.filterwarnings("error")

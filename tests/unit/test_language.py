@@ -5,8 +5,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 
 # Phrase -> what to write instead.
@@ -61,29 +59,36 @@ def prose(path):
     return text
 
 
-@pytest.mark.parametrize(
-    "path", [*PYTHON, *NATIVE, *VIEWER, *DOCS, *NOTEBOOKS], ids=lambda p: str(p.relative_to(ROOT))
-)
-def test_text_uses_standard_terms(path):
-    text = re.sub(r"\s*\n\s*(#|//|\*)?\s*", " ", prose(path))
-    found = [
-        f"{match[0]!r}: write {instead!r}"
-        for pattern, instead in AVOID.items()
-        for match in re.finditer(pattern, text, re.IGNORECASE)
-    ]
-    assert not found
+def named(path):
+    return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", DOCUMENTED, ids=lambda p: str(p.relative_to(ROOT)))
-def test_docstrings_start_with_a_noun_phrase_or_an_imperative(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    # Those of attributes, too, which no function of `ast` returns.
-    texts = [node.value.value for node in ast.walk(tree)
-             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]  # fmt: skip
-    assert not [text for text in texts if isinstance(text, str) and OPENINGS.match(text)]
+def test_text_uses_standard_terms():
+    found = {}
+    for path in [*PYTHON, *NATIVE, *VIEWER, *DOCS, *NOTEBOOKS]:
+        text = re.sub(r"\s*\n\s*(#|//|\*)?\s*", " ", prose(path))
+        for pattern, instead in AVOID.items():
+            for match in re.finditer(pattern, text, re.IGNORECASE):
+                found.setdefault(named(path), []).append(f"{match[0]!r}: write {instead!r}")
+    assert found == {}
 
 
-@pytest.mark.parametrize("path", VIEWER, ids=lambda p: str(p.relative_to(ROOT)))
-def test_comments_of_the_viewer_start_with_a_noun_phrase_or_an_imperative(path):
-    openings = re.findall(r"/\*\* ?(?:What|Where|Which|Whatever)\b.*", path.read_text("utf-8"))
-    assert not openings
+def test_docstrings_start_with_a_noun_phrase_or_an_imperative():
+    found = {}
+    for path in DOCUMENTED:
+        # Those of attributes, too, which no function of `ast` returns.
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = node.value.value if _is_constant(node) else None
+            if isinstance(text, str) and OPENINGS.match(text):
+                found.setdefault(named(path), []).append(text)
+    assert found == {}
+
+
+def _is_constant(node):
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def test_comments_of_the_viewer_start_with_a_noun_phrase_or_an_imperative():
+    opening = re.compile(r"/\*\* ?(?:What|Where|Which|Whatever)\b.*")
+    found = {named(path): opening.findall(path.read_text("utf-8")) for path in VIEWER}
+    assert {name: texts for name, texts in found.items() if texts} == {}

@@ -32,7 +32,9 @@ class Recording:
     def __init__(self):
         self.ops, self.work, self.calls = [], [], []
 
-    def run(self, history, *, recorded, work=WORK, failed=False, nodes=NODES, thread=1, **more):
+    def run(
+        self, history, *, recorded, work=WORK, failed=False, nodes=NODES, thread=1, rows=2, **more
+    ):
         number = len(run_log.logged_runs())
         start, first = number * SPACING, 10_000 + 100 * number
         end = start + 900
@@ -49,7 +51,7 @@ class Recording:
                 self.ops.append(
                     op(first + 2 + i, kind.lower(), start + 100 * i, start + 100 * i + 90,
                        first + 1, category="node", op_type=kind, node_index=i, provider="CUDA",
-                       output_shapes="float[2,4]", **ort)
+                       output_shapes=f"float[{rows},4]", **ort)
                 )  # fmt: skip
         for i, (name, node) in enumerate(work):
             at = start + 100 * i + 10
@@ -222,6 +224,23 @@ def test_failed_runs_teach_nothing_and_are_not_identified():
     recording.run(history, recorded=False, failed=True)
     recording.run(history, recorded=False)
     assert states(recording)[2:] == ["recorded", "mismatched", "learned"]
+
+
+def test_nodes_whose_shapes_vary_are_identified_without_shapes():
+    """As those of bound inputs, whose sizes are unknown and need not change the launches."""
+    history, recording = taught()
+    recording.run(history, recorded=True, rows=3)
+    run = recording.run(history, recorded=False)
+    assert states(recording) == ["recorded", "recorded", "learned"]
+    assert nodes_of(recording, run) == ["relu", "matmul", "matmul", "sigmoid"]
+    frame = recording.identified()[0].ops.to_frame()
+    shapes = frame.query("category == 'node'").groupby("status", observed=True)["output_shapes"]
+    assert shapes.nunique()["learned"] == 0
+    # In further recordings, too.
+    run_log.begin_recording()
+    later = Recording()
+    later.run(history, recorded=False)
+    assert states(later) == ["learned"]
 
 
 def test_equal_launches_of_different_nodes_are_not_identified():

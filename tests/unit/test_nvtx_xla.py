@@ -136,7 +136,12 @@ def test_a_fusion_of_one_line_has_that_line(within, programs):
     fusion = b"Thunk:#name=jit(step),hlo_op=fusion.9,unique_hlo_op_id=5#"
     with epprof_nb.profile() as prof, within(PROGRAM), within(fusion):
         launch()
-    args = {"hlo_op": "fusion.9", "op_name": "jit(step)", "file": "/home/me/my model.py", "line": 12}
+    args = {
+        "hlo_op": "fusion.9",
+        "op_name": "jit(step)",
+        "file": "/home/me/my model.py",
+        "line": 12,
+    }
     assert rows(prof)[1] == ("fusion.9", "hlo", "jit_step", args)
 
 
@@ -169,7 +174,12 @@ def test_instructions_of_a_loop_are_those_of_the_program(within, programs):
     assert [name for name, *_ in found] == ["jit_step", "fusion.8", "a/add"]
     assert found[2][2:] == (
         "fusion.8",
-        {"hlo_op": "add.1", "op_name": "jit(step)/a/add", "file": "/home/me/my model.py", "line": 12},
+        {
+            "hlo_op": "add.1",
+            "op_name": "jit(step)/a/add",
+            "file": "/home/me/my model.py",
+            "line": 12,
+        },
     )
 
 

@@ -2,7 +2,7 @@
 
 They are listed in ``tests/data/ort_slots.json``. Where ``EPPROF_ORT_HEADERS`` names a directory
 with ``onnxruntime_c_api.h`` and ``onnxruntime_ep_c_api.h`` (no wheel brings them), they are
-checked against those too; on released wheels, tests/ort/run_matrix.py exercises every slot.
+checked against those too; tests/run_matrix.py exercises every slot on released wheels.
 """
 
 from __future__ import annotations

@@ -212,6 +212,17 @@ def test_idle_time_in_which_a_node_ran_on_the_cpu_is_reported_once():
     assert any("`topk`" in text for text in texts)
 
 
+def test_the_finding_has_the_nodes_of_all_sessions():
+    (ops, work), (others, more) = one_run(100, 0), one_run(200, 20 * MS)
+    others = [row | {"session": 2} for row in others]
+    info = {"wall_ns": 40 * MS, "onnxruntime_sessions": {"1": "m", "2": "m"}}
+    prof = profile([*ops, *others], [*work, *more], info=info)
+    found = findings(ProfileIndex(prof), limit=None)
+    (rank,) = (n for n, f in enumerate(found, 1) if f.kind == "cpu fallback")
+    assert prof.evidence(rank).index.tolist() == [103, 104, 203, 204]
+    assert not [f.text for f in found if f.kind == "idle" and "`topk`" in f.text]
+
+
 def test_a_small_fallback_is_no_finding():
     assert not any(
         "on the CPU" in f.text

@@ -171,6 +171,22 @@ def test_ops_that_do_not_nest_have_tracks_of_their_own(written):
     }
 
 
+@pytest.mark.parametrize(
+    ("late", "track"), [(600, "thread 1"), (1_000, "thread 1, overlapping (2)")]
+)
+def test_calls_that_outlast_the_rounded_end_of_their_node_nest_in_it(written, late, track):
+    """ONNX Runtime gives the durations of nodes in whole microseconds."""
+    read = written(
+        profile(
+            ops=[op(1, "run", 0, 90_000), op(2, "node", 10_000, 20_000, 1)],
+            api_calls=[call(15_000, 20_000 + late, op_id=2)],
+        )
+    )
+    shown = {s["name"]: s for s in read.slices}
+    assert shown["cuLaunchKernel"]["track"] == ("host", track)
+    assert shown["cuLaunchKernel"]["end"] == (20_000 if late < 1_000 else 21_000)
+
+
 def test_every_row_is_in_the_trace(written, monkeypatch):
     made = synthetic_profile(activities=3_000, seed=2)
     monkeypatch.setattr(perfetto, "_BATCH", 100)

@@ -291,3 +291,21 @@ def test_sources_of_files_go_with_their_names():
     assert list(after.sources) == ["In[1]"]
     assert after.info["op_places"] == after.info["class_places"] == {}
     assert len(prof.redacted("source").sources) == 3
+
+
+def test_places_in_cells_stay_without_paths():
+    prof = secretive()
+    place = {"file": "In[1]", "line": 2}
+    prof.info["op_places"] = {"step": place, "other": {"file": "/srv/one.py", "line": 1}}
+    prof.info["class_places"] = {"Net": place, "/srv/net": place}
+    after = prof.redacted("paths")
+    assert after.info["op_places"] == {"step": place}
+    assert after.info["class_places"] == {"Net": place}
+
+
+@pytest.mark.parametrize(
+    "code", ["n = shape[2] // heads", "n = a //b", "n //= 2", "y = (a + b) // 2"]
+)
+def test_floor_division_is_no_path(code):
+    text = Filter(paths=True, hosts=True, shapes=False)(code)
+    assert ("(path)" in text) == (code == "n = a //b")  # may be one

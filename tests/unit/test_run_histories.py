@@ -223,3 +223,20 @@ def test_launches_whose_sizes_keep_changing_are_compared_without_sizes():
     ]
     assert recorded.count(True) <= 15
     assert runs.history("run_with_iobinding").any_size
+
+
+def test_a_decoder_with_bound_inputs_has_few_recorded_steps():
+    """The sizes of its inputs are unknown, and libraries choose other kernels at some sizes."""
+    launches = [0, 1, 2, 2, *[3] * 4, *[4] * 8, *[5] * 16]
+    launches += [number for number in range(6, 12) for _ in range(16)]
+    functions = [min(number, 6 + (number >= 8)) for number in launches]
+    runs = SessionRuns(1, must_record_all=False)
+
+    def recorded():
+        return [
+            ran(runs.history("bound"), launches=85, launch_hash=number, functions=100 + function)
+            for number, function in zip(launches, functions, strict=True)
+        ].count(True)
+
+    assert len(launches) == 128
+    assert [recorded(), recorded(), recorded()] == [18, 6, 2]

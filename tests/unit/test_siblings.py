@@ -33,7 +33,24 @@ def matched(before, after):
         ),
         # An operator changed: all words are the same.
         (["y = a @ b", "end()"], ["log(y)", "y = a * b", "end()"], {"y = a @ b": "y = a * b"}),
+        # Arguments added, or taken away.
+        (["step()"], ["step(attention_ms=3)"], {"step()": "step(attention_ms=3)"}),
+        (["y = f(x, scale=2, shift=3)"], ["y = f()"], {"y = f(x, scale=2, shift=3)": "y = f()"}),
+        # A function called in a statement of another kind.
+        (["step()"], ["for batch in loader: report.append(step())"], {}),
+        # A short call got arguments.
+        (
+            ["step()", "end()"],
+            ["step(attention=0.97)", "end()"],
+            {"step()": "step(attention=0.97)"},
+        ),
+        (
+            ["y = f(x)", "end()"],
+            ["y = f(x, w, axis=1).sum()", "end()"],
+            {"y = f(x)": "y = f(x, w, axis=1).sum()"},
+        ),
         # Unlike statements in the same place.
+        (["f(x)", "end()"], ["y = load(f, x, path)", "end()"], {}),
         (["load()", "y.sum()"], ["read_all(path)", "y.sum()"], {}),
         (["for batch in data[:4]:"], ["x=1"], {}),
         # More of them on one side: nothing tells which one took the place.

@@ -1,4 +1,4 @@
-"""Calls of all objects of a type as ops; tests/frameworks/test_jax.py has those of JAX."""
+"""Calls of all objects of a type as ops; tests/frameworks/test_jax*.py have those of JAX."""
 
 from __future__ import annotations
 

@@ -172,11 +172,19 @@ def _similarity(old: str | None, new: str | None) -> float:
     """Return how similar two texts are, from 0 to 1, by their words and by their characters.
 
     Short statements have most of their punctuation in common, and names of ops are often a single
-    word: neither measure alone would do.
+    word: neither measure alone would do. A statement that was given more words, such as the
+    arguments of a call, is similar to what it was however many they are.
     """
     one, other = (old or "")[:_MAX_LENGTH], (new or "")[:_MAX_LENGTH]
     words = re.findall(r"\w+", one), re.findall(r"\w+", other)
+    least = _SIMILAR if _is_extended(*words) or _is_extended(*reversed(words)) else 0.0
     matchers = [SequenceMatcher(None, a, b, autojunk=False) for a, b in (words, (one, other))]
     if sum(matcher.quick_ratio() for matcher in matchers) / 2 < _SIMILAR:  # an upper bound
-        return 0.0
-    return sum(matcher.ratio() for matcher in matchers) / 2
+        return least
+    return max(least, sum(matcher.ratio() for matcher in matchers) / 2)
+
+
+def _is_extended(words: list[str], longer: list[str]) -> bool:
+    """Whether all of some words are among others, in their order and from the first one on."""
+    rest = iter(longer)
+    return words[:1] == longer[:1] != [] and all(word in rest for word in words)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
 from epprof_nb.ep.kernels.checks import expect_shape
+from epprof_nb.ep.kernels.device_elements import apply_on_device
 from epprof_nb.ep.kernels.precision import at_least_float32
-from epprof_nb.ep.kernels.single_launch import apply_on_device, is_on_device
+from epprof_nb.ep.kernels.quiet import quiet
 from epprof_nb.ep.kernels.special import erf
 
 if TYPE_CHECKING:
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
 
 def sigmoid(xp: ArrayModule, x: Array) -> Array:
     """Logistic function, by way of tanh, which does not overflow."""
-    if is_on_device(xp):
-        return apply_on_device(xp, "sigmoid", x)
+    if xp is not np:
+        return apply_on_device(xp, "Sigmoid", x)
     y = xp.tanh(x * x.dtype.type(0.5))
     y *= x.dtype.type(0.5)
     y += x.dtype.type(0.5)
@@ -29,8 +31,8 @@ def sigmoid(xp: ArrayModule, x: Array) -> Array:
 
 def gelu(xp: ArrayModule, x: Array) -> Array:
     """Product of `x` and the distribution function of the normal distribution."""
-    if is_on_device(xp):
-        return apply_on_device(xp, "gelu", x)
+    if xp is not np:
+        return apply_on_device(xp, "Gelu", x)
     y = erf(xp, x * x.dtype.type(math.sqrt(0.5)))
     y += x.dtype.type(1)
     y *= x.dtype.type(0.5)  # before the product, which would overflow at half of the largest number
@@ -40,8 +42,8 @@ def gelu(xp: ArrayModule, x: Array) -> Array:
 
 def gelu_tanh(xp: ArrayModule, x: Array) -> Array:
     """Approximation of `gelu` by tanh."""
-    if is_on_device(xp):
-        return apply_on_device(xp, "gelu_tanh", x)
+    if xp is not np:
+        return apply_on_device(xp, "Gelu by tanh", x)
     y = x * x
     y *= x.dtype.type(0.044715)
     y += x.dtype.type(1)
@@ -66,9 +68,15 @@ def _elu(xp: ArrayModule, x: Array, alpha: float) -> Array:
 def _activation(
     op_type: str, since: int, function: Callable[[Any, Array, Attributes], Array]
 ) -> None:
-    @np.errstate(all="ignore")
+    @quiet
     def kernel(ctx: Context, x: Array) -> None:
-        ctx.out(x.shape)[...] = function(ctx.xp, at_least_float32(x), ctx.attrs)
+        if ctx.xp is np:
+            ctx.out(x.shape)[...] = function(np, at_least_float32(x), ctx.attrs)
+            return
+        by_tanh = op_type == "Gelu" and ctx.attrs["approximate"] == "tanh"
+        apply_on_device(
+            ctx.xp, "Gelu by tanh" if by_tanh else op_type, x, ctx.attrs, ctx.out(x.shape)
+        )
 
     kernel.__name__ = op_type.lower()
     builtin(op_type, since=since)(kernel)
@@ -95,7 +103,7 @@ for _op_type, _since, _function in (
 
 
 @builtin("SwiGLU", since=28)
-@np.errstate(all="ignore")
+@quiet
 def swiglu(ctx: Context, gate: Array, x: Array) -> None:
     """Product of a tensor and the Swish of another."""
     expect_shape("B", x, gate.shape)
@@ -108,16 +116,22 @@ def swiglu(ctx: Context, gate: Array, x: Array) -> None:
 @builtin("Relu", since=6)
 def relu(ctx: Context, x: Array) -> None:
     """Maximum of an element and zero."""
-    ctx.xp.maximum(x, x.dtype.type(0), out=ctx.out(x.shape))
+    y = ctx.out(x.shape)
+    if ctx.xp is not np and x.dtype.kind == "f":
+        apply_on_device(ctx.xp, "Relu", x, out=y)
+    else:
+        ctx.xp.maximum(x, x.dtype.type(0), out=y)
 
 
 @builtin("PRelu", since=9)
+@quiet
 def prelu(ctx: Context, x: Array, slope: Array) -> None:
     """Relu with a slope below zero that is a tensor."""
     ctx.out(x.shape)[...] = ctx.xp.where(x < 0, x * slope, x)
 
 
 @builtin("Shrink", since=9)
+@quiet
 def shrink(ctx: Context, x: Array) -> None:
     """Elements moved toward zero by `bias`; those between the thresholds become zero."""
     threshold, bias = ctx.attrs["lambd"], ctx.attrs["bias"]
@@ -128,20 +142,40 @@ def shrink(ctx: Context, x: Array) -> None:
 
 @builtin("Clip", since=11)
 def clip(ctx: Context, x: Array, low: Array | None = None, high: Array | None = None) -> None:
-    """Limit elements to a range."""
-    xp, y = ctx.xp, ctx.out(x.shape)
-    if low is not None and high is not None:
-        xp.clip(x, low.reshape(()), high.reshape(()), out=y)
-    elif low is not None:
-        xp.maximum(x, low.reshape(()), out=y)
-    elif high is not None:
-        xp.minimum(x, high.reshape(()), out=y)
-    else:
-        y[...] = x
+    """Limit elements to a range; the limits are finite by default, and NaN is none."""
+    lowest, highest = _range(x.dtype)
+    _limit(
+        ctx,
+        x,
+        lowest if low is None else low.reshape(()),
+        highest if high is None else high.reshape(()),
+    )
 
 
 @builtin("Clip", since=6, until=10)
 def _clip_before_11(ctx: Context, x: Array) -> None:
-    ctx.xp.clip(
-        x, x.dtype.type(ctx.attrs["min"]), x.dtype.type(ctx.attrs["max"]), out=ctx.out(x.shape)
-    )
+    _limit(ctx, x, x.dtype.type(ctx.attrs["min"]), x.dtype.type(ctx.attrs["max"]))
+
+
+@cache
+def _range(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Return the lowest and the highest finite number of a dtype."""
+    limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    return dtype.type(limits.min), dtype.type(limits.max)
+
+
+def _limit(ctx: Context, x: Array, low: Array, high: Array) -> None:
+    y = ctx.out(x.shape)
+    if ctx.xp is not np:
+        _limiting(ctx.xp)(x, low, high, y)
+        return
+    if x.dtype.kind == "f":
+        low = x.dtype.type(-np.inf) if np.isnan(low) else low
+        high = x.dtype.type(np.inf) if np.isnan(high) else high
+    np.clip(x, low, high, out=y)
+
+
+@cache
+def _limiting(xp: ArrayModule) -> Any:  # noqa: ANN401
+    operation = "T t = x < low ? low : x; y = t > high ? high : t"
+    return xp.ElementwiseKernel("T x, T low, T high", "T y", operation, "ep_clip")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
+from epprof_nb.ep.broadcasting import broadcast_shape
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.checks import choice
+from epprof_nb.ep.kernels.device_elements import apply_on_device, combine_on_device
+from epprof_nb.ep.kernels.quiet import quiet
 from epprof_nb.ep.kernels.special import erf
 
 _FLOATS = "float16 float32 float64"
@@ -19,28 +20,38 @@ _TOTAL = {"absolute", "arcsinh", "arctan", "ceil", "floor", "negative", "rint", 
 
 def _unary(op_type: str, function: str, since: int) -> None:
     def kernel(ctx: Context, x: Array) -> None:
-        getattr(ctx.xp, function)(x, out=ctx.out(x.shape))
+        y = ctx.out(x.shape)
+        if op_type == "Tanh" and ctx.xp is not np:
+            apply_on_device(ctx.xp, op_type, x, out=y)
+        else:
+            getattr(ctx.xp, function)(x, out=y)
 
     kernel.__name__ = function
-    quiet = kernel if function in _TOTAL else np.errstate(all="ignore")(kernel)
-    builtin(op_type, since=since)(quiet)
+    builtin(op_type, since=since)(kernel if function in _TOTAL else quiet(kernel))
 
 
 def _binary(op_type: str, function: str, since: int) -> None:
-    @np.errstate(all="ignore")
+    @quiet
     def kernel(ctx: Context, a: Array, b: Array) -> None:
-        getattr(ctx.xp, function)(a, b, out=ctx.out(np.broadcast_shapes(a.shape, b.shape)))
+        out = ctx.out(broadcast_shape(a.shape, b.shape))
+        if ctx.xp is np or not combine_on_device(ctx.xp, function, a, b, out):
+            getattr(ctx.xp, function)(a, b, out=out)
 
     kernel.__name__ = function
     builtin(op_type, since=since)(kernel)
 
 
 def _variadic(op_type: str, function: str) -> None:
-    @np.errstate(all="ignore")
+    @quiet
     def kernel(ctx: Context, *inputs: Array) -> None:
         combine = getattr(ctx.xp, function)
-        out = ctx.out(np.broadcast_shapes(*(x.shape for x in inputs)))
-        out[...] = functools.reduce(combine, inputs)
+        out = ctx.out(broadcast_shape(*(x.shape for x in inputs)))
+        first, *others = inputs
+        if not others:
+            out[...] = first
+        for x in others:
+            combine(first, x, out=out)
+            first = out
         if op_type == "Mean":
             out /= len(inputs)
 
@@ -69,20 +80,21 @@ for _op_type, _function in (
 
 
 @builtin("Reciprocal", since=6)
-@np.errstate(all="ignore")
+@quiet
 def reciprocal(ctx: Context, x: Array) -> None:
     """One over each element."""
     ctx.xp.divide(x.dtype.type(1), x, out=ctx.out(x.shape))
 
 
 @builtin("Div", since=7)
-@np.errstate(all="ignore")
+@quiet
 def divide(ctx: Context, a: Array, b: Array) -> None:
     """Quotient; that of integers is truncated toward zero."""
     xp = ctx.xp
-    out = ctx.out(np.broadcast_shapes(a.shape, b.shape))
+    out = ctx.out(broadcast_shape(a.shape, b.shape))
     if out.dtype.kind == "f":
-        xp.divide(a, b, out=out)
+        if xp is np or not combine_on_device(xp, "divide", a, b, out):
+            xp.divide(a, b, out=out)
         return
     xp.floor_divide(a, b, out=out)
     if out.dtype.kind == "i":
@@ -90,19 +102,19 @@ def divide(ctx: Context, a: Array, b: Array) -> None:
 
 
 @builtin("Mod", since=10)
-@np.errstate(all="ignore")
+@quiet
 def mod(ctx: Context, a: Array, b: Array) -> None:
     """Remainder with the sign of the divisor, or of the dividend for ``fmod=1``."""
     function = ctx.xp.fmod if ctx.attrs["fmod"] else ctx.xp.mod
-    function(a, b, out=ctx.out(np.broadcast_shapes(a.shape, b.shape)))
+    function(a, b, out=ctx.out(broadcast_shape(a.shape, b.shape)))
 
 
 @builtin("Pow", since=7)
-@np.errstate(all="ignore")
+@quiet
 def power(ctx: Context, x: Array, exponent: Array) -> None:
     """Power, computed in the type of the base unless that loses the exponent's fraction."""
     xp = ctx.xp
-    out = ctx.out(np.broadcast_shapes(x.shape, exponent.shape))
+    out = ctx.out(broadcast_shape(x.shape, exponent.shape))
     if x.dtype.kind == "f":
         xp.power(x, exponent.astype(x.dtype), out=out)
     elif exponent.dtype.kind == "f":
@@ -117,16 +129,20 @@ def power(ctx: Context, x: Array, exponent: Array) -> None:
 
 
 @builtin("Erf", since=9, types=_FLOATS)
+@quiet
 def error_function(ctx: Context, x: Array) -> None:
     """Gauss error function."""
-    erf(ctx.xp, x, out=ctx.out(x.shape))
+    if ctx.xp is np:
+        erf(np, x, out=ctx.out(x.shape))
+    else:
+        apply_on_device(ctx.xp, "Erf", x, out=ctx.out(x.shape))
 
 
 @builtin("BitShift", since=11)
 def bit_shift(ctx: Context, a: Array, b: Array) -> None:
     """Bits moved to the left or right; negative shifts, and by all bits and more, move all out."""
     xp = ctx.xp
-    out = ctx.out(np.broadcast_shapes(a.shape, b.shape))
+    out = ctx.out(broadcast_shape(a.shape, b.shape))
     bits = out.dtype.itemsize * 8
     left = choice(ctx.attrs, "direction", ("LEFT", "RIGHT")) == "LEFT"
     shift = xp.left_shift if left else xp.right_shift
@@ -138,7 +154,7 @@ def bit_shift(ctx: Context, a: Array, b: Array) -> None:
 
 def _bitwise(op_type: str, function: str) -> None:
     def kernel(ctx: Context, *inputs: Array) -> None:
-        out = ctx.out(np.broadcast_shapes(*(x.shape for x in inputs)))
+        out = ctx.out(broadcast_shape(*(x.shape for x in inputs)))
         getattr(ctx.xp, function)(*inputs, out=out)
 
     kernel.__name__ = function

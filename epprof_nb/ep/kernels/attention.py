@@ -16,6 +16,7 @@ from epprof_nb.ep.kernels.heads import (
     split_heads,
 )  # fmt: skip
 from epprof_nb.ep.kernels.normalization import write_optional
+from epprof_nb.ep.kernels.quiet import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +58,7 @@ def _windows(
 
 
 @builtin("Attention", since=23)
-@np.errstate(all="ignore")
+@quiet
 def attention(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
     q: Array, k: Array, v: Array,

@@ -17,6 +17,7 @@ from epprof_nb.ep.kernels.heads import (
     split_heads,
 )
 from epprof_nb.ep.kernels.normalization import write_optional
+from epprof_nb.ep.kernels.quiet import quiet
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import ArrayModule
@@ -94,7 +95,7 @@ _HEADS: Limits = {
 
 
 @builtin("MultiHeadAttention", domain=_CONTRIB, since=1, limits=_HEADS)
-@np.errstate(all="ignore")
+@quiet
 def multi_head_attention(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
     query: Array, key: Array | None = None, value: Array | None = None,
@@ -148,7 +149,7 @@ _GROUPS: Limits = {
 
 @builtin("GroupQueryAttention", domain=_CONTRIB, since=1, host_inputs=[6],
          types={"T_CACHE": "float16 float32"}, limits=_GROUPS)  # fmt: skip
-@np.errstate(all="ignore")
+@quiet
 def group_query_attention(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
     query: Array, key: Array | None, value: Array | None,
@@ -221,7 +222,7 @@ _SELF_ATTENTION: Limits = {
 
 
 @builtin("Attention", domain=_CONTRIB, since=1, limits=_SELF_ATTENTION)
-@np.errstate(all="ignore")
+@quiet
 def attention(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
     x: Array, weights: Array, bias: Array | None = None, mask_index: Array | None = None,

@@ -8,7 +8,9 @@ import numpy as np
 
 from epprof_nb.ep import products
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
+from epprof_nb.ep.kernels import device_columns
 from epprof_nb.ep.kernels.checks import expect_shape, per_axis
+from epprof_nb.ep.kernels.device_elements import combine_on_device
 from epprof_nb.ep.kernels.precision import at_least_float32
 from epprof_nb.ep.kernels.quantization import quantize, shifted
 from epprof_nb.ep.kernels.windows import geometry, padding_mode, view
@@ -38,6 +40,33 @@ def convolve(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -
     return result
 
 
+def _convolve_on_device(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -> bool:
+    """Write a convolution of images as a product of matrices; return whether that is possible."""
+    groups, depth = ctx.attrs["group"], math.prod(weight.shape[1:])
+    _expect_kernel(ctx.attrs, weight)
+    if x.ndim != 4 or groups < 1 or weight.shape[0] % groups:
+        return False
+    if weight.ndim != x.ndim or x.shape[1] != weight.shape[1] * groups:
+        return False
+    if not x.flags.c_contiguous:  # channels are the last axis
+        return False
+    windows = geometry(ctx.attrs, x.shape[2:], weight.shape[2:])
+    positions = windows.positions(x.shape[2:])
+    columns = device_columns.columns(ctx.xp, x, windows, positions)
+    if columns is None:
+        return False
+    y = ctx.out((x.shape[0], weight.shape[0], *positions))
+    count = math.prod(positions)
+    rows = weight.reshape(groups, weight.shape[0] // groups, depth)
+    target = y.reshape(x.shape[0], groups, -1, count)
+    products.matmul(rows, columns.reshape(x.shape[0], groups, depth, count), out=target)
+    if bias is not None:
+        added = _per_channel(bias, 2)
+        if not combine_on_device(ctx.xp, "add", y, added, y):
+            y += added
+    return True
+
+
 def _expect_kernel(attrs: Attributes, weight: Array) -> None:
     given = attrs.get("kernel_shape")
     if given and tuple(given) != weight.shape[2:]:
@@ -52,6 +81,8 @@ def _per_channel(bias: Array, rank: int) -> Array:
 def conv(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -> None:
     """Convolution with groups."""
     expect_shape("B", bias, weight.shape[:1])
+    if ctx.xp is not np and _convolve_on_device(ctx, x, weight, bias):
+        return
     result = convolve(ctx, at_least_float32(x), at_least_float32(weight))
     out = ctx.out(result.shape)
     if bias is None:

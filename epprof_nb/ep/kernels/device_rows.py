@@ -1,4 +1,4 @@
-"""Softmax and normalization of rows on CUDA devices, with one launch each.
+"""Softmax, normalization and extremes of rows on CUDA devices, with one launch each.
 
 With CuPy's functions, a softmax takes six launches and a layer normalization ten. Numbers are
 computed in float32, or in float64 for float64.
@@ -12,24 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.ep.kernels import device_types
+
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
 
-_TYPES = """
-struct Half { unsigned short bits; };
-__device__ float wide(Half x) {
-  float y;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
-  return y;
-}
-__device__ void write(Half* at, float x) {
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(at->bits) : "f"(x));
-}
-__device__ float wide(float x) { return x; }
-__device__ void write(float* at, float x) { *at = x; }
-__device__ double wide(double x) { return x; }
-__device__ void write(double* at, double x) { *at = x; }
-
+_COMBINING = """
 struct Sum { template <typename A> __device__ A operator()(A a, A b) { return a + b; } };
 struct Max {  // NaN wins
   template <typename A> __device__ A operator()(A a, A b) { return a != a || a > b ? a : b; }
@@ -96,16 +84,51 @@ extern "C" __global__ void normalize_rows(const T* x, const T* scale, const T* b
 }
 """
 
+_EXTREME = """
+extern "C" __global__ void extreme_of_rows(const T* x, long long* y, long long n, long long step,
+                                           int smallest, int last) {
+  __shared__ A values[256];
+  __shared__ long long places[256];
+  long long start = blockIdx.x / step * n * step + blockIdx.x % step, place = -1;
+  A best = 0;
+  for (long long i = threadIdx.x; i < n; i += blockDim.x) {
+    A value = wide(x[start + i * step]);
+    if (smallest) value = -value;
+    if (value == value && (place < 0 || value > best || (last && value == best))) {
+      best = value;
+      place = i;
+    }
+  }
+  values[threadIdx.x] = best;
+  places[threadIdx.x] = place;
+  for (unsigned half = blockDim.x / 2; half; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x >= half || places[threadIdx.x + half] < 0) continue;
+    A other = values[threadIdx.x + half];
+    long long there = places[threadIdx.x + half];
+    best = values[threadIdx.x];
+    place = places[threadIdx.x];
+    if (place < 0 || other > best || (other == best && (there > place) == (last != 0))) {
+      values[threadIdx.x] = other;
+      places[threadIdx.x] = there;
+    }
+  }
+  if (threadIdx.x == 0) {
+    A first = wide(x[start]);
+    y[blockIdx.x] = first == first ? places[0] : 0;  // nothing is larger than NaN
+  }
+}
+"""
+
 _MAX_THREADS = 256
 
 
 @cache
 def _kernel(xp: ArrayModule, name: str, dtype: str) -> Any:  # noqa: ANN401
-    c_types = {"float16": "Half", "float32": "float", "float64": "double"}
-    code = {"softmax_rows": _SOFTMAX, "normalize_rows": _NORMALIZE}[name]
-    wide = "double" if dtype == "float64" else "float"
-    names = f"typedef {c_types[dtype]} T; typedef {wide} A;\n"
-    return xp.RawKernel(_TYPES + names + code, name)
+    code = {
+        "softmax_rows": _SOFTMAX, "normalize_rows": _NORMALIZE, "extreme_of_rows": _EXTREME,
+    }[name]  # fmt: skip
+    return xp.RawKernel(device_types.preamble(dtype) + _COMBINING + code, name)
 
 
 def _threads(n: int) -> int:
@@ -120,6 +143,20 @@ def softmax(xp: ArrayModule, x: Array, axis: int, out: Array) -> None:
     _kernel(xp, "softmax_rows", x.dtype.name)(
         (rows,), (_threads(n),), (x, out, np.int64(n), np.int64(step))
     )
+
+
+def place_of_extreme(xp: ArrayModule, x: Array, axis: int, *, smallest: bool, last: bool) -> Array:
+    """Return the index of the largest or smallest element along an axis of an array with elements.
+
+    NaN is chosen only if it is the first element.
+    """
+    n, step = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    places = xp.empty(x.shape[:axis] + x.shape[axis + 1 :], np.int64)
+    _kernel(xp, "extreme_of_rows", x.dtype.name)(
+        (x.size // n,), (_threads(n),),
+        (x, places, np.int64(n), np.int64(step), np.int32(smallest), np.int32(last)),
+    )  # fmt: skip
+    return places
 
 
 def normalize(  # noqa: PLR0917 - as many as the operator has

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 def split_heads(x: Array, heads: int) -> Array:
     """Return (batch, heads, sequence, size) from (batch, sequence, heads * size)."""
-    return x.reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3)
+    batch, sequence, width = x.shape
+    return x.reshape(batch, sequence, heads, width // heads).transpose(0, 2, 1, 3)
 
 
 def merge_heads(x: Array) -> Array:
     """Return (batch, sequence, heads * size) from (batch, heads, sequence, size)."""
-    return x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], -1)
+    batch, heads, sequence, size = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(batch, sequence, heads * size)
 
 
 def causal_mask(xp: ArrayModule, rows: int, columns: int, offset: Array | int) -> Array:
@@ -91,12 +93,13 @@ def attend(
         Gets the scores after each step.
     """
     batch, heads, rows, size = q.shape
-    shared = k.shape[1]
+    shared, columns = k.shape[1:3]
+    grouped_rows = heads // shared * rows  # an array without rows has no -1 in a new shape
     scale = scale or 1 / math.sqrt(size)
     wide = at_least_float32(q)
-    grouped = (wide * wide.dtype.type(scale)).reshape(batch, shared, -1, size)
+    grouped = (wide * wide.dtype.type(scale)).reshape(batch, shared, grouped_rows, size)
     keys = at_least_float32(k).transpose(0, 1, 3, 2)
-    scores = products.matmul(grouped, keys).reshape(batch, heads, rows, -1)
+    scores = products.matmul(grouped, keys).reshape(batch, heads, rows, columns)
     stages = stages or Stages()
     stages.raw = scores
     if softcap:
@@ -110,10 +113,8 @@ def attend(
     probabilities = _softmax(xp, scores, sink)
     stages.probabilities = probabilities
     values = at_least_float32(v)
-    result = products.matmul(
-        probabilities.reshape(batch, shared, -1, probabilities.shape[-1]), values
-    )
-    return result.reshape(batch, heads, rows, -1)
+    result = products.matmul(probabilities.reshape(batch, shared, grouped_rows, columns), values)
+    return result.reshape(batch, heads, rows, v.shape[-1])
 
 
 def _softmax(xp: ArrayModule, scores: Array, sink: Array | None) -> Array:

@@ -6,6 +6,7 @@ import numpy as np
 
 from epprof_nb.ep import products
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
+from epprof_nb.ep.kernels.device_elements import combine_on_device
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 
@@ -51,14 +52,22 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
         if alpha != 1:
             y *= y.dtype.type(alpha)
         if c is not None:
-            y += c if beta == 1 else c * y.dtype.type(beta)
+            added = c if beta == 1 else c * y.dtype.type(beta)
+            if ctx.xp is np or not combine_on_device(ctx.xp, "add", y, added, y):
+                y += added
         return
-    value = products.matmul(at_least_float32(a), at_least_float32(b))
+    in_blas = ctx.xp is not np and y.dtype == np.float16  # which sums float16 in float32
+    if in_blas:
+        value = products.matmul(a, b, out=ctx.xp.empty(y.shape, np.float32))
+    else:
+        value = products.matmul(at_least_float32(a), at_least_float32(b))
     if alpha != 1:
         value = value * alpha
-    if c is not None:
-        value = value + (c if beta == 1 else c * beta)
-    y[...] = value
+    added = c if c is None or beta == 1 else c * beta
+    if in_blas and added is not None:
+        ctx.xp.add(value, added, out=y)
+    else:
+        y[...] = value if added is None else value + added
 
 
 @builtin("Det", since=11)

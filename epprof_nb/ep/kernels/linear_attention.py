@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.activation import sigmoid
 from epprof_nb.ep.kernels.checks import choice, expect_shape
 from epprof_nb.ep.kernels.heads import merge_heads, split_heads
 from epprof_nb.ep.kernels.precision import at_least_float32
+from epprof_nb.ep.kernels.quiet import quiet
 
 _RULES = ("linear", "gated", "delta", "gated_delta")
 
 
 @builtin("LinearAttention", since=27)
-@np.errstate(all="ignore")
+@quiet
 def linear_attention(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
     query: Array, key: Array, value: Array,
@@ -65,7 +64,7 @@ def linear_attention(  # noqa: PLR0917 - the inputs of the operator
 
 
 @builtin("CausalConvWithState", since=27)
-@np.errstate(all="ignore")
+@quiet
 def causal_convolution(
     ctx: Context, x: Array, weight: Array, bias: Array | None = None, past: Array | None = None
 ) -> None:

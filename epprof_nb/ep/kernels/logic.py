@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from epprof_nb.ep.broadcasting import broadcast_shape
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 
 
 def _binary(op_type: str, function: str, since: int = 7) -> None:
     def kernel(ctx: Context, a: Array, b: Array) -> None:
-        getattr(ctx.xp, function)(a, b, out=ctx.out(np.broadcast_shapes(a.shape, b.shape)))
+        getattr(ctx.xp, function)(a, b, out=ctx.out(broadcast_shape(a.shape, b.shape)))
 
     kernel.__name__ = function
     builtin(op_type, since=since)(kernel)
@@ -55,7 +56,7 @@ def is_inf(ctx: Context, x: Array) -> None:
 def where(ctx: Context, condition: Array, x: Array, y: Array) -> None:
     """Elements of one of two tensors."""
     xp = ctx.xp
-    out = ctx.out(np.broadcast_shapes(condition.shape, x.shape, y.shape))
+    out = ctx.out(broadcast_shape(condition.shape, x.shape, y.shape))
     if xp is np:
         out[...] = np.where(condition, x, y)
     else:  # whose where has no `out`

@@ -10,6 +10,8 @@ from epprof_nb.ep import products
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.axes import nonnegative
 from epprof_nb.ep.kernels.checks import expect_shape
+from epprof_nb.ep.narrow import cast as narrow_cast
+from epprof_nb.ep.narrow import is_narrow
 
 _BYTES = "uint8 int8"
 
@@ -42,7 +44,9 @@ def spread(xp: ArrayModule, parameter: Array, x: Array, axis: int, block: int = 
 
 
 def quantize(xp: ArrayModule, x: Array, zero_point: Array | int, dtype: Any) -> Array:  # noqa: ANN401
-    """Round scaled values to integers and limit them to the range of a dtype."""
+    """Round scaled values to integers, or to floats of 8 bits, and limit them to their range."""
+    if is_narrow(dtype):
+        return narrow_cast(xp, x + zero_point, dtype)
     limits = np.iinfo(dtype)
     return xp.clip(xp.rint(x) + zero_point, limits.min, limits.max).astype(dtype)
 
@@ -52,7 +56,7 @@ def _expect_zero_point(scale: Array, zero_point: Array | None) -> None:
         expect_shape("the zero point", zero_point, scale.shape)
 
 
-@builtin("QuantizeLinear", since=10)
+@builtin("QuantizeLinear", since=10, moves=True)
 def quantize_linear(ctx: Context, x: Array, scale: Array, zero_point: Array | None = None) -> None:
     """Integers for the multiples of a scale."""
     xp, attrs = ctx.xp, ctx.attrs
@@ -64,7 +68,7 @@ def quantize_linear(ctx: Context, x: Array, scale: Array, zero_point: Array | No
     y[...] = quantize(xp, wide, zero, y.dtype)
 
 
-@builtin("DequantizeLinear", since=10)
+@builtin("DequantizeLinear", since=10, moves=True)
 def dequantize_linear(
     ctx: Context, x: Array, scale: Array, zero_point: Array | None = None
 ) -> None:

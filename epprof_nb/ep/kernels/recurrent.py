@@ -11,6 +11,7 @@ from epprof_nb.ep.kernels.activation import sigmoid
 from epprof_nb.ep.kernels.checks import choice, expect_shape
 from epprof_nb.ep.kernels.normalization import write_optional
 from epprof_nb.ep.kernels.precision import at_least_float32
+from epprof_nb.ep.kernels.quiet import quiet
 from epprof_nb.ep.products import matmul
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def _biases(bias: Array | None, d: int) -> tuple[Any, Any]:
 
 
 @builtin("RNN", since=7)
-@np.errstate(all="ignore")
+@quiet
 def rnn(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
     x: Array, w: Array, r: Array,
@@ -186,7 +187,7 @@ def rnn(  # noqa: PLR0917 - the inputs of the operator
 
 
 @builtin("GRU", since=7)
-@np.errstate(all="ignore")
+@quiet
 def gru(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
     x: Array, w: Array, r: Array,
@@ -220,7 +221,7 @@ def gru(  # noqa: PLR0917 - the inputs of the operator
 
 
 @builtin("LSTM", since=7)
-@np.errstate(all="ignore")
+@quiet
 def lstm(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
     x: Array, w: Array, r: Array,

@@ -9,7 +9,9 @@ import numpy as np
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.averages import mean
 from epprof_nb.ep.kernels.axes import distinct, nonnegative
+from epprof_nb.ep.kernels.extremes import place_of_extreme
 from epprof_nb.ep.kernels.precision import at_least_float32
+from epprof_nb.ep.kernels.quiet import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,14 +77,14 @@ def _reduce(ctx: Context, op_type: str, x: Array, axes: Axes) -> None:
 
 
 def _reduction(op_type: str, since: int) -> None:
-    @np.errstate(all="ignore")
+    @quiet
     def kernel(ctx: Context, x: Array, axes: Array | None = None) -> None:
         chosen = tuple(axes.tolist()) if axes is not None and axes.size else None
         if chosen is None and ctx.attrs["noop_with_empty_axes"]:
             chosen = ()
         _reduce(ctx, op_type, x, chosen)
 
-    @np.errstate(all="ignore")
+    @quiet
     def kernel_with_attribute(ctx: Context, x: Array) -> None:
         _reduce(ctx, op_type, x, ctx.attrs.get("axes") or None)
 
@@ -95,21 +97,18 @@ for _op_type in _FUNCTIONS:
     _reduction(_op_type, 13 if _op_type == "ReduceSum" else 18)
 
 
-def _arg(op_type: str, function: str) -> None:
+def _arg(op_type: str) -> None:
     def kernel(ctx: Context, x: Array) -> None:
         axis = nonnegative(ctx.attrs["axis"], x.ndim)
-        if ctx.attrs.get("select_last_index"):
-            turned = ctx.xp.flip(x, axis=axis)
-            index = x.shape[axis] - 1 - getattr(turned, function)(axis=axis)
-        else:
-            index = getattr(x, function)(axis=axis)
+        last = bool(ctx.attrs.get("select_last_index"))
+        index = place_of_extreme(ctx.xp, x, axis, smallest=op_type == "ArgMin", last=last)
         shape = list(x.shape)
         shape[axis : axis + 1] = [1] if ctx.attrs["keepdims"] else []
         ctx.out(shape)[...] = index.reshape(shape)
 
-    kernel.__name__ = function
+    kernel.__name__ = op_type.lower()
     builtin(op_type, since=1)(kernel)
 
 
-_arg("ArgMax", "argmax")
-_arg("ArgMin", "argmin")
+_arg("ArgMax")
+_arg("ArgMin")

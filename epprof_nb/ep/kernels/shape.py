@@ -8,25 +8,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.ep.broadcasting import broadcast_shape
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.axes import distinct, nonnegative
 from epprof_nb.ep.kernels.checks import choice
+from epprof_nb.ep.kernels.device_copies import write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def _copy(ctx: Context, x: Array, shape: tuple[int, ...]) -> None:
-    ctx.out(shape)[...] = x.reshape(shape)
+def _reshaped(ctx: Context, x: Array, shape: tuple[int, ...]) -> None:
+    if math.prod(shape) != x.size:
+        raise ValueError(f"cannot reshape a tensor of the shape {x.shape} to {shape}")
+    y = ctx.out(shape)
+    if ctx.xp is np:
+        if not np.may_share_memory(x, y):
+            y[...] = x.reshape(shape)
+    elif x.data.ptr != y.data.ptr:
+        write(ctx.xp, x, x.reshape(shape), y)
 
 
-@builtin("Identity", since=1)
+@builtin("Identity", since=1, is_view=True, moves=True)
 def identity(ctx: Context, x: Array) -> None:
     """The same elements."""
-    _copy(ctx, x, x.shape)
+    _reshaped(ctx, x, x.shape)
 
 
-@builtin("Reshape", since=5, host_inputs=[1])
+@builtin("Reshape", since=5, host_inputs=[1], is_view=True, moves=True)
 def reshape(ctx: Context, x: Array, shape: Array) -> None:
     """The same elements in another shape; 0 keeps a dimension, -1 takes what is left."""
     wanted = shape.tolist()
@@ -37,35 +46,35 @@ def reshape(ctx: Context, x: Array, shape: Array) -> None:
     if -1 in wanted:
         rest = math.prod(n for n in wanted if n != -1)
         wanted[wanted.index(-1)] = x.size // rest if rest else 0
-    _copy(ctx, x, tuple(wanted))
+    _reshaped(ctx, x, tuple(wanted))
 
 
-@builtin("Flatten", since=1)
+@builtin("Flatten", since=1, is_view=True, moves=True)
 def flatten(ctx: Context, x: Array) -> None:
     """A matrix, its rows from the axes before `axis`."""
     axis = ctx.attrs["axis"]
     axis = x.ndim if axis == x.ndim else nonnegative(axis, x.ndim)
-    _copy(ctx, x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
+    _reshaped(ctx, x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
 
 def _squeeze(ctx: Context, x: Array, axes: list[int] | None) -> None:
     if axes is None:
-        _copy(ctx, x, tuple(n for n in x.shape if n != 1))
+        _reshaped(ctx, x, tuple(n for n in x.shape if n != 1))
         return
     removed = set(distinct(axes, x.ndim))
     wide = [i for i in removed if x.shape[i] != 1]
     if wide:
         raise ValueError(f"axis {wide[0]} has {x.shape[wide[0]]} elements, not 1")
-    _copy(ctx, x, tuple(n for i, n in enumerate(x.shape) if i not in removed))
+    _reshaped(ctx, x, tuple(n for i, n in enumerate(x.shape) if i not in removed))
 
 
-@builtin("Squeeze", since=13, host_inputs=[1])
+@builtin("Squeeze", since=13, host_inputs=[1], is_view=True, moves=True)
 def squeeze(ctx: Context, x: Array, axes: Array | None = None) -> None:
     """Without dimensions of size 1."""
     _squeeze(ctx, x, None if axes is None else axes.tolist())
 
 
-@builtin("Squeeze", since=1, until=12)
+@builtin("Squeeze", since=1, until=12, is_view=True, moves=True)
 def _squeeze_before_13(ctx: Context, x: Array) -> None:
     _squeeze(ctx, x, ctx.attrs.get("axes"))
 
@@ -74,31 +83,32 @@ def _unsqueeze(ctx: Context, x: Array, axes: list[int]) -> None:
     rank = x.ndim + len(axes)
     added = set(distinct(axes, rank))
     rest = iter(x.shape)
-    _copy(ctx, x, tuple(1 if i in added else next(rest) for i in range(rank)))
+    _reshaped(ctx, x, tuple(1 if i in added else next(rest) for i in range(rank)))
 
 
-@builtin("Unsqueeze", since=13, host_inputs=[1])
+@builtin("Unsqueeze", since=13, host_inputs=[1], is_view=True, moves=True)
 def unsqueeze(ctx: Context, x: Array, axes: Array) -> None:
     """With new dimensions of size 1."""
     _unsqueeze(ctx, x, axes.reshape(-1).tolist())
 
 
-@builtin("Unsqueeze", since=1, until=12)
+@builtin("Unsqueeze", since=1, until=12, is_view=True, moves=True)
 def _unsqueeze_before_13(ctx: Context, x: Array) -> None:
     _unsqueeze(ctx, x, ctx.attrs["axes"])
 
 
-@builtin("Transpose", since=1)
+@builtin("Transpose", since=1, moves=True)
 def transpose(ctx: Context, x: Array) -> None:
     """Permuted axes."""
     moved = x.transpose(ctx.attrs.get("perm") or None)
-    ctx.out(moved.shape)[...] = moved
+    write(ctx.xp, x, moved, ctx.out(moved.shape))
 
 
-@builtin("Expand", since=8, host_inputs=[1])
+@builtin("Expand", since=8, host_inputs=[1], moves=True)
 def expand(ctx: Context, x: Array, shape: Array) -> None:
     """Broadcast to a shape."""
-    ctx.out(np.broadcast_shapes(x.shape, tuple(shape.tolist())))[...] = x
+    whole = broadcast_shape(x.shape, tuple(shape.tolist()))
+    write(ctx.xp, x, ctx.xp.broadcast_to(x, whole), ctx.out(whole))
 
 
 @builtin("Tile", since=6, host_inputs=[1])
@@ -111,20 +121,20 @@ def tile(ctx: Context, x: Array, repeats: Array) -> None:
     ctx.out(result.shape)[...] = result
 
 
-@builtin("Shape", since=1, host_outputs=[0])
+@builtin("Shape", since=1, host_outputs=[0], moves=True)
 def shape_(ctx: Context, x: Array) -> None:
     """The shape of a tensor, or a part of it."""
     part = x.shape[ctx.attrs.get("start", 0) : ctx.attrs.get("end")]
     ctx.out(len(part))[...] = part
 
 
-@builtin("Size", since=1, host_outputs=[0])
+@builtin("Size", since=1, host_outputs=[0], moves=True)
 def size(ctx: Context, x: Array) -> None:
     """Number of elements."""
     ctx.out(())[...] = x.size
 
 
-@builtin("Concat", since=4)
+@builtin("Concat", since=4, moves=True)
 def concat(ctx: Context, *inputs: Array) -> None:
     """Tensors joined along an axis."""
     axis = nonnegative(ctx.attrs["axis"], inputs[0].ndim)
@@ -147,21 +157,21 @@ def _split(ctx: Context, x: Array, sizes: list[int] | None) -> None:
         part = x[(slice(None),) * axis + (slice(start, end),)]
         out = ctx.out(part.shape, index=index)
         if out is not None:
-            out[...] = part
+            write(ctx.xp, x, part, out)
 
 
-@builtin("Split", since=13, host_inputs=[1])
+@builtin("Split", since=13, host_inputs=[1], moves=True)
 def split(ctx: Context, x: Array, sizes: Array | None = None) -> None:
     """Parts of a tensor along an axis."""
     _split(ctx, x, None if sizes is None else sizes.tolist())
 
 
-@builtin("Split", since=2, until=12)
+@builtin("Split", since=2, until=12, moves=True)
 def _split_before_13(ctx: Context, x: Array) -> None:
     _split(ctx, x, ctx.attrs.get("split") or None)
 
 
-@builtin("Slice", since=10, host_inputs=[1, 2, 3, 4])
+@builtin("Slice", since=10, host_inputs=[1, 2, 3, 4], moves=True)
 def slice_(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
     x: Array,
@@ -176,7 +186,7 @@ def slice_(  # noqa: PLR0917 - the inputs of the operator
     _slice(ctx, x, starts.tolist(), ends.tolist(), axis_list, step_list)
 
 
-@builtin("Slice", since=1, until=9)
+@builtin("Slice", since=1, until=9, moves=True)
 def _slice_before_10(ctx: Context, x: Array) -> None:
     starts = ctx.attrs["starts"]
     axes = ctx.attrs.get("axes") or range(len(starts))
@@ -201,7 +211,7 @@ def _slice(  # noqa: PLR0917 - the inputs of the operator
         end = min(max(end + length if end < 0 else end, low), length)  # noqa: PLW2901
         chosen[axis] = slice(start, None if end < 0 else end, step)
     part = x[tuple(chosen)]
-    ctx.out(part.shape)[...] = part
+    write(ctx.xp, x, part, ctx.out(part.shape))
 
 
 @builtin("DepthToSpace", since=1)

@@ -10,7 +10,9 @@ import numpy as np
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels import device_rows
 from epprof_nb.ep.kernels.axes import nonnegative
+from epprof_nb.ep.kernels.extremes import place_of_extreme
 from epprof_nb.ep.kernels.precision import at_least_float32
+from epprof_nb.ep.kernels.quiet import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +34,7 @@ def log_softmax(xp: ArrayModule, x: Array, axis: int) -> Array:
 
 
 def _hardmax(xp: ArrayModule, x: Array, axis: int) -> Array:
-    best = xp.expand_dims(x.argmax(axis=axis), axis)
+    best = xp.expand_dims(place_of_extreme(xp, x, axis), axis)
     places = xp.arange(x.shape[axis]).reshape(
         [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
     )
@@ -57,8 +59,8 @@ def _softmax_like(op_type: str, function: Callable[[Any, Array, int], Array]) ->
             out[...] = function(ctx.xp, matrix, 1).reshape(x.shape)
 
     kernel.__name__ = kernel_before_13.__name__ = op_type.lower()
-    builtin(op_type, since=13)(np.errstate(all="ignore")(kernel))
-    builtin(op_type, since=1, until=12)(np.errstate(all="ignore")(kernel_before_13))
+    builtin(op_type, since=13)(quiet(kernel))
+    builtin(op_type, since=1, until=12)(quiet(kernel_before_13))
 
 
 _softmax_like("Softmax", softmax)

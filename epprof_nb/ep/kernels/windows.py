@@ -26,6 +26,15 @@ class Geometry(NamedTuple):
         """All elements added before and after."""
         return [(b, e + x) for (b, e), x in zip(self.pads, self.extra, strict=True)]
 
+    def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the number of windows along each axis of an image of some sizes."""
+        return tuple(
+            _positions(n + before + after, (k - 1) * d + 1, s)
+            for n, (before, after), k, d, s in zip(
+                shape, self.padding, self.kernel, self.dilations, self.strides, strict=True
+            )
+        )
+
 
 def geometry(
     attrs: Attributes, shape: tuple[int, ...], kernel: tuple[int, ...], *, crop: bool = False
@@ -86,12 +95,9 @@ def view(xp: ArrayModule, x: Array, geometry: Geometry, padding_value: float) ->
     windows
         Array of shape (batch, channels, *positions, *kernel).
     """
+    positions = geometry.positions(x.shape[2:])
     x = padded(xp, x, geometry.padding, padding_value)
     kernel, dilations = geometry.kernel, geometry.dilations
-    positions = [
-        _positions(n, (k - 1) * d + 1, s)
-        for n, k, d, s in zip(x.shape[2:], kernel, dilations, geometry.strides, strict=True)
-    ]
     # CuPy's sliding_window_view copies the shape of the windows to the device and waits for it.
     steps = [n * s for n, s in zip(x.strides[2:], geometry.strides, strict=True)]
     within = [n * d for n, d in zip(x.strides[2:], dilations, strict=True)]

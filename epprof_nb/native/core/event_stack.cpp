@@ -23,10 +23,7 @@ uint64_t push_event(const void* owner, uint32_t tag, uint64_t parent, uint32_t n
   ThreadState* t = stack_thread();
   if (!t) return 0;
   StackLockGuard stack_lock(t);
-  Entry entry{};
-  entry.category = category;
-  entry.name = name;
-  entry.payload_id = tag;
+  Entry entry = op_entry(name, category, tag);
   entry.owner = owner;
   bool use_parent = parent && find_open_event(t, owner, nullptr) == UINT32_MAX;
   entry.parent = use_parent ? parent : t->top_op.load();
@@ -35,7 +32,9 @@ uint64_t push_event(const void* owner, uint32_t tag, uint64_t parent, uint32_t n
 
 bool is_event_open(const void* owner, uint32_t tag) {
   ThreadState* t = stack_thread();
-  return t && find_open_event(t, owner, &tag) != UINT32_MAX;
+  if (!t) return false;
+  StackLockGuard stack_lock(t);
+  return find_open_event(t, owner, &tag) != UINT32_MAX;
 }
 
 uint64_t end_event(const void* owner, uint32_t tag, const EventEnd& end) {

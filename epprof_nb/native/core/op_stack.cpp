@@ -67,10 +67,7 @@ uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const vo
   ThreadState* t = stack_thread();
   if (!t) return 0;
   StackLockGuard stack_lock(t);
-  Entry entry{};
-  entry.category = category;
-  entry.payload_id = payload_id;
-  entry.name = name;
+  Entry entry = op_entry(name, category, payload_id);
   entry.owner = owner;
   entry.parent = t->top_op;
   entry.frame = frame;
@@ -81,10 +78,7 @@ uint64_t push_worker_op(uint32_t name, uint16_t category, uint32_t payload_id, u
   ThreadState* t = stack_thread();
   if (!t) return 0;
   StackLockGuard stack_lock(t);
-  Entry entry{};
-  entry.category = category;
-  entry.payload_id = payload_id;
-  entry.name = name;
+  Entry entry = op_entry(name, category, payload_id);
   entry.parent = t->top_op ? t->top_op.load() : parent;
   return open_op(t, entry);
 }
@@ -94,10 +88,7 @@ uint64_t push_operator(uint32_t name, uint16_t category, uint32_t payload_id, in
   ThreadState* t = stack_thread();
   if (!t || (is_worker && !t->top_op && !parent)) return 0;
   StackLockGuard stack_lock(t);
-  Entry entry{};
-  entry.category = category;
-  entry.payload_id = payload_id;
-  entry.name = name;
+  Entry entry = op_entry(name, category, payload_id);
   entry.suspended = sequence;
   entry.parent = t->top_op || !is_worker ? t->top_op.load() : parent;
   return open_op(t, entry);

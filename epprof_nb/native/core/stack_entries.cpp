@@ -40,13 +40,13 @@ ThreadState* stack_thread() {
   if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
   ThreadState* t = this_thread();
   uint64_t now = epoch.load(std::memory_order_relaxed);
-  if (t && t->epoch != now) clear_stack(t, now);
+  if (t && t->epoch.load(std::memory_order_relaxed) != now) clear_stack(t, now);
   return t;
 }
 
 void clear_stack(ThreadState* t, uint64_t new_epoch) {
   StackLockGuard stack_lock(t);
-  t->epoch = new_epoch;
+  t->epoch.store(new_epoch, std::memory_order_relaxed);
   t->depth = t->untracked = t->statement_rows = 0;
   t->ids_are_stale = true;
   set_top(t, 0);
@@ -83,6 +83,14 @@ void push_entry(ThreadState* t, const Entry& entry) {
     set_top(t, entry.op_id);
     id_pushed(t, entry.op_id);
   }
+}
+
+Entry op_entry(uint32_t name, uint16_t category, uint32_t payload_id) {
+  Entry entry{};
+  entry.name = name;
+  entry.category = category;
+  entry.payload_id = payload_id;
+  return entry;
 }
 
 uint64_t open_op(ThreadState* t, Entry& entry) {

@@ -14,6 +14,8 @@ void clear_stack(ThreadState* t, uint64_t new_epoch);  // and frees its memory
 uint64_t new_op_id(ThreadState* t);
 uint64_t reserve_op_ids(uint64_t count);  // the first of as many consecutive ids
 
+Entry op_entry(uint32_t name, uint16_t category, uint32_t payload_id);  // without a parent
+
 // The caller holds the stack lock.
 uint64_t open_op(ThreadState* t, Entry& entry);  // returns its id
 void push_entry(ThreadState* t, const Entry& entry);

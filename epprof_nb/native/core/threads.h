@@ -54,7 +54,7 @@ struct ThreadState {
 
   // The op stack. Other threads read it only under `stack_lock`.
   std::atomic<bool> stack_lock{false};
-  uint64_t epoch = 0;  // the recording that the stack belongs to
+  std::atomic<uint64_t> epoch{0};  // the recording that the stack belongs to; read without the lock
   Entry* stack = nullptr;
   uint32_t depth = 0;
   uint32_t capacity = kMaxDepth;          // of `stack`

@@ -63,6 +63,7 @@ typedef struct {
   const size_t *host_inputs, *host_outputs;
   size_t host_input_count, host_output_count;
   int has_limits;  // `limit_of` tells which nodes it takes
+  int is_view;     // the output may lie in the memory of the first input
 } ep_definition;
 
 // Kernels that sessions on a device share (-1: the host device). Sessions keep what they use.

@@ -15,15 +15,7 @@ struct CopyKernel : KernelImpl {
 
 Status* copy(KernelImpl* self, KernelContext* context) {
   return as_status([&] {
-    const Value* source = nullptr;
-    Value* target = nullptr;
-    const int64_t* dims = nullptr;
-    size_t rank = 0;
-    int32_t type = 0;
-    check(rt.context_input(context, 0, &source));
-    if (!source) return;
-    check(rt.tensor_shape(source, &type, &dims, &rank));
-    check(rt.context_output(context, 0, dims, rank, &target));
+    auto [source, target] = tensors_of_copy(context);
     if (!target) return;
     bool recorded = recording_ops.load(std::memory_order_relaxed);
     int64_t start = recorded ? ep_now_ns() : 0;
@@ -46,6 +38,18 @@ Status* create(void* kernel, const KernelInfo*, KernelImpl** made) {
 }
 
 }  // namespace
+
+CopiedTensors tensors_of_copy(KernelContext* context) {
+  CopiedTensors tensors{};
+  const int64_t* dims = nullptr;
+  size_t rank = 0;
+  int32_t type = 0;
+  check(rt.context_input(context, 0, &tensors.source));
+  if (!tensors.source) return tensors;
+  check(rt.tensor_shape(tensors.source, &type, &dims, &rank));
+  check(rt.context_output(context, 0, dims, rank, &tensors.target));
+  return tensors;
+}
 
 Definition copy_from_host() {
   return {"MemcpyFromHost", "", 1, 1, {{"T", kNumericTypes}}, {0}, {}};

@@ -351,6 +351,7 @@ CudaArena::Chunk* CudaArena::chunk_at(const void* address) {
 }
 
 bool CudaArena::retain(const void* address) {
+  if (is_forked()) return false;
   std::lock_guard lock(mutex_);
   Chunk* chunk = chunk_at(address);
   if (chunk) chunk->retained = true;
@@ -358,6 +359,7 @@ bool CudaArena::retain(const void* address) {
 }
 
 bool CudaArena::owns(const void* address) {
+  if (is_forked()) return false;
   std::lock_guard lock(mutex_);
   return chunk_at(address);
 }

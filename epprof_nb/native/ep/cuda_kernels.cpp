@@ -18,20 +18,12 @@ struct CopyKernel : KernelImpl {
 
 Status* copy(KernelImpl* self, KernelContext* context) {
   return as_status([&] {
-    const Value* source = nullptr;
-    Value* target = nullptr;
-    const int64_t* dims = nullptr;
-    size_t rank = 0;
-    int32_t type = 0;
     void* stream = nullptr;
-    check(rt.context_input(context, 0, &source));
-    if (!source) return;
-    check(rt.tensor_shape(source, &type, &dims, &rank));
     check(rt.compute_stream(context, &stream));
     int device = static_cast<CopyKernel*>(self)->device;
     CurrentDevice current(device);
     arena_of(device).use_stream(static_cast<CudaStream>(stream));
-    check(rt.context_output(context, 0, dims, rank, &target));
+    auto [source, target] = tensors_of_copy(context);
     if (!target) return;
     copy_tensor_on(device, static_cast<CudaStream>(stream), source, target);
   });

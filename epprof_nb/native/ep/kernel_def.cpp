@@ -6,8 +6,9 @@
 
 namespace epprof::ep {
 
-// All that NumPy has: numbers without complex ones, and booleans.
-const std::vector<int32_t> kNumericTypes = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13};
+// Numbers without complex ones, and booleans; floats of 16 and 8 bits.
+const std::vector<int32_t> kNumericTypes = {1,  2,  3,  4,  5,  6,  7,  9, 10,
+                                            11, 12, 13, 16, 17, 18, 19, 20};
 
 void add_kernel(KernelRegistry* registry, const Definition& definition,
                 KernelCreateFunction create, void* state) {
@@ -25,6 +26,10 @@ void add_kernel(KernelRegistry* registry, const Definition& definition,
   }
   for (size_t i : definition.host_inputs) check(rt.set_input_memory(made, i, kCpuInput));
   for (size_t i : definition.host_outputs) check(rt.set_output_memory(made, i, kCpuOutput));
+  if (definition.is_view) {
+    const int first = 0;
+    check(rt.add_aliases(made, &first, &first, 1));
+  }
   KernelDef* built = nullptr;
   check(rt.build(made, &built));
   std::unique_ptr<KernelDef, void (*)(KernelDef*)> def(built, rt.release_def);

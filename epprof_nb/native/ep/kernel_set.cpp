@@ -90,6 +90,7 @@ void ep_kernels_add(ep_kernels* kernels, const ep_definition* given, void* handl
   definition.host_inputs.assign(given->host_inputs, given->host_inputs + given->host_input_count);
   definition.host_outputs.assign(given->host_outputs,
                                  given->host_outputs + given->host_output_count);
+  definition.is_view = given->is_view != 0;
   kernels->set->add(definition, given->has_limits != 0, handle);
 }
 

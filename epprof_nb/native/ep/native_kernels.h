@@ -9,6 +9,13 @@ struct Definition;
 
 Definition copy_from_host();  // of MemcpyFromHost and MemcpyToHost
 Definition copy_to_host();
+// The input of a copy, and its output in the same shape, which may be null. Throws.
+struct CopiedTensors {
+  const Value* source;
+  Value* target;
+};
+CopiedTensors tensors_of_copy(KernelContext* context);
+
 void add_copy_kernels(KernelRegistry*);       // of the host device; throws
 void add_cuda_copy_kernels(KernelRegistry*, int device);  // throws
 

@@ -201,17 +201,17 @@ Status* create_profiler(Ep* self, EpProfiler** profiler) {
 }
 
 Status* on_run_start(Ep* self, const RunOptions*) {
-  uint32_t session = static_cast<Provider*>(self)->plan->session;
-  run_started(session);
-  const ep_plan& plan = *static_cast<Provider*>(self)->plan;
-  if (plan.device >= 0) {
-    run_starts_on_thread(session);
-    arena_of(plan.device).leave_stream();  // of a run that failed
-  }
-  if (GraphRun* run = graph_run(session)) {
-    graph_run_started(run, plan.device, static_cast<CudaStream>(plan.stream));
-  }
-  return nullptr;
+  return as_status([&] {
+    const ep_plan& plan = *static_cast<Provider*>(self)->plan;
+    run_started(plan.session);
+    if (plan.device >= 0) {
+      run_starts_on_thread(plan.session);
+      arena_of(plan.device).leave_stream();  // of a run that failed
+    }
+    if (GraphRun* run = graph_run(plan.session)) {
+      graph_run_started(run, plan.device, static_cast<CudaStream>(plan.stream));
+    }
+  });
 }
 
 Status* on_run_end(Ep* self, const RunOptions*, bool) {

@@ -82,8 +82,9 @@ void check_capture(GraphRun* run, const Launch& launch, size_t nodes_before) {
         "neither waits for the device nor reads its results on the host: leave that out");
     return;
   }
-  bool writes = std::any_of(launch.outputs.begin(), launch.outputs.end(), [](const auto& output) {
-    return output.tensor.on_device && output.bytes;
+  bool writes = std::any_of(launch.outputs.begin(), launch.outputs.end(), [&](const auto& output) {
+    bool is_view = !launch.inputs.empty() && output.tensor.data == launch.inputs[0].tensor.data;
+    return output.tensor.on_device && output.bytes && !is_view;
   });
   if (writes && graph.node_count() == nodes_before) {
     report_violation(

@@ -99,6 +99,7 @@ void load_runtime(const ApiBase* base) {
   resolve(rt.set_input_memory, e, kKernelDefBuilder_SetInputMemType);
   resolve(rt.set_output_memory, e, kKernelDefBuilder_SetOutputMemType);
   resolve(rt.add_type_constraint, e, kKernelDefBuilder_AddTypeConstraint);
+  resolve(rt.add_aliases, e, kKernelDefBuilder_AddInputOutputAliases);
   resolve(rt.build, e, kKernelDefBuilder_Build);
   resolve(rt.release_def, e, kReleaseKernelDef);
   resolve(rt.tensor_data_type, e, kGetTensorDataType);

@@ -93,6 +93,7 @@ struct Runtime {
   Status* (*set_provider)(KernelDefBuilder*, const char*);
   Status* (*set_input_memory)(KernelDefBuilder*, size_t, int32_t);
   Status* (*set_output_memory)(KernelDefBuilder*, size_t, int32_t);
+  Status* (*add_aliases)(KernelDefBuilder*, const int* inputs, const int* outputs, size_t count);
   Status* (*add_type_constraint)(KernelDefBuilder*, const char*, const DataType* const*, size_t);
   Status* (*build)(KernelDefBuilder*, KernelDef**);
   void (*release_def)(KernelDef*);

@@ -17,6 +17,7 @@ enum PayloadType : int32_t {
   kUnsigned32 = 4,
   kSigned32 = 5,
   kFloat = 6,
+  kExtended = int32_t(0xDFBD0009),  // a pointer to ExtendedPayloads
 };
 enum MessageType : int32_t { kNoMessage = 0, kAscii = 1, kUnicode = 2, kRegistered = 3 };
 
@@ -27,7 +28,7 @@ struct EventAttributes {
   int32_t color_type;
   uint32_t color;
   int32_t payload_type;
-  int32_t reserved;
+  int32_t payload_count;  // of kExtended
   uint64_t payload;
   int32_t message_type;
   const void* message;
@@ -60,5 +61,78 @@ struct Callbacks {
   int (*function_table)(int module, FunctionTable* table, unsigned* size);
 };
 using ExportTable = const void* (*)(uint32_t number);
+
+// -- the extension for payloads with a schema ---------------------------------------------------
+
+struct ExtendedPayload {
+  uint64_t schema;
+  size_t size;
+  const void* data;
+};
+
+struct SchemaEntry {
+  uint64_t flags;
+  uint64_t type;  // a SchemaType, or the id of a schema or of an enumeration
+  const char* name;
+  const char* description;
+  uint64_t length;  // of an array or string
+  uint64_t offset;
+  const void* semantics;
+  const void* reserved;
+};
+struct SchemaAttributes {
+  uint64_t fields;
+  const char* name;
+  uint64_t type;
+  uint64_t flags;
+  const SchemaEntry* entries;
+  size_t entry_count;
+  size_t static_size;
+  size_t alignment;
+  uint64_t id;
+  void* extension;
+};
+struct EnumerationEntry {
+  const char* name;
+  uint64_t value;
+  int8_t is_flag;
+};
+struct EnumerationAttributes {
+  uint64_t fields;
+  const char* name;
+  const EnumerationEntry* entries;
+  size_t entry_count;
+  size_t size;
+  uint64_t id;
+  void* extension;
+};
+
+enum SchemaType : uint64_t {
+  kChar = 1, kUchar, kShort, kUshort, kInt, kUint, kLong, kUlong, kLongLong, kUlongLong, kInt8,
+  kUint8, kInt16, kUint16, kInt32, kUint32, kInt64, kUint64, kSingle, kReal, kLongReal, kSize,
+  kAddress, kFloat32 = 43, kFloat64 = 44, kText = 75, kUtf8 = 76,
+};
+constexpr uint64_t kEntryIsElsewhere = 1 << 1 | 1 << 2 | 1 << 3;  // pointers and offsets
+constexpr uint64_t kEntryIsArray = 7 << 4;
+constexpr uint64_t kSchemaHasId = 1 << 8, kEnumerationHasId = 1 << 5;
+constexpr uint64_t kFirstDynamicId = uint64_t(1) << 32;
+
+struct ExtensionSegment {
+  size_t id;
+  size_t slot_count;
+  intptr_t* slots;
+};
+struct ExtensionModule {
+  uint16_t version;
+  uint16_t struct_size;
+  uint16_t id;
+  uint16_t compatible_id;
+  size_t segment_count;
+  ExtensionSegment* segments;
+  intptr_t (*export_function)(uint32_t);
+  const void* info;
+};
+constexpr uint16_t kPayloadModule = 2;
+enum PayloadSlot : size_t { kRegisterSchema = 0, kRegisterEnumeration = 1 };
 
 }  // namespace epprof::nvtx

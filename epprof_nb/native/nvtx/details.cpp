@@ -9,6 +9,7 @@
 #include "core/fork.h"
 #include "core/string_table.h"
 #include "nvtx/api.h"
+#include "nvtx/payload.h"
 
 namespace epprof::nvtx {
 namespace {
@@ -91,6 +92,9 @@ uint32_t details_id(const Domain* domain, const EventAttributes* attributes, boo
       wanted.payload_type = attributes->payload_type;
       bool is_short = attributes->payload_type > kDouble;
       wanted.payload = is_short ? uint32_t(attributes->payload) : attributes->payload;
+    } else if (attributes->payload_type == kExtended) {
+      wanted.payload = extended_payload(domain, attributes);
+      if (wanted.payload) wanted.payload_type = kExtended;
     }
   }
   // Most threads repeat the details of their last range.

@@ -24,7 +24,7 @@ struct Details {
   uint32_t flags;
   uint32_t color;  // ARGB
   int32_t payload_type;
-  uint64_t payload;
+  uint64_t payload;  // of kExtended: a name with the text of a JSON object
 };
 static_assert(sizeof(Details) == 32);
 

@@ -10,6 +10,7 @@
 #include "core/string_table.h"
 #include "nvtx/api.h"
 #include "nvtx/operators.h"
+#include "nvtx/payload.h"
 #include "nvtx/ranges.h"
 #include "nvtx/xla.h"
 
@@ -215,6 +216,11 @@ extern "C" {
 // A child process inherits the variable, but loads this library without the Python module.
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(ExportTable export_table) {
   return allowed.load() && attach(export_table);
+}
+
+// NVTX calls it for each of its extensions at their first use.
+__attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(ExtensionModule* module) {
+  return allowed.load() && attach_extension(module);
 }
 
 void ep_nvtx_allow(void) { allowed = true; }

@@ -4,7 +4,7 @@
 // The tables are OrtApi and OrtEpApi of ONNX Runtime's public headers (onnxruntime_c_api.h,
 // onnxruntime_ep_c_api.h). They only grow at the end, so a slot is valid for every later release.
 // tests/unit/test_ort_abi.py compares this file with ort_slots.json, which was extracted from the
-// headers. tests/ort/run_matrix.py uses the slots on released wheels. `load_api` checks them at
+// headers. tests/run_matrix.py uses the slots on released wheels. `load_api` checks them at
 // each load with a profiling event that it creates and reads.
 #pragma once
 
@@ -152,6 +152,7 @@ enum EpApiSlot : size_t {
   kKernelDefBuilder_SetInputMemType = 27,
   kKernelDefBuilder_SetOutputMemType = 28,
   kKernelDefBuilder_AddTypeConstraint = 29,
+  kKernelDefBuilder_AddInputOutputAliases = 30,
   kKernelDefBuilder_Build = 32,
   kReleaseKernelDef = 33,
   kGetTensorDataType = 40,

@@ -47,7 +47,6 @@ PyObject* device_array_get(python_kernel* kernel, size_t slot, const ep_tensor* 
 
 // A kernel may have changed the array's shape in place.
 static int has_shape(PyObject* array, const ep_tensor* tensor) {
-  if (PyErr_Occurred()) return 0;  // arrays of a kernel that failed are not used again
   PyObject* shape = PyObject_GetAttr(array, shape_name);
   int same = shape && PyTuple_Check(shape) && (size_t)PyTuple_Size(shape) == tensor->rank;
   for (size_t i = 0; same && i < tensor->rank; i++) {

@@ -7,7 +7,8 @@
 
 extern PyMethodDef analysis_functions[], call_functions[], cupti_functions[], device_functions[];
 extern PyMethodDef ep_functions[], frame_functions[], graph_functions[], marker_functions[];
-extern PyMethodDef nvtx_functions[], ort_functions[], torch_functions[], vectorcall_functions[];
+extern PyMethodDef nvtx_functions[], ort_functions[], stretch_functions[], torch_functions[];
+extern PyMethodDef vectorcall_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -269,6 +270,12 @@ static PyMethodDef functions[] = {
 };
 
 static int execute(PyObject* module) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+    PyErr_SetString(PyExc_ImportError,
+                    "epprof_nb works in Python's main interpreter only, because it records the "
+                    "work of the whole process. Import it there instead of in a sub-interpreter.");
+    return -1;
+  }
   PyObject* type = op_type_create(module);
   if (!type) return -1;
   int failed = PyModule_AddObjectRef(module, "Op", type);
@@ -280,6 +287,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, nvtx_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   if (!failed) failed = PyModule_AddFunctions(module, torch_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, stretch_functions);
   if (!failed) failed = PyModule_AddFunctions(module, vectorcall_functions);
   if (!failed) failed = interrupts_add(module);
   if (!failed) failed = PyModule_AddFunctions(module, ep_functions);

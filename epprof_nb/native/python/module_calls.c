@@ -1,6 +1,5 @@
-// The functions of _native for PyTorch's backward passes: they walk the graph, and follow the module
-// calls whose nodes run. They are in C because they run for each node, or between the nodes, of each
-// pass.
+// The function of _native that follows the module calls whose nodes run in PyTorch's backward passes.
+// It is in C because it runs between the nodes of each pass.
 #include "python/convert.h"
 
 enum { kCategory = 6 };  // kFrameworkCall of core/records.h
@@ -78,56 +77,7 @@ static PyObject* switch_calls(PyObject* Py_UNUSED(m), PyObject* const* args, Py_
   Py_RETURN_NONE;
 }
 
-// Appends to `found` the nodes after these edges that are not in `seen` and not of the type `leaf`.
-static int add_nodes(PyObject* found, PyObject* seen, PyObject* edges, PyObject* leaf) {
-  Py_ssize_t count = PyTuple_Size(edges);
-  for (Py_ssize_t i = 0; i < count; i++) {
-    PyObject* edge = PyTuple_GetItem(edges, i);  // (node or None, number of its input)
-    PyObject* node = edge ? PyTuple_GetItem(edge, 0) : NULL;
-    if (!node) return -1;
-    if (node == Py_None || (PyObject*)Py_TYPE(node) == leaf) continue;
-    int known = PySet_Contains(seen, node);
-    if (known < 0) return -1;
-    if (!known && (PySet_Add(seen, node) < 0 || PyList_Append(found, node) < 0)) return -1;
-  }
-  return count < 0 ? -1 : 0;
-}
-
-static int add_numbered(PyObject* numbered, PyObject* node, PyObject* name) {
-  PyObject* number = PyObject_CallMethodObjArgs(node, name, NULL);
-  PyObject* pair = number ? PyTuple_Pack(2, number, node) : NULL;
-  int failed = !pair || PyList_Append(numbered, pair) < 0;
-  Py_XDECREF(number);
-  Py_XDECREF(pair);
-  return failed ? -1 : 0;
-}
-
-static PyObject* numbered_nodes(PyObject* Py_UNUSED(m), PyObject* args) {
-  PyObject *roots, *leaf;
-  if (!PyArg_ParseTuple(args, "O!O", &PyList_Type, &roots, &leaf)) return NULL;
-  PyObject* found = PyList_GetSlice(roots, 0, PyList_Size(roots));
-  PyObject* seen = PySet_New(roots);
-  PyObject* numbered = PyList_New(0);
-  PyObject* edges_name = PyUnicode_InternFromString("next_functions");
-  PyObject* number_name = PyUnicode_InternFromString("_sequence_nr");
-  int failed = !found || !seen || !numbered || !edges_name || !number_name;
-  for (Py_ssize_t i = 0; !failed && i < PyList_Size(found); i++) {
-    PyObject* node = PyList_GetItem(found, i);
-    PyObject* edges = PyObject_GetAttr(node, edges_name);
-    failed = !edges || add_nodes(found, seen, edges, leaf) < 0 ||
-             (PyTuple_Size(edges) && add_numbered(numbered, node, number_name) < 0);
-    Py_XDECREF(edges);
-  }
-  Py_XDECREF(found);
-  Py_XDECREF(seen);
-  Py_XDECREF(edges_name);
-  Py_XDECREF(number_name);
-  if (failed) Py_CLEAR(numbered);
-  return numbered;
-}
-
 PyMethodDef call_functions[] = {
-    {"numbered_nodes", numbered_nodes, METH_VARARGS, NULL},
     {"switch_calls", (PyCFunction)(void (*)(void))switch_calls, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -11,11 +11,17 @@ typedef PyObject* (*new_copy_function)(PyObject* array, int order);
 
 static void** table;
 
-// By ONNX's element type.
-static const signed char types[] = {-1, 11, 2, 1, 4, 3, 5, 7, -1, 0, 23, 12, 6, 8};
+// By ONNX's element type. Those from 16 on are dtypes of ml_dtypes, if it is installed.
+static int types[] = {-1, 11, 2, 1, 4, 3, 5, 7, -1, 0, 23, 12, 6, 8, -1, -1, -1, -1, -1, -1, -1};
+
+int numpy_add_type(int32_t onnx_type, int type) {
+  if (onnx_type < 16 || onnx_type >= (int32_t)(sizeof types / sizeof *types)) return -1;
+  types[onnx_type] = type;
+  return 0;
+}
 
 int numpy_type_of(int32_t onnx_type) {
-  if (onnx_type < 0 || onnx_type >= (int32_t)sizeof types) return -1;
+  if (onnx_type < 0 || onnx_type >= (int32_t)(sizeof types / sizeof *types)) return -1;
   return types[onnx_type];
 }
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.core.clock import Calibration, Probe, same_clock
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.native_columns import ids, numbers
 from epprof_nb.recorders.base import CellLog, RecorderOutput, merge_outputs
-from epprof_nb.recorders.cupti import layouts, library, tables
+from epprof_nb.recorders.cupti import layouts, loading, tables
+from epprof_nb.recorders.cupti.clock import CuptiClock
 from epprof_nb.recorders.cupti.other_profilers import (
     TorchProfilerHooks,
     active_profiler,
@@ -31,9 +28,6 @@ BUFFER_BYTES = 4 << 20
 BUFFERS = 16
 """Limits raw records waiting to be decoded to 64 MiB. CUPTI drops further ones and counts them."""
 
-_KIND_TABLE = 128  # kKinds in native/cupti/record_layout.h
-
-
 _DEVICE_LOST = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721}
 """CUresult values after which every further call of CUDA in the process fails.
 
@@ -42,55 +36,9 @@ hardware stack error, illegal instruction, misaligned address, invalid address s
 program counter, failed launch, leak of tensor memory.
 """
 
-_foreign_clock: Probe | None = None
-"""First reading of the clock, if another profiler has registered its own clock with CUPTI."""
-
-
-def packed_layout(api_version: int) -> bytes:
-    """Pack the layout of one CUPTI version as the native ``RecordLayout``."""
-    layout = layouts.layout_for(api_version)
-    record_of_kind = np.full(_KIND_TABLE, -1, np.int32)
-    for number, (record, _) in enumerate(layouts.NATIVE_RECORDS):
-        for kind in layouts.RECORD_KINDS[record]:
-            record_of_kind[kind] = number
-    return np.concatenate([record_of_kind, layout.packed(), layout.packed_callbacks()]).tobytes()
-
 
 def _kind(name: str) -> int:
     return layouts.ENUMERATORS[f"CUPTI_ACTIVITY_KIND_{name}"]
-
-
-_loaded_in: int | None = None
-"""Id of the process that loaded libcupti. A forked child cannot use it."""
-
-
-@cache
-def _load() -> tuple[library.CuptiLibrary, int]:
-    """Locate and load libcupti, once per process."""
-    global _loaded_in  # noqa: PLW0603 - process-wide state
-    driver = library.find_driver()
-    if driver is None:
-        raise CaptureError(
-            "GPU activity cannot be recorded: the NVIDIA driver (libcuda.so.1) was not found on "
-            "this machine. If the machine has a GPU, install the driver. Run `epprof doctor` for "
-            "details."
-        )
-    libcupti = library.locate_libcupti()
-    try:
-        version = _native.cupti_load(libcupti.path, driver)
-        _native.cupti_set_layout(packed_layout(version))
-    except RuntimeError as error:
-        raise CaptureError(
-            f"GPU activity cannot be recorded: {libcupti.path} ({libcupti.origin}) could not "
-            f"be used: {error}. Run `epprof doctor` to see how to fix this."
-        ) from error
-    _loaded_in = os.getpid()
-    return libcupti, version
-
-
-def driver_present() -> bool:
-    """Whether this machine has an NVIDIA driver with a device. Does not start CUDA."""
-    return Path("/dev/nvidiactl").exists() and library.find_driver() is not None
 
 
 def _cell_log() -> CellLog:
@@ -111,7 +59,7 @@ class CuptiRecorder:
 
     def __init__(self) -> None:
         self._options: Options | None = None
-        self._probe: Probe | None = None
+        self._cupti_clock = CuptiClock()
         self._external = False
         self._expected_missing = 0
         self._sync_intervals: list[tuple[int, int]] = []
@@ -137,13 +85,7 @@ class CuptiRecorder:
         CaptureError
             If GPU activity cannot be recorded. The message says why and what to do.
         """
-        if _loaded_in not in (None, os.getpid()):
-            raise CaptureError(
-                "GPU activity cannot be recorded in this process: it was forked from a process "
-                "that uses CUDA, and CUDA does not work in forked children. Start worker processes "
-                "with the 'spawn' method."
-            )
-        libcupti, version = _load()
+        libcupti, version = loading.load()
         self.versions = {
             "cupti": str(version),
             "cupti_library": libcupti.path,
@@ -211,10 +153,7 @@ class CuptiRecorder:
                 f"{other} is active in this process. It may consume records that are then missing "
                 "from this profile."
             )
-        # The clock cannot be read before the first use of CUDA. It is then checked at the end.
-        started_before = _native.cuda_started()
-        self._probe = self._read_clock() if started_before else None
-        if self._probe is None and started_before:
+        if not self._cupti_clock.start():
             notes.append(
                 "CUPTI did not deliver a test record. Another profiler may hold its buffers, and "
                 "GPU activity may be missing. Restart the Jupyter kernel without the other one."
@@ -283,11 +222,6 @@ class CuptiRecorder:
                 "(nsys, ncu, torch.profiler), or restart the Jupyter kernel without it."
             ) from error
 
-    @staticmethod
-    def _read_clock() -> Probe | None:
-        times = _native.cupti_probe()
-        return None if times is None else Probe(*times)
-
     def sync(self) -> None:
         """Wait for all used contexts, except while a stream is capturing (it would be aborted)."""
         with self._lock:
@@ -326,8 +260,8 @@ class CuptiRecorder:
     def _drain(self, *, waited: bool) -> RecorderOutput:
         _native.cupti_flush(forced=False)
         raw = _native.cupti_drain()
-        # Reading the clock forces a flush, which abandons the records of work still running.
-        calibration = self._calibrate(may_read=waited)
+        calibration = self._cupti_clock.calibrate(may_read=waited)
+        self.clock = self._cupti_clock.info
         output = RecorderOutput(
             activities=tables.activities(raw, calibration, self._device_of_context),
             memory=tables.memory(raw, calibration),
@@ -359,27 +293,6 @@ class CuptiRecorder:
         _native.cupti_configure(
             buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=self._records_left
         )
-
-    def _calibrate(self, *, may_read: bool) -> Calibration | None:
-        global _foreign_clock  # noqa: PLW0603 - process-wide state, like the clock itself
-        if self._probe is None and may_read and _native.cuda_started():
-            self._probe = self._read_clock()
-        first = self._probe
-        if first is None:
-            self.clock = {"cupti": "unproven"}
-            return None
-        if first.agrees:
-            _foreign_clock = None
-            self.clock = {"cupti": "shared", "probe_ns": first.after_ns - first.before_ns}
-            return None
-        # Another profiler has registered its own clock with CUPTI. The rate is more accurate the
-        # further two readings are apart, so the first reading of that clock is kept.
-        last = (self._read_clock() if may_read else None) or first
-        if _foreign_clock is None or not same_clock(_foreign_clock, first, last):
-            _foreign_clock = first
-        calibration = Calibration(_foreign_clock, last)
-        self.clock = {"cupti": "calibrated", "offset_ns": calibration.offset_ns}
-        return calibration
 
     def notes(self) -> list[str]:
         """Return notes on interruptions by other profilers; dropped records are counted."""

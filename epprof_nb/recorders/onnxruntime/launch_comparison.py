@@ -12,7 +12,9 @@ MAX_HASHES, MAX_FUNCTION_HASHES = 8, 64
 GIVEN_UP_AFTER = 3
 """Mismatches, with few runs between them that matched, after which sizes seem to vary."""
 _MAX_OWED = 64
-_HITS_TO_FORGIVE = 16
+_HITS_TO_FORGIVE = 8
+"""Matches in a row after which a mismatch counts as the first one again. Libraries choose another
+kernel about every 16 sizes, and some of these runs are recorded."""
 _FIRST_CHECK = 16
 """Compared runs of any size after which one is recorded to check them; then after each doubling."""
 

@@ -63,9 +63,17 @@ class LaunchSequence:
     ops: npt.NDArray[np.void]
     size: int | None = None
 
-    def same_nodes(self, other: LaunchSequence) -> bool:
-        """Whether the launches of two equal sequences belong to the same nodes."""
-        return np.array_equal(self.op, other.op) and np.array_equal(self.ops, other.ops)
+    def common_with(self, other: LaunchSequence) -> LaunchSequence | None:
+        """Return what holds for two runs with these launches; None if their nodes differ.
+
+        Nodes whose shapes differ, as those of bound inputs may, have none.
+        """
+        if not np.array_equal(self.op, other.op):
+            return None
+        if np.array_equal(self.ops, other.ops):
+            return self
+        ops, others = _without_shapes(self.ops), _without_shapes(other.ops)
+        return replace(self, ops=ops) if np.array_equal(ops, others) else None
 
     def sharing_ops(self, others: Iterable[LaunchSequence | None]) -> LaunchSequence:
         """Return this sequence with the ops of another one if they are equal, to save memory."""
@@ -80,10 +88,7 @@ class LaunchSequence:
 
     def of_any_size(self, size: int) -> LaunchSequence:
         """Return this sequence for runs of any size; it was recorded in a run of this one."""
-        ops = self.ops.copy()
-        for column in _SHAPES:
-            ops[column] = 0
-        return LaunchSequence(self.op, ops, size)
+        return LaunchSequence(self.op, _without_shapes(self.ops), size)
 
     def is_known_for(self, size: int) -> bool:
         """Whether runs of this size with this sequence have these nodes."""
@@ -131,6 +136,13 @@ class LaunchSequence:
                 "status": CategoryColumn.constant("learned", runs * count),
             },
         )
+
+
+def _without_shapes(ops: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    result = ops.copy()
+    for column in _SHAPES:
+        result[column] = 0
+    return result
 
 
 def packed_launches(activities: Table, rows: IntArray) -> tuple[npt.NDArray[np.void], BoolArray]:

@@ -233,9 +233,10 @@ def _learn(run: _Run, ops: Table, tree: EventTree, sequences: dict[_Key, LaunchS
         sequence = sequence.of_any_size(run.logged.launch_hash)
         history.check_nodes(run.packed, sequence)
     known = sequences.get(run.key, sequence)
-    if not known.same_nodes(sequence):
+    common = known.common_with(sequence)
+    if common is None:
         history.may_learn = False
-    sequences[run.key] = known.also_of(sequence.size)
+    sequences[run.key] = (common or known).also_of(sequence.size)
     history.learn(run.packed, sequence)
 
 

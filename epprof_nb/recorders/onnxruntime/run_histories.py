@@ -151,7 +151,8 @@ class RunHistory:
     def learn(self, launches: bytes, sequence: LaunchSequence) -> None:
         """Keep the sequence of a recorded run in place of the one that was recorded first."""
         known = self.sequences.pop(launches, sequence)
-        if known is None or not known.same_nodes(sequence):
+        known = known and known.common_with(sequence)
+        if known is None:
             self.sequences[launches] = None
             self.may_learn = False
             return

@@ -25,8 +25,13 @@ if TYPE_CHECKING:
 _ROWS = 12
 _NAME_WIDTH = 48
 
-# Colours that mean slower and faster, and are legible on white and on black. The theme of a
-# notebook is that of its page, not that of the system: text inherits the page's colour.
+# The theme of a notebook is that of its page, not that of the system: text inherits the page's
+# colour. The colours that mean slower and faster are legible on white and on black, and brighter
+# where JupyterLab, VS Code or a browser says that the page is dark.
+_BRIGHT = (
+    "{page} .epprof-compare .epprof-slower{{color:#ff9d5c}}"
+    "{page} .epprof-compare .epprof-faster{{color:#4fd1a1}}"
+)
 _STYLE = (
     ".epprof-compare{font:13px/1.5 system-ui,sans-serif}"
     ".epprof-compare p{margin:.3em 0;max-width:60em}"
@@ -42,11 +47,12 @@ _STYLE = (
     ".epprof-compare tr.epprof-same{opacity:.7}"
     ".epprof-compare .epprof-slower{color:#c24e00;font-weight:600}"
     ".epprof-compare .epprof-faster{color:#00855f;font-weight:600}"
-)
+) + "".join(_BRIGHT.format(page=page) for page in ('[data-jp-theme-light="false"]', ".vscode-dark"))
 
 _PAGE_STYLE = (
     ":root{color-scheme:light dark}body{margin:16px;background:#fff;color:#1b2430}"
-    "@media (prefers-color-scheme:dark){body{background:#14181d;color:#e6eaf0}}"
+    "@media (prefers-color-scheme:dark){body{background:#14181d;color:#e6eaf0}"
+    f"{_BRIGHT.format(page='body')}}}"
     "h1{font:600 16px system-ui,sans-serif}"
 )
 

@@ -110,10 +110,10 @@ def _packed_viewer() -> str:
 def _top_ops_table(view_model: ViewModel) -> str:
     """Return the ops with the most device time as a table without styles or scripts.
 
-    Without device work, the table has the operators of ONNX Runtime's nodes.
+    Without device work, the table has the operators of nodes, or what frameworks ran.
     """
     if view_model.colours_operators:
-        titles = ("operator", "host time", "share", "count")
+        titles = (view_model.operators.label, "host time", "share", "count")
         top = view_model.top_operators(len(view_model.operators.names))
         all_ns = max(sum(host_ns for _, host_ns, _ in top), 1)
         top = top[:_FALLBACK_ROWS]

@@ -18,7 +18,7 @@ def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
     """Return the summary, repeats, findings and a table of the top `rows` ops by device time.
 
     The ops that captured the work of graphs follow in a table of their own. Without device work,
-    the table has the operators of ONNX Runtime's nodes by host time.
+    the table has the operators of nodes, or what frameworks ran, by host time.
     """
     summary = view_model.summary
     lines = [summary.line]
@@ -57,14 +57,15 @@ def _by_device_time(table: ResultTable, rows: int, title: str, omitted: str) -> 
 
 
 def _operators(view_model: ViewModel, rows: int) -> list[str]:
-    top = view_model.top_operators(len(view_model.operators.names))
+    operators = view_model.operators
+    top = view_model.top_operators(len(operators.names))
     all_ns = max(sum(host_ns for _, host_ns, _ in top), 1)
-    lines = ["", f"{'operator':<{_NAME_WIDTH}} {'host':>9} {'share':>6} {'count':>7}"]
+    lines = ["", f"{operators.label:<{_NAME_WIDTH}} {'host':>9} {'share':>6} {'count':>7}"]
     lines += [
         f"{shorten(name, _NAME_WIDTH):<{_NAME_WIDTH}} {duration(host_ns):>9} "
         f"{percent(host_ns / all_ns):>6} {count:>7,}"
         for name, host_ns, count in top[:rows]
     ]
     if len(top) > rows:
-        lines.append(f"({plural(len(top) - rows, 'more operator')})")
+        lines.append(f"({plural(len(top) - rows, f'more {operators.label}')})")
     return lines

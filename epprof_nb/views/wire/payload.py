@@ -62,6 +62,7 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
         "kinds_present": _kinds_present(view_model),
         # Those with hues, and one more if there are more.
         "operators": view_model.operators.names[: len(palette.OPERATORS) + 1],
+        "operator_word": view_model.operators.label,
         "made_on": made_on(profile.info),
         "findings": [],
         "gaps": [],

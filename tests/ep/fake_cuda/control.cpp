@@ -47,6 +47,7 @@ size_t fake_used(int device) {
   return used_bytes[device];
 }
 void fake_set_sticky(int error) { sticky = error; }
+void fake_hold_allocations(int hold) { allocations_wait = hold != 0; }
 void fake_set_delay(int microseconds) { delay_us = microseconds; }
 void fake_capture(Stream* stream, int capturing) {
   std::lock_guard lock(mutex);

@@ -21,11 +21,11 @@ class Cublas:
         self._stream = self._workspace = None
 
     def cublasSetStream_v2(self, handle, stream):  # noqa: N802 - cuBLAS's name
-        self._stream, self._workspace = stream.value, None
+        self._stream, self._workspace = stream, None
         return 0
 
     def cublasSetWorkspace_v2(self, handle, workspace, nbytes):  # noqa: N802 - cuBLAS's name
-        self._workspace = workspace.value
+        self._workspace = workspace
         return 0
 
     def cublasGemmStridedBatchedEx(  # noqa: N802 - cuBLAS's name and order
@@ -49,7 +49,7 @@ class Cublas:
             y = np.swapaxes(right, 1, 2) if trans_b else right
             target[...] = np.matmul(x.astype(kind), y.astype(kind))
 
-        self.module.launch(work, [a.value, b.value, c.value])
+        self.module.launch(work, [a, b, c])
         return 0
 
 
@@ -57,9 +57,9 @@ def _matrices(pointer, kind, leading, step, shape, batch):
     """A batch of matrices by columns at an address."""
     rows, columns = shape
     dtype = np.dtype(_TYPES[kind])
-    count = (batch - 1) * step.value + (columns - 1) * leading + rows
-    raw = (ctypes.c_char * (count * dtype.itemsize)).from_address(pointer.value)
-    strides = (step.value * dtype.itemsize, dtype.itemsize, leading * dtype.itemsize)
+    count = (batch - 1) * step + (columns - 1) * leading + rows
+    raw = (ctypes.c_char * (count * dtype.itemsize)).from_address(pointer)
+    strides = (step * dtype.itemsize, dtype.itemsize, leading * dtype.itemsize)
     return np.lib.stride_tricks.as_strided(
         np.frombuffer(raw, dtype), (batch, rows, columns), strides
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -19,17 +20,30 @@ def compiler():
 
 
 def build():
-    """Compile the driver and return its path; the same source is compiled once on a machine."""
+    """Compile the driver and return its path; the same source is compiled once on a machine.
+
+    ``CXXFLAGS`` are added to the compiler's options, for sanitizers.
+    """
     sources = sorted(FOLDER.glob("*.cpp"))
     texts = [path.read_bytes() for path in (*sources, FOLDER / "state.h")]
-    digest = hashlib.sha256(b"".join(texts)).hexdigest()[:16]
+    flags = os.environ.get("CXXFLAGS", "")
+    digest = hashlib.sha256(b"".join((*texts, flags.encode()))).hexdigest()[:16]
     path = Path(tempfile.gettempdir()) / f"epprof-fake-cuda-{digest}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             made = Path(folder) / path.name
             options = ["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-pthread", "-shared"]
             subprocess.run(
-                [compiler(), *options, "-fPIC", *map(str, sources), "-o", str(made)], check=True
+                [
+                    compiler(),
+                    *options,
+                    "-fPIC",
+                    *flags.split(),
+                    *map(str, sources),
+                    "-o",
+                    str(made),
+                ],
+                check=True,
             )
             made.rename(path)
     return str(path)
@@ -94,6 +108,15 @@ class FakeDriver:
     def set_delay(self, microseconds):
         """Make each piece of a stream's work start this much later."""
         self.library.fake_set_delay(microseconds)
+
+    @contextlib.contextmanager
+    def holding_allocations(self):
+        """Make cuMemAlloc wait."""
+        self.library.fake_hold_allocations(1)
+        try:
+            yield
+        finally:
+            self.library.fake_hold_allocations(0)
 
     @contextlib.contextmanager
     def memory_of(self, nbytes, device=0):

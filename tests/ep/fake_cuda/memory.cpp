@@ -82,8 +82,13 @@ int copy(const char* name, uintptr_t target, uintptr_t source, size_t width, siz
 extern "C" {
 
 int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
-  std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
   if (int failed = unsafe("cuMemAlloc")) return failed;
+  while (allocations_wait) {
+    lock.unlock();
+    usleep(1000);
+    lock.lock();
+  }
   if (current.empty()) return kInvalidContext;
   int device = current.back()->device;
   if (!bytes) return kInvalidValue;

@@ -74,6 +74,7 @@ inline Context* contexts[kDevices];
 inline size_t total_bytes[kDevices] = {size_t(1) << 30, size_t(1) << 30}, used_bytes[kDevices];
 inline bool initialized;
 inline std::atomic<int> sticky{0}, delay_us{0};
+inline std::atomic<bool> allocations_wait{false};
 inline auto& faults = *new std::map<std::string, std::pair<int, int>>;
 inline std::set<Capture*>& captures = *new std::set<Capture*>;
 inline std::set<Graph*>& graphs = *new std::set<Graph*>;

@@ -29,7 +29,7 @@ _PRELUDE = """
 #define __global__
 #define __shared__ static
 struct Place { long long x; };
-static Place threadIdx, blockIdx, blockDim;
+static Place threadIdx, blockIdx, blockDim, gridDim;
 static void __syncthreads() {}
 static float __int_as_float(int bits) { float x; memcpy(&x, &bits, sizeof x); return x; }
 template <typename Word> Word atomicCAS(Word* at, Word expected, Word next) {
@@ -130,7 +130,8 @@ class RawKernel:
             arguments.append(f"({kind})p[{number}]" if is_pointer else f"*({kind}*)p[{number}]")
         self.code = (
             f'{code}\nextern "C" void run(void** p, long long blocks) {{\n'
-            "blockDim.x = 1;\nfor (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)\n"
+            "blockDim.x = 1;\ngridDim.x = blocks;\n"
+            "for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)\n"
             f"{name}({', '.join(arguments)});\n}}"
         )
 

@@ -19,6 +19,7 @@ SAME_FIELD(category, category);
 SAME_FIELD(color_type, colorType);
 SAME_FIELD(color, color);
 SAME_FIELD(payload_type, payloadType);
+SAME_FIELD(payload_count, reserved0);
 SAME_FIELD(payload, payload);
 SAME_FIELD(message_type, messageType);
 SAME_FIELD(message, message);

@@ -51,11 +51,11 @@ export function header(
   if (summary.empty) block.append(h("p", { class: "ep-empty" }, summary.empty));
   if (summary.repeats) block.append(repeats(summary.repeats));
   if (overview.findings.length) {
-    const list = h("p", { class: "ep-findings" });
+    const list = h("ul", { class: "ep-findings" });
     for (const finding of overview.findings) {
       const link = h("button", { type: "button", class: "ep-finding" }, ...withCode(finding.text));
       link.addEventListener("click", () => onFinding(finding));
-      list.append(link, ...withCode(finding.advice));
+      list.append(h("li", {}, link, h("div", { class: "ep-advice" }, ...withCode(finding.advice))));
     }
     block.append(list);
   }

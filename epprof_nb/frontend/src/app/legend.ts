@@ -5,15 +5,18 @@ import { kindLabel } from "../data/kinds.ts";
 import { hue } from "../render/colours.ts";
 import type { ColourBy, Colouring } from "../timeline/colouring.ts";
 
-const LABELS: Record<ColourBy, string> = {
-  kind: "kind",
-  name: "kernel name",
-  op: "op",
-  operator: "operator",
-};
-
 /** Legend with a choice of what the colours stand for; `kinds` are those of the profile. */
-export function legend(kinds: readonly string[], colouring: Colouring): HTMLElement {
+export function legend(
+  kinds: readonly string[],
+  colouring: Colouring,
+  operatorWord: string,
+): HTMLElement {
+  const labels: Record<ColourBy, string> = {
+    kind: "kind",
+    name: "kernel name",
+    op: "op",
+    operator: operatorWord,
+  };
   const keys = h("span", { class: "ep-keys" });
   const show = (): void => {
     const { by, hues } = colouring;
@@ -37,7 +40,7 @@ export function legend(kinds: readonly string[], colouring: Colouring): HTMLElem
     "select",
     {},
     ...colouring.choices.map((by) =>
-      h("option", { value: by, selected: by === colouring.by }, LABELS[by]),
+      h("option", { value: by, selected: by === colouring.by }, labels[by]),
     ),
   );
   on(choice, "change", () => {

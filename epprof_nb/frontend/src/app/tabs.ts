@@ -60,7 +60,7 @@ function mountTimeline({ overview, timeline, controls }: TabContext): TabView {
       "div",
       { class: "ep-beside" },
       ...controls.search,
-      legend(overview.kinds_present, timeline.colouring),
+      legend(overview.kinds_present, timeline.colouring, overview.operator_word),
     ),
     setTheme: (theme) => timeline.setTheme(theme),
     destroy: () => timeline.destroy(),

@@ -81,9 +81,17 @@ export function shorten(text: string, limit: number): string {
   // Characters, not UTF-16 units, as in Python.
   const characters = [...line];
   if (characters.length <= limit) return line;
+  const dot = isPath(line) ? characters.indexOf(".", characters.length - limit) : -1;
+  if (dot >= 0 && dot < characters.length - Math.floor(limit / 2))
+    return `…${characters.slice(dot + 1).join("")}`;
   const head = Math.floor(limit / 2);
   const begin = characters.slice(0, head).join("");
   const end = characters.slice(characters.length - (limit - 1 - head)).join("");
   // Of a text that was cut before, what is between both cuts is left out, too.
   return `${begin.split("…", 1)[0]}…${end.slice(end.lastIndexOf("…") + 1)}`;
+}
+
+/** Whether a text is names between dots, as the path of a module. Its end says what it is. */
+export function isPath(text: string): boolean {
+  return /^[\p{L}\p{N}_]+(?:\.[\p{L}\p{N}_]+)+(?<!\.py)$/u.test(text);
 }

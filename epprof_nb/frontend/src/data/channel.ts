@@ -31,7 +31,7 @@ export interface Message {
 const RETRY_MS = 4_000;
 const TIMEOUT_MS = 30_000;
 const NO_ANSWER =
-  "Python did not answer: the kernel is busy or has stopped. The view stays as it is; try again when the kernel is idle.";
+  "Python did not answer: the Jupyter kernel is busy or has stopped. The view stays as it is; try again when it is idle.";
 
 export class Channel {
   /** Called with true when a reply is overdue, and with false when replies arrive again. */

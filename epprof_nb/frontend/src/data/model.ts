@@ -171,8 +171,10 @@ export interface Overview extends EventsHeader {
   };
   /** Kinds of activity that the profile has. */
   kinds_present: string[];
-  /** Operators of nodes that have hues, and one more if there are more. */
+  /** Operators that have hues, and one more if there are more. */
   operators: string[];
+  /** The word for them: operator, module or function. */
+  operator_word: string;
   /** Device, driver and versions the profile was made on, and its date. */
   made_on: string;
   findings: Finding[];

@@ -22,7 +22,7 @@ const MAX_HEIGHT = 340;
 const PLACE_MS = 200;
 const PLACE_TIMES = 600;
 const SILENT =
-  "Python does not answer: the kernel is busy or has stopped. The view stays as it is.";
+  "Python does not answer: the Jupyter kernel is busy or has stopped. The view stays as it is.";
 /** Channels by mark. Listeners added in `render` would be removed with the view; these stay. */
 const channels = new Map<string, Channel>();
 /** Functions that remove a view from the page, by mark. */

@@ -1,5 +1,7 @@
 // Elision of names to the available width, keeping them distinguishable.
 
+import { isPath } from "../base/format.ts";
+
 /** Minimum number of letters and digits left: of the beginning, and of both ends. */
 const LEAST = 3;
 const LEAST_BOTH = 6;
@@ -21,7 +23,7 @@ interface Part {
  * Names of kernels often differ only at their ends, so they keep both. A statement says at its
  * beginning what it does, so with little room it keeps that. If one of `others` could be elided to
  * the same text, another part is kept that distinguishes it, if there is one; colours tell the others
- * apart. The beginning is never cut off.
+ * apart. Only a module's path loses its beginning, which its ancestors have in common with it.
  */
 export function elide(
   text: string,
@@ -32,6 +34,14 @@ export function elide(
 ): string {
   const whole = measure(text);
   if (whole <= room) return text;
+  if (isPath(text)) {
+    const parts = text.split(".");
+    for (let first = 1; first < parts.length; first++) {
+      const part = `…${parts.slice(first).join(".")}`;
+      if (measure(part) <= room) return part;
+    }
+    return elide(parts[parts.length - 1], room, true, measure);
+  }
   // Letters differ in width: start from the average and drop letters until it fits.
   const most = Math.floor((room / whole) * text.length);
   const begins = statement && most < SHORT;

@@ -28,7 +28,7 @@ import {
 import { heading, panel } from "./event_details.ts";
 
 const HINT =
-  "Click an event for its details and what it launched. Drag on the ruler to mark a time range, press ? for all keys.";
+  "Click an event for its details. Drag on the ruler to mark a time range; ? lists all keys.";
 
 /** Time the view must rest before the flows of the new window are requested. */
 const PAUSE_MS = 300;

@@ -20,11 +20,11 @@ export function sourceView(
   const tooltip = new LineTooltip(place);
   const share = shareOfLines(cells);
   if (share) place.append(h("p", { class: "ep-note" }, share));
+  // Bars compare the lines of all cells and functions.
+  const all = cells.flatMap(({ totals }) => totals);
   for (const cell of cells) {
     if (cell.lines.length === 0) continue;
-    // Host times have no share of a whole, so their bars compare all lines.
-    const beside = cell.device_ns > 0 ? cell.totals : cells.flatMap(({ totals }) => totals);
-    place.append(table(cell, beside, tooltip, choose));
+    place.append(table(cell, all, tooltip, choose));
     if (cell.left_out) {
       const text = `${count(cell.left_out)} more lines are omitted.`;
       place.append(h("p", { class: "ep-note" }, text));
@@ -62,7 +62,7 @@ export function showHottestLine(view: HTMLElement): void {
 
 function table(
   cell: SourceCell,
-  beside: LineTotals[],
+  all: LineTotals[],
   tooltip: LineTooltip,
   choose: (cell: string, totals: LineTotals) => void,
 ): HTMLElement {
@@ -70,7 +70,7 @@ function table(
   const device = cell.device_ns;
   const columns = device > 0 ? COLUMNS : HOST_COLUMNS;
   const time = device > 0 ? "device_ns" : "host_ns";
-  const hottest = beside.reduce((most, of) => Math.max(most, of[time]), 0);
+  const hottest = all.reduce((most, of) => Math.max(most, of[time]), 0);
   const body = h("tbody");
   cell.lines.forEach((text, i) => {
     const of = totals.get(cell.first + i);
@@ -116,8 +116,9 @@ interface LineColumn {
   text(of: LineTotals): string;
 }
 
-const executions = (of: LineTotals): string => count(of.count);
-const hostTime = (of: LineTotals): string => duration(of.host_ns);
+// A line that a compiler such as XLA has read runs on the device, and not as a statement.
+export const executions = (of: LineTotals): string => (of.count ? count(of.count) : "");
+export const hostTime = (of: LineTotals): string => (of.count ? duration(of.host_ns) : "");
 const COLUMNS: LineColumn[] = [
   { head: "device", text: (of) => (of.device_ns ? duration(of.device_ns) : "") },
   { head: "kernels", text: (of) => (of.kernels ? count(of.kernels) : "") },

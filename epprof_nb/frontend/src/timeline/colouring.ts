@@ -26,7 +26,7 @@ export class Colouring {
   readonly choices: readonly ColourBy[];
   #by: ColourBy | undefined;
 
-  /** `operators` are those of the nodes, those with the most time first. */
+  /** `operators` are those of nodes, or names of what frameworks ran, those with the most time first. */
   constructor(
     private readonly first: Events,
     hasDeviceWork: boolean,

@@ -26,6 +26,17 @@ test("a kernel keeps both ends however little room there is", () => {
   expect(elide("vectorized_elementwise_kernel_2", 110, false, measure)).toBe("vector…el_2");
 });
 
+test("the path of a module keeps its end", () => {
+  expect(elide("model.blocks.0.attention", 140, true, measure)).toBe("…0.attention");
+  expect(elide("model.blocks.0", 30, true, measure)).toBe("…0");
+  expect(elide("model.blocks.0.attention", 90, true, measure)).toBe("attention");
+  expect(elide("model.blocks.0.attention", 70, true, measure)).toBe("attent…");
+});
+
+test("the name of a script keeps its beginning", () => {
+  expect(elide("training_script.py", 90, true, measure)).toBe("training…");
+});
+
 test("nothing is left if only fragments would fit", () => {
   expect(elide("loss.backward()", 30, true, measure)).toBe("");
   expect(elide("gemm_kernel", 30, false, measure)).toBe("");

@@ -1,7 +1,7 @@
 // @vitest-environment node
 import { describe, expect, test } from "vitest";
 import type { SourceCell } from "../../src/data/model.ts";
-import { shareOfLines, splitLine } from "../../src/source/source.ts";
+import { executions, hostTime, shareOfLines, splitLine } from "../../src/source/source.ts";
 
 describe("a line's text", () => {
   test("is split at the syntax spans without losing any character", () => {
@@ -30,6 +30,14 @@ describe("a line's text", () => {
       ["bc", ""],
     ]);
   });
+});
+
+test("a line that only runs as part of a compiled function has no executions", () => {
+  const totals = { line: 1, start: 0, end: 9, kernels: 1, copies: 0, bytes: 0, device_ns: 5 };
+  const compiled = { ...totals, count: 0, host_ns: 0, top: [] };
+  expect([executions(compiled), hostTime(compiled)]).toEqual(["", ""]);
+  const run = { ...compiled, count: 2, host_ns: 30 };
+  expect([executions(run), hostTime(run)]).toEqual(["2", "30 ns"]);
 });
 
 test("device time without a line is stated", () => {

@@ -1,0 +1,90 @@
+"""Copies of strided views on CUDA devices, with one launch of a raw kernel each."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from epprof_nb.ep.kernel import Array, ArrayModule
+
+_CODE = """
+extern "C" __global__ void NAME(const T* x, T* y, long long start, int n, int d1, int d2, int d3,
+                                int s0, int s1, int s2, int s3) {
+  x += start;
+  int step = gridDim.x * blockDim.x;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
+    int rest = i, place = rest % d3 * s3;
+    rest /= d3;
+    place += rest % d2 * s2;
+    rest /= d2;
+    place += rest % d1 * s1;
+    y[i] = x[place + rest / d1 * s0];
+  }
+}
+"""
+_TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
+_RANK = 4
+_THREADS = 256
+_MAX_BLOCKS = 1 << 20
+_MOST = (1 << 31) - (1 << 28)
+"""Elements whose places are counted in 32 bits without an overflow."""
+
+
+def write(xp: ArrayModule, x: Array, view: Array, out: Array) -> None:
+    """Copy the elements of a view into a contiguous array of its shape.
+
+    Parameters
+    ----------
+    xp
+        Array module.
+    x
+        Contiguous array.
+    view
+        Part of it, with any strides.
+    out
+        Gets the elements. Of another dtype or shape, it gets what an assignment gives.
+    """
+    if xp is not np and view.size and (view.shape, view.dtype) == (out.shape, out.dtype):
+        sizes = _sizes(view.shape, view.strides, view.dtype.itemsize)
+        if sizes is not None:
+            n = view.size
+            grid = min((n + _THREADS - 1) // _THREADS, _MAX_BLOCKS)
+            start = np.int64((view.data.ptr - x.data.ptr) // view.dtype.itemsize)
+            _kernel(xp, view.dtype.itemsize)((grid,), (_THREADS,), (x, out, start, *sizes))
+            return
+    out[...] = view
+
+
+@lru_cache(maxsize=4096)
+def _sizes(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+) -> tuple[np.int32, ...] | None:
+    """Return the arguments that describe a view: its size, and sizes and steps of its axes.
+
+    Axes that are one range of memory are joined. None if four are not enough, or the view spans
+    too many elements.
+    """
+    axes: list[tuple[int, int]] = []
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 1:
+            continue
+        if axes and axes[-1][1] == size * stride:
+            axes[-1] = (axes[-1][0] * size, stride)
+        else:
+            axes.append((size, stride))
+    span = sum((size - 1) * abs(stride) for size, stride in axes) // itemsize
+    count = int(np.prod(shape, dtype=np.int64))
+    if len(axes) > _RANK or itemsize not in _TYPES or max(span, count) >= _MOST:
+        return None
+    axes = [(1, 0)] * (_RANK - len(axes)) + axes
+    steps = [stride // itemsize for _, stride in axes]
+    return tuple(map(np.int32, (count, *(size for size, _ in axes[1:]), *steps)))
+
+
+@cache
+def _kernel(xp: ArrayModule, itemsize: int) -> Any:  # noqa: ANN401
+    name = f"ep_copy_{8 * itemsize}"
+    return xp.RawKernel(f"typedef {_TYPES[itemsize]} T;\n" + _CODE.replace("NAME", name), name)

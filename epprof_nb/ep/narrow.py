@@ -1,0 +1,106 @@
+"""Floating-point types of fewer bits than float16 has digits: bfloat16, and those of 8 bits.
+
+NumPy has them from ml_dtypes. Kernels compute with them in float32, and round the result once.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.ep import types
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COMPUTED = tuple(name for name in types.NARROW if name == "bfloat16")
+"""Types that kernels compute with."""
+
+
+def is_narrow(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is one of ml_dtypes."""
+    # The kind of float8_e5m2 is that of NumPy's own types.
+    return dtype.kind == "V" or (dtype.kind == "f" and dtype.itemsize == 1)
+
+
+class _Wide:
+    """The context of a node whose kernel computes in float32."""
+
+    def __init__(self, ctx: Any) -> None:  # noqa: ANN401
+        self._ctx = ctx
+        self._made: list[tuple[Any, Any]] = []
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._ctx, name)
+
+    def out(self, shape: Any, *, index: int | None = None) -> Any:  # noqa: ANN401
+        """Return an array of float32 for an output of fewer bits."""
+        made = self._ctx.out(shape, index=index)
+        if made is None or not is_narrow(made.dtype):
+            return made
+        wide = self._ctx.xp.empty(made.shape, np.float32)
+        self._made.append((made, wide))
+        return wide
+
+    def write(self) -> None:
+        """Round the outputs."""
+        for made, wide in self._made:
+            made[...] = wide.astype(made.dtype)
+
+
+def through_float32(kernel: Callable[..., None]) -> Callable[..., None]:
+    """Return a kernel that computes in float32 if an input has fewer bits than that of a type."""
+    if not types.NARROW:
+        return kernel
+
+    @functools.wraps(kernel)
+    def run(ctx: Any, *inputs: Any) -> None:  # noqa: ANN401
+        for x in inputs:
+            if x is not None and x.dtype.kind == "V":  # bfloat16, the only type it gets
+                break
+        else:
+            kernel(ctx, *inputs)
+            return
+        wide = _Wide(ctx)
+        kernel(wide, *(_widened(x) for x in inputs))
+        wide.write()
+
+    return run
+
+
+def _widened(x: Any) -> Any:  # noqa: ANN401
+    return x.astype(np.float32) if x is not None and is_narrow(x.dtype) else x
+
+
+def cast(xp: Any, x: Any, dtype: np.dtype[Any], *, saturate: bool = True) -> Any:  # noqa: ANN401
+    """Return an array in another dtype, as ONNX's operator Cast does.
+
+    Parameters
+    ----------
+    xp
+        Array module.
+    x
+        The array.
+    dtype
+        Of the result.
+    saturate
+        Whether numbers beyond the range of a type of 8 bits become its largest; otherwise they
+        become infinity or NaN.
+    """
+    if is_narrow(dtype) and dtype.itemsize == 1:
+        x = _widened(x)
+        if saturate:
+            largest = x.dtype.type(_largest(dtype))
+            x = xp.clip(x, -largest, largest)
+    return x.astype(dtype)
+
+
+@functools.cache
+def _largest(dtype: np.dtype[Any]) -> float:
+    """Return the largest finite number of a dtype of ml_dtypes."""
+    import ml_dtypes
+
+    limits: Callable[..., Any] = ml_dtypes.finfo
+    return float(limits(dtype).max)

@@ -1,0 +1,222 @@
+#include "nvtx/payload.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/fork.h"
+#include "core/string_table.h"
+
+namespace epprof::nvtx {
+namespace {
+
+constexpr size_t kMaxText = 256;  // bytes of a text in a payload
+constexpr size_t kMaxPayloads = 16, kMaxEntries = 64;
+
+struct Entry {
+  std::string name;
+  uint64_t type;
+  size_t offset;
+  size_t length;  // of a text in the payload; 0: a pointer
+};
+
+struct Enumeration {
+  size_t size;
+  std::map<uint64_t, std::string> names;
+};
+
+using Key = std::pair<const Domain*, uint64_t>;
+
+struct Schemas {
+  std::map<Key, std::vector<Entry>> entries;
+  std::map<Key, Enumeration> enumerations;
+  uint64_t next_id = kFirstDynamicId;
+};
+
+ForkSafeMutex mutex;
+auto& schemas = *new Schemas;  // never destroyed: threads may outlive static destructors
+
+void add_quoted(std::string& json, const char* text, size_t length) {
+  json += '"';
+  for (size_t i = 0; i < length; i++) {
+    unsigned char c = static_cast<unsigned char>(text[i]);
+    if (c == '"' || c == '\\') {
+      json += {'\\', char(c)};
+    } else if (c < 0x20) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
+      json += escaped;
+    } else {
+      json += char(c);
+    }
+  }
+  json += '"';
+}
+
+size_t size_of(uint64_t type) {
+  switch (type) {
+    case kChar: case kUchar: case kInt8: case kUint8: return 1;
+    case kShort: case kUshort: case kInt16: case kUint16: return 2;
+    case kInt: case kUint: case kInt32: case kUint32: case kSingle: case kFloat32: return 4;
+    case kLong: case kUlong: return sizeof(long);
+    case kLongLong: case kUlongLong: case kInt64: case kUint64: case kReal: case kFloat64:
+    case kSize: case kAddress: return 8;
+    default: return 0;
+  }
+}
+
+bool is_signed(uint64_t type) {
+  switch (type) {
+    case kChar: case kShort: case kInt: case kLong: case kLongLong:
+    case kInt8: case kInt16: case kInt32: case kInt64: return true;
+    default: return false;
+  }
+}
+
+bool is_real(uint64_t type) {
+  return type == kSingle || type == kFloat32 || type == kReal || type == kFloat64;
+}
+
+bool is_text(uint64_t type) { return type == kText || type == kUtf8; }
+
+uint64_t unsigned_at(const char* data, size_t size) {
+  uint64_t value = 0;
+  std::memcpy(&value, data, size);  // little-endian
+  return value;
+}
+
+void add_number(std::string& json, const char* data, uint64_t type, size_t size) {
+  char text[40];
+  if (is_real(type)) {
+    double value;
+    if (size == sizeof(float)) {
+      float single;
+      std::memcpy(&single, data, size);
+      value = single;
+    } else {
+      std::memcpy(&value, data, size);
+    }
+    if (!std::isfinite(value)) {  // which JSON does not have
+      json += "null";
+      return;
+    }
+    std::snprintf(text, sizeof text, "%.17g", value);
+  } else if (uint64_t bits = unsigned_at(data, size); is_signed(type)) {
+    unsigned unused = unsigned(64 - 8 * size);
+    std::snprintf(text, sizeof text, "%" PRId64, int64_t(bits << unused) >> unused);
+  } else {
+    std::snprintf(text, sizeof text, "%" PRIu64, bits);
+  }
+  json += text;
+}
+
+// Appends a value of a payload of `size` bytes; false if it cannot be read.
+bool add_value(std::string& json, const Domain* domain, const Entry& entry, const char* data,
+               size_t size) {
+  auto enumeration = schemas.enumerations.find({domain, entry.type});
+  bool is_enumeration = enumeration != schemas.enumerations.end();
+  size_t length = is_enumeration          ? enumeration->second.size
+                  : is_text(entry.type)   ? (entry.length ? entry.length : sizeof(const char*))
+                                          : size_of(entry.type);
+  if (!length || entry.offset > size || length > size - entry.offset) return false;
+  data += entry.offset;
+  if (is_enumeration) {
+    auto name = enumeration->second.names.find(unsigned_at(data, length));
+    if (name == enumeration->second.names.end()) {
+      add_number(json, data, length == 8 ? kUint64 : kUint32, length);
+    } else {
+      add_quoted(json, name->second.data(), name->second.size());
+    }
+  } else if (is_text(entry.type)) {
+    if (!entry.length) {
+      std::memcpy(&data, data, sizeof data);
+      length = kMaxText;
+    }
+    if (!data) return false;
+    add_quoted(json, data, strnlen(data, std::min(length, kMaxText)));
+  } else {
+    add_number(json, data, entry.type, length);
+  }
+  return true;
+}
+
+// The alignment of an entry that has no offset of its own.
+size_t aligned(size_t offset, size_t size) { return size ? (offset + size - 1) / size * size : offset; }
+
+uint64_t register_schema(void* handle, const SchemaAttributes* attributes) {
+  if (!attributes || !attributes->entries) return 0;
+  std::vector<Entry> entries;
+  ForkLockGuard lock(mutex);
+  const Domain* domain = domain_of(handle);
+  size_t end = 0;
+  for (size_t i = 0; i < std::min(attributes->entry_count, kMaxEntries); i++) {
+    const SchemaEntry& given = attributes->entries[i];
+    auto enumeration = schemas.enumerations.find({domain, given.type});
+    size_t size = enumeration != schemas.enumerations.end() ? enumeration->second.size
+                  : is_text(given.type)                     ? sizeof(const char*)
+                                                            : size_of(given.type);
+    size_t offset = given.offset || !i ? size_t(given.offset) : aligned(end, size);
+    end = offset + size;
+    bool is_plain = !(given.flags & kEntryIsElsewhere) && !(given.flags & kEntryIsArray);
+    if (!given.name || !*given.name || !(is_plain || is_text(given.type))) continue;
+    entries.push_back({given.name, given.type, offset, size_t(given.length)});
+  }
+  uint64_t id = attributes->fields & kSchemaHasId ? attributes->id : schemas.next_id++;
+  schemas.entries[{domain, id}] = std::move(entries);
+  return id;
+}
+
+uint64_t register_enumeration(void* handle, const EnumerationAttributes* attributes) {
+  if (!attributes || !attributes->entries || !attributes->size || attributes->size > 8) return 0;
+  Enumeration made{attributes->size, {}};
+  for (size_t i = 0; i < attributes->entry_count; i++) {
+    const EnumerationEntry& entry = attributes->entries[i];
+    if (entry.name) made.names.emplace(entry.value, entry.name);
+  }
+  ForkLockGuard lock(mutex);
+  uint64_t id = attributes->fields & kEnumerationHasId ? attributes->id : schemas.next_id++;
+  schemas.enumerations[{domain_of(handle), id}] = std::move(made);
+  return id;
+}
+
+}  // namespace
+
+uint32_t extended_payload(const Domain* domain, const EventAttributes* attributes) {
+  auto* payloads = reinterpret_cast<const ExtendedPayload*>(uintptr_t(attributes->payload));
+  if (!payloads || attributes->payload_count < 1) return 0;
+  size_t count = std::min(size_t(attributes->payload_count), kMaxPayloads);
+  std::string json = "{";
+  {
+    ForkLockGuard lock(mutex);
+    for (size_t i = 0; i < count; i++) {
+      auto found = schemas.entries.find({domain, payloads[i].schema});
+      if (found == schemas.entries.end() || !payloads[i].data) continue;
+      auto* data = static_cast<const char*>(payloads[i].data);
+      for (const Entry& entry : found->second) {
+        size_t before = json.size();
+        if (before > 1) json += ',';
+        add_quoted(json, entry.name.data(), entry.name.size());
+        json += ':';
+        if (!add_value(json, domain, entry, data, payloads[i].size)) json.resize(before);
+      }
+    }
+  }
+  return json.size() > 1 ? intern(json + "}") : 0;
+}
+
+bool attach_extension(ExtensionModule* module) {
+  if (!module || module->id != kPayloadModule || !module->segment_count) return false;
+  ExtensionSegment& segment = module->segments[0];
+  if (segment.slot_count <= kRegisterEnumeration) return false;
+  segment.slots[kRegisterSchema] = reinterpret_cast<intptr_t>(register_schema);
+  segment.slots[kRegisterEnumeration] = reinterpret_cast<intptr_t>(register_enumeration);
+  return true;
+}
+
+}  // namespace epprof::nvtx

@@ -1,0 +1,66 @@
+"""The analyses of a profile, as methods that return DataFrames. One file per subject."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epprof_nb.profile_analyses.breakdowns import Breakdowns
+from epprof_nb.profile_analyses.findings import Findings
+from epprof_nb.profile_analyses.onnx_nodes import NodeTables
+from epprof_nb.profile_analyses.training import TrainingTables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ProfileAnalyses(Breakdowns, TrainingTables, NodeTables, Findings):
+    """Tables of one profiling session, with what can be computed from them.
+
+    `epprof_nb.Profile` adds views and files.
+    """
+
+    def sql(
+        self, query: str, *, time_limit_s: float = 60.0, max_bytes: int = 2 * 2**30
+    ) -> pd.DataFrame:
+        """Result of a SQL query over the tables, by DuckDB.
+
+        Parameters
+        ----------
+        query
+            One SELECT statement in DuckDB's dialect. Its tables are those of the profile (``ops``,
+            ``activities``, ``api_calls``, ``graphs``, ``memory``, ``overhead``) with the same
+            columns; ``info``, with a JSON ``value`` for each ``key``; and the views
+            ``device_work`` (the activities that keep a device busy), ``busy`` (``device_id``,
+            ``start_ns`` and ``end_ns`` of the disjoint intervals in which a device was busy) and
+            ``idle`` (the intervals between them). ``insights`` has the findings and
+            ``evidence_1`` the rows behind the first one. Missing ids and names are NULL.
+        time_limit_s
+            Maximum time of the query, seconds.
+        max_bytes
+            Maximum memory of the query and of its result, bytes each.
+
+        Returns
+        -------
+        frame
+            The rows. Integers and their sums are int64, or Int64 if a value is missing.
+
+        Raises
+        ------
+        ImportError
+            If DuckDB is not installed: ``pip install epprof-nb[sql]``.
+        ValueError
+            If the query fails or is not one SELECT statement. Queries cannot change the profile,
+            read or write files, or install extensions.
+        TimeoutError, MemoryError
+            If a limit is exceeded. A function of DuckDB that works on one very long text or list
+            cannot be stopped: it goes on in the background.
+
+        Examples
+        --------
+        >>> prof.sql(
+        ...     "select name, sum(duration_ns) t from activities group by all order by t desc"
+        ... )  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.sql import sql
+
+        return sql(self, query, time_limit_s=time_limit_s, max_bytes=max_bytes)

@@ -1,0 +1,101 @@
+"""The nodes and runs of ONNX Runtime sessions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from epprof_nb.data.columns import with_columns
+from epprof_nb.data.empty_tables import explained
+from epprof_nb.data.profile_data import ProfileData
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class NodeTables(ProfileData):
+    """Tables of the nodes and runs of ONNX Runtime sessions."""
+
+    @with_columns("by_node")
+    def by_node(self, *, attribution: Literal["launch", "capture"] = "capture") -> pd.DataFrame:
+        """Host time, device time and copies of each node of the ONNX Runtime sessions.
+
+        Parameters
+        ----------
+        attribution
+            ``"capture"`` counts the activities of a graph at the nodes that captured them, as if
+            these had run; ``"launch"`` at the op that replayed it, which is no node.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
+        from epprof_nb.analysis.by_node import by_node
+
+        return explained(self, "by_node", by_node(self, attribution=attribution))
+
+    @with_columns("by_op_type")
+    def by_op_type(self, *, attribution: Literal["launch", "capture"] = "capture") -> pd.DataFrame:
+        """Host and device time of each ONNX operator and execution provider.
+
+        Parameters
+        ----------
+        attribution
+            See `by_node`.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
+        from epprof_nb.analysis.by_node import by_op_type
+
+        return explained(self, "by_op_type", by_op_type(self, attribution=attribution))
+
+    @with_columns("by_run")
+    def by_run(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+        """Host and device time of each run of the ONNX Runtime sessions.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
+        from epprof_nb.analysis.by_run import by_run
+
+        return explained(self, "by_run", by_run(self, attribution=attribution))
+
+    @with_columns("roofline")
+    def roofline(self, *, measure: bool = True) -> pd.DataFrame:
+        """FLOPs, least bytes and least time of the ONNX nodes whose shapes are known.
+
+        Parameters
+        ----------
+        measure
+            Whether to measure the peaks of the profile's devices, if it does not have them yet: by
+            a matrix product and a copy, which take a second or two. A CUDA device needs CuPy or
+            PyTorch to be imported. Devices of other machines are not measured. The peaks are kept
+            in ``info["peaks"]``, and saved.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+            The activities of a CUDA graph count for the nodes that captured them. `device_ns` adds
+            up to the device time of the profile, so the share of the last row is that of what is
+            not covered. A matrix product in cache, or of another type, can exceed the peaks.
+
+        Examples
+        --------
+        >>> prof.roofline().query("roof_share < 0.3")  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.roofline import roofline
+
+        if measure and "peaks" not in self.info:
+            from epprof_nb.recorders.peaks import measure_devices
+
+            found = measure_devices(self.info)
+            if found:
+                self.info["peaks"] = {str(device): p.to_info() for device, p in found.items()}
+        return explained(self, "roofline", roofline(self))

@@ -1,0 +1,99 @@
+"""Nodes whose output has the elements of the input: ONNX Runtime places both in one memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from tests.ep.sessions import model, on_cpu, session
+
+X = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
+VIEWS = {
+    "Flatten": ([], {"axis": 0}),
+    "Identity": ([], {}),
+    "Reshape": ([np.array([3, 2])], {}),
+    "Squeeze": ([], {}),
+    "Unsqueeze": ([np.array([0])], {}),
+}
+
+
+def chain(op_type, *, read_again=False):
+    """Abs, a view and Neg; optionally with the sum of all three results."""
+    constants, attributes = VIEWS[op_type]
+    nodes = [helper.make_node("Abs", ["x"], ["a"], name="abs")]
+    for number, value in enumerate(constants):
+        nodes.append(helper.make_node("Constant", [], [f"c{number}"], value_ints=value.tolist()))
+    names = [f"c{number}" for number in range(len(constants))]
+    nodes.append(helper.make_node(op_type, ["a", *names], ["v"], name="view", **attributes))
+    nodes.append(helper.make_node("Neg", ["v"], ["y"], name="neg"))
+    outputs = {"y": np.float32}
+    if read_again:
+        nodes.append(helper.make_node("Exp", ["a"], ["z"], name="exp"))
+        outputs = {"v": np.float32, "y": np.float32, "z": np.float32}
+    return model(nodes, {"x": X}, outputs)
+
+
+@pytest.fixture
+def addresses(ep):
+    """Addresses of the first input and of the output of each node, by operator."""
+    from epprof_nb.ep.kernel import REGISTRY
+
+    def address(array):
+        return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
+
+    found = {}
+
+    class Recorded:
+        def __init__(self, ctx):
+            self._ctx = ctx
+
+        def __getattr__(self, name):
+            return getattr(self._ctx, name)
+
+        def out(self, *args, **kwargs):
+            made = self._ctx.out(*args, **kwargs)
+            found[self._ctx.op_type].append(address(made))
+            return made
+
+    def recording(function):
+        def kernel(ctx, *inputs):
+            found[ctx.op_type] = [address(inputs[0])]
+            function(Recorded(ctx), *inputs)
+
+        return kernel
+
+    functions = [(k, k.function) for k in REGISTRY.kernels()]
+    for kernel, function in functions:
+        kernel.cell[0] = recording(function)
+    yield found
+    for kernel, function in functions:
+        kernel.cell[0] = function
+
+
+@pytest.mark.parametrize("op_type", VIEWS)
+def test_a_view_lies_in_the_memory_of_its_input(ep, device, addresses, op_type):
+    serialized = chain(op_type)
+    (got,) = session(serialized, ep.provider(device)).run(None, {"x": X})
+    (expected,) = on_cpu(serialized).run(None, {"x": X})
+    np.testing.assert_array_equal(got, expected)
+    assert got.shape == expected.shape
+    assert addresses["Abs"][1] == addresses[op_type][0] == addresses[op_type][1]
+    assert addresses[op_type][1] == addresses["Neg"][0]
+
+
+@pytest.mark.parametrize("op_type", VIEWS)
+def test_an_output_of_the_model_has_memory_of_its_own(ep, device, addresses, op_type):
+    serialized = chain(op_type, read_again=True)
+    got = session(serialized, ep.provider(device)).run(None, {"x": X})
+    for value, expected in zip(got, on_cpu(serialized).run(None, {"x": X}), strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-6)
+    assert addresses[op_type][0] != addresses[op_type][1]
+
+
+def test_views_are_part_of_graphs(ep, device, recwarn):
+    made = ep.session(chain("Reshape"), device=device, enable_cuda_graph=True)
+    for factor in (1, 2, 3):
+        (got,) = made.run(None, {"x": X * factor})
+        np.testing.assert_array_equal(got, -np.abs(X * factor).reshape(3, 2))
+    assert not [w for w in recwarn if "captured" in str(w.message)]
