@@ -25,7 +25,7 @@ REPLAY = """
 import ctypes, json, sys
 import numpy as np
 from epprof_nb import _native
-from epprof_nb.recorders.cupti.recorder import packed_layout
+from epprof_nb.recorders.cupti.loading import packed_layout
 
 path, events = sys.argv[1], json.load(sys.stdin)
 _native.cupti_set_layout(packed_layout(_native.cupti_load(path, path)))
