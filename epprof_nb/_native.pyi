@@ -178,11 +178,12 @@ def stretches(
 def switch_calls(
     threads: dict[int, list[Any]],
     parent_op_id: int,
-    call: tuple[Any, Any] | None,
+    calls: dict[Any, tuple[Any, Any] | None],
+    current_node: Callable[[], Any],
     gradient: object,
     /,
 ) -> None:
-    """Make a call of a module, and those that contain it, the open ops of the calling thread.
+    """Make the call of a node, and those that contain it, the open ops of the calling thread.
 
     Parameters
     ----------
@@ -191,9 +192,12 @@ def switch_calls(
         first, and their op ids. It is updated.
     parent_op_id : int
         Parent of the outermost op, as in `push_worker`.
-    call : tuple or None
-        The call that contains it or None, and a tuple of native ids: name and kinds of forward,
-        recomputation and backward ops. None ends all ops.
+    calls : dict
+        Call of each node: the call that contains it or None, and a tuple of native ids, which are
+        the name and the kinds of forward, recomputation and backward ops. None ends all ops.
+    current_node : callable
+        Returns the node that runs on the calling thread. Other nodes than those in `calls` change
+        nothing.
     gradient : object
         Ignored, so that the function can be a hook of an autograd node.
     """

@@ -186,6 +186,7 @@ def evidence(
     -------
     frame
         Rows of ``profile.activities``, ``profile.ops`` or ``profile.api_calls``, with their index.
+        Columns in which none of them has a value are there, but not shown.
 
     Raises
     ------
@@ -201,6 +202,8 @@ def evidence(
     >>> evidence(profile, insights(profile).iloc[0])["line"].tolist()
     [1]
     """
+    from epprof_nb.analysis.evidence_frame import EvidenceFrame
+
     index = index or index_of(profile)
     finding = _find(index, insight)
     table, rows = profile.tables[finding.table], finding.evidence_rows(profile)
@@ -209,7 +212,7 @@ def evidence(
         import pandas as pd
 
         frame.index = pd.Index(rows)
-    return frame
+    return EvidenceFrame(frame)
 
 
 def evidence_name(rank: int) -> str:

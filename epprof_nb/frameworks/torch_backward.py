@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from epprof_nb.frameworks.sequence_log import SequenceLog
 
-    _AddHook = Callable[[Any, Callable[[Any], None]], Callable[[], None]]
-    """Adds a hook before a node; returns the function that removes it."""
+    _AddHooks = Callable[[Iterable[Any], Callable[[Any], None]], Callable[[], None]]
+    """Adds a hook before each node; returns the function that removes it."""
 
 
 @dataclass(slots=True)
@@ -83,6 +83,7 @@ def recorded_backward(
     # each hook, and with it such a tensor, whose hooks would then delete the state again.
     carriers = [torch.empty(0)]
     task = torch._C._current_graph_task_id  # noqa: SLF001 - there is no public name
+    current_node = torch._C._current_autograd_node  # noqa: SLF001 - the same
     # A node that accumulates a gradient has no number.
     leaf = getattr(torch._C._functions, "AccumulateGrad", None)  # noqa: SLF001 - the same
     name = _native.intern("backward")
@@ -92,7 +93,7 @@ def recorded_backward(
         if is_off():
             return original(t_outputs, *args, **kwargs)
         op_id = _native.push(name, CALL, kind)
-        modules = _RunningModules(op_id)
+        modules = _RunningModules(op_id, current_node)
         outer = counts.enter(op_id, is_nested=task() >= 0)
         try:
             if is_compiled():
@@ -103,8 +104,8 @@ def recorded_backward(
                     carrier = carriers.pop()
                 except IndexError:  # several threads begin passes at once
                     carrier = torch.empty(0)
-                add_hook = _add_removable_hook if keeps_graph else _hooks_of_one_pass(carrier)
-                modules.watch(t_outputs, leaf, log, counts, add_hook)
+                add_hooks = _add_removable_hooks if keeps_graph else _hooks_of_one_pass(carrier)
+                modules.watch(t_outputs, leaf, log, counts, add_hooks)
                 carriers.append(carrier)
             return original(t_outputs, *args, **kwargs)
         finally:
@@ -118,10 +119,10 @@ def recorded_backward(
 class _RunningModules:
     """The module calls whose nodes run now, on each thread of one backward pass."""
 
-    def __init__(self, op_id: int) -> None:
+    def __init__(self, op_id: int, current_node: Callable[[], Any]) -> None:
         self._op_id = op_id
-        self._hooks: list[Callable[[], None]] = []
-        """Functions that remove the hooks."""
+        self._current_node = current_node
+        self._remove_hooks: Callable[[], None] | None = None
         self._open: dict[int, list[Any]] = {}
         """As in `_native.switch_calls`."""
 
@@ -131,50 +132,64 @@ class _RunningModules:
         leaf: type | None,
         log: SequenceLog,
         counts: BackwardCounts,
-        add_hook: _AddHook,
+        add_hooks: _AddHooks,
     ) -> None:
-        """Add hooks to the first node of each stretch of the graph."""
+        """Add a hook to the first node of each stretch of the graph."""
         try:
             stretches = log.stretches(_roots(outputs), leaf)
             counts.nodes += stretches.nodes
             counts.unlinked += stretches.unlinked
-            self._hooks.extend(
-                add_hook(node, partial(_native.switch_calls, self._open, self._op_id, call))
-                for node, call in stretches.first
-            )
+            calls = dict(stretches.first)
+            hook = partial(_native.switch_calls, self._open, self._op_id, calls, self._current_node)
+            self._remove_hooks = add_hooks(calls, hook)
         except Exception as error:  # noqa: BLE001 - the user's backward pass runs in any case
             if counts.failure is None:
                 counts.failure = f"{type(error).__name__}: {error}"
 
     def end(self) -> None:
         """Remove the hooks and end the ops, also those of autograd's threads."""
-        for remove in self._hooks:
-            remove()
+        if self._remove_hooks is not None:
+            self._remove_hooks()
         for opened in self._open.values():
             for op_id in reversed(opened[1::2]):
                 _native.pop_of_any_thread(op_id)
 
 
-def _add_removable_hook(node: Any, hook: Callable[[Any], None]) -> Callable[[], None]:  # noqa: ANN401
-    """Add a hook before a node; return the function that removes it."""
-    remove: Callable[[], None] = node.register_prehook(hook).remove
+def _add_removable_hooks(nodes: Iterable[Any], hook: Callable[[Any], None]) -> Callable[[], None]:
+    """Add a hook before each node; return the function that removes it."""
+    handles: list[Any] = []
+
+    def remove() -> None:
+        for handle in handles:
+            handle.remove()
+
+    try:
+        handles.extend(node.register_prehook(hook) for node in nodes)
+    except BaseException:
+        remove()
+        raise
     return remove
 
 
-def _hooks_of_one_pass(carrier: Any) -> _AddHook:  # noqa: ANN401 - a tensor
+def _hooks_of_one_pass(carrier: Any) -> _AddHooks:  # noqa: ANN401 - a tensor
     """Return a cheaper function to add hooks, for a graph that the backward pass frees.
 
     It takes a dict of hooks, as tensors have; `carrier` is one. Emptying the dict removes them, but
-    the node keeps the dict, so that a graph that is used many times would collect dicts.
+    the nodes keep the dict, so that a graph that is used many times would collect dicts.
     """
 
-    def add_hook(node: Any, hook: Callable[[Any], None]) -> Callable[[], None]:  # noqa: ANN401
+    def add_hooks(nodes: Iterable[Any], hook: Callable[[Any], None]) -> Callable[[], None]:
         hooks = {0: hook}
         carrier._backward_hooks = hooks  # noqa: SLF001 - there is no public name
-        node._register_hook_dict(carrier)  # noqa: SLF001 - the same
+        try:
+            for node in nodes:
+                node._register_hook_dict(carrier)  # noqa: SLF001 - the same
+        except BaseException:
+            hooks.clear()
+            raise
         return hooks.clear
 
-    return add_hook
+    return add_hooks
 
 
 def _roots(outputs: Iterable[Any]) -> list[Any]:

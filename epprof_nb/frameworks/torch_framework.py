@@ -104,6 +104,7 @@ _NEEDED = (
     "autograd._engine_run_backward",
     "autograd.profiler.record_function",
     "_C._current_graph_task_id",
+    "_C._current_autograd_node",
     "_guards.TracingContext",
 )
 

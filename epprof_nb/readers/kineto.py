@@ -16,9 +16,10 @@ import numpy as np
 import orjson
 
 from epprof_nb.data.profile_data import ProfileData
-from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OPS, OVERHEAD
+from epprof_nb.data.schema import MEMORY, MISSING, OPS, OVERHEAD
 from epprof_nb.readers.columns import integers, texts, times
 from epprof_nb.readers.correlation import correlated
+from epprof_nb.readers.device_rows import activity_rows, call_rows
 from epprof_nb.readers.finishing import from_zero
 from epprof_nb.readers.kineto_events import NO_ARGS, event_of, parsed
 from epprof_nb.readers.rows import Rows, Threads, integer, nanoseconds, text
@@ -66,15 +67,8 @@ class _Tables:
         self.ops = Rows(OPS, (
             "name", "op_type", "category", "thread_id", "input_shapes", "start_ns", "end_ns",
         ), budget)  # fmt: skip
-        self.calls = Rows(API_CALLS, (
-            "domain", "name", "thread_id", "start_ns", "end_ns", "correlation_id",
-        ), budget)  # fmt: skip
-        self.activities = Rows(ACTIVITIES, (
-            "kind", "name", "device_id", "context_id", "stream_id", "start_ns", "end_ns",
-            "correlation_id", "bytes", "copy_kind", "src_kind", "dst_kind", "grid_x", "grid_y",
-            "grid_z", "block_x", "block_y", "block_z", "registers_per_thread", "graph_id",
-            "graph_node_id",
-        ), budget)  # fmt: skip
+        self.calls = call_rows(budget)
+        self.activities = activity_rows(budget)
         self.memory = Rows(MEMORY, (
             "operation", "memory_kind", "address", "bytes", "time_ns", "device_id",
         ), budget)  # fmt: skip

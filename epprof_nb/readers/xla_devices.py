@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.data.schema import ACTIVITIES, API_CALLS
-from epprof_nb.readers.rows import Rows, integer, text
+from epprof_nb.readers.device_rows import activity_rows, call_rows
+from epprof_nb.readers.rows import integer, text
 
 if TYPE_CHECKING:
     from epprof_nb.data.table import Table
@@ -89,15 +89,8 @@ class XlaDevices:
     ) -> None:
         self._tracks, self._threads, self._skipped = tracks, threads, skipped
         self._has_slices = False
-        self._rows = Rows(ACTIVITIES, (
-            "kind", "name", "device_id", "context_id", "stream_id", "start_ns", "end_ns",
-            "correlation_id", "bytes", "copy_kind", "src_kind", "dst_kind", "grid_x", "grid_y",
-            "grid_z", "block_x", "block_y", "block_z", "registers_per_thread", "graph_id",
-            "graph_node_id",
-        ), budget)  # fmt: skip
-        self._calls = Rows(API_CALLS, (
-            "domain", "name", "thread_id", "start_ns", "end_ns", "correlation_id",
-        ), budget)  # fmt: skip
+        self._rows = activity_rows(budget)
+        self._calls = call_rows(budget)
 
     def describe(self, event: dict[str, Any]) -> None:
         """Take the name of a process or thread from a metadata event."""

@@ -1,4 +1,4 @@
-"""Reading Kineto traces: time, memory and totals, with HolisticTraceAnalysis as the peer.
+"""Kineto traces: time and memory of reading, totals, and time of breakdowns; the peer is HTA.
 
     python -m venv /tmp/hta && /tmp/hta/bin/pip install HolisticTraceAnalysis==0.5.0 "pandas<3"
     python -m tests.benchmarks.read_trace --peer /tmp/hta/bin/python
@@ -9,7 +9,8 @@ second trace has a launch and a kernel for each operator that has none inside, i
 
 Both readers load a trace from a file into DataFrames in a process of its own, in turns. Memory is
 the peak above that of the imports. The number of kernels and their time are compared with the sum
-over the events in the JSON text.
+over the events in the JSON text. Of traces with kernels, each then computes how the time of the
+device is spent, the time of each kernel, and the idle time.
 """
 
 from __future__ import annotations
@@ -55,29 +56,44 @@ Path("/proc/self/clear_refs").write_text("5")
 before = status("VmRSS")
 begin = time.perf_counter(), time.process_time()
 """
+_LOADED = """
+loaded = time.perf_counter() - begin[0], time.process_time() - begin[1], status("VmHWM") - before
+"""
 _SHOW = """
-print(json.dumps({"wall_s": time.perf_counter() - begin[0], "cpu_s": time.process_time() - begin[1],
-                  "bytes": status("VmHWM") - before, "kernels": int(kernels),
-                  "device_ns": float(device_ns)}))
+print(json.dumps({"wall_s": loaded[0], "cpu_s": loaded[1], "bytes": loaded[2],
+                  "kernels": int(kernels), "device_ns": float(device_ns),
+                  "breakdowns_s": time.process_time() - begin[1] - loaded[1]}))
 """
 _READ = f"""
 import json, sys, time
 import orjson, pandas, epprof_nb.profiles, epprof_nb.readers.kineto
+from epprof_nb.testing import synthetic_profile
+def breakdowns(profile):
+    return profile.overlap(), profile.by_kernel(), profile.gaps()
+breakdowns(synthetic_profile(activities=200))  # imports, as the peer's below
 {_PEAK}
 trace = epprof_nb.read_trace(sys.argv[1])
 frames = trace.ops, trace.activities, trace.api_calls
 of_kernels = frames[1][frames[1]["kind"] == "kernel"]["duration_ns"]
 kernels, device_ns = len(of_kernels), of_kernels.sum()
+{_LOADED}
+if kernels:
+    breakdowns(trace)
 {_SHOW}"""
 _PEER = f"""
 import json, logging, sys, time
 logging.disable(logging.CRITICAL)
 from hta.trace_analysis import TraceAnalysis
 {_PEAK}
-trace = TraceAnalysis(trace_files={{0: sys.argv[1]}}, include_last_profiler_step=True).t
-frame = trace.get_trace(0)
+analysis = TraceAnalysis(trace_files={{0: sys.argv[1]}}, include_last_profiler_step=True)
+frame = analysis.t.get_trace(0)
 of_kernels = frame[frame["stream"] >= 0]["dur"]
 kernels, device_ns = len(of_kernels), of_kernels.sum() * 1000
+{_LOADED}
+if kernels:
+    analysis.get_temporal_breakdown(visualize=False)
+    analysis.get_gpu_kernel_breakdown(visualize=False)
+    analysis.get_idle_time_breakdown(visualize=False)
 {_SHOW}"""
 
 
@@ -181,6 +197,12 @@ def compare(path: Path, peer: str | None, rounds: int) -> None:
 
     results = paired({name: lambda name=name: measured(name) for name in programs}, rounds)
     show(results, ("epprof_nb",), "s of CPU", 1)
+    if kernels:
+        of_breakdowns = {
+            name: [run["breakdowns_s"] for run in runs] for name, runs in found.items()
+        }
+        print("  breakdowns:")
+        show(of_breakdowns, ("epprof_nb",), "s of CPU", 1)
     for name, runs in found.items():
         walls, peak = [run["wall_s"] for run in runs], max(run["bytes"] for run in runs)
         equal = runs[0]["kernels"] == kernels and abs(runs[0]["device_ns"] - device_ns) <= kernels

@@ -29,6 +29,16 @@ def test_graphs_hold_a_resize(ep, fake_cuda, recwarn, mode):
     assert all(slot.graph for slot in made._epprof_graphs._threads.slots.by_key.values())
 
 
+def test_graphs_hold_weights_made_on_the_host(ep, fake_cuda, recwarn):
+    numbers = np.int64(4), np.int64(16), np.int64(8000), np.float32(0), np.float32(4000)
+    serialized, feeds = one_node("MelWeightMatrix", numbers)
+    (expected,) = ep.session(serialized).run(None, feeds)
+    made = ep.session(serialized, device="cuda:0", enable_cuda_graph=True)
+    for _ in range(4):
+        np.testing.assert_array_equal(made.run(None, feeds)[0], expected)
+    assert not [w for w in recwarn if "captured" in str(w.message)]
+
+
 def test_equal_values_are_kept_once_and_not_beyond_the_bound(ep, fake_cuda, monkeypatch):
     seen = []
 

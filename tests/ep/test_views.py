@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from onnx import helper
 
+import epprof_nb
+from epprof_nb.ep.kernel import REGISTRY
 from tests.ep.sessions import model, on_cpu, session
 
 X = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
@@ -37,7 +39,6 @@ def chain(op_type, *, read_again=False):
 @pytest.fixture
 def addresses(ep):
     """Addresses of the first input and of the output of each node, by operator."""
-    from epprof_nb.ep.kernel import REGISTRY
 
     def address(array):
         return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
@@ -97,3 +98,49 @@ def test_views_are_part_of_graphs(ep, device, recwarn):
         (got,) = made.run(None, {"x": X * factor})
         np.testing.assert_array_equal(got, -np.abs(X * factor).reshape(3, 2))
     assert not [w for w in recwarn if "captured" in str(w.message)]
+
+
+def test_a_view_that_is_known_needs_no_call(ep, device, addresses):
+    made = session(chain("Reshape"), ep.provider(device))
+    for factor in (1, 2, 3):
+        addresses.clear()
+        addresses.update({"Abs": [], "Neg": []})
+        (got,) = made.run(None, {"x": X * factor})
+        np.testing.assert_array_equal(got, -np.abs(X * factor).reshape(3, 2))
+        assert ("Reshape" in addresses) == (factor == 1)
+        assert addresses["Abs"][1] == addresses["Neg"][0]
+
+
+def test_other_shapes_and_other_functions_are_called(ep, device, addresses):
+    nodes = [
+        helper.make_node("Abs", ["x"], ["a"], name="abs"),
+        helper.make_node("Reshape", ["a", "shape"], ["v"], name="view"),
+        helper.make_node("Neg", ["v"], ["y"], name="neg"),
+    ]
+    feeds = {"x": X, "shape": np.array([3, 2])}
+    made = session(model(nodes, feeds, {"y": np.float32}), ep.provider(device))
+    for x, shape in ((X, [3, 2]), (X, [6, 1]), (X[:1], [3, 1]), (X, [-1]), (X, [1, 6])) * 2:
+        (got,) = made.run(None, {"x": x, "shape": np.array(shape)})
+        np.testing.assert_array_equal(got, -np.abs(x).reshape(shape))
+    addresses.pop("Reshape")
+    made.run(None, feeds)
+    assert "Reshape" not in addresses
+    (kernel,) = (k for k in REGISTRY.kernels() if k.declaration.op_type == "Reshape")
+    recorded, calls = kernel.function, []
+
+    def counted(ctx, *inputs):
+        calls.append(ctx.name)
+        recorded(ctx, *inputs)
+
+    kernel.cell[0] = counted
+    for _ in range(3):
+        made.run(None, feeds)
+    assert calls == ["view"]
+
+
+def test_a_profile_of_the_host_device_has_all_views(ep):
+    made = session(chain("Reshape"), ep.provider("host"))
+    made.run(None, {"x": X})
+    with epprof_nb.profile() as prof:
+        made.run(None, {"x": X})
+    assert (prof.activities["name"] == "reshape").sum() == 1

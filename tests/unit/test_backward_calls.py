@@ -117,7 +117,8 @@ def test_ops_follow_the_calls():
     threads = {}
     with epprof_nb.profile() as prof:
         for call in (left, right, outer, left, None):
-            _native.switch_calls(threads, 0, call, None)
+            _native.switch_calls(threads, 0, {"node": call}, lambda: "node", None)
+            _native.switch_calls(threads, 0, {"node": call}, lambda: "another node", None)
             open_calls = threads[threading.get_ident()][::2]
             assert open_calls == (
                 [] if call is None else [outer] if call is outer else [outer, call]
@@ -130,7 +131,13 @@ def test_ops_follow_the_calls():
     assert set(ops["op_type"]) == {"backward"}
 
 
-@pytest.mark.parametrize("args", [(), ({}, 0, 1, None), ([], 0, None, None), ({}, 0, (), None)])
+@pytest.mark.parametrize(
+    "args",
+    [
+        (), ([], 0, {}, int, None), ({}, 0, [], int, None), ({}, 0, {}, 1, None),
+        ({}, 0, {0: 1}, int, None), ({}, 0, {0: ()}, int, None), ({}, 0, {}, list, None),
+    ],
+)  # fmt: skip
 def test_calls_of_a_wrong_type_raise(args):
     with pytest.raises((TypeError, IndexError)):
         _native.switch_calls(*args)

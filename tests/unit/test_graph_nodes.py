@@ -25,7 +25,7 @@ REPLAY = """
 import ctypes, json, sys
 import numpy as np
 from epprof_nb import _native
-from epprof_nb.recorders.cupti.recorder import packed_layout
+from epprof_nb.recorders.cupti.loading import packed_layout
 
 path, events = sys.argv[1], json.load(sys.stdin)
 _native.cupti_set_layout(packed_layout(_native.cupti_load(path, path)))
@@ -125,3 +125,10 @@ def test_nodes_that_are_numbered_in_another_way_are_not_followed(stub):
     assert nodes.capture_op(np.array([node_id("7:0")]))[0] != MISSING
     # Other executable graphs are not affected.
     assert nodes.capture_op(np.array([node_id("11:3")]))[0] != MISSING
+
+
+def test_an_instantiation_that_failed_does_not_matter_to_the_next(stub):
+    lines = [["instantiating"], *PARTS["child"]]
+    nodes = followed(stub, lines)
+    (op,) = nodes.capture_op(np.array([node_id("7:4")]))
+    assert lines[op - 1] == ["created", "4:1", "kA"]

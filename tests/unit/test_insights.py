@@ -105,6 +105,18 @@ def test_evidence_are_rows_that_the_timeline_highlights(make):
         assert sum(map(len, view._selected_rows.values())) == len(evidence)
 
 
+def test_evidence_is_shown_without_empty_columns():
+    prof = short_kernels()
+    frame = prof.evidence(1)
+    assert list(frame) == list(prof.activities)
+    for shown in (repr(frame), frame._repr_html_()):
+        assert "correlation_id" in shown
+        assert "graph_node_id" not in shown
+        assert "columns without values are not shown." in shown
+    assert type(pickle.loads(pickle.dumps(frame))) is pd.DataFrame
+    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(frame)), pd.DataFrame(frame))
+
+
 def test_evidence_of_something_else_is_refused():
     prof = synchronising()
     row = prof.insights().iloc[0]

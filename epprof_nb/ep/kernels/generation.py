@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
+from epprof_nb.ep.kernels.device_constants import constant
 
 
 @builtin("ConstantOfShape", since=9, host_inputs=[0])
@@ -82,4 +83,4 @@ def mel_weight_matrix(  # noqa: PLR0917 - the inputs of the operator
             weights[rise, band] = (rise - left) / (center - left)
         if right > center:
             weights[fall, band] = (right - fall) / (right - center)
-    ctx.out((lines, count))[...] = ctx.xp.asarray(weights)
+    ctx.out((lines, count))[...] = constant(ctx.xp, weights)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
+from epprof_nb.ep.kernels.device_constants import constant
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ def tree_ensemble(ctx: Context, x: Array) -> None:
         raise ValueError(f"nodes_featureids has an entry of {feature}, and x {x.shape[1]} columns")
     how = attrs.get("aggregate_function", _SUM)
     targets = attrs["n_targets"]
-    leaf_targets = xp.asarray(np.array(attrs["leaf_targetids"], np.int64))
-    weights = at_least_float32(xp.asarray(attrs["leaf_weights"]))
+    leaf_targets = constant(xp, attrs["leaf_targetids"], np.int64)
+    weights = at_least_float32(constant(xp, attrs["leaf_weights"]))
     start = {_MIN: np.inf, _MAX: -np.inf}.get(how, 0)
     y = xp.full((x.shape[0], targets), start, weights.dtype)
     is_reached = xp.zeros(y.shape, bool)
@@ -108,14 +109,14 @@ def _leaves(xp: ArrayModule, attrs: Attributes, x: Array) -> Array:
     )
     steps = _depth(no, yes, count, roots)
     rest = no.size - count
-    features = xp.asarray(np.pad(np.array(attrs["nodes_featureids"], np.int64), (0, rest)))
-    modes = xp.asarray(np.pad(attrs["nodes_modes"], (0, rest)))
-    splits = xp.asarray(np.pad(attrs["nodes_splits"], (0, rest)))
+    features = constant(xp, np.pad(np.array(attrs["nodes_featureids"], np.int64), (0, rest)))
+    modes = constant(xp, np.pad(attrs["nodes_modes"], (0, rest)))
+    splits = constant(xp, np.pad(attrs["nodes_splits"], (0, rest)))
     tracks = attrs.get("nodes_missing_value_tracks_true") or (0,) * count
-    tracks = xp.asarray(np.pad(np.array(tracks, bool), (0, rest)))
-    branches = xp.asarray(no), xp.asarray(yes)
+    tracks = constant(xp, np.pad(np.array(tracks, bool), (0, rest)))
+    branches = constant(xp, no), constant(xp, yes)
     used = np.unique(attrs["nodes_modes"]).tolist()
-    at = xp.zeros((x.shape[0], len(roots)), np.int64) + xp.asarray(np.array(roots, np.int64))
+    at = xp.zeros((x.shape[0], len(roots)), np.int64) + constant(xp, roots, np.int64)
     rows = xp.arange(x.shape[0])[:, None]
     for _ in range(steps):
         values, limits, mode = x[rows, features[at]], splits[at], modes[at]
@@ -124,7 +125,7 @@ def _leaves(xp: ArrayModule, attrs: Attributes, x: Array) -> Array:
             if number != _MEMBER:
                 taken |= (mode == number) & getattr(xp, _COMPARISONS[number])(values, limits)
         for node, members in _members(attrs).items():
-            taken |= (at == node) & xp.isin(values, xp.asarray(members))
+            taken |= (at == node) & xp.isin(values, constant(xp, members))
         at = xp.where(taken, branches[1][at], branches[0][at])
     return at - count
 

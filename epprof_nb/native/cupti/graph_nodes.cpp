@@ -57,6 +57,16 @@ void note(uint64_t node) {
   if (known.empty() || known.back() != node) known.push_back(node);  // created, then cloned
 }
 
+// An instantiation that fails may have no end. It clones before it begins to move nodes, so a clone
+// belongs to a later one.
+void forget_failed_instantiation() {
+  graphs.instantiating = false;
+  for (const Step& step : graphs.steps) {
+    if (step.created) note(step.created);
+  }
+  graphs.steps.clear();
+}
+
 }  // namespace
 
 void graph_node_created(uint64_t node, uint64_t op) {
@@ -66,6 +76,7 @@ void graph_node_created(uint64_t node, uint64_t op) {
 
 void graph_node_cloned(uint64_t node, uint64_t original) {
   add(node, original, 0);
+  if (graphs.instantiating) forget_failed_instantiation();
   note(node);
 }
 

@@ -14,6 +14,9 @@ struct ep_call {
   int device = -1;                                   // -1: the host device
   void* stream = nullptr;                            // of a CUDA device
   bool is_on_thread_of_run = false;  // whose end is reported on this thread
+  const void* first_input = nullptr;         // of a kernel whose output may be a view of it
+  std::vector<int64_t>* view = nullptr;      // gets the shape of an output that is one
+  bool made_view = false;
   epprof::ep::Launch* capture = nullptr;         // gets the outputs; null: not captured
   const std::vector<ep_tensor>* recorded = nullptr;  // outputs of the launch that is replayed
   std::string violation;  // why the launch cannot be part of a graph

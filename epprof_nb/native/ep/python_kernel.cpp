@@ -17,6 +17,7 @@
 #include "ep/call.h"
 #include "ep/graphs.h"
 #include "ep/interpreter.h"
+#include "ep/known_views.h"
 #include "ep/memory.h"
 #include "ep/node_description.h"
 #include "ep/pool.h"
@@ -46,6 +47,7 @@ struct Instance : KernelImpl {
   uint32_t session;  // 0: on another provider, as an operator of a domain of its own
   std::string node;
   int32_t node_index;
+  KnownViews views;
 };
 
 bool contains(const std::vector<size_t>& numbers, size_t number) {
@@ -185,7 +187,7 @@ class NodeOp {
 
 Status* compute(KernelImpl* self, KernelContext* context) {
   return as_status([&] {
-    const Instance& instance = *static_cast<Instance*>(self);
+    Instance& instance = *static_cast<Instance*>(self);
     const PythonKernel& kernel = *instance.definition;
     int device = kernel.device;
     std::optional<CurrentDevice> current;
@@ -213,13 +215,25 @@ Status* compute(KernelImpl* self, KernelContext* context) {
         capture_launch(instance, context, inputs, count, stream)) {
       return;
     }
+    // Calls on the host device are recorded, those on CUDA devices are what they launch.
+    bool is_view = kernel.definition.is_view && count && inputs[0].present;
+    if (is_view && (device >= 0 || !recording_ops.load(std::memory_order_relaxed)) &&
+        instance.views.make_output(context, instance.kernel, inputs, count)) {
+      return;
+    }
     ep_call call;
     call.context = context;
     call.kernel = &kernel;
     call.device = device;
     call.stream = stream;
     call.is_on_thread_of_run = is_thread_of_run(instance.session);
+    std::vector<int64_t> shape;
+    if (is_view) {
+      call.first_input = inputs[0].data;
+      call.view = &shape;
+    }
     raise(interpreter.compute(instance.kernel, &call, inputs, count, nullptr, nullptr));
+    if (call.made_view) instance.views.add(instance.kernel, inputs, count, shape);
   });
 }
 
@@ -293,6 +307,10 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
     output->present = 1;
     output->on_device = on_device;
     output->bytes = on_device ? bytes : 0;
+    if (call->view && failed.empty() && index == 0 && output->data == call->first_input) {
+      call->view->assign(dims, dims + rank);
+      call->made_view = true;
+    }
     if (call->capture && failed.empty()) {
       std::vector<epprof::ep::LaunchTensor>& outputs = call->capture->outputs;
       while (outputs.size() <= index) outputs.emplace_back(ep_tensor{}, 0);

@@ -52,28 +52,42 @@ static int begin_call(PyObject* list, PyObject* call, uint64_t parent) {
   return failed ? -1 : 0;
 }
 
-static PyObject* switch_calls(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
-  uint64_t parent;
-  if (count != 4 || !PyDict_Check(args[0]) || (args[2] != Py_None && !PyTuple_Check(args[2]))) {
-    PyErr_SetString(PyExc_TypeError, "switch_calls() takes a dict, an op id, a call and a gradient");
-    return NULL;
+static int switch_to(PyObject* threads, uint64_t parent, PyObject* wanted) {
+  if (wanted != Py_None && !PyTuple_Check(wanted)) {
+    PyErr_SetString(PyExc_TypeError, "a call is a tuple or None");
+    return -1;
   }
-  if (to_u64(args[1], &parent) < 0) return NULL;
-  PyObject* list = list_of_thread(args[0]);
-  if (!list) return NULL;
-  // The calls that are not open yet, from `call` outwards.
+  PyObject* list = list_of_thread(threads);
+  if (!list) return -1;
+  // The calls that are not open yet, from `wanted` outwards.
   Py_ssize_t kept = 0, added = 0;
-  for (PyObject* call = args[2]; call != Py_None && !kept; call = PyTuple_GetItem(call, 0)) {
-    if (!call) return NULL;
+  for (PyObject* call = wanted; call != Py_None && !kept; call = PyTuple_GetItem(call, 0)) {
+    if (!call) return -1;
     kept = open_calls_to(list, call);
     added += !kept;
   }
-  if (end_calls(list, kept) < 0) return NULL;
+  if (end_calls(list, kept) < 0) return -1;
   for (; added > 0; added--) {
-    PyObject* call = args[2];
+    PyObject* call = wanted;
     for (Py_ssize_t i = 1; i < added; i++) call = PyTuple_GetItem(call, 0);
-    if (begin_call(list, call, parent) < 0) return NULL;
+    if (begin_call(list, call, parent) < 0) return -1;
   }
+  return 0;
+}
+
+static PyObject* switch_calls(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
+  uint64_t parent;
+  if (count != 5 || !PyDict_Check(args[0]) || !PyDict_Check(args[2])) {
+    PyErr_SetString(PyExc_TypeError,
+                    "switch_calls() takes a dict, an op id, a dict, a function and a gradient");
+    return NULL;
+  }
+  if (to_u64(args[1], &parent) < 0) return NULL;
+  PyObject* node = PyObject_CallNoArgs(args[3]);
+  if (!node) return NULL;
+  PyObject* call = PyDict_GetItemWithError(args[2], node);
+  Py_DECREF(node);
+  if (call ? switch_to(args[0], parent, call) < 0 : PyErr_Occurred() != NULL) return NULL;
   Py_RETURN_NONE;
 }
 

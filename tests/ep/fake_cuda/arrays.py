@@ -13,14 +13,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tests.ep.fake_cuda.cuda_module import Cuda
+from tests.ep.fake_cuda.cuda_module import Cuda, relaxed_captures
 from tests.ep.like_cupy import compiled
 
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _launched = collections.deque(maxlen=500)  # callbacks that streams may still call
 _captured = []  # callbacks that graphs may still call
 _CAPTURE_UNSUPPORTED = 900
-_RELAXED = 2
 
 
 class Module:
@@ -148,12 +147,10 @@ class Module:
         memory = self.cuda.allocate(value.nbytes)
         made = Array(self, np.shape(value), value.dtype, memory)
         if value.nbytes:
-            mode = ctypes.c_int(_RELAXED)  # CuPy copies from pinned memory
-            self.library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
-            failed = self.library.cuMemcpyAsync(
-                memory.ptr, value.ctypes.data, value.nbytes, self.stream()
-            )
-            self.library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+            with relaxed_captures(self.library):  # CuPy copies from pinned memory
+                failed = self.library.cuMemcpyAsync(
+                    memory.ptr, value.ctypes.data, value.nbytes, self.stream()
+                )
             if failed:
                 raise RuntimeError(f"the copy failed with {failed}")
         return made

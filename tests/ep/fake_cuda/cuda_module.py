@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import ctypes
 import threading
 from types import SimpleNamespace
@@ -10,6 +11,15 @@ from types import SimpleNamespace
 _state = threading.local()
 entered = collections.Counter()  # how often a stream or an allocator was made current
 _RELAXED = 2
+
+
+@contextlib.contextmanager
+def relaxed_captures(library):
+    """Allow this thread what would end its capture, as CuPy does for what is harmless in one."""
+    mode = ctypes.c_int(_RELAXED)
+    library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+    yield
+    library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
 
 
 class _Owned:
@@ -25,10 +35,8 @@ class _Owned:
     def __del__(self):
         if self.ptr:
             # CuPy's pool keeps what is freed; this is as harmless in a capture.
-            mode = ctypes.c_int(_RELAXED)
-            self.module.library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
-            self.module.library.cuMemFree_v2(self.ptr)
-            self.module.library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+            with relaxed_captures(self.module.library):
+                self.module.library.cuMemFree_v2(self.ptr)
 
 
 class _Stack:
