@@ -78,7 +78,8 @@ def test_operators_have_the_kernels_that_torchs_own_profiler_gives_them():
                 step()
             torch.cuda.synchronize()
         for event in prof.events():
-            theirs[event.name] += len(event.kernels)
+            if event.name != "Activity Buffer Request":  # work of Kineto, and no operator
+                theirs[event.name] += len(event.kernels)
         print("RESULT", json.dumps([found, +theirs]))
     """)
     for found in ours:
