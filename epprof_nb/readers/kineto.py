@@ -117,7 +117,7 @@ class _Tables:
         self._keep_external("api_calls", args)
         self.calls.extend(
             [_DOMAINS[event.cat] for event in events], texts([event.name for event in events]),
-            self._threads_of(events), starts, ends, integers([of.correlation for of in args]),
+            self._threads_of(events), starts, ends, _correlation_ids(args),
         )  # fmt: skip
 
     def _add_overhead(self, events: list[Event], starts: IntArray, ends: IntArray) -> None:
@@ -135,14 +135,12 @@ class _Tables:
         tracks = zip(args, events, strict=True)
         stream = integers([e.tid if of.stream is None else of.stream for of, e in tracks])
         graph = integers([of.graph for of in args])
-        # Kineto writes 0 for an activity whose launch it does not know.
-        correlation = integers([of.correlation for of in args])
         node = integers([of.graph_node for of in args])
         graph[graph == 0] = MISSING
         self.activities.extend(
             kinds, names, device, integers([of.context for of in args]),
             np.where(stream < 2**31, stream, MISSING), starts, ends,
-            np.where(correlation == 0, MISSING, correlation),
+            _correlation_ids(args),
             integers([of.bytes for of in args]), *copies,
             *_dimensions([of.grid for of in args]), *_dimensions([of.block for of in args]),
             integers([of.registers for of in args]), graph,
@@ -202,6 +200,13 @@ def read(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
     if base is not None and abs(base + origin) < 2**62:
         info["started_at_epoch_ns"] = base + origin
     return ProfileData(tables, info)
+
+
+def _correlation_ids(args: list[Args]) -> IntArray:
+    """Return the correlation ids, which Kineto writes as 0 where it does not know them."""
+    ids = integers([of.correlation for of in args])
+    ids[ids == 0] = MISSING
+    return ids
 
 
 def _shapes(args: list[Args]) -> list[str | None]:

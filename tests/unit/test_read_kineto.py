@@ -193,16 +193,17 @@ def test_operators_of_equal_shapes_share_them(read):
     assert pd.isna(prof.ops["input_shapes"].iloc[4])
 
 
-def test_a_trace_of_rocm_without_correlation_ids_is_joined_by_external_ids(read):
+@pytest.mark.parametrize("unknown", [{}, {"correlation": 0}])
+def test_a_trace_of_rocm_without_correlation_ids_is_joined_by_external_ids(read, unknown):
     def launch(at, number):
-        shape = {"stream": "0x0", "grid dim": [8, 1, 1], "External id": number}
+        shape = {"stream": "0x0", "grid dim": [8, 1, 1], "External id": number, **unknown}
         return x("hipExtModuleLaunchKernel", at, 3, "cuda_runtime", **shape)
 
     prof = read(kineto(
         x("aten::mm", 0, 14, **{"External id": 1025}), launch(5, 58),
         x("aten::add", 20, 9, **{"External id": 1026}), launch(22, 60),
-        x("gemm", 30, 100, "kernel", 2, 0, **{"External id": 58}),
-        x("add", 130, 50, "kernel", 2, 3, **{"External id": 60}),
+        x("gemm", 30, 100, "kernel", 2, 0, **{"External id": 58, **unknown}),
+        x("add", 130, 50, "kernel", 2, 3, **{"External id": 60, **unknown}),
         x("lost", 190, 5, "kernel", 2, 0, **{"External id": 0}),
     ))  # fmt: skip
     names = prof.ops["name"].astype(object).to_dict()
