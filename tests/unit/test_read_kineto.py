@@ -193,6 +193,29 @@ def test_operators_of_equal_shapes_share_them(read):
     assert pd.isna(prof.ops["input_shapes"].iloc[4])
 
 
+INFINITE, DEEP, NO_UTF8 = b"[1e999]", b"[" * 300 + b"]" * 300, b'["\xff"]'
+
+
+# An event with a list as its process has all events parsed one by one.
+@pytest.mark.parametrize("field", ["Input Dims", "Input type", "Input Type"])
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [(INFINITE, {}), (DEEP, {}), (NO_UTF8, {}), (INFINITE, {"pid": []}), (DEEP, {"pid": []})],
+)
+def test_shapes_that_are_invalid_are_missing_and_counted(read, field, value, other):
+    good = {"Input Dims": [[2]], field: "VALUE"}
+    text = json.dumps(kineto(x("a", 1, 2, **good), {**x("b", 3, 2), **other}))
+    prof = read(text.encode().replace(b'"VALUE"', value))
+    assert prof.ops["name"].tolist() == ["a", "b"]
+    shapes = {"types": None, "shapes": [[2]]}
+    expected = [] if field == "Input Dims" or value == DEEP else [json.dumps(shapes)]
+    found = prof.ops["input_shapes"].dropna() if "input_shapes" in prof.ops else []
+    assert [json.dumps(json.loads(text)) for text in found] == expected
+    assert "' input shapes or types, which are no valid JSON or nested too deeply: 1." in notes(
+        prof
+    )
+
+
 @pytest.mark.parametrize("unknown", [{}, {"correlation": 0}])
 def test_a_trace_of_rocm_without_correlation_ids_is_joined_by_external_ids(read, unknown):
     def launch(at, number):
