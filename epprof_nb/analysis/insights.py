@@ -229,11 +229,11 @@ def evidence_name(rank: int) -> str:
 def _find(index: ProfileIndex, insight: Mapping[str, Any] | int) -> Finding:
     found = findings(index, limit=None)
     text = None
-    if isinstance(insight, int | np.integer):
+    if isinstance(insight, int | np.integer) and not isinstance(insight, bool):
         rank = int(insight)
     else:
         try:
-            rank, text = int(insight["rank"]), str(insight["text"])
+            rank, text = int(insight["rank"]), str(insight["text"])  # type: ignore[index]
         except (TypeError, KeyError, ValueError, IndexError):
             raise TypeError(
                 "evidence expects a row of prof.insights(), such as prof.insights().iloc[0], or "

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _MAX_ARGS = 2_000
 _SHAPE = ("grid", "block")
+_UNWRITABLE = "' arguments, which are nested too deeply or have integers of more than 64 bits"
 _LACKS = (
     "Read from a Chrome trace, which has no sources, graphs, memory and overhead tables, and not "
     "all columns of the other tables."
@@ -119,11 +120,20 @@ def _args(event: dict[str, Any], skipped: Skipped) -> str | None:
     args = event.get("args")
     if type(args) is not dict or not args:
         return None
-    written = orjson.dumps(args).decode()
-    if len(written) > _MAX_ARGS:
+    written = _written(args, skipped)
+    if written and len(written) > _MAX_ARGS:
         skipped.add(f"' arguments, which have more than {_MAX_ARGS:,} characters")
         return None
     return written
+
+
+def _written(args: dict[str, Any], skipped: Skipped) -> str | None:
+    """Return arguments as JSON; None if they cannot be written, which is counted."""
+    try:
+        return orjson.dumps(args).decode()
+    except orjson.JSONEncodeError:
+        skipped.add(_UNWRITABLE)
+        return None
 
 
 def read_own(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
@@ -227,7 +237,7 @@ class _OwnTables:
         self._ops.append(
             number, text(event.get("name")), text(event.get("cat")), integer(event.get("tid")) or 0,
             start, end, integer(args.get("count")) or 1, integer(args.get("line")),
-            orjson.dumps(of_op).decode() if type(of_op) is dict else None,
+            _written(of_op, self.skipped) if type(of_op) is dict else None,
         )  # fmt: skip
 
     def finished_ops(self) -> Table:

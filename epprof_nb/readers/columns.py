@@ -28,7 +28,8 @@ def times(values: list[Any]) -> tuple[IntArray, BoolArray]:
     ([1500, 2000], [True, False, True])
     """
     if set(map(type, values)) == {float}:
-        scaled = np.array(values) * 1000
+        with np.errstate(over="ignore"):  # infinity is out of range, too
+            scaled = np.array(values) * 1000
         is_valid = np.abs(scaled) < MAX_NS
         return np.rint(np.where(is_valid, scaled, 0)).astype(np.int64), is_valid
     converted = [nanoseconds(value) for value in values]

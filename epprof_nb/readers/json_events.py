@@ -25,6 +25,8 @@ T = TypeVar("T")
 MAX_EVENT_BYTES = 64 * 2**20
 """Maximum size of an event, and of what precedes and what follows the events."""
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACE = b" \t\r\n"
 
 
@@ -242,12 +244,18 @@ def _object(value: object) -> dict[str, Any] | None:
 
 
 def _loads(text: bytes) -> Any:  # noqa: ANN401
-    """Parse JSON as leniently as Python does, which accepts NaN; None if it is invalid."""
+    """Parse JSON as leniently as Python does, which accepts NaN; None if it is invalid.
+
+    Lone surrogates, which no text in UTF-8 can have, become U+FFFD.
+    """
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         pass
     try:
-        return json.loads(text.decode("utf-8", "replace"), strict=False)
+        found = json.loads(text.decode("utf-8", "replace"), strict=False)
+        if _SURROGATE_ESCAPE.search(text):
+            found = json.loads(_SURROGATE.sub("\ufffd", json.dumps(found, ensure_ascii=False)))
     except (ValueError, RecursionError):
         return None
+    return found

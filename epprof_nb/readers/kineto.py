@@ -9,6 +9,7 @@ external ids of launches and kernels take their place.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ _TABLES = {
 """Category of an event to its table."""
 _COPY = re.compile(r"Memcpy (\w+)(?: \((\w+) -> (\w+)\))?")
 _MAX_SHAPES = 2_000
+_NO_SHAPES = "' input shapes or types, which are no valid JSON or nested too deeply"
 _MARKS = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"')
 
 
@@ -109,15 +111,25 @@ class _Tables:
         types, categories = zip(*[_OPS[event.cat] for event in events], strict=True)
         self.ops.extend(
             texts([event.name for event in events]), types, categories, self._threads_of(events),
-            _shapes([event.args or NO_ARGS for event in events]), starts, ends,
+            self._shapes([event.args or NO_ARGS for event in events]), starts, ends,
         )  # fmt: skip
+
+    def _shapes(self, args: list[Args]) -> list[str | None]:
+        """Return the element types and shapes of the inputs of operators, if recorded."""
+        keys = [(bytes(of.shapes), bytes(of.types), bytes(of.older_types)) for of in args]
+        written: dict[tuple[bytes, ...], str | None] = {}
+        for key, count in Counter(keys).items():
+            written[key], is_valid = _written(*key)
+            if not is_valid:
+                self.skipped.add(_NO_SHAPES, count)
+        return [written[key] for key in keys]
 
     def _add_calls(self, events: list[Event], starts: IntArray, ends: IntArray) -> None:
         args = [event.args or NO_ARGS for event in events]
         self._keep_external("api_calls", args)
         self.calls.extend(
             [_DOMAINS[event.cat] for event in events], texts([event.name for event in events]),
-            self._threads_of(events), starts, ends, integers([of.correlation for of in args]),
+            self._threads_of(events), starts, ends, _correlation_ids(args),
         )  # fmt: skip
 
     def _add_overhead(self, events: list[Event], starts: IntArray, ends: IntArray) -> None:
@@ -135,14 +147,12 @@ class _Tables:
         tracks = zip(args, events, strict=True)
         stream = integers([e.tid if of.stream is None else of.stream for of, e in tracks])
         graph = integers([of.graph for of in args])
-        # Kineto writes 0 for an activity whose launch it does not know.
-        correlation = integers([of.correlation for of in args])
         node = integers([of.graph_node for of in args])
         graph[graph == 0] = MISSING
         self.activities.extend(
             kinds, names, device, integers([of.context for of in args]),
             np.where(stream < 2**31, stream, MISSING), starts, ends,
-            np.where(correlation == 0, MISSING, correlation),
+            _correlation_ids(args),
             integers([of.bytes for of in args]), *copies,
             *_dimensions([of.grid for of in args]), *_dimensions([of.block for of in args]),
             integers([of.registers for of in args]), graph,
@@ -204,21 +214,31 @@ def read(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
     return ProfileData(tables, info)
 
 
-def _shapes(args: list[Args]) -> list[str | None]:
-    """Return the element types and shapes of the inputs of operators as JSON, if recorded."""
-    written: dict[tuple[bytes, ...], str | None] = {}
-    keys = [(bytes(of.shapes), bytes(of.types), bytes(of.older_types)) for of in args]
-    for key in dict.fromkeys(keys):
-        written[key] = _written(*key)
-    return [written[key] for key in keys]
+def _correlation_ids(args: list[Args]) -> IntArray:
+    """Return the correlation ids, which Kineto writes as 0 where it does not know them."""
+    ids = integers([of.correlation for of in args])
+    ids[ids == 0] = MISSING
+    return ids
 
 
-def _written(*texts: bytes) -> str | None:
-    shapes, types, older_types = (orjson.loads(text) if text else None for text in texts)
+def _written(*texts: bytes) -> tuple[str | None, bool]:
+    """Return element types and shapes as JSON, and whether all of the texts could be read."""
+    (shapes, types, older_types), is_valid = zip(*map(_loads, texts), strict=True)
     if not shapes:
-        return None
-    found = orjson.dumps({"types": types or older_types, "shapes": shapes}).decode()
-    return found if len(found) <= _MAX_SHAPES else None
+        return None, all(is_valid)
+    try:
+        found = orjson.dumps({"types": types or older_types, "shapes": shapes}).decode()
+    except orjson.JSONEncodeError:  # nested too deeply
+        return None, False
+    return found if len(found) <= _MAX_SHAPES else None, all(is_valid)
+
+
+def _loads(text: bytes) -> tuple[Any, bool]:
+    """Parse a value, and return whether it is valid JSON."""
+    try:
+        return orjson.loads(text) if text else None, True
+    except orjson.JSONDecodeError:
+        return None, False
 
 
 def _copy(kind: str, name: str | None) -> tuple[str | None, str | None, str | None]:

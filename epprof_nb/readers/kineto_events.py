@@ -6,12 +6,14 @@ event of other types is parsed as a whole, and what has another type counts as m
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
-import orjson
 
 _RAW = msgspec.Raw()
+_INVALID = msgspec.Raw(b"invalid")
+_ENCODER = json.JSONEncoder(allow_nan=False)  # as strict as msgspec is with a whole list
 
 
 class Args(msgspec.Struct, gc=False):
@@ -91,6 +93,6 @@ def event_of(fields: object) -> Event | None:
 
 def _text(value: object) -> msgspec.Raw:
     try:
-        return msgspec.Raw(orjson.dumps(value))
-    except (TypeError, orjson.JSONEncodeError):
-        return _RAW
+        return msgspec.Raw(_ENCODER.encode(value).encode())
+    except (ValueError, RecursionError):
+        return _INVALID

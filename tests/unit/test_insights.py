@@ -125,7 +125,7 @@ def test_evidence_of_something_else_is_refused():
         other.evidence(row)
     with pytest.raises(ValueError, match="has no findings"):
         profile().evidence(1)
-    for wrong in (prof.activities.iloc[0], "idle", None, prof.insights()):
+    for wrong in (prof.activities.iloc[0], "idle", None, True, np.True_, prof.insights()):
         with pytest.raises(TypeError, match="expects a row"):
             prof.evidence(wrong)
     pd.testing.assert_frame_equal(prof.evidence(row), prof.evidence(np.int64(1)))

@@ -159,6 +159,24 @@ def test_a_kernel_of_xla_whose_name_is_that_of_a_copy_is_a_kernel(read):
     assert prof.activities["kind"].tolist() == ["kernel", "kernel", "memset"]
 
 
+def test_arguments_with_lone_surrogates_are_kept(read):
+    event = x("f", 1, 2, **{"x": "\udcff.py", "\udcfe": 1})
+    prof = read([event])
+    assert prof.ops["args"].tolist() == [{"x": "\ufffd.py", "\ufffd": 1}]
+    assert notes(prof) == ""
+
+
+@pytest.mark.parametrize("value", ["[" * 300 + "]" * 300, f"[NaN, {2**70}]"])
+@pytest.mark.parametrize("is_own", [False, True])
+def test_arguments_that_cannot_be_written_are_counted(read, value, is_own):
+    args = {"op_id": 1, "args": {"x": "VALUE"}} if is_own else {"x": "VALUE"}
+    event = json.dumps(x("f", 1, 2, **args)).replace('"VALUE"', value)
+    head = '{"otherData": {"epprof_nb": {}}, "traceEvents": [' if is_own else '{"traceEvents": ['
+    prof = read(head + event + "]}")
+    assert prof.ops["name"].tolist() == ["f"]
+    assert "which are nested too deeply or have integers of more than 64 bits: 1." in notes(prof)
+
+
 def test_begin_and_end_events_become_ops(read):
     events = [
         {"ph": "B", "name": "outer", "pid": 1, "tid": 1, "ts": 1},

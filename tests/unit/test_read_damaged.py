@@ -79,6 +79,23 @@ def test_invalid_times_and_events_are_skipped_and_counted(read):
     assert "Skipped events that are no valid JSON objects: 2." in prof.info["notes"]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("field", ["ts", "dur"])
+def test_times_that_overflow_are_skipped_without_a_warning(read, field):
+    prof = read(kineto(x("good", 1.0, 2.0), {**x("bad", 1.0, 2.0), field: 1e308}))
+    assert prof.ops["name"].tolist() == ["good"]
+    assert "Skipped events without a valid time and duration: 1." in prof.info["notes"]
+
+
+def test_lone_surrogates_are_replaced(read, tmp_path):
+    prof = read(
+        kineto(x("a\ud800", 1, 2), deviceProperties=[{"id": 0, "name": "H\udcff\ud83d\ude00"}])
+    )
+    assert prof.ops["name"].tolist() == ["a\ufffd"]
+    assert prof.info["devices"][0]["name"] == "H\ufffd\U0001f600"
+    prof.to_html(tmp_path / "report.html")
+
+
 def test_totals_that_would_overflow_are_refused(read):
     longest = 2**53 // 1000
     with pytest.raises(ProfileFileError, match=r"ops.duration_ns exceeds 64 bits"):

@@ -193,16 +193,40 @@ def test_operators_of_equal_shapes_share_them(read):
     assert pd.isna(prof.ops["input_shapes"].iloc[4])
 
 
-def test_a_trace_of_rocm_without_correlation_ids_is_joined_by_external_ids(read):
+INFINITE, DEEP, NO_UTF8 = b"[1e999]", b"[" * 300 + b"]" * 300, b'["\xff"]'
+
+
+# An event with a list as its process has all events parsed one by one.
+@pytest.mark.parametrize("field", ["Input Dims", "Input type", "Input Type"])
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [(INFINITE, {}), (DEEP, {}), (NO_UTF8, {}), (INFINITE, {"pid": []}), (DEEP, {"pid": []})],
+)
+def test_shapes_that_are_invalid_are_missing_and_counted(read, field, value, other):
+    good = {"Input Dims": [[2]], field: "VALUE"}
+    text = json.dumps(kineto(x("a", 1, 2, **good), {**x("b", 3, 2), **other}))
+    prof = read(text.encode().replace(b'"VALUE"', value))
+    assert prof.ops["name"].tolist() == ["a", "b"]
+    shapes = {"types": None, "shapes": [[2]]}
+    expected = [] if field == "Input Dims" or value == DEEP else [json.dumps(shapes)]
+    found = prof.ops["input_shapes"].dropna() if "input_shapes" in prof.ops else []
+    assert [json.dumps(json.loads(text)) for text in found] == expected
+    assert "' input shapes or types, which are no valid JSON or nested too deeply: 1." in notes(
+        prof
+    )
+
+
+@pytest.mark.parametrize("unknown", [{}, {"correlation": 0}])
+def test_a_trace_of_rocm_without_correlation_ids_is_joined_by_external_ids(read, unknown):
     def launch(at, number):
-        shape = {"stream": "0x0", "grid dim": [8, 1, 1], "External id": number}
+        shape = {"stream": "0x0", "grid dim": [8, 1, 1], "External id": number, **unknown}
         return x("hipExtModuleLaunchKernel", at, 3, "cuda_runtime", **shape)
 
     prof = read(kineto(
         x("aten::mm", 0, 14, **{"External id": 1025}), launch(5, 58),
         x("aten::add", 20, 9, **{"External id": 1026}), launch(22, 60),
-        x("gemm", 30, 100, "kernel", 2, 0, **{"External id": 58}),
-        x("add", 130, 50, "kernel", 2, 3, **{"External id": 60}),
+        x("gemm", 30, 100, "kernel", 2, 0, **{"External id": 58, **unknown}),
+        x("add", 130, 50, "kernel", 2, 3, **{"External id": 60, **unknown}),
         x("lost", 190, 5, "kernel", 2, 0, **{"External id": 0}),
     ))  # fmt: skip
     names = prof.ops["name"].astype(object).to_dict()

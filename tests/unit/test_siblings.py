@@ -135,3 +135,38 @@ def test_many_places_with_edited_statements_share_the_comparisons(monkeypatch):
         side[::20] = [(f"anchor {i}", "line") for i in range(10)]
     assert len(match_siblings(*lines)[0]) == 10
     assert 0 < len(compared) <= siblings._MAX_COMPARED
+
+
+def test_long_texts_under_one_parent_are_not_compared(monkeypatch):
+    monkeypatch.setattr(siblings, "_similarity", lambda *_: pytest.fail("too many comparisons"))
+    before, after = (
+        [(f"{name}(argument_{i})" + "q" * 150, "line") for i in range(50)] for name in ("f", "g")
+    )
+    assert match_siblings(before, after) == ({}, {i: i for i in range(50)})
+
+
+def test_many_equal_ops_in_another_order_are_matched_without_alignment(monkeypatch):
+    monkeypatch.setattr(siblings, "SequenceMatcher", lambda *_, **__: pytest.fail("too much work"))
+    before = [("start", "line"), *((f"x{i % 40}", "line") for i in range(6_000))]
+    after = [("start", "line"), *((f"x{i * 7 % 40}", "line") for i in range(6_000))]
+    equal, renamed = match_siblings(before, after)
+    assert equal[0] == 0
+    assert sorted(equal) == sorted(equal.values()) == list(range(6_001))
+    assert not renamed
+
+
+def test_all_parents_share_the_work_whatever_their_order(monkeypatch):
+    monkeypatch.setattr(siblings, "_TEXT_UNITS", 10 * 26**2)
+    small = [([(f"old{i:3}", "line")], [(f"new{i:3}", "line")] * 2) for i in range(10)]
+    large = [([("old", "line")] * 9, [("new", "line")] * 8)]
+    similar = []
+    monkeypatch.setattr(siblings, "_similarity", lambda *texts: similar.append(texts) or 0.0)
+    siblings.Matching().match(large + small[:5])
+    of_first = len(similar)
+    siblings.Matching().match(small[:5] + large)
+    assert of_first == len(similar) - of_first == 10
+    similar.clear()
+    matching = siblings.Matching()
+    matching.match(small[:5])
+    matching.match(small[5:])
+    assert len(similar) == 10

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from epprof_nb.analysis.compare.siblings import match_siblings
+from epprof_nb.analysis.compare.siblings import Matching
 from epprof_nb.analysis.op_paths import SESSION, OpPaths, op_steps
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
@@ -22,6 +22,7 @@ from epprof_nb.arrays.types import MISSING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from epprof_nb.analysis.compare.siblings import Label
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
 
@@ -146,20 +147,31 @@ class Pair:
 def match(old: Side, new: Side) -> list[Pair]:
     """Match the paths of two sides; the first pair is the session, parents precede children."""
     pairs = [Pair(SESSION, SESSION, SESSION)]
-    for number, pair in enumerate(pairs):  # grows meanwhile
-        before = {} if pair.old is None else old.children[pair.old]
-        after = {} if pair.new is None else new.children[pair.new]
-        equal, renamed = match_siblings(
-            [(name, kind) for name, kind, _ in before], [(name, kind) for name, kind, _ in after]
-        )
-        olds, news = list(before.values()), list(after.values())
-        partners = equal | renamed
-        for i, path in enumerate(olds):
-            partner = news[partners[i]] if i in partners else None
-            pairs.append(Pair(number, path, partner, is_renamed=i in renamed))
-        taken = set(partners.values())
-        pairs += [Pair(number, None, path) for j, path in enumerate(news) if j not in taken]
+    matching, first = Matching(), 0
+    while first < len(pairs):
+        level = range(first, len(pairs))
+        first = len(pairs)
+        children = [
+            (_children(old, pair.old), _children(new, pair.new)) for pair in pairs[level.start :]
+        ]
+        matched = matching.match([(_labels(before), _labels(after)) for before, after in children])
+        for number, (before, after), (equal, renamed) in zip(level, children, matched, strict=True):
+            olds, news = list(before.values()), list(after.values())
+            partners = equal | renamed
+            for i, path in enumerate(olds):
+                partner = news[partners[i]] if i in partners else None
+                pairs.append(Pair(number, path, partner, is_renamed=i in renamed))
+            taken = set(partners.values())
+            pairs += [Pair(number, None, path) for j, path in enumerate(news) if j not in taken]
     return pairs
+
+
+def _children(side: Side, path: int | None) -> dict[Key, int]:
+    return {} if path is None else side.children[path]
+
+
+def _labels(children: dict[Key, int]) -> list[Label]:
+    return [(name, kind) for name, kind, _ in children]
 
 
 def path_names(pairs: Sequence[Pair], old: Side, new: Side) -> list[str]:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from epprof_nb.analysis.compare.effort import Effort
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -28,8 +30,34 @@ _MAX_LENGTH = 200
 """Characters of a text that are compared."""
 _MAX_COMPARED = 2_500
 """Greatest number of pairs of texts under one parent that are compared."""
-_MAX_EQUAL = 1_000_000
-"""Greatest number of pairs of equal labels that are aligned by their order."""
+_ALIGNED_UNITS = 20_000_000
+"""Work of a comparison to align equal labels by their order, about 0.1 us each at most."""
+_TEXT_UNITS = 20_000_000
+"""Work of a comparison to compare texts, about 0.1 us each at most."""
+_TEXT_COST = 20
+"""Characters by which a text counts as longer than it is, for what every comparison costs."""
+
+
+class Matching:
+    """Matching of the ops under each of many parents, with bounded work for all of them."""
+
+    def __init__(self) -> None:
+        self._to_align, self._to_compare = Effort(_ALIGNED_UNITS), Effort(_TEXT_UNITS)
+
+    def match(
+        self, siblings: Sequence[tuple[Sequence[Label], Sequence[Label]]]
+    ) -> list[tuple[dict[int, int], dict[int, int]]]:
+        """Match the ops under each of some parents; see `match_siblings`.
+
+        Beyond the work that is left, equal ops are aligned at the start and the end only, and
+        no texts are compared.
+        """
+        aligns = self._to_align.affords([_cost_to_align(*both) for both in siblings])
+        compares = self._to_compare.affords([_cost_to_compare(*both) for both in siblings])
+        return [
+            _matched(*both, aligns=can_align, compares=can_compare)
+            for both, can_align, can_compare in zip(siblings, aligns, compares, strict=True)
+        ]
 
 
 def match_siblings(
@@ -56,14 +84,44 @@ def match_siblings(
     >>> match_siblings(old, new)
     ({0: 0}, {1: 2})
     """
+    return Matching().match([(before, after)])[0]
+
+
+def _matched(
+    before: Sequence[Label], after: Sequence[Label], *, aligns: bool, compares: bool
+) -> tuple[dict[int, int], dict[int, int]]:
     # The order of its arguments matters to difflib, so they have one that does not depend on the
     # direction of the comparison.
     if _sort_key(after) < _sort_key(before):
-        equal, renamed = match_siblings(after, before)
+        equal, renamed = _matched(after, before, aligns=aligns, compares=compares)
         return {i: j for j, i in equal.items()}, {i: j for j, i in renamed.items()}
-    aligned = _aligned(before, after)
+    aligned = _aligned(before, after) if aligns else _ends(before, after)
     equal = aligned | _moved(before, after, aligned)
-    return equal, dict(_renamed(before, after, aligned, equal))
+    return equal, dict(_renamed(before, after, aligned, equal, _MAX_COMPARED if compares else 0))
+
+
+def _cost_to_align(before: Sequence[Label], after: Sequence[Label]) -> int:
+    """Return a bound of the work of difflib: it looks for each block among all that is left."""
+    if before == after:
+        return 0
+    counts = Counter(before), Counter(after)
+    equal = sum(count * counts[1][label] for label, count in counts[0].items())
+    matched = sum((counts[0] & counts[1]).values())
+    return (equal + len(before) + len(after)) * min(matched, len(before), len(after))
+
+
+def _cost_to_compare(before: Sequence[Label], after: Sequence[Label]) -> int:
+    """Return a bound of the work to compare the texts of the ops without an equal one."""
+    longest, lengths = 1, []
+    for labels in (Counter(before) - Counter(after), Counter(after) - Counter(before)):
+        costs = {label: _TEXT_COST + min(len(label[0] or ""), _MAX_LENGTH) for label in labels}
+        longest *= max(costs.values(), default=0)
+        of_kind: Counter[str | None] = Counter()
+        for label, count in labels.items():
+            of_kind[label[1]] += count * costs[label]
+        lengths.append(of_kind)
+    of_all = sum(length * lengths[1][kind] for kind, length in lengths[0].items())
+    return min(of_all, _MAX_COMPARED * longest)
 
 
 def _sort_key(labels: Sequence[Label]) -> tuple[int, list[tuple[str, str]]]:
@@ -72,11 +130,21 @@ def _sort_key(labels: Sequence[Label]) -> tuple[int, list[tuple[str, str]]]:
 
 def _aligned(before: Sequence[Label], after: Sequence[Label]) -> dict[int, int]:
     """Match equal labels that stand in the same order on both sides."""
-    counts = Counter(before), Counter(after)
-    if sum(count * counts[1][label] for label, count in counts[0].items()) > _MAX_EQUAL:
-        return {}
+    if before == after:
+        return {i: i for i in range(len(before))}
     blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
     return {block.a + i: block.b + i for block in blocks for i in range(block.size)}
+
+
+def _ends(before: Sequence[Label], after: Sequence[Label]) -> dict[int, int]:
+    """Match equal labels at the start and at the end of both sides."""
+    shorter = min(len(before), len(after))
+    start = next((i for i in range(shorter) if before[i] != after[i]), shorter)
+    end = next(
+        (i for i in range(shorter - start) if before[-1 - i] != after[-1 - i]), shorter - start
+    )
+    last = [(len(before) - i, len(after) - i) for i in range(1, end + 1)]
+    return {i: i for i in range(start)} | dict(last)
 
 
 def _moved(
@@ -97,10 +165,13 @@ def _renamed(
     after: Sequence[Label],
     aligned: dict[int, int],
     equal: dict[int, int],
+    left: int,
 ) -> Iterator[tuple[int, int]]:
-    """Yield the positions of ops that have taken each other's place, between aligned siblings."""
+    """Yield the positions of ops that have taken each other's place, between aligned siblings.
+
+    At most `left` pairs of texts are compared.
+    """
     taken = set(equal.values())
-    left = _MAX_COMPARED
     fixed = [(-1, -1), *sorted(aligned.items()), (len(before), len(after))]
     for (i, j), (next_i, next_j) in pairwise(fixed):
         olds = [at for at in range(i + 1, next_i) if at not in equal]
