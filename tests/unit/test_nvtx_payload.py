@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,42 @@ def library(tmp_path_factory):
     assert loaded.attach(2) == 1
     loaded.register_schemas()
     return loaded
+
+
+class Entry(ctypes.Structure):
+    """`SchemaEntry` of native/nvtx/abi.h."""
+
+    _fields_ = (
+        ("flags", ctypes.c_uint64), ("type", ctypes.c_uint64), ("name", ctypes.c_char_p),
+        ("description", ctypes.c_char_p), ("length", ctypes.c_uint64),
+        ("offset", ctypes.c_uint64), ("unused", ctypes.c_void_p * 2),
+    )  # fmt: skip
+
+
+class Schema(ctypes.Structure):
+    """`SchemaAttributes` of native/nvtx/abi.h."""
+
+    _fields_ = (
+        ("fields", ctypes.c_uint64), ("name", ctypes.c_char_p), ("type", ctypes.c_uint64),
+        ("flags", ctypes.c_uint64), ("entries", ctypes.POINTER(Entry)),
+        ("entry_count", ctypes.c_size_t), ("static_size", ctypes.c_size_t),
+        ("alignment", ctypes.c_size_t), ("id", ctypes.c_uint64), ("extension", ctypes.c_void_p),
+    )  # fmt: skip
+
+
+UINT8, INT32, UINT64, SINGLE, REAL, TEXT = 12, 15, 18, 19, 20, 75  # types of entries
+
+
+def pushed(library, entries, data, kind=1, alignment=0):
+    """Arguments of a range whose payload is `data`, other than its domain."""
+    array = (Entry * len(entries))(*(Entry(**entry) for entry in entries))
+    schema = Schema(type=kind, entries=array, entry_count=len(entries), alignment=alignment)
+    with epprof_nb.profile() as prof:
+        library.push_with(ctypes.byref(schema), data, ctypes.c_size_t(len(data)))
+        library.pop()
+    [(_, _, _, args)] = rows(prof)
+    assert args.pop("domain") == "collectives"
+    return args
 
 
 def test_the_structs_are_those_of_the_header(tmp_path):
@@ -73,3 +110,20 @@ def test_schemas_without_an_id_get_one(library):
 
 def test_other_extensions_are_refused(library):
     assert library.attach(3) == 0
+
+
+@pytest.mark.parametrize("length", [0, 1, 4])
+@pytest.mark.parametrize("flags", [1 << 1, 1 << 2, 1 << 3, 2 << 4, 3 << 4, 4 << 4])
+def test_texts_that_are_elsewhere_or_of_variable_length_are_left_out(library, flags, length):
+    entries = [
+        {"type": UINT64, "name": b"number"},
+        {"type": TEXT, "name": b"text", "flags": flags, "offset": 8, "length": length},
+    ]
+    data = struct.pack("<QQ16s", 7, 16, b"hello")  # read as a pointer, 16 would crash
+    assert pushed(library, entries, data) == {"number": 7}
+
+
+@pytest.mark.parametrize("flags", [0, 1 << 4])
+def test_texts_of_fixed_size_are_read(library, flags):
+    entries = [{"type": TEXT, "name": b"text", "flags": flags, "length": 4}]
+    assert pushed(library, entries, b"abcdefgh") == {"text": "abcd"}

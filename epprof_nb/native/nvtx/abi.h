@@ -113,7 +113,7 @@ enum SchemaType : uint64_t {
   kAddress, kFloat32 = 43, kFloat64 = 44, kText = 75, kUtf8 = 76,
 };
 constexpr uint64_t kEntryIsElsewhere = 1 << 1 | 1 << 2 | 1 << 3;  // pointers and offsets
-constexpr uint64_t kEntryIsArray = 7 << 4;
+constexpr uint64_t kEntryIsArray = 7 << 4, kEntryIsFixedArray = 1 << 4;
 constexpr uint64_t kSchemaHasId = 1 << 8, kEnumerationHasId = 1 << 5;
 constexpr uint64_t kFirstDynamicId = uint64_t(1) << 32;
 

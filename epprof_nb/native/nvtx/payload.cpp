@@ -149,6 +149,16 @@ bool add_value(std::string& json, const Domain* domain, const Entry& entry, cons
 // The alignment of an entry that has no offset of its own.
 size_t aligned(size_t offset, size_t size) { return size ? (offset + size - 1) / size * size : offset; }
 
+// Whether an entry can be read: a value in the payload, or a text that is not an array of variable
+// length. A text without flags and length is a `const char*`: the application passes a C string that
+// is valid during the call, as it does with the event's message. No other pointer or offset in a
+// payload is followed.
+bool is_readable(const SchemaEntry& entry) {
+  if (entry.flags & kEntryIsElsewhere) return false;
+  uint64_t array = entry.flags & kEntryIsArray;
+  return !array || (is_text(entry.type) && array == kEntryIsFixedArray && entry.length);
+}
+
 uint64_t register_schema(void* handle, const SchemaAttributes* attributes) {
   if (!attributes || !attributes->entries) return 0;
   std::vector<Entry> entries;
@@ -163,8 +173,7 @@ uint64_t register_schema(void* handle, const SchemaAttributes* attributes) {
                                                             : size_of(given.type);
     size_t offset = given.offset || !i ? size_t(given.offset) : aligned(end, size);
     end = offset + size;
-    bool is_plain = !(given.flags & kEntryIsElsewhere) && !(given.flags & kEntryIsArray);
-    if (!given.name || !*given.name || !(is_plain || is_text(given.type))) continue;
+    if (!given.name || !*given.name || !is_readable(given)) continue;
     entries.push_back({given.name, given.type, offset, size_t(given.length)});
   }
   uint64_t id = attributes->fields & kSchemaHasId ? attributes->id : schemas.next_id++;

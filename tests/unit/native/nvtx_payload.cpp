@@ -119,6 +119,13 @@ int push_short() {
 
 int push_nothing(int count) { return push("nothing", nullptr, count); }
 
+// Registers a schema and pushes a payload of it.
+int push_with(const SchemaAttributes* schema, const void* data, size_t size) {
+  auto add = reinterpret_cast<uint64_t (*)(void*, const SchemaAttributes*)>(slots[kRegisterSchema]);
+  ExtendedPayload payload = {add(domain(), schema), size, data};
+  return push("given", &payload, 1);
+}
+
 int pop() { return nvtxDomainRangePop(domain()); }
 
 }  // extern "C"
