@@ -46,6 +46,8 @@ class Schema(ctypes.Structure):
     )  # fmt: skip
 
 
+UNION, SELECTED_UNION = 3, 4  # kinds of schemas
+SIGN = (1 << 24) + 3  # an enumeration, of nvtx_payload.cpp
 UINT8, INT32, UINT64, SINGLE, REAL, TEXT = 12, 15, 18, 19, 20, 75  # types of entries
 
 
@@ -127,3 +129,62 @@ def test_texts_that_are_elsewhere_or_of_variable_length_are_left_out(library, fl
 def test_texts_of_fixed_size_are_read(library, flags):
     entries = [{"type": TEXT, "name": b"text", "flags": flags, "length": 4}]
     assert pushed(library, entries, b"abcdefgh") == {"text": "abcd"}
+
+
+@pytest.mark.parametrize(
+    ("first", "data"),
+    [
+        ({"type": TEXT, "length": 3}, b"abc"),
+        ({"type": INT32, "flags": 1 << 4, "length": 4}, bytes(16)),
+        ({"type": INT32, "flags": 1 << 1, "length": 4}, bytes(8)),
+        ({"type": SIGN}, bytes(4)),
+        ({"type": UINT8, "offset": 8}, bytes(12)),
+    ],
+)
+def test_entries_without_offset_follow_the_one_before(library, first, data):
+    entries = [{"type": UINT8}, first, {"type": INT32, "name": b"number"}]
+    padding = bytes(7) if first.get("flags") == 1 << 1 else bytes(3)
+    begin = b"" if "offset" in first else b"\0" + (b"" if first["type"] == TEXT else padding)
+    assert pushed(library, entries, begin + data + struct.pack("<i", 42)) == {"number": 42}
+
+
+def test_entries_of_packed_structs_have_no_padding(library):
+    entries = [{"type": UINT8, "name": b"a"}, {"type": REAL, "name": b"b"}]
+    data = struct.pack("<Bd", 1, 0.5)
+    assert pushed(library, entries, data, alignment=1) == {"a": 1, "b": 0.5}
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"type": 999},
+        {"type": TEXT, "flags": 2 << 4},
+        {"type": INT32, "flags": 3 << 4},
+        {"type": INT32, "flags": 1 << 2},
+        {"type": INT32, "flags": 1 << 4, "length": 2**62},
+        {"type": UINT8, "offset": 2**64 - 1},
+    ],
+)
+def test_entries_after_one_of_unknown_size_need_an_offset(library, first):
+    entries = [
+        first, {"type": UINT64, "name": b"a"}, {"type": UINT64, "name": b"b"},
+        {"type": INT32, "name": b"c", "offset": 24}, {"type": INT32, "name": b"d"},
+    ]  # fmt: skip
+    data = bytes(24) + struct.pack("<ii", 3, 4)
+    assert pushed(library, entries, data) == {"c": 3, "d": 4}
+
+
+def test_entries_of_unions_share_their_place(library):
+    entries = [
+        {"type": INT32, "name": b"number"}, {"type": SINGLE, "name": b"real"},
+        {"type": TEXT, "name": b"pointer"},
+    ]  # fmt: skip
+    data = struct.pack("<fi", 1.0, 77)
+    assert pushed(library, entries, data, UNION) == {"number": 0x3F800000, "real": 1.0}
+    assert pushed(library, entries, data, SELECTED_UNION) == {}
+
+
+@pytest.mark.parametrize(("value", "shown"), [(-1, "minus"), (1, "plus"), (-2, -2)])
+def test_enumerations_may_have_negative_values(library, value, shown):
+    entries = [{"type": SIGN, "name": b"sign"}]
+    assert pushed(library, entries, struct.pack("<i", value)) == {"sign": shown}

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kMaxText = 256;  // bytes of a text in a payload
 constexpr size_t kMaxPayloads = 16, kMaxEntries = 64;
+constexpr size_t kMaxExtent = size_t(1) << 32;  // of an entry, and of what is before it
 
 struct Entry {
   std::string name;
@@ -28,6 +29,7 @@ struct Entry {
 
 struct Enumeration {
   size_t size;
+  bool is_signed;
   std::map<uint64_t, std::string> names;
 };
 
@@ -129,7 +131,7 @@ bool add_value(std::string& json, const Domain* domain, const Entry& entry, cons
   if (is_enumeration) {
     auto name = enumeration->second.names.find(unsigned_at(data, length));
     if (name == enumeration->second.names.end()) {
-      add_number(json, data, length == 8 ? kUint64 : kUint32, length);
+      add_number(json, data, enumeration->second.is_signed ? kInt64 : kUint64, length);
     } else {
       add_quoted(json, name->second.data(), name->second.size());
     }
@@ -149,14 +151,38 @@ bool add_value(std::string& json, const Domain* domain, const Entry& entry, cons
 // The alignment of an entry that has no offset of its own.
 size_t aligned(size_t offset, size_t size) { return size ? (offset + size - 1) / size * size : offset; }
 
+// What an entry takes in a payload.
+struct Extent {
+  size_t size;  // 0: unknown
+  size_t alignment;
+};
+
+Extent extent_of(const Domain* domain, const SchemaEntry& entry) {
+  if (entry.flags & kEntryIsPointer) return {sizeof(void*), alignof(void*)};
+  uint64_t array = entry.flags & kEntryIsArray;
+  bool is_fixed = array == kEntryIsFixedArray;
+  if (entry.flags & kEntryIsElsewhere || (array && !is_fixed) || entry.length > kMaxExtent) {
+    return {0, 1};
+  }
+  if (is_text(entry.type)) {
+    if (entry.length || is_fixed) return {size_t(entry.length), 1};
+    return {sizeof(const char*), alignof(const char*)};
+  }
+  auto enumeration = schemas.enumerations.find({domain, entry.type});
+  size_t size = enumeration != schemas.enumerations.end() ? enumeration->second.size
+                                                          : size_of(entry.type);
+  return {is_fixed ? size * size_t(entry.length) : size, size};
+}
+
 // Whether an entry can be read: a value in the payload, or a text that is not an array of variable
 // length. A text without flags and length is a `const char*`: the application passes a C string that
 // is valid during the call, as it does with the event's message. No other pointer or offset in a
-// payload is followed.
-bool is_readable(const SchemaEntry& entry) {
+// payload is followed, and none of a union, of which another member may be in use.
+bool is_readable(const SchemaEntry& entry, bool is_of_union) {
   if (entry.flags & kEntryIsElsewhere) return false;
   uint64_t array = entry.flags & kEntryIsArray;
-  return !array || (is_text(entry.type) && array == kEntryIsFixedArray && entry.length);
+  if (is_text(entry.type) && !entry.length) return !array && !is_of_union;
+  return !array || (is_text(entry.type) && array == kEntryIsFixedArray);
 }
 
 uint64_t register_schema(void* handle, const SchemaAttributes* attributes) {
@@ -164,16 +190,22 @@ uint64_t register_schema(void* handle, const SchemaAttributes* attributes) {
   std::vector<Entry> entries;
   ForkLockGuard lock(mutex);
   const Domain* domain = domain_of(handle);
+  bool is_union = attributes->type == kUnion;
   size_t end = 0;
-  for (size_t i = 0; i < std::min(attributes->entry_count, kMaxEntries); i++) {
+  bool is_end_known = true;
+  size_t count = attributes->type == kSelectedUnion ? 0 : attributes->entry_count;
+  for (size_t i = 0; i < std::min(count, kMaxEntries); i++) {
     const SchemaEntry& given = attributes->entries[i];
-    auto enumeration = schemas.enumerations.find({domain, given.type});
-    size_t size = enumeration != schemas.enumerations.end() ? enumeration->second.size
-                  : is_text(given.type)                     ? sizeof(const char*)
-                                                            : size_of(given.type);
-    size_t offset = given.offset || !i ? size_t(given.offset) : aligned(end, size);
-    end = offset + size;
-    if (!given.name || !*given.name || !is_readable(given)) continue;
+    Extent extent = extent_of(domain, given);
+    size_t offset = given.offset;
+    if (!offset && i && !is_union) {  // it follows the entry before
+      if (!is_end_known) continue;
+      size_t pack = attributes->alignment;
+      offset = aligned(end, pack ? std::min(pack, extent.alignment) : extent.alignment);
+    }
+    is_end_known = extent.size && offset <= kMaxExtent;
+    end = offset + extent.size;
+    if (!given.name || !*given.name || !is_readable(given, is_union)) continue;
     entries.push_back({given.name, given.type, offset, size_t(given.length)});
   }
   uint64_t id = attributes->fields & kSchemaHasId ? attributes->id : schemas.next_id++;
@@ -182,11 +214,16 @@ uint64_t register_schema(void* handle, const SchemaAttributes* attributes) {
 }
 
 uint64_t register_enumeration(void* handle, const EnumerationAttributes* attributes) {
-  if (!attributes || !attributes->entries || !attributes->size || attributes->size > 8) return 0;
-  Enumeration made{attributes->size, {}};
+  if (!attributes || !attributes->entries) return 0;
+  size_t size = attributes->size;
+  if (size != 1 && size != 2 && size != 4 && size != 8) return 0;
+  // The values of entries are sign-extended to 64 bits; a payload has `size` bytes of them.
+  uint64_t mask = ~uint64_t(0) >> (64 - 8 * size);
+  Enumeration made{size, false, {}};
   for (size_t i = 0; i < attributes->entry_count; i++) {
     const EnumerationEntry& entry = attributes->entries[i];
-    if (entry.name) made.names.emplace(entry.value, entry.name);
+    if (entry.value & ~mask) made.is_signed = true;
+    if (entry.name) made.names.emplace(entry.value & mask, entry.name);
   }
   ForkLockGuard lock(mutex);
   uint64_t id = attributes->fields & kEnumerationHasId ? attributes->id : schemas.next_id++;

@@ -12,7 +12,8 @@ using namespace epprof::nvtx;
 
 namespace {
 
-constexpr uint64_t kSchema = 1 << 24, kReduction = kSchema + 1, kMixed = kSchema + 2;
+constexpr uint64_t kSchema = 1 << 24, kReduction = kSchema + 1, kMixed = kSchema + 2,
+                   kSign = kSchema + 3;
 intptr_t slots[63];
 
 struct Collective {
@@ -26,6 +27,7 @@ const SchemaEntry collective[] = {
     {0, kReduction, "reduction", nullptr, 0, offsetof(Collective, reduction), nullptr, nullptr},
 };
 const EnumerationEntry reductions[] = {{"Sum", 0, 0}, {"Prod", 1, 0}};
+const EnumerationEntry signs[] = {{"minus", uint64_t(-1), 0}, {"plus", 1, 0}};
 
 struct Mixed {  // without offsets in the schema
   int8_t small;
@@ -85,6 +87,8 @@ void register_schemas() {
   auto add = reinterpret_cast<uint64_t (*)(void*, const SchemaAttributes*)>(slots[kRegisterSchema]);
   EnumerationAttributes enumeration = {kEnumerationHasId, "reduction", reductions, 2,
                                        sizeof(int), kReduction, nullptr};
+  add_enumeration(domain(), &enumeration);
+  enumeration = {kEnumerationHasId, "sign", signs, 2, sizeof(int), kSign, nullptr};
   add_enumeration(domain(), &enumeration);
   SchemaAttributes schema = {kSchemaHasId, "AllReduce", 1, 0, collective, 3, sizeof(Collective), 0,
                              kSchema, nullptr};
