@@ -188,3 +188,25 @@ def test_entries_of_unions_share_their_place(library):
 def test_enumerations_may_have_negative_values(library, value, shown):
     entries = [{"type": SIGN, "name": b"sign"}]
     assert pushed(library, entries, struct.pack("<i", value)) == {"sign": shown}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (b"\xff\xfe bad \x80", "\ufffd\ufffd bad \ufffd"),
+        (b"\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80.", "\ufffd" * 9 + "."),
+        ("aé€😀".encode(), "aé€😀"),
+        (b"a\xe2\x82", "a\ufffd\ufffd"),
+        (b"a" * 255 + "é".encode(), "a" * 255),
+        (b"a" * 254 + "é".encode() + b"b", "a" * 254 + "é"),
+    ],
+)
+def test_texts_that_are_not_utf8_lose_nothing_else(library, text, shown):
+    entries = [{"type": TEXT, "name": b"text"}, {"type": INT32, "name": b"n\xff"}]
+    data = struct.pack("<Qi", ctypes.cast(text, ctypes.c_void_p).value, 5)
+    assert pushed(library, entries, data) == {"text": shown, "n\ufffd": 5}
+
+
+def test_texts_of_fixed_size_end_with_a_whole_character(library):
+    entries = [{"type": TEXT, "name": b"text", "length": 4}]
+    assert pushed(library, entries, "ab€".encode()) == {"text": "ab"}

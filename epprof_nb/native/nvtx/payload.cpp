@@ -44,10 +44,44 @@ struct Schemas {
 ForkSafeMutex mutex;
 auto& schemas = *new Schemas;  // never destroyed: threads may outlive static destructors
 
-void add_quoted(std::string& json, const char* text, size_t length) {
+// Bytes of a UTF-8 character, by its first byte; 0: no character begins with it.
+size_t utf8_length(unsigned char c) {
+  if (c < 0x80) return 1;
+  if (c < 0xc2 || c > 0xf4) return 0;
+  return c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+}
+
+bool is_utf8(const char* text, size_t length) {
+  auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (size_t i = 1; i < length; i++) {
+    if ((byte(i) & 0xc0) != 0x80) return false;
+  }
+  switch (byte(0)) {  // neither longer than necessary, nor a surrogate, nor beyond Unicode
+    case 0xe0: return byte(1) >= 0xa0;
+    case 0xed: return byte(1) < 0xa0;
+    case 0xf0: return byte(1) >= 0x90;
+    case 0xf4: return byte(1) < 0x90;
+    default: return true;
+  }
+}
+
+// Appends a text as JSON. Bytes that are no UTF-8 become replacement characters; of a text that is
+// cut at its end, the last character is left out if it is not complete.
+void add_quoted(std::string& json, const char* text, size_t length, bool is_cut = false) {
   json += '"';
   for (size_t i = 0; i < length; i++) {
     unsigned char c = static_cast<unsigned char>(text[i]);
+    if (c >= 0x80) {
+      size_t bytes = utf8_length(c);
+      if (is_cut && bytes > length - i) break;
+      if (bytes && bytes <= length - i && is_utf8(text + i, bytes)) {
+        json.append(text + i, bytes);
+        i += bytes - 1;
+      } else {
+        json += "\xef\xbf\xbd";
+      }
+      continue;
+    }
     if (c == '"' || c == '\\') {
       json += {'\\', char(c)};
     } else if (c < 0x20) {
@@ -141,7 +175,9 @@ bool add_value(std::string& json, const Domain* domain, const Entry& entry, cons
       length = kMaxText;
     }
     if (!data) return false;
-    add_quoted(json, data, strnlen(data, std::min(length, kMaxText)));
+    length = std::min(length, kMaxText);
+    size_t used = strnlen(data, length);
+    add_quoted(json, data, used, used == length);
   } else {
     add_number(json, data, entry.type, length);
   }
