@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -210,3 +213,28 @@ def test_texts_that_are_not_utf8_lose_nothing_else(library, text, shown):
 def test_texts_of_fixed_size_end_with_a_whole_character(library):
     entries = [{"type": TEXT, "name": b"text", "length": 4}]
     assert pushed(library, entries, "ab€".encode()) == {"text": "ab"}
+
+
+def test_distinct_payloads_have_a_bound(library):
+    code = f"""
+        import ctypes
+        import epprof_nb
+        library = ctypes.CDLL({library._name!r})
+        library.attach(2)
+        library.register_schemas()
+        def profiled(first, end):
+            with epprof_nb.profile() as prof:
+                library.push_collectives(ctypes.c_ulonglong(first), ctypes.c_ulonglong(end))
+            args = [dict(args).get("communicator") for args in prof.ops["args"]]
+            return args, [note for note in prof.info.get("notes", []) if "payload" in note]
+        kept = 65536
+        args, [note] = profiled(0, kept + 10)
+        assert args == [*range(kept), *[None] * 10], args[-20:]
+        assert note.startswith("10 ranges of NVTX have no payload"), note
+        args, notes = profiled(5, 8)
+        assert (args, notes) == ([5, 6, 7], [])
+        with epprof_nb.profile() as prof, epprof_nb.op("a name after these"):
+            pass
+        assert prof.ops["name"].tolist() == ["a name after these"]
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)

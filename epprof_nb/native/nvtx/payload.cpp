@@ -1,23 +1,28 @@
 #include "nvtx/payload.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "core/fork.h"
 #include "core/string_table.h"
+#include "nvtx/api.h"
 
 namespace epprof::nvtx {
 namespace {
 
 constexpr size_t kMaxText = 256;  // bytes of a text in a payload
 constexpr size_t kMaxPayloads = 16, kMaxEntries = 64;
+constexpr size_t kMaxDistinct = 1 << 16, kMaxDistinctBytes = 1 << 26;  // of a process
 constexpr size_t kMaxExtent = size_t(1) << 32;  // of an entry, and of what is before it
 
 struct Entry {
@@ -42,6 +47,14 @@ struct Schemas {
 };
 
 ForkSafeMutex mutex;
+// Payloads as JSON, in the string table. They often differ in each range, and would fill it.
+struct Distinct {
+  std::unordered_map<std::string_view, uint32_t> ids;
+  size_t bytes = 0;
+};
+
+auto& distinct = *new Distinct;
+std::atomic<uint64_t> dropped{0};
 auto& schemas = *new Schemas;  // never destroyed: threads may outlive static destructors
 
 // Bytes of a UTF-8 character, by its first byte; 0: no character begins with it.
@@ -267,6 +280,28 @@ uint64_t register_enumeration(void* handle, const EnumerationAttributes* attribu
   return id;
 }
 
+// Id of a payload as JSON; 0 beyond the bounds.
+uint32_t intern_payload(const std::string& json) {
+  {
+    ForkLockGuard lock(mutex);
+    auto found = distinct.ids.find(json);
+    if (found != distinct.ids.end()) return found->second;
+    if (distinct.ids.size() >= kMaxDistinct || distinct.bytes + json.size() > kMaxDistinctBytes) {
+      dropped++;
+      return 0;
+    }
+  }
+  uint32_t id;
+  std::string_view stored = intern(json, &id);
+  if (id == kOtherNamesId) {
+    dropped++;
+    return 0;
+  }
+  ForkLockGuard lock(mutex);
+  if (distinct.ids.emplace(stored, id).second) distinct.bytes += json.size();
+  return id;
+}
+
 }  // namespace
 
 uint32_t extended_payload(const Domain* domain, const EventAttributes* attributes) {
@@ -289,7 +324,7 @@ uint32_t extended_payload(const Domain* domain, const EventAttributes* attribute
       }
     }
   }
-  return json.size() > 1 ? intern(json + "}") : 0;
+  return json.size() > 1 ? intern_payload(json + "}") : 0;
 }
 
 bool attach_extension(ExtensionModule* module) {
@@ -302,3 +337,5 @@ bool attach_extension(ExtensionModule* module) {
 }
 
 }  // namespace epprof::nvtx
+
+extern "C" uint64_t ep_nvtx_dropped_payloads(void) { return epprof::nvtx::dropped; }

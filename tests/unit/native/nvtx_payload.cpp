@@ -109,6 +109,13 @@ int push_collective(unsigned long long communicator, size_t bytes, int reduction
   return push("AllReduce", &payload, 1);
 }
 
+void push_collectives(unsigned long long first, unsigned long long end) {
+  for (; first < end; first++) {
+    push_collective(first, 0, 0);
+    nvtxDomainRangePop(domain());
+  }
+}
+
 int push_mixed() {
   Mixed values = {-1, -70000, 0.1, 1e30f * 1e30f, "a \"text\"\n", {'a', 'b', 'c', 'd'}, {1, 2}};
   ExtendedPayload payloads[] = {{kMixed, sizeof values, &values}, {12345, sizeof values, &values}};
