@@ -490,6 +490,12 @@ def nvtx_details(first: int, /) -> dict[str, bytes]:
     i32, 6: f32; 0: none), payload u64 (its bits). Names are ids of `names`; 0: none.
     """
 
+def nvtx_dropped_payloads() -> int:
+    """Number of payloads with a schema that this process dropped.
+
+    It keeps 65,536 distinct ones of 64 MiB in total, as JSON.
+    """
+
 def xla_compiling(on: bool | None, /) -> None:
     """Count the compilations by XLA in progress: one begins (True) or ends (False); None: none.
 

@@ -30,8 +30,12 @@ class NvtxFramework:
 
     name = "nvtx"
 
+    def __init__(self) -> None:
+        self._dropped_before = 0
+
     def start(self, options: Options) -> None:  # noqa: ARG002 - it has no options
         """Record what the attached libraries do."""
+        self._dropped_before = _native.nvtx_dropped_payloads()
         _native.nvtx_record(True)  # noqa: FBT003 - positional only
 
     def extend(self, options: Options) -> None:
@@ -41,15 +45,22 @@ class NvtxFramework:
         """Do nothing: the native core has all."""
 
     def notes(self) -> list[str]:
-        """Return a note if no library can attach."""
+        """Return notes if no library can attach, and on payloads that were dropped."""
+        notes = []
         file = missing_file()
-        if file is None:
-            return []
-        note = (
-            f"Ranges of NVTX are not recorded: {VARIABLE} names {file}, which does not exist. "
-            f"Unset {VARIABLE} before Python starts."
-        )
-        return [note]
+        if file is not None:
+            notes.append(
+                f"Ranges of NVTX are not recorded: {VARIABLE} names {file}, which does not exist. "
+                f"Unset {VARIABLE} before Python starts."
+            )
+        dropped = _native.nvtx_dropped_payloads() - self._dropped_before
+        if dropped:
+            notes.append(
+                f"{dropped:,} ranges of NVTX have no payload: a process keeps at most 65,536 "
+                "distinct payloads with a schema, of 64 MiB in total. Restart Python to record "
+                "further ones."
+            )
+        return notes
 
     def stop(self) -> None:
         """Make the functions of the attached libraries do nothing."""

@@ -226,6 +226,14 @@ def test_attributes_that_cannot_be_read(library):
     assert [row[0] for row in rows(prof)] == ["(unnamed)"] * 3
 
 
+@pytest.mark.parametrize("handle", [123456789, 1 << 31, (1 << 32) + 1, (3 << 32) + 5, 2**47 + 2])
+def test_an_unknown_string_has_a_placeholder(library, handle):
+    with epprof_nb.profile() as prof:
+        library.push_handle(ctypes.c_ulonglong(handle))
+        library.pop()
+    assert rows(prof) == [("(unknown string)", "range", None, None)]
+
+
 def test_nothing_is_recorded_without_the_framework(library):
     with epprof_nb.profile(frameworks=["torch"]) as prof:
         assert library.push(b"not recorded") < 0

@@ -1,5 +1,6 @@
 #include "core/string_table.h"
 
+#include <atomic>
 #include <deque>
 #include <unordered_map>
 
@@ -17,6 +18,7 @@ struct StringTable {
 };
 
 ForkSafeMutex mutex;
+std::atomic<uint32_t> count{2};  // of `table`, to be read without the lock
 StringTable& table = *new StringTable;  // never destroyed: threads may outlive static destructors
 
 }  // namespace
@@ -25,12 +27,13 @@ std::string_view intern(std::string_view text, uint32_t* id) {
   ForkLockGuard lock(mutex);
   auto found = table.ids.find(text);
   if (found == table.ids.end() && table.strings.size() >= kMaxStrings) {
-    *id = 1;
-    return table.strings[1];
+    *id = kOtherNamesId;
+    return table.strings[kOtherNamesId];
   }
   if (found == table.ids.end()) {
     table.strings.emplace_back(text);
     found = table.ids.emplace(table.strings.back(), uint32_t(table.strings.size() - 1)).first;
+    count.store(uint32_t(table.strings.size()), std::memory_order_release);
   }
   *id = found->second;
   return found->first;
@@ -41,6 +44,8 @@ uint32_t intern(std::string_view text) {
   intern(text, &id);
   return id;
 }
+
+uint32_t string_count() { return count.load(std::memory_order_acquire); }
 
 std::vector<std::string> strings_from(uint32_t first) {
   ForkLockGuard lock(mutex);

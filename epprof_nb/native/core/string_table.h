@@ -10,8 +10,11 @@
 
 namespace epprof {
 
+constexpr uint32_t kOtherNamesId = 1;
+
 uint32_t intern(std::string_view text);  // the id; 0 is the empty string
 std::string_view intern(std::string_view text, uint32_t* id);  // the stored copy
 std::vector<std::string> strings_from(uint32_t first);         // ids `first` and up
+uint32_t string_count();  // ids below it have a string
 
 }  // namespace epprof

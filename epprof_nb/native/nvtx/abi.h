@@ -83,12 +83,12 @@ struct SchemaEntry {
 struct SchemaAttributes {
   uint64_t fields;
   const char* name;
-  uint64_t type;
+  uint64_t type;  // a SchemaKind
   uint64_t flags;
   const SchemaEntry* entries;
   size_t entry_count;
   size_t static_size;
-  size_t alignment;
+  size_t alignment;  // of a packed struct; 0: not packed
   uint64_t id;
   void* extension;
 };
@@ -112,8 +112,10 @@ enum SchemaType : uint64_t {
   kUint8, kInt16, kUint16, kInt32, kUint32, kInt64, kUint64, kSingle, kReal, kLongReal, kSize,
   kAddress, kFloat32 = 43, kFloat64 = 44, kText = 75, kUtf8 = 76,
 };
-constexpr uint64_t kEntryIsElsewhere = 1 << 1 | 1 << 2 | 1 << 3;  // pointers and offsets
-constexpr uint64_t kEntryIsArray = 7 << 4;
+enum SchemaKind : uint64_t { kStruct = 1, kDynamicStruct, kUnion, kSelectedUnion };
+constexpr uint64_t kEntryIsPointer = 1 << 1;
+constexpr uint64_t kEntryIsElsewhere = kEntryIsPointer | 1 << 2 | 1 << 3;  // pointers and offsets
+constexpr uint64_t kEntryIsArray = 7 << 4, kEntryIsFixedArray = 1 << 4;
 constexpr uint64_t kSchemaHasId = 1 << 8, kEnumerationHasId = 1 << 5;
 constexpr uint64_t kFirstDynamicId = uint64_t(1) << 32;
 

@@ -17,6 +17,15 @@
 namespace epprof::nvtx {
 namespace {
 
+constexpr uint64_t kWithoutRow = uint64_t(1) << 32;  // handle of a registered string
+
+// The handle of a registered string is its id. Applications may pass others, by mistake or because
+// they registered the string elsewhere.
+uint32_t name_of_handle(const void* handle) {
+  auto id = reinterpret_cast<uintptr_t>(handle);
+  return id < string_count() ? uint32_t(id) : intern_text("(unknown string)");
+}
+
 // The message of an event as a name.
 uint32_t name_of(const EventAttributes* attributes) {
   if (!attributes || !attributes->message) return intern_text(nullptr);
@@ -25,19 +34,17 @@ uint32_t name_of(const EventAttributes* attributes) {
       return intern_text(static_cast<const char*>(attributes->message));
     case kUnicode:
       return intern_wide(static_cast<const wchar_t*>(attributes->message));
-    case kRegistered:  // the handle has the name
-      return uint32_t(reinterpret_cast<uintptr_t>(attributes->message));
+    case kRegistered:
+      return name_of_handle(attributes->message);
     default:
       return intern_text(nullptr);
   }
 }
 
-constexpr uint64_t kWithoutRow = uint64_t(1) << 32;  // in the handle of a registered string
-
 bool is_without_row(const Domain* domain, const EventAttributes* attributes) {
   if (!attributes || !attributes->message) return false;
   if (attributes->message_type == kRegistered) {
-    return reinterpret_cast<uintptr_t>(attributes->message) & kWithoutRow;
+    return reinterpret_cast<uintptr_t>(attributes->message) == kWithoutRow;
   }
   return attributes->message_type == kAscii &&
          is_of_compiler(domain, static_cast<const char*>(attributes->message));

@@ -1,23 +1,29 @@
 #include "nvtx/payload.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "core/fork.h"
 #include "core/string_table.h"
+#include "nvtx/api.h"
 
 namespace epprof::nvtx {
 namespace {
 
 constexpr size_t kMaxText = 256;  // bytes of a text in a payload
 constexpr size_t kMaxPayloads = 16, kMaxEntries = 64;
+constexpr size_t kMaxDistinct = 1 << 16, kMaxDistinctBytes = 1 << 26;  // of a process
+constexpr size_t kMaxExtent = size_t(1) << 32;  // of an entry, and of what is before it
 
 struct Entry {
   std::string name;
@@ -28,6 +34,7 @@ struct Entry {
 
 struct Enumeration {
   size_t size;
+  bool is_signed;
   std::map<uint64_t, std::string> names;
 };
 
@@ -40,12 +47,54 @@ struct Schemas {
 };
 
 ForkSafeMutex mutex;
+// Payloads as JSON, in the string table. They often differ in each range, and would fill it.
+struct Distinct {
+  std::unordered_map<std::string_view, uint32_t> ids;
+  size_t bytes = 0;
+};
+
+auto& distinct = *new Distinct;
+std::atomic<uint64_t> dropped{0};
 auto& schemas = *new Schemas;  // never destroyed: threads may outlive static destructors
 
-void add_quoted(std::string& json, const char* text, size_t length) {
+// Bytes of a UTF-8 character, by its first byte; 0: no character begins with it.
+size_t utf8_length(unsigned char c) {
+  if (c < 0x80) return 1;
+  if (c < 0xc2 || c > 0xf4) return 0;
+  return c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+}
+
+bool is_utf8(const char* text, size_t length) {
+  auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (size_t i = 1; i < length; i++) {
+    if ((byte(i) & 0xc0) != 0x80) return false;
+  }
+  switch (byte(0)) {  // neither longer than necessary, nor a surrogate, nor beyond Unicode
+    case 0xe0: return byte(1) >= 0xa0;
+    case 0xed: return byte(1) < 0xa0;
+    case 0xf0: return byte(1) >= 0x90;
+    case 0xf4: return byte(1) < 0x90;
+    default: return true;
+  }
+}
+
+// Appends a text as JSON. Bytes that are no UTF-8 become replacement characters; of a text that is
+// cut at its end, the last character is left out if it is not complete.
+void add_quoted(std::string& json, const char* text, size_t length, bool is_cut = false) {
   json += '"';
   for (size_t i = 0; i < length; i++) {
     unsigned char c = static_cast<unsigned char>(text[i]);
+    if (c >= 0x80) {
+      size_t bytes = utf8_length(c);
+      if (is_cut && bytes > length - i) break;
+      if (bytes && bytes <= length - i && is_utf8(text + i, bytes)) {
+        json.append(text + i, bytes);
+        i += bytes - 1;
+      } else {
+        json += "\xef\xbf\xbd";
+      }
+      continue;
+    }
     if (c == '"' || c == '\\') {
       json += {'\\', char(c)};
     } else if (c < 0x20) {
@@ -129,7 +178,7 @@ bool add_value(std::string& json, const Domain* domain, const Entry& entry, cons
   if (is_enumeration) {
     auto name = enumeration->second.names.find(unsigned_at(data, length));
     if (name == enumeration->second.names.end()) {
-      add_number(json, data, length == 8 ? kUint64 : kUint32, length);
+      add_number(json, data, enumeration->second.is_signed ? kInt64 : kUint64, length);
     } else {
       add_quoted(json, name->second.data(), name->second.size());
     }
@@ -139,7 +188,9 @@ bool add_value(std::string& json, const Domain* domain, const Entry& entry, cons
       length = kMaxText;
     }
     if (!data) return false;
-    add_quoted(json, data, strnlen(data, std::min(length, kMaxText)));
+    length = std::min(length, kMaxText);
+    size_t used = strnlen(data, length);
+    add_quoted(json, data, used, used == length);
   } else {
     add_number(json, data, entry.type, length);
   }
@@ -149,22 +200,61 @@ bool add_value(std::string& json, const Domain* domain, const Entry& entry, cons
 // The alignment of an entry that has no offset of its own.
 size_t aligned(size_t offset, size_t size) { return size ? (offset + size - 1) / size * size : offset; }
 
+// What an entry takes in a payload.
+struct Extent {
+  size_t size;  // 0: unknown
+  size_t alignment;
+};
+
+Extent extent_of(const Domain* domain, const SchemaEntry& entry) {
+  if (entry.flags & kEntryIsPointer) return {sizeof(void*), alignof(void*)};
+  uint64_t array = entry.flags & kEntryIsArray;
+  bool is_fixed = array == kEntryIsFixedArray;
+  if (entry.flags & kEntryIsElsewhere || (array && !is_fixed) || entry.length > kMaxExtent) {
+    return {0, 1};
+  }
+  if (is_text(entry.type)) {
+    if (entry.length || is_fixed) return {size_t(entry.length), 1};
+    return {sizeof(const char*), alignof(const char*)};
+  }
+  auto enumeration = schemas.enumerations.find({domain, entry.type});
+  size_t size = enumeration != schemas.enumerations.end() ? enumeration->second.size
+                                                          : size_of(entry.type);
+  return {is_fixed ? size * size_t(entry.length) : size, size};
+}
+
+// Whether an entry can be read: a value in the payload, or a text that is not an array of variable
+// length. A text without flags and length is a `const char*`: the application passes a C string that
+// is valid during the call, as it does with the event's message. No other pointer or offset in a
+// payload is followed, and none of a union, of which another member may be in use.
+bool is_readable(const SchemaEntry& entry, bool is_of_union) {
+  if (entry.flags & kEntryIsElsewhere) return false;
+  uint64_t array = entry.flags & kEntryIsArray;
+  if (is_text(entry.type) && !entry.length) return !array && !is_of_union;
+  return !array || (is_text(entry.type) && array == kEntryIsFixedArray);
+}
+
 uint64_t register_schema(void* handle, const SchemaAttributes* attributes) {
   if (!attributes || !attributes->entries) return 0;
   std::vector<Entry> entries;
   ForkLockGuard lock(mutex);
   const Domain* domain = domain_of(handle);
+  bool is_union = attributes->type == kUnion;
   size_t end = 0;
-  for (size_t i = 0; i < std::min(attributes->entry_count, kMaxEntries); i++) {
+  bool is_end_known = true;
+  size_t count = attributes->type == kSelectedUnion ? 0 : attributes->entry_count;
+  for (size_t i = 0; i < std::min(count, kMaxEntries); i++) {
     const SchemaEntry& given = attributes->entries[i];
-    auto enumeration = schemas.enumerations.find({domain, given.type});
-    size_t size = enumeration != schemas.enumerations.end() ? enumeration->second.size
-                  : is_text(given.type)                     ? sizeof(const char*)
-                                                            : size_of(given.type);
-    size_t offset = given.offset || !i ? size_t(given.offset) : aligned(end, size);
-    end = offset + size;
-    bool is_plain = !(given.flags & kEntryIsElsewhere) && !(given.flags & kEntryIsArray);
-    if (!given.name || !*given.name || !(is_plain || is_text(given.type))) continue;
+    Extent extent = extent_of(domain, given);
+    size_t offset = given.offset;
+    if (!offset && i && !is_union) {  // it follows the entry before
+      if (!is_end_known) continue;
+      size_t pack = attributes->alignment;
+      offset = aligned(end, pack ? std::min(pack, extent.alignment) : extent.alignment);
+    }
+    is_end_known = extent.size && offset <= kMaxExtent;
+    end = offset + extent.size;
+    if (!given.name || !*given.name || !is_readable(given, is_union)) continue;
     entries.push_back({given.name, given.type, offset, size_t(given.length)});
   }
   uint64_t id = attributes->fields & kSchemaHasId ? attributes->id : schemas.next_id++;
@@ -173,15 +263,42 @@ uint64_t register_schema(void* handle, const SchemaAttributes* attributes) {
 }
 
 uint64_t register_enumeration(void* handle, const EnumerationAttributes* attributes) {
-  if (!attributes || !attributes->entries || !attributes->size || attributes->size > 8) return 0;
-  Enumeration made{attributes->size, {}};
+  if (!attributes || !attributes->entries) return 0;
+  size_t size = attributes->size;
+  if (size != 1 && size != 2 && size != 4 && size != 8) return 0;
+  // The values of entries are sign-extended to 64 bits; a payload has `size` bytes of them.
+  uint64_t mask = ~uint64_t(0) >> (64 - 8 * size);
+  Enumeration made{size, false, {}};
   for (size_t i = 0; i < attributes->entry_count; i++) {
     const EnumerationEntry& entry = attributes->entries[i];
-    if (entry.name) made.names.emplace(entry.value, entry.name);
+    if (entry.value & ~mask) made.is_signed = true;
+    if (entry.name) made.names.emplace(entry.value & mask, entry.name);
   }
   ForkLockGuard lock(mutex);
   uint64_t id = attributes->fields & kEnumerationHasId ? attributes->id : schemas.next_id++;
   schemas.enumerations[{domain_of(handle), id}] = std::move(made);
+  return id;
+}
+
+// Id of a payload as JSON; 0 beyond the bounds.
+uint32_t intern_payload(const std::string& json) {
+  {
+    ForkLockGuard lock(mutex);
+    auto found = distinct.ids.find(json);
+    if (found != distinct.ids.end()) return found->second;
+    if (distinct.ids.size() >= kMaxDistinct || distinct.bytes + json.size() > kMaxDistinctBytes) {
+      dropped++;
+      return 0;
+    }
+  }
+  uint32_t id;
+  std::string_view stored = intern(json, &id);
+  if (id == kOtherNamesId) {
+    dropped++;
+    return 0;
+  }
+  ForkLockGuard lock(mutex);
+  if (distinct.ids.emplace(stored, id).second) distinct.bytes += json.size();
   return id;
 }
 
@@ -207,7 +324,7 @@ uint32_t extended_payload(const Domain* domain, const EventAttributes* attribute
       }
     }
   }
-  return json.size() > 1 ? intern(json + "}") : 0;
+  return json.size() > 1 ? intern_payload(json + "}") : 0;
 }
 
 bool attach_extension(ExtensionModule* module) {
@@ -220,3 +337,5 @@ bool attach_extension(ExtensionModule* module) {
 }
 
 }  // namespace epprof::nvtx
+
+extern "C" uint64_t ep_nvtx_dropped_payloads(void) { return epprof::nvtx::dropped; }

@@ -5,7 +5,8 @@
 
 namespace epprof::nvtx {
 
-// Id of the payloads as the text of a JSON object; 0 if no entry can be read.
+// Id of the payloads as the text of a JSON object; 0 if no entry can be read, and beyond
+// the number of distinct ones that a process keeps.
 uint32_t extended_payload(const Domain* domain, const EventAttributes* attributes);
 
 // Receives the schemas of a copy of NVTX; false if the module is another extension.

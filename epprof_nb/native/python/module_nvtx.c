@@ -35,6 +35,10 @@ static PyObject* nvtx_details(PyObject* Py_UNUSED(m), PyObject* value) {
   return columns_to_dict(ep_nvtx_details(first));
 }
 
+static PyObject* nvtx_dropped_payloads(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromUnsignedLongLong(ep_nvtx_dropped_payloads());
+}
+
 static PyObject* xla_compiling(PyObject* Py_UNUSED(m), PyObject* value) {
   int on = value == Py_None ? 0 : PyObject_IsTrue(value);
   if (on < 0) return NULL;
@@ -47,6 +51,7 @@ PyMethodDef nvtx_functions[] = {
     {"nvtx_record", nvtx_record, METH_O, NULL},
     {"nvtx_attached", nvtx_attached, METH_NOARGS, NULL},
     {"nvtx_details", nvtx_details, METH_O, NULL},
+    {"nvtx_dropped_payloads", nvtx_dropped_payloads, METH_NOARGS, NULL},
     {"xla_compiling", xla_compiling, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -45,6 +45,14 @@ int push_in(const char* domain, const char* name, bool is_registered) {
 }
 int pop_in(const char* domain) { return nvtxDomainRangePop(nvtxDomainCreateA(domain)); }
 
+void push_handle(unsigned long long handle) {
+  nvtxEventAttributes_t event = {};
+  event.version = NVTX_VERSION;
+  event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  event.message.registered = reinterpret_cast<nvtxStringHandle_t>(handle);
+  nvtxRangePushEx(&event);
+}
 void push_registered() {
   static nvtxStringHandle_t name = nvtxDomainRegisterStringW(domain(), L"registered 名");
   nvtxEventAttributes_t event = attributes(nullptr);

@@ -12,7 +12,8 @@ using namespace epprof::nvtx;
 
 namespace {
 
-constexpr uint64_t kSchema = 1 << 24, kReduction = kSchema + 1, kMixed = kSchema + 2;
+constexpr uint64_t kSchema = 1 << 24, kReduction = kSchema + 1, kMixed = kSchema + 2,
+                   kSign = kSchema + 3;
 intptr_t slots[63];
 
 struct Collective {
@@ -26,6 +27,7 @@ const SchemaEntry collective[] = {
     {0, kReduction, "reduction", nullptr, 0, offsetof(Collective, reduction), nullptr, nullptr},
 };
 const EnumerationEntry reductions[] = {{"Sum", 0, 0}, {"Prod", 1, 0}};
+const EnumerationEntry signs[] = {{"minus", uint64_t(-1), 0}, {"plus", 1, 0}};
 
 struct Mixed {  // without offsets in the schema
   int8_t small;
@@ -86,6 +88,8 @@ void register_schemas() {
   EnumerationAttributes enumeration = {kEnumerationHasId, "reduction", reductions, 2,
                                        sizeof(int), kReduction, nullptr};
   add_enumeration(domain(), &enumeration);
+  enumeration = {kEnumerationHasId, "sign", signs, 2, sizeof(int), kSign, nullptr};
+  add_enumeration(domain(), &enumeration);
   SchemaAttributes schema = {kSchemaHasId, "AllReduce", 1, 0, collective, 3, sizeof(Collective), 0,
                              kSchema, nullptr};
   add(domain(), &schema);
@@ -105,6 +109,13 @@ int push_collective(unsigned long long communicator, size_t bytes, int reduction
   return push("AllReduce", &payload, 1);
 }
 
+void push_collectives(unsigned long long first, unsigned long long end) {
+  for (; first < end; first++) {
+    push_collective(first, 0, 0);
+    nvtxDomainRangePop(domain());
+  }
+}
+
 int push_mixed() {
   Mixed values = {-1, -70000, 0.1, 1e30f * 1e30f, "a \"text\"\n", {'a', 'b', 'c', 'd'}, {1, 2}};
   ExtendedPayload payloads[] = {{kMixed, sizeof values, &values}, {12345, sizeof values, &values}};
@@ -118,6 +129,13 @@ int push_short() {
 }
 
 int push_nothing(int count) { return push("nothing", nullptr, count); }
+
+// Registers a schema and pushes a payload of it.
+int push_with(const SchemaAttributes* schema, const void* data, size_t size) {
+  auto add = reinterpret_cast<uint64_t (*)(void*, const SchemaAttributes*)>(slots[kRegisterSchema]);
+  ExtendedPayload payload = {add(domain(), schema), size, data};
+  return push("given", &payload, 1);
+}
 
 int pop() { return nvtxDomainRangePop(domain()); }
 

@@ -25,6 +25,8 @@ SAME_SIZE(SchemaAttributes, nvtxPayloadSchemaAttr_t);
 SAME_FIELD(SchemaAttributes, entries, nvtxPayloadSchemaAttr_t, entries);
 SAME_FIELD(SchemaAttributes, entry_count, nvtxPayloadSchemaAttr_t, numEntries);
 SAME_FIELD(SchemaAttributes, id, nvtxPayloadSchemaAttr_t, schemaId);
+SAME_FIELD(SchemaAttributes, type, nvtxPayloadSchemaAttr_t, type);
+SAME_FIELD(SchemaAttributes, alignment, nvtxPayloadSchemaAttr_t, packAlign);
 SAME_SIZE(EnumerationEntry, nvtxPayloadEnum_t);
 SAME_FIELD(EnumerationEntry, value, nvtxPayloadEnum_t, value);
 SAME_SIZE(EnumerationAttributes, nvtxPayloadEnumAttr_t);
@@ -48,6 +50,10 @@ SAME(kEntryIsElsewhere, NVTX_PAYLOAD_ENTRY_FLAG_POINTER | NVTX_PAYLOAD_ENTRY_FLA
 SAME(kEntryIsArray, NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_FIXED_SIZE |
                         NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_ZERO_TERMINATED |
                         NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_LENGTH_PAYLOAD_INDEX);
+SAME(kUnion, NVTX_PAYLOAD_SCHEMA_TYPE_UNION);
+SAME(kSelectedUnion, NVTX_PAYLOAD_SCHEMA_TYPE_UNION_WITH_INTERNAL_SELECTOR);
+SAME(kEntryIsPointer, NVTX_PAYLOAD_ENTRY_FLAG_POINTER);
+SAME(kEntryIsFixedArray, NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_FIXED_SIZE);
 SAME(kChar, NVTX_PAYLOAD_ENTRY_TYPE_CHAR);
 SAME(kUlongLong, NVTX_PAYLOAD_ENTRY_TYPE_ULONGLONG);
 SAME(kInt8, NVTX_PAYLOAD_ENTRY_TYPE_INT8);
