@@ -35,9 +35,10 @@ class ProfileAnalyses(Breakdowns, TrainingTables, NodeTables, Findings):
             ``idle`` (the intervals between them). ``insights`` has the findings and
             ``evidence_1`` the rows behind the first one. Missing ids and names are NULL.
         time_limit_s
-            Maximum time of the query, seconds.
+            Time after which the call raises TimeoutError, seconds.
         max_bytes
-            Maximum memory of the query and of its result, bytes each.
+            Maximum memory of the query and of its result, bytes each. The memory in which functions
+            such as ``range`` and ``list_sort`` make one long list is not limited.
 
         Returns
         -------
@@ -52,8 +53,9 @@ class ProfileAnalyses(Breakdowns, TrainingTables, NodeTables, Findings):
             If the query fails or is not one SELECT statement. Queries cannot change the profile,
             read or write files, or install extensions.
         TimeoutError, MemoryError
-            If a limit is exceeded. A function of DuckDB that works on one very long text or list
-            cannot be stopped: it goes on in the background.
+            If a limit is exceeded. DuckDB cannot interrupt a function that works on one very long
+            list or text, such as ``list_sort`` or ``levenshtein``: the call returns soon after the
+            limit, but the function goes on in a background thread until it ends or Python exits.
 
         Examples
         --------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -209,6 +211,15 @@ def test_an_invalid_node_is_refused_as_by_the_cpu_provider(
     with pytest.raises(Exception, match="ONNXRuntimeError"):
         onnxruntime.InferenceSession(serialized, quiet, providers=[CPU]).run(None, feeds)
     fails(ep, serialized, feeds, message)
+
+
+@pytest.mark.parametrize("slope", [ones(1, 4), ones(2, 3, 1), ones(2)], ids=lambda x: str(x.shape))
+def test_a_slope_that_broadcasts_beyond_the_input_is_refused(ep, device, slope):
+    serialized, feeds = one_node("PRelu", (ones(3, 1), slope))
+    made = session(serialized, ep.provider(device), log_severity_level=4)
+    message = re.escape(f"slope of the shape {slope.shape} does not broadcast to (3, 1)")
+    with pytest.raises(Exception, match=message):
+        made.run(None, feeds)
 
 
 def test_a_session_goes_on_after_a_failed_run(ep):

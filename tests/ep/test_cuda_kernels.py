@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from tests.ep.sessions import OURS, model, on_cpu, placement, session
+from tests.ep.sessions import OURS, model, on_cpu, one_node, placement, session
 
 IMAGE = np.arange(216, dtype=np.float32).reshape(2, 3, 6, 6)
 WEIGHT = np.linspace(-1, 1, 108, dtype=np.float32).reshape(4, 3, 3, 3)
@@ -32,3 +32,38 @@ def test_windows_are_views_of_device_memory(
     assert set(placement(made).values()) == {OURS}
     (result,), (right,) = made.run(None, feeds), on_cpu(serialized).run(None, feeds)
     np.testing.assert_allclose(result, right, rtol=1e-4)
+
+
+def floats(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+HEADS = floats(1, 2, 3, 4)
+MASK = np.array([[True, True, True], [False, True, True], [True, False, False]])
+CACHE = floats(2, 1, 4, 8)
+LAST, TOTAL = np.array([4, 4], np.int32), np.array(5, np.int32)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes", "how"),
+    [
+        ("Attention", (HEADS, HEADS, HEADS, MASK), {"is_causal": 1}, {"opset": 23}),
+        ("ReduceProd", (IMAGE[:1, :1, :2], np.array([-1])), {}, {}),
+        (
+            "GroupQueryAttention",
+            (floats(2, 1, 16), floats(2, 1, 8), floats(2, 1, 8), CACHE, CACHE, LAST, TOTAL),
+            {"num_heads": 2, "kv_num_heads": 1},
+            {"outputs": 3, "domain": "com.microsoft"},
+        ),
+    ],
+    ids=["attention", "product", "groups"],
+)
+def test_masks_products_and_indices_stay_on_the_device(
+    ep, fake_cuda, op_type, inputs, attributes, how
+):
+    serialized, feeds = one_node(op_type, inputs, attributes, **how)
+    made = session(serialized, ep.provider("cuda:0"))
+    assert set(placement(made).values()) == {OURS}
+    results, wanted = made.run(None, feeds), on_cpu(serialized).run(None, feeds)
+    for got, right in zip(results, wanted, strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-5)

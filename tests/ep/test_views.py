@@ -138,6 +138,25 @@ def test_other_shapes_and_other_functions_are_called(ep, device, addresses):
     assert calls == ["view"]
 
 
+def test_empty_axes_remove_every_dimension_of_size_1_as_in_onnx_runtime(ep, device, addresses):
+    nodes = [
+        helper.make_node("Abs", ["x"], ["a"], name="abs"),
+        helper.make_node("Squeeze", ["a", "axes"], ["v"], name="view"),
+        helper.make_node("Neg", ["v"], ["y"], name="neg"),
+    ]
+    feeds = {"x": np.ones((1, 1, 3), np.float32), "axes": np.array([], np.int64)}
+    serialized = model(nodes, feeds, {"y": np.float32})
+    made, reference = session(serialized, ep.provider(device)), on_cpu(serialized)
+    for axes in ([], [0], [1], [0, 1]) * 2:
+        feeds["axes"] = np.array(axes, np.int64)
+        (got,), (wanted,) = made.run(None, feeds), reference.run(None, feeds)
+        assert got.shape == wanted.shape
+    addresses.pop("Squeeze")
+    feeds["axes"] = np.array([], np.int64)
+    assert made.run(None, feeds)[0].shape == (3,)
+    assert "Squeeze" not in addresses  # the view is known
+
+
 def test_a_profile_of_the_host_device_has_all_views(ep):
     made = session(chain("Reshape"), ep.provider("host"))
     made.run(None, {"x": X})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.ep.broadcasting import broadcast_shape
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
 from epprof_nb.ep.kernels.checks import expect_shape
 from epprof_nb.ep.kernels.device_elements import apply_on_device
@@ -126,7 +127,9 @@ def relu(ctx: Context, x: Array) -> None:
 @builtin("PRelu", since=9)
 @quiet
 def prelu(ctx: Context, x: Array, slope: Array) -> None:
-    """Relu with a slope below zero that is a tensor."""
+    """Relu with a slope below zero that is a tensor, which broadcasts to the input."""
+    if broadcast_shape(x.shape, slope.shape) != x.shape:
+        raise ValueError(f"slope of the shape {slope.shape} does not broadcast to {x.shape}")
     ctx.out(x.shape)[...] = ctx.xp.where(x < 0, x * slope, x)
 
 

@@ -70,13 +70,14 @@ def _squeeze(ctx: Context, x: Array, axes: list[int] | None) -> None:
 
 @builtin("Squeeze", since=13, host_inputs=[1], is_view=True, moves=True)
 def squeeze(ctx: Context, x: Array, axes: Array | None = None) -> None:
-    """Without dimensions of size 1."""
-    _squeeze(ctx, x, None if axes is None else axes.tolist())
+    """Without dimensions of size 1; all of them go if no axes are named."""
+    # As ONNX Runtime, for which an empty tensor names no axes.
+    _squeeze(ctx, x, axes.tolist() if axes is not None and axes.size else None)
 
 
 @builtin("Squeeze", since=1, until=12, is_view=True, moves=True)
 def _squeeze_before_13(ctx: Context, x: Array) -> None:
-    _squeeze(ctx, x, ctx.attrs.get("axes"))
+    _squeeze(ctx, x, ctx.attrs.get("axes") or None)
 
 
 def _unsqueeze(ctx: Context, x: Array, axes: list[int]) -> None:

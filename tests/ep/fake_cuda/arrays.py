@@ -180,6 +180,22 @@ def _arrays(value):
             yield from _arrays(item)
 
 
+def _has_indices(key):
+    """Whether a key has indices in device memory, which CuPy reads there."""
+    return any(True for _ in _arrays(key))
+
+
+def _expect_fits(shape, whole):
+    """Raise ValueError at once, like CuPy, if an array cannot be written to one of another shape.
+
+    An error in work of a stream is too late for the caller.
+    """
+    while len(shape) > len(whole) and shape[0] == 1:
+        shape = shape[1:]
+    if np.broadcast_shapes(shape, whole) != whole:
+        raise ValueError(f"an array of the shape {shape} does not fit one of the shape {whole}")
+
+
 class Array:
     """An array in device memory. `host` is a NumPy array over the same addresses."""
 
@@ -211,10 +227,19 @@ class Array:
         return made
 
     def __getitem__(self, key):
+        if _has_indices(key):
+            return self.module.call(lambda a, at: a[at], (self, key), {})
         return self._view(self.host[key])
 
     def __setitem__(self, key, value):
-        self.module.call(np.positive, (value,), {"out": self._view(self.host[key])})
+        if _has_indices(key):
+            used = [a.data.ptr for a in _arrays([self, key, value]) if a.host.size]
+            target, at, given = self.host, _host(key), _host(value)
+            self.module.launch(lambda _: target.__setitem__(at, given), used)
+            return
+        part = self._view(self.host[key])
+        _expect_fits(np.shape(_host(value)), part.shape)
+        self.module.call(np.positive, (value,), {"out": part})
 
     def __len__(self):
         return len(self.host)
@@ -268,10 +293,11 @@ def _reduction(name):
 for _name, _function in (("iadd", "add"), ("isub", "subtract"), ("imul", "multiply"),
                          ("itruediv", "divide")):  # fmt: skip
     setattr(Array, f"__{_name}__", _in_place(_function))
-for _name in ("max", "min", "sum", "mean", "all", "any"):
+for _name in ("max", "min", "sum", "prod", "mean", "all", "any"):
     setattr(Array, _name, _reduction(_name))
 for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "neg", "matmul",
-              "pow", "lt", "le", "gt", "ge", "eq", "ne"):  # fmt: skip
+              "pow", "lt", "le", "gt", "ge", "eq", "ne", "and", "rand", "or", "ror",
+              "invert"):  # fmt: skip
     setattr(Array, f"__{_name}__", _operator(f"__{_name}__"))
 
 
