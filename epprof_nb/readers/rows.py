@@ -132,6 +132,9 @@ class Rows:
         return Table(self._schema, columns)
 
 
+_OF_EVENTS = "'"
+
+
 class Skipped:
     """Counts of what was skipped or changed, by reason."""
 
@@ -147,9 +150,9 @@ class Skipped:
             self._counts["of other kinds"] += count
 
     def notes(self) -> list[str]:
-        """Return one note per reason."""
+        """Return one note per reason; a reason such as ``' arguments`` is about parts of events."""
         return [
-            f"Skipped events {reason}: {count:,}."
+            f"Skipped events{'' if reason.startswith(_OF_EVENTS) else ' '}{reason}: {count:,}."
             for reason, count in self._counts.items()
             if count
         ]

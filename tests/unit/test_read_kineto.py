@@ -211,8 +211,9 @@ def test_shapes_that_are_invalid_are_missing_and_counted(read, field, value, oth
     expected = [] if field == "Input Dims" or value == DEEP else [json.dumps(shapes)]
     found = prof.ops["input_shapes"].dropna() if "input_shapes" in prof.ops else []
     assert [json.dumps(json.loads(text)) for text in found] == expected
-    assert "' input shapes or types, which are no valid JSON or nested too deeply: 1." in notes(
-        prof
+    assert (
+        "events' input shapes or types, which are no valid JSON or nested too deeply: 1."
+        in notes(prof)
     )
 
 
