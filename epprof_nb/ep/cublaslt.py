@@ -129,10 +129,10 @@ def _prepare(  # noqa: PLR0917 - as in BLAS
     has_bias = added is not None and _is_bias(added, out, product) and beta == 1
     if added is not None and not has_bias and added != out:
         return None
-    kind = cublas.type_of(out.kind)
+    kind, compute = cublas.type_of(out.kind), cublas.compute_type(a.kind, out.kind)
     made = _native.ep_make_product(
         device,
-        (cublas.type_of(a.kind).element, kind.element, kind.compute, kind.scale),
+        (cublas.type_of(a.kind).element, kind.element, compute, kind.scale),
         (product.columns, product.rows, product.depth, product.batch),
         product.b,
         product.a,

@@ -43,8 +43,6 @@ struct Result {
 bool refuses;
 std::vector<std::vector<int64_t>>& products = *new std::vector<std::vector<int64_t>>;
 
-size_t bytes_of(int type) { return type == kDouble ? 8 : type == kFloat ? 4 : 2; }
-
 double from_half(uint16_t bits) {
   int exponent = bits >> 10 & 31, fraction = bits & 1023;
   double size = exponent == 31 ? (fraction ? NAN : INFINITY)
@@ -87,11 +85,12 @@ bool fits(const Layout& layout, int64_t rows, int64_t columns) {
 extern "C" {
 
 void fake_lt_refuse(int refuse) { refuses = refuse != 0; }
-// Copies the products so far: batch, rows, columns, depth, whether there is a bias, and a matrix.
+// Copies the products so far: batch, rows, columns, depth, whether there is a bias, and a matrix, and
+// the type to compute in.
 size_t fake_lt_products(int64_t* numbers, size_t most) {
   std::lock_guard lock(mutex);
   for (size_t i = 0; i < products.size() && i < most; i++) {
-    std::copy(products[i].begin(), products[i].end(), numbers + 6 * i);
+    std::copy(products[i].begin(), products[i].end(), numbers + 7 * i);
   }
   return products.size();
 }
@@ -160,9 +159,9 @@ int cublasLtMatmulAlgoGetHeuristic(void*, Operation* operation, Layout*, Layout*
                                    Layout* d, Preference* preference, int, Result* result,
                                    int* found) {
   *found = 0;
-  // As the library: it adds no bias to sums in float64.
   bool has_bias = operation->epilogue == kBiasEpilogue;
-  if (refuses || (has_bias && d->type == kDouble)) return kUnsupported;
+  if (refuses) return kUnsupported;
+  if (d->type == kHalf && preference->schemes != 2) return kInvalid;
   if (has_bias && !operation->bias) return kInvalid;
   if (preference->workspace < kWorkspace) return kInvalid;
   *result = {{kAlgorithm}, kWorkspace, 0, 1, {}};
@@ -203,7 +202,8 @@ int cublasLtMatmul(void* handle, Operation* given, const void* alpha, const void
       return kInvalid;
     }
   }
-  products.push_back({target.batch, columns, rows, depth, has_bias, kept != 0});
+  products.push_back({target.batch, columns, rows, depth, has_bias, kept != 0,
+                      operation.compute});
   stream->add([=] {
     for (const void* address : used) set_open(uintptr_t(address), true);
     memset(workspace, 0xff, workspace_bytes);
