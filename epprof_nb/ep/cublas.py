@@ -37,9 +37,10 @@ class Type(NamedTuple):
     zero: Any
 
 
-# By the characters of NumPy's dtypes.
+# By the characters of NumPy's dtypes, and of ml_dtypes' bfloat16.
 _TYPES = {
     "e": Type(2, 2, 68, 0, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
+    "E": Type(2, 14, 68, 0, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
     "f": Type(4, 0, 68, 0, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
     "d": Type(8, 1, 70, 1, ctypes.byref(ctypes.c_double(1)), ctypes.byref(ctypes.c_double(0))),
 }
@@ -93,7 +94,8 @@ def multiply(of: ctypes.CDLL, product: Product, a: Any, b: Any, out: Any) -> Non
     product
         The sizes, and the layout of `a` and `b`.
     a, b, out
-        CuPy arrays of one dtype; `out` is C-contiguous, and may be of float32 for float16.
+        CuPy arrays of one dtype; `out` is C-contiguous, and may be of float32 for float16 and
+        bfloat16.
 
     Raises
     ------

@@ -60,10 +60,11 @@ def multiply(
     Parameters
     ----------
     a, b
-        CuPy arrays of one dtype: float16, float32 or float64. Stacks of matrices broadcast.
+        CuPy arrays of one dtype: float16, bfloat16, float32 or float64. Stacks of matrices
+        broadcast.
     out
-        Gets the result: an array of that dtype, or of float32 for float16. It shares no memory with
-        the others.
+        Gets the result: an array of that dtype, or of float32 for float16 and bfloat16. It shares
+        no memory with the others.
     added
         A matrix of the shape of the result, or one number for each of its columns; none by default.
     alpha, beta
@@ -148,7 +149,7 @@ def _fit(a: _Array, b: _Array, out: _Array) -> bool:
     """Whether two arrays have a product of elements that cuBLASLt multiplies, for an array."""
     if a.kind != b.kind or not cublas.has_type(a.kind):
         return False
-    if out.kind != a.kind and (a.kind, out.kind) != ("e", "f"):
+    if out.kind != a.kind and not (a.kind in "eE" and out.kind == "f"):
         return False
     if not (a.shape and b.shape) or 0 in a.shape or 0 in b.shape:
         return False

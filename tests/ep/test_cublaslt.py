@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 
 import numpy as np
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from epprof_nb import _native
-from epprof_nb.ep import cublas, cublaslt, products
+from epprof_nb.ep import cublas, cublaslt, kernel_sets, products
 from tests.ep.fake_cuda.cublas import Cublas
 from tests.ep.fake_cuda.cublaslt import CublasLt, Product
 from tests.ep.sessions import model, on_cpu
@@ -246,6 +247,27 @@ def test_nothing_is_called_before_the_libraries_are_open():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "RuntimeError: cuBLASLt is not open" in done.stderr
+
+
+@pytest.mark.parametrize("shape", [None, (5,), (3, 5), (3, 1)])
+@pytest.mark.parametrize("has_algorithm", [True, False])
+def test_products_in_bfloat16_are_made_in_bfloat16(ep, lt, monkeypatch, shape, has_algorithm):
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+    monkeypatch.setattr(type(lt.blas.module), "__version__", "14.0.0")
+    monkeypatch.setattr(kernel_sets, "_sets", OrderedDict())  # those known have no bfloat16
+    lt.refuse(not has_algorithm)
+    feeds = matrices("float32", shape or ())
+    op_type, names = ("Gemm", "abc") if shape else ("MatMul", "ab")
+    before = [
+        helper.make_node("Cast", [name], [f"{name}16"], to=TensorProto.BFLOAT16) for name in names
+    ]
+    node = helper.make_node(op_type, [f"{name}16" for name in names], ["y16"])
+    after = helper.make_node("Cast", ["y16"], ["y"], to=TensorProto.FLOAT)
+    serialized = model([*before, node, after], feeds, {"y": np.float32})
+    got = ep.session(serialized, device="cuda:0").run(None, feeds)[0]
+    expected = feeds["a"] @ feeds["b"] + (feeds["c"] if shape else 0)
+    np.testing.assert_array_equal(got, expected.astype(ml_dtypes.bfloat16).astype(np.float32))
+    assert len(lt.products) == has_algorithm
 
 
 @pytest.mark.parametrize(("setting", "compute"), [("1", 77), ("0", 68), ("", 68)])

@@ -10,7 +10,7 @@ using namespace fake;
 namespace {
 
 constexpr int kInvalid = 7, kUnsupported = 15;  // cublasStatus_t
-constexpr int kFloat = 0, kDouble = 1, kHalf = 2;
+constexpr int kFloat = 0, kDouble = 1, kHalf = 2, kBrain = 14;
 constexpr int kNotTransposed = 0;
 constexpr int kDefaultEpilogue = 1, kBiasEpilogue = 4;
 constexpr size_t kWorkspace = 512;
@@ -58,15 +58,26 @@ uint16_t to_half(double value) {
   int exponent = size > 0 && ilogb(size) > -14 ? ilogb(size) : -14;
   return uint16_t(sign | (int(nearbyint(ldexp(size, 10 - exponent))) + ((exponent + 14) << 10)));
 }
+// bfloat16, rounded to even; of finite numbers.
+uint16_t to_brain(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
 double get(const void* data, int type, int64_t i) {
   if (type == kDouble) return static_cast<const double*>(data)[i];
   if (type == kFloat) return double(static_cast<const float*>(data)[i]);
-  return from_half(static_cast<const uint16_t*>(data)[i]);
+  uint16_t bits = static_cast<const uint16_t*>(data)[i];
+  if (type == kHalf) return from_half(bits);
+  uint32_t wide = uint32_t(bits) << 16;
+  float value;
+  memcpy(&value, &wide, sizeof value);
+  return double(value);
 }
 void set(void* data, int type, int64_t i, double value) {
   if (type == kDouble) static_cast<double*>(data)[i] = value;
   else if (type == kFloat) static_cast<float*>(data)[i] = float(value);
-  else static_cast<uint16_t*>(data)[i] = to_half(value);
+  else static_cast<uint16_t*>(data)[i] = type == kHalf ? to_half(value) : to_brain(float(value));
 }
 
 template <typename Value>
@@ -161,7 +172,8 @@ int cublasLtMatmulAlgoGetHeuristic(void*, Operation* operation, Layout*, Layout*
   *found = 0;
   bool has_bias = operation->epilogue == kBiasEpilogue;
   if (refuses) return kUnsupported;
-  if (d->type == kHalf && preference->schemes != 2) return kInvalid;
+  bool is_short = d->type == kHalf || d->type == kBrain;
+  if (is_short && preference->schemes != 2) return kInvalid;
   if (has_bias && !operation->bias) return kInvalid;
   if (preference->workspace < kWorkspace) return kInvalid;
   *result = {{kAlgorithm}, kWorkspace, 0, 1, {}};
