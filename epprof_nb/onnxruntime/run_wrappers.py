@@ -7,8 +7,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
-from epprof_nb.onnxruntime import graph_replays, run_profile_files
-from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
+from epprof_nb.onnxruntime import bound_inputs, graph_replays, run_profile_files
+from epprof_nb.recorders.onnxruntime import sessions, token_inputs, unprofiled_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +65,8 @@ class _RunMethod:
             result = self._run_recorded(session, args, kwargs, key)
             if baseline is not None:
                 unprofiled_runs.add_call(begin, baseline, key)
+            if not self.returns_early:
+                token_inputs.add_call(session, begin, self._inputs(args, kwargs))
             return result
         if baseline is None:
             with self._counted(session):
@@ -73,6 +75,12 @@ class _RunMethod:
             baseline.wait -= 1
             return self._original(session, *args, **kwargs)
         return self._run_timed(baseline, session, args, kwargs)
+
+    def _inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+        """Return the inputs of a run by name; None if the arguments do not tell them."""
+        if self._name == "run_with_iobinding":
+            return bound_inputs.bound_inputs(args[0] if args else kwargs.get("iobinding"))
+        return unprofiled_runs.feed_of(args, kwargs, self._name)
 
     def _run_timed(
         self,
