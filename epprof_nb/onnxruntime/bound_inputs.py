@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-METHODS = ("bind_cpu_input", "bind_input", "bind_ortvalue_input", "clear_binding_inputs")
+METHODS = (
+    "__init__", "bind_cpu_input", "bind_input", "bind_ortvalue_input", "clear_binding_inputs",
+)  # fmt: skip
 """Methods of ``IOBinding`` to wrap."""
 _ATTRIBUTE = "_epprof_bound_inputs"
 
@@ -30,10 +32,9 @@ def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def bind(self: Any, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401
         result = original(self, *args, **kwargs)
-        bound = self.__dict__.setdefault(_ATTRIBUTE, {})
-        if of_arguments is None:
-            bound.clear()
-        else:
+        if of_arguments is None:  # new, or cleared
+            self.__dict__[_ATTRIBUTE] = {}
+        elif (bound := self.__dict__.get(_ATTRIBUTE)) is not None:
             name, value = of_arguments(*args, **kwargs)
             bound[name] = value
         return result
@@ -41,12 +42,13 @@ def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
     return bind
 
 
-def bound_inputs(binding: object) -> Mapping[str, Any]:
+def bound_inputs(binding: object) -> dict[str, Any] | None:
     """Return the inputs of a binding by name: objects with ``shape``, and a size in bytes.
 
-    Inputs that were bound before `epprof_nb.onnxruntime.install` are missing.
+    None if some of them may be unknown: those of a binding that was made before
+    `epprof_nb.onnxruntime.install`.
     """
-    bound: dict[str, Any] = getattr(binding, "__dict__", {}).get(_ATTRIBUTE, {})
+    bound: dict[str, Any] | None = getattr(binding, "__dict__", {}).get(_ATTRIBUTE)
     return bound
 
 

@@ -33,8 +33,6 @@ _ALWAYS_TIMED, _TIMED_EVERY = 32, 8
 """The first runs are all timed, then one run in every few."""
 _MAX_CALLS = 1_000_000
 
-_FEED_ARGUMENTS = {"run": "input_feed", "run_with_ort_values": "input_dict_ort_values"}
-
 ATTRIBUTE = "_epprof_baseline"
 """Attribute of an observed session that holds its `UnprofiledBaseline`; read at every run."""
 
@@ -115,27 +113,18 @@ def attach_baseline(session: object) -> None:
     setattr(session, ATTRIBUTE, UnprofiledBaseline())
 
 
-def input_key(args: tuple[Any, ...], kwargs: dict[str, Any], method: str) -> object:
+def input_key(feed: object, method: str) -> object:
     """Return a key that is equal for runs with comparable durations: the input shapes.
 
     Parameters
     ----------
-    args, kwargs
-        Arguments of the session's method.
+    feed
+        The inputs by name: arrays, ``OrtValue`` objects, or other objects with a shape. All runs
+        with anything else are equal.
     method
-        Name of the method. Shapes are known for ``run`` and ``run_with_ort_values``; all runs of
-        another method are equal.
+        Name of the session's method.
     """
-    feed = feed_of(args, kwargs, method)
-    if not isinstance(feed, dict):
-        return method
-    return tuple([_shape(value) for value in feed.values()])
-
-
-def feed_of(args: tuple[Any, ...], kwargs: dict[str, Any], method: str) -> object:
-    """Return the inputs among the arguments of a session's method; None if it takes others."""
-    name = _FEED_ARGUMENTS.get(method)
-    return None if name is None else args[1] if len(args) > 1 else kwargs.get(name)
+    return tuple([_shape(value) for value in feed.values()]) if isinstance(feed, dict) else method
 
 
 def _shape(value: Any) -> object:  # noqa: ANN401
