@@ -43,7 +43,8 @@ def test_prefill_and_decode(model, cache):
     assert frame["past_tokens"].tolist() == [0, PROMPT]
     assert frame["batch"].tolist() == [2, 2]
     # All work of the model belongs to a phase; sampling does not.
-    of_model = prof.by_module().loc["model", "device_ns"]
+    assert set(frame["model"]) == {"LlamaForCausalLM"}
+    of_model = prof.by_module().loc["LlamaForCausalLM", "device_ns"]
     assert frame["device_ns"].sum() == of_model > 0
     assert (frame["idle_ns"] <= frame["wall_ns"]).all()
     assert (frame["launch_idle_ns"] <= frame["idle_ns"]).all()
