@@ -19,6 +19,7 @@ from epprof_nb.frameworks.torch_compile import Compilations
 from epprof_nb.frameworks.torch_modules import recorded_call
 from epprof_nb.frameworks.torch_operators import Operators
 from epprof_nb.frameworks.torch_ranges import recorded_enter, recorded_exit
+from epprof_nb.frameworks.transformers_generation import Generations
 from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.format import plural
 
@@ -122,6 +123,7 @@ class _Recording:
         _ = self._log.local.calls  # nodes that this thread has created so far are not linked
         self._patches, self._around_compilations = Patches(), Patches()
         self.compilations = Compilations(self._patches, self._switch)
+        self._generations = Generations(self._is_off)
         try:
             self._replace_functions()
             # Importing it takes seconds. Its modules keep functions of torch, which must be the
@@ -187,6 +189,7 @@ class _Recording:
         """Put the functions back. Those that others have wrapped meanwhile do nothing any more."""
         self._switch.on = False
         cancel(_DYNAMO, self._record_compilations)
+        self._generations.stop()
         self._around_compilations.restore()
         self._patches.restore()
 

@@ -290,6 +290,45 @@ BREAKDOWNS: dict[str, TableDoc] = {
             kernels="kernels it launched",
         ),
     ),
+    "by_phase": TableDoc(
+        "prof.by_phase()",
+        "One row per generation of a language model and phase, in order.",
+        columns(
+            column("model", "category", "file of the session, or path of the module"),
+            column("generation", "int64", "number of the generation, from 0"),
+            column("phase", "category", "`prefill` or `decode`"),
+            column("calls", "int64", "calls of the model"),
+            column("batch", "Int64", "sequences; missing if unknown"),
+            column("tokens", "int64", "tokens of each sequence that the calls processed"),
+            column("past_tokens", "int64", "tokens of each in the KV cache before the first call"),
+            column(
+                "cache_bytes", "Int64",
+                "size of the KV cache in the call where it was largest; missing if unknown",
+            ),
+            column("start_ns", "int64", "start of the first call, since the profile's start"),
+            column(
+                "wall_ns", "int64",
+                "time to the start of the next phase, else to the end of the last call",
+            ),
+            column("ns_per_token", "int64", "`wall_ns` / `tokens`", "ns"),
+            column(
+                "tokens_per_s", "float64",
+                "tokens of all sequences / `wall_ns`; of one sequence if `batch` is missing",
+                "1/s",
+            ),
+            column("host_ns", "int64", "host time of the calls"),
+            "device_ns", "kernels",
+            column(
+                "idle_ns", "Int64",
+                "part of `wall_ns` in which no device was busy; missing if none had work",
+            ),
+            column(
+                "launch_idle_ns", "Int64",
+                "time for which devices waited for launches by the calls, see `launches`; likewise",
+            ),
+            device_ns="device time of what the calls launched", kernels="kernels they launched",
+        ),
+    ),
     "by_module": TableDoc(
         "prof.by_module()",
         "One row per path of a module, by descending device time, and rows for work outside of "
