@@ -62,8 +62,8 @@ class Output:
     "--allow",
     multiple=True,
     metavar="DIFFERENCE",
-    help="Compare in spite of other devices, clocks, counts (executions of an op), shapes, or "
-    "dropped records.",
+    help="Compare in spite of other devices, clocks, counts (executions of an op), shapes, "
+    "options (of recording), or dropped records.",
 )
 @click.option("--more-old", multiple=True, type=NEW_FILE, help="A further recording like OLD.")
 @click.option("--more-new", multiple=True, type=NEW_FILE, help="A further recording like NEW.")

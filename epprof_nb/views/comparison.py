@@ -124,7 +124,8 @@ def compare(
     allow
         Differences between the recordings that do not prevent a comparison: ``"devices"``,
         ``"clocks"``, ``"counts"`` (executions of an op), ``"shapes"`` (of the inputs of ONNX
-        Runtime nodes) and ``"dropped"`` (dropped records). They become notes.
+        Runtime nodes), ``"dropped"`` (dropped records) and ``"options"`` (of recording). They
+        become notes.
     names
         Names of the variables, for the commands in the reason.
 
