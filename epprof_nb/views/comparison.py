@@ -32,8 +32,9 @@ class Comparison:
     Attributes
     ----------
     verdict
-        ``"faster"``, ``"slower"``, ``"no difference found"`` or ``"cannot be compared"``, of the
-        new code. It is about the elapsed time of a repeat, including the device work that the
+        ``"faster"``, ``"slower"`` or ``"no difference found"``, of the new code; ``"cannot tell"``
+        if the recordings vary too much, and ``"cannot be compared"`` if that would mislead. It is
+        about the elapsed time of a repeat, including the device work that the
         repeat launched.
     reason
         The times, the interval of the change and the smallest change that would have been found,

@@ -16,7 +16,8 @@ def runs(recorded, *, call=None, mode=None, repeats=12):
     """
     ops, bounds = [], []
     for repeat in range(repeats):
-        start, is_recorded = 10_000_000 * repeat, repeat < recorded
+        start = 10_000_000 * repeat
+        is_recorded = recorded * (repeat + 1) // repeats > recorded * repeat // repeats
         took = 800_000 if is_recorded else call or 80_000
         args = {"nodes": "recorded" if is_recorded else "not recorded"}
         if call is not None:

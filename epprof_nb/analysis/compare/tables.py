@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.compare.statistics import ratios
+from epprof_nb.analysis.compare.statistics import is_too_wide, ratios
 from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.arrays.types import MISSING
 
@@ -125,9 +125,13 @@ def comparison_table(
         before[rows], after[rows] = np.rint(found.before), np.rint(found.after)
         change[rows], low[rows], high[rows] = found.ratio - 1, found.low - 1, found.high - 1
         p_value[rows] = found.p_value
-        for i, differs, ratio in zip(rows, found.differs, found.ratio, strict=True):
-            slower = "slower" if ratio > 1 else "faster"
-            verdicts[i] = slower if differs else "no difference found"
+        for i, row in enumerate(rows):
+            if found.differs[i]:
+                verdicts[row] = "slower" if found.ratio[i] > 1 else "faster"
+            elif is_too_wide(low[row], high[row]):
+                verdicts[row] = "cannot tell"
+            else:
+                verdicts[row] = "no difference found"
     order = _order(before, after, is_tested)
     shown = [quantities[i] for i in order]
     table: dict[str, Column] = {"path": categorical([q.path for q in shown])}

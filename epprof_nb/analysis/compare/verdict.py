@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.data.profile_data import ProfileData
 
-Verdict: TypeAlias = Literal["faster", "slower", "no difference found", "cannot be compared"]
+Verdict: TypeAlias = Literal[
+    "faster", "slower", "no difference found", "cannot tell", "cannot be compared"
+]
 
 CHANGED = ("faster", "slower")
 """Verdicts on a difference that was found."""
@@ -98,14 +100,6 @@ class ComparisonResult:
     repeats: tuple[tuple[int, ...], tuple[int, ...]]
     timelines: AlignedTimelines
     paths: tuple[str, ...]
-
-    @property
-    def heading(self) -> str:
-        """The verdict, or that the recordings vary too much to tell."""
-        found = self.total.ratios
-        if self.verdict != "no difference found" or found is None or not _is_too_wide(found):
-            return self.verdict
-        return "cannot tell"
 
 
 def compare(
@@ -267,7 +261,7 @@ def _verdict(
             f"differ by up to {percent(SINGLE_RUN_SPREAD)}, and on a busy one by more. {settle}"
         )
         return "cannot be compared", text
-    verdict: Verdict = "no difference found"
+    verdict: Verdict = "cannot tell" if _is_too_wide(found) else "no difference found"
     if found.differs[0]:
         verdict = "slower" if found.ratio[0] > 1 else "faster"
     change = f"{times} per repeat: {signed_percent(total.change)}"
