@@ -239,8 +239,13 @@ def _find(index: ProfileIndex, insight: Mapping[str, Any] | int) -> Finding:
                 "evidence expects a row of prof.insights(), such as prof.insights().iloc[0], or "
                 f"its rank, not {type(insight).__name__}."
             ) from None
-    if not 1 <= rank <= len(found) or text not in (None, found[rank - 1].text):
-        has = f"findings 1 to {len(found)}" if found else "no findings"
+    has = "no finding" if not found else f"findings 1 to {len(found)}"
+    is_known = 1 <= rank <= len(found)
+    if text is None and not is_known:
+        raise ValueError(
+            f"This profile has {has}, not {rank}: ranks count from 1, as in prof.insights()."
+        )
+    if not is_known or text not in (None, found[rank - 1].text):
         raise ValueError(
             f"This profile has {has}, and none of them is the given one (rank {rank}): it is of "
             "another profile or an older version. Pass a row of prof.insights() of this profile."

@@ -159,6 +159,16 @@ def slowdown_of(info: dict[str, Any], session: int) -> float:
     return 1.0
 
 
+def slowdown_of_nodes(info: dict[str, Any], session: int) -> float:
+    """Return the slowdown of a session's runs that were recorded node by node, at least 1."""
+    for entry in info.get("onnxruntime_stretch") or ():
+        if isinstance(entry, dict) and entry.get("session") == session:
+            slowdown = entry.get("recorded_stretch")
+            if isinstance(slowdown, int | float):
+                return max(1.0, float(slowdown))
+    return slowdown_of(info, session)
+
+
 def largest_slowdown(info: dict[str, Any]) -> float | None:
     """Return the largest slowdown of a session from a profile's info; None if none was measured."""
     entries = info.get("onnxruntime_stretch") or ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING
 
 from epprof_nb.profile_analyses.breakdowns import Breakdowns
@@ -67,3 +68,10 @@ class ProfileAnalyses(Breakdowns, TrainingTables, GenerationTables, NodeTables, 
         from epprof_nb.analysis.sql import sql
 
         return sql(self, query, time_limit_s=time_limit_s, max_bytes=max_bytes)
+
+
+# An error in a call, such as an unknown argument, names the class that users know.
+for _class in (*ProfileAnalyses.__bases__, ProfileAnalyses):
+    for _name, _method in vars(_class).items():
+        if isinstance(_method, FunctionType):
+            _method.__qualname__ = f"Profile.{_name}"
