@@ -65,7 +65,7 @@ def test_an_exception_fails_the_run_with_its_traceback_and_the_session_goes_on(r
     [
         (lambda ctx, x: x, "returned .*ndarray.*ctx.out"),
         (lambda ctx, x: None, "did not make output 0 .y."),
-        (lambda ctx, x: ctx.out(x.shape, np.float64) and None, "output 0 .y. is float32"),
+        (lambda ctx, x: ctx.out(x.shape, "f8") and None, "0 .y. is float32 .*, not float64"),
         (lambda ctx, x: ctx.out(x.shape, "no dtype") and None, "'no dtype'"),
         (lambda ctx, x: ctx.out(x.shape, index=1) and None, "has 1 output; .* number 1"),
         (lambda ctx, x: ctx.out((2, -4)) and None, "dimension 1 is negative"),
@@ -88,6 +88,13 @@ def test_a_shape_that_the_model_excludes_is_refused(ep):
     ep.kernel("Sigmoid")(lambda ctx, x: ctx.out((2, 5)) and None)
     made = session(serialized, ep.provider("host", only=["Sigmoid"]))
     with pytest.raises(Exception, match=r"has the shape \(\?, 4\) in the model, not \(2, 5\)"):
+        made.run(None, {"x": np.zeros((2, 4), np.float32)})
+
+
+def test_an_output_that_is_copied_has_the_name_that_it_has_in_the_model(ep):
+    ep.kernel("Relu")(lambda ctx, x: None)
+    made = session(models.chain(), ep.provider("host", only=["Relu"]))
+    with pytest.raises(Exception, match=r"did not make output 0 \(t0\)"):
         made.run(None, {"x": np.zeros((2, 4), np.float32)})
 
 
