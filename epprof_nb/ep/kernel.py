@@ -213,6 +213,12 @@ def kernel(
     ... def softplus(ctx, x):
     ...     np.logaddexp(x, 0, out=ctx.out(x.shape, x.dtype))
     """
+    if not isinstance(op_type, str):
+        name = getattr(op_type, "__name__", "kernel")
+        raise KernelError(
+            "ep.kernel takes the type of an operator, and then decorates a function: "
+            f'@ep.kernel("Softplus") above `def {name}(ctx, x)`. It got {op_type!r}.'
+        )
     options: dict[str, Any] = {
         "domain": domain, "types": types, "inputs": inputs, "outputs": outputs,
         "since": since, "until": until,

@@ -221,6 +221,11 @@ def test_a_wrong_definition_is_refused_at_once(ep, arguments, message):
         ep.kernel(op_type, **(rest[0] if rest else {}))(lambda ctx, x: None)
 
 
+def test_a_decorator_without_operator_is_refused(ep):
+    with pytest.raises(KernelError, match=r'@ep.kernel\("Softplus"\) above `def sigmoid\(ctx, x'):
+        ep.kernel(sigmoid)
+
+
 def test_inputs_of_an_operator_without_schema_must_have_names(ep):
     with pytest.raises(KernelError, match="must name its inputs"):
         ep.kernel("Mine", domain=DOMAIN)(lambda ctx, *inputs: None)
