@@ -15,7 +15,7 @@ import pandas as pd
 
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER
-from epprof_nb.ep import unclaimed
+from epprof_nb.ep import unclaimed, unknown_operators
 from epprof_nb.ep.provider import provider
 from epprof_nb.ep.sessions import with_domains
 
@@ -103,7 +103,9 @@ def verify(
     try:
         optimized = _optimized(model)
     except Exception as error:
-        raise KernelError(f"The model cannot be loaded: {error}") from error
+        note = unknown_operators.note(str(error))
+        why = f"{error}\n{note}" if note else str(error)
+        raise KernelError(f"The model cannot be loaded: {why}") from error
     loaded = onnx.load_model_from_string(optimized)
     if message := unclaimed.misspelt(names, [node.name for node in loaded.graph.node]):
         raise KernelError(message)
