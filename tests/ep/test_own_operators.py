@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.ep.sessions import CPU, OURS, model_of, options, placement, session
@@ -82,3 +83,18 @@ def test_installing_and_uninstalling_keep_operators_without_schema(ep, x, instal
     ep.session(serialized).run(None, {"x": x})
     epprof_nb.onnxruntime.uninstall()
     np.testing.assert_array_equal(ep.session(serialized).run(None, {"x": x})[0], x * 2)
+
+
+def test_shapes_that_the_model_declares_are_checked(ep, x):
+    ep.kernel("Flat", domain=DOMAIN)(lambda ctx, x: ctx.out(x.size).fill(0))
+    loaded = onnx.load_model_from_string(model_of("Flat", {"x": x}, domain=DOMAIN))
+    loaded.graph.node.append(onnx.helper.make_node("Abs", ["y"], ["z"]))
+    loaded.graph.output[0].name = "z"
+    undeclared = ep.session(loaded.SerializeToString())
+    assert undeclared.run(None, {"x": x})[0].shape == (8,)
+    loaded.graph.value_info.append(
+        onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [None, 4])
+    )
+    declared = ep.session(loaded.SerializeToString())
+    with pytest.raises(Exception, match=r"\(y\) has the shape \(\?, 4\) in the model, not \(8,\)"):
+        declared.run(None, {"x": np.asarray(x)})
