@@ -222,7 +222,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("thread_id", "int64", "operating-system thread that ran it"),
             column("start_ns", "int64", "start, since the profile's start"),
             "host_ns",
-            column("graph_id", "Int64", "graph that the run replayed, as in `graphs`"),
+            column("graph_id", "Int64", "graph that the run replayed, or captured, as in `graphs`"),
             column("nodes", "int64", "executions of nodes, also by the replay of a graph"),
             column(
                 "node_events", "category",
