@@ -677,6 +677,12 @@ def ep_capture_is_intact() -> bool:
 def ep_report_violation(what: str, /) -> None:
     """End the capture of this thread after the current kernel; `what` it did, and a remedy."""
 
+def ep_begin_call(session: int, /) -> int:
+    """Open the op of a call of a session, in which ONNX Runtime makes several runs.
+
+    End it with `ort_end_run`. Returns 0 if it is not recorded, or open already.
+    """
+
 def ep_begin_graph_run(session: int, gpu_graph_id: int, graph: object, warm_ups: int, /) -> object:
     """Mark the runs of a session on this thread: they replay `graph`, a capsule.
 

@@ -44,7 +44,8 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
     Raises
     ------
     KernelError
-        If ONNX Runtime refuses, because nodes have no kernel that takes them.
+        If ONNX Runtime refuses, because nodes have no kernel that takes them, or if a node that
+        ``nodes=`` selects does not exist.
     """
     _opened.number = _opened.warm_ups = None
     setattr(session, ATTRIBUTE, None)
@@ -61,8 +62,8 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
         raise
     finally:
         _native.ep_allow_capture(False)  # noqa: FBT003
-    if _opened.number is not None and (message := unclaimed.unmatched()):
-        warnings.warn(message, stacklevel=user_level())
+    if _opened.number is not None:
+        _check_selection(session)
     if _opened.number is None or _opened.warm_ups is None:
         return
     if not _is_supported():
@@ -81,6 +82,16 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
         return
     graphs = SessionGraphs(_opened.number, _opened.warm_ups, _opened.cuda_device)
     setattr(session, ATTRIBUTE, graphs)
+
+
+def _check_selection(session: Any) -> None:  # noqa: ANN401
+    """Refuse names of ``nodes=`` that the model lacks; warn about such types of ``only=``."""
+    types, nodes = unclaimed.unmatched()
+    if message := unclaimed.misspelt(nodes, [node.name for node in unclaimed.of_last_session()]):
+        session.disable_fallback()  # ONNX Runtime would print the error and run on the CPU
+        raise KernelError(message)
+    if message := unclaimed.without_nodes(types):
+        warnings.warn(message, stacklevel=user_level())
 
 
 def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401

@@ -69,10 +69,14 @@ class Registry:
         """Grows whenever the function of a kernel is replaced."""
         self._defined: list[Kernel] = []
         self._builtin: list[Kernel] = []
+        self._replaced: weakref.WeakSet[Kernel] = weakref.WeakSet()
+        """Kernels whose operator has another declaration now; open sessions may have them."""
         self._current: tuple[list[Kernel], list[Kernel], tuple[Kernel, ...]] = ([], [], ())
 
     def define(self, kernel: Kernel, *, builtin: bool = False) -> Kernel:
         """Add a kernel; replace the function of one with the same declaration.
+
+        A declaration that open sessions have from before is in use again: they follow.
 
         Returns
         -------
@@ -81,19 +85,27 @@ class Registry:
         """
         kernels = self._builtin if builtin else self._defined
         with self._lock:
-            for known in kernels:
+            for known in (*kernels, *self._replaced):
                 if known.declaration == kernel.declaration:
                     known.cell[0] = kernel.function
                     self.version += 1
-                    return known
-            replaced = [known for known in kernels if known.overlaps(kernel)]
-            kernels[:] = [known for known in kernels if known not in replaced]
-            kernels.append(kernel)
-        if any(len(known.nodes) for known in replaced):
+                    kernel = known
+                    break
+            if kernel not in kernels:
+                overlapped = [known for known in kernels if known.overlaps(kernel)]
+                # In the place of the previous one: the order is part of what sessions share.
+                place = kernels.index(overlapped[0]) if overlapped else len(kernels)
+                kernels[place:place] = [kernel]
+                kernels[:] = [known for known in kernels if known not in overlapped]
+                self._replaced.update(overlapped)
+                self._replaced.discard(kernel)
+            left_behind = [k for k in self._replaced if k.nodes and k.overlaps(kernel)]
+        if left_behind:
+            changed = kernel.declaration.differences(left_behind[0].declaration)
             warnings.warn(
-                f"The types, versions, memory or outputs of {kernel.declaration.op_type} have "
-                "changed, and these belong to a session. Sessions created before keep the previous "
-                "kernel: create them again to use this one.",
+                f"The {changed} of {kernel.declaration.op_type} have changed, and these belong to "
+                "a session. Sessions created before keep the previous kernel: create them again to "
+                "use this one, or define it as before.",
                 stacklevel=3,
             )
         return kernel
@@ -125,15 +137,6 @@ class Registry:
         with self._lock:
             known = [(k, k.declaration) for k in self._builtin]
         return [k for k, d in known if d.op_type in wanted and not d.domain]
-
-    def remove(self, op_type: str, domain: str = "") -> None:
-        """Remove the user's kernels of an operator; sessions that have them keep them."""
-        with self._lock:
-            self._defined[:] = [
-                k
-                for k in self._defined
-                if (k.declaration.op_type, k.declaration.domain) != (op_type, domain)
-            ]
 
 
 REGISTRY = Registry()
@@ -210,6 +213,12 @@ def kernel(
     ... def softplus(ctx, x):
     ...     np.logaddexp(x, 0, out=ctx.out(x.shape, x.dtype))
     """
+    if not isinstance(op_type, str):
+        name = getattr(op_type, "__name__", "kernel")
+        raise KernelError(
+            "ep.kernel takes the type of an operator, and then decorates a function: "
+            f'@ep.kernel("Softplus") above `def {name}(ctx, x)`. It got {op_type!r}.'
+        )
     options: dict[str, Any] = {
         "domain": domain, "types": types, "inputs": inputs, "outputs": outputs,
         "since": since, "until": until,

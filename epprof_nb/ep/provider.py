@@ -53,7 +53,8 @@ def provider(
     only
         Types of operators to take over; all that have a kernel by default.
     nodes
-        Names of nodes to take over; all by default. With `only`, both must hold.
+        Names of nodes to take over; all by default. With `only`, both must hold. Creating a session
+        whose model lacks one of them raises KernelError.
     stream
         Address of a CUDA stream on which the session runs, such as ``cupy.cuda.Stream().ptr``. It
         must outlive the session. By default each session has streams of its own.
@@ -144,8 +145,8 @@ def session(
     Raises
     ------
     KernelError
-        If an option is unknown or its value is wrong, the device is not supported, or no kernel
-        exists for a type in `only`.
+        If an option is unknown or its value is wrong, the device is not supported, no kernel exists
+        for a type in `only`, or the model lacks a name in `nodes`.
     CaptureError
         If ONNX Runtime is missing or older than 1.25.
     """

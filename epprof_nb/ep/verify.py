@@ -15,9 +15,9 @@ import pandas as pd
 
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER
+from epprof_nb.ep import unclaimed, unknown_operators
 from epprof_nb.ep.provider import provider
 from epprof_nb.ep.sessions import with_domains
-from epprof_nb.ep.unclaimed import NO_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -103,8 +103,12 @@ def verify(
     try:
         optimized = _optimized(model)
     except Exception as error:
-        raise KernelError(f"The model cannot be loaded: {error}") from error
+        note = unknown_operators.note(str(error))
+        why = f"{error}\n{note}" if note else str(error)
+        raise KernelError(f"The model cannot be loaded: {why}") from error
     loaded = onnx.load_model_from_string(optimized)
+    if message := unclaimed.misspelt(names, [node.name for node in loaded.graph.node]):
+        raise KernelError(message)
     values = _intermediate_values(loaded, feeds)
     rows = [
         _verify_node(node, loaded, values, entry, repeats)
@@ -212,7 +216,7 @@ def _intermediate_values(model: Any, feeds: Mapping[str, Any]) -> dict[str, npt.
         if name not in known:
             exposed.graph.output.append(onnx.ValueInfoProto(name=name))
     # Our provider claims nothing, but learns the attributes of operators without a schema.
-    claims_nothing = provider(nodes=[NO_NODE])
+    claims_nothing = provider(nodes=[unclaimed.NO_NODE])
     session = _session(exposed.SerializeToString(), [claims_nothing, _CPU])
     wanted = [o.name for o in session.get_outputs()]
     results = session.run(wanted, dict(feeds))
@@ -248,7 +252,7 @@ def _verify_node(
     except Exception as error:  # noqa: BLE001 - a row of the table
         row.note = _reason(error)
         return row
-    reference = _session(single, [provider(nodes=[NO_NODE]), _CPU])
+    reference = _session(single, [provider(nodes=[unclaimed.NO_NODE]), _CPU])
     expected, cpu_ns = _timed(reference, inputs, repeats)
     if _has_only_our_kernel(node):
         row.note = "has no implementation but the kernel"

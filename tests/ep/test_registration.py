@@ -134,12 +134,23 @@ def test_a_type_without_kernel_is_refused(ep):
         ep.provider("host", only=["Softpluss"])
 
 
-def test_selected_names_that_the_model_lacks_are_in_a_warning(ep):
-    with pytest.warns(UserWarning, match=r"nodes=: the model has no 'frist', 'last'\. ") as seen:
-        made = ep.session(models.chain(), nodes=["last", "first", "frist"])
+def test_names_of_nodes_that_the_model_lacks_are_refused(ep, x):
+    message = r"nodes=: the model has no node 'frist', 'tsal'; did you mean 'first'\? .*verify\(\)"
+    for create in (
+        lambda **selected: ep.session(models.chain(), **selected),
+        lambda **selected: session(models.chain(), ep.provider("host", **selected)),
+        lambda **selected: ep.verify(models.chain(), {"x": x}, **selected),
+    ):
+        with pytest.raises(KernelError, match=message):
+            create(nodes=["second", "tsal", "frist"])
+        with pytest.raises(KernelError, match=r"no node 'layer9'\. "):
+            create(nodes=["layer9"])
+
+
+def test_a_type_that_the_model_lacks_is_in_a_warning(ep):
+    with pytest.warns(UserWarning, match=r"only=: the model has no 'Softplus' node\. ") as seen:
+        made = ep.session(models.chain(), only=["Softplus", "Relu"])
     assert [Path(w.filename) for w in seen] == [Path(__file__)]
-    with pytest.warns(UserWarning, match=r"only=: the model has no 'Softplus'\. .*verify\(\)"):
-        session(models.chain(), ep.provider("host", only=["Softplus", "Relu"]))
     assert made.get_providers() == [OURS, CPU]
 
 

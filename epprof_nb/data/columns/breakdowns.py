@@ -222,7 +222,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("thread_id", "int64", "operating-system thread that ran it"),
             column("start_ns", "int64", "start, since the profile's start"),
             "host_ns",
-            column("graph_id", "Int64", "graph that the run replayed, as in `graphs`"),
+            column("graph_id", "Int64", "graph that the run replayed, or captured, as in `graphs`"),
             column("nodes", "int64", "executions of nodes, also by the replay of a graph"),
             column(
                 "node_events", "category",
@@ -340,7 +340,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("calls", "int64", "calls, without those that recompute a forward pass"),
             "device_ns", "host_ns",
             column("forward_ns", "int64", "inclusive: device time of the forward pass"),
-            column("forward_host_ns", "int64", "inclusive: host time of the calls"),
+            column("forward_host_ns", "int64", "inclusive: host time of the calls of the module"),
             column(
                 "backward_ns", "int64",
                 "inclusive: device time of the backward pass, recomputation included",
@@ -350,9 +350,14 @@ BREAKDOWNS: dict[str, TableDoc] = {
                 "inclusive: host time of the nodes of the backward pass and of recomputation",
             ),
             column("other_ns", "int64", "inclusive: device time of neither"),
+            column(
+                "other_host_ns", "int64",
+                "host time of a row that is no module and not of the backward pass, such as an "
+                "optimizer; of the last row, host time that no other row has",
+            ),
             "self_device_ns", "share", "kernels",
-            host_ns="sum of `forward_host_ns` and `backward_host_ns`; of a row that is no module, "
-            "without the modules called in it; of the last row, host time that no other row has",
+            host_ns="sum of `forward_host_ns`, `backward_host_ns` and `other_host_ns`; of a row "
+            "that is no module, without the modules called in it",
             device_ns="inclusive: device time of the module and all modules called in it",
             self_device_ns="self: device time without that of the modules called in it",
             kernels="inclusive: kernels of the module and all modules called in it",
