@@ -14,14 +14,9 @@ namespace {
 ResetInChild reset([] { recording_launches = false; });
 std::atomic<uint64_t> host_correlations{uint64_t(1) << 32};
 
-// The op that a launch is attributed to: the one open on this thread, otherwise the one open on the
-// cell's thread, marked kNoOpOnThread. A flag says whether that thread seems to wait for this one:
-// a waiting thread uses no CPU time between our launches, and its stack does not change.
-uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
-  uint64_t recording = epoch.load(std::memory_order_relaxed);
-  if (t->epoch.load(std::memory_order_relaxed) == recording && t->top_op) return t->top_op;
-  ThreadState* cell = cell_thread.load(std::memory_order_acquire);
-  if (!cell || cell == t) return kNoOpOnThread;
+// The op that is open on the cell's thread. A flag says whether that thread seems to wait for this
+// one: a waiting thread uses no CPU time between our launches, and its stack does not change.
+uint64_t op_of_cell(ThreadState* t, const ThreadState* cell, int64_t now, uint16_t* flags) {
   uint64_t stack_changes = cell->stack_changes.load(std::memory_order_relaxed);
   uint64_t op = cell->top_op.load(std::memory_order_relaxed);
   int64_t cpu = thread_cpu_time(cell->tid);
@@ -32,6 +27,19 @@ uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
   t->cell_stack_changes = stack_changes;
   t->cell_cpu_ns = cpu;
   t->cell_seen_ns = now;
+  return op;
+}
+
+// The op that a launch is attributed to: the one open on this thread, otherwise the one open on the
+// cell's thread, marked kNoOpOnThread.
+uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
+  uint64_t recording = epoch.load(std::memory_order_relaxed);
+  if (t->epoch.load(std::memory_order_relaxed) == recording && t->top_op) return t->top_op;
+  // Before the load: `free_ended_threads` sees this, or it has reset the cell's thread before.
+  t->reads_cell_thread.exchange(true);
+  ThreadState* cell = cell_thread.load();
+  uint64_t op = cell && cell != t ? op_of_cell(t, cell, now, flags) : 0;
+  t->reads_cell_thread.store(false, std::memory_order_release);
   return kNoOpOnThread | op;
 }
 

@@ -84,6 +84,7 @@ struct ThreadState {
   uint64_t launch_hash = 0;
   uint64_t function_hash = 0;
 
+  std::atomic<bool> reads_cell_thread{false};  // the state of the cell's thread stays meanwhile
   // The cell's thread as this thread saw it at its last launch.
   uint64_t cell_stack_changes = 0;
   int64_t cell_cpu_ns = 0;
