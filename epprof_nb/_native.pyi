@@ -490,10 +490,12 @@ def nvtx_details(first: int, /) -> dict[str, bytes]:
     i32, 6: f32; 0: none), payload u64 (its bits). Names are ids of `names`; 0: none.
     """
 
-def nvtx_dropped_payloads() -> int:
-    """Number of payloads with a schema that this process dropped.
+def nvtx_dropped() -> tuple[int, int]:
+    """Number of ranges and marks of this process without their attributes, and without payload.
 
-    It keeps 65,536 distinct ones of 64 MiB in total, as JSON.
+    A process keeps 1,048,576 distinct sets of attributes. Those after them have no payload, and
+    after 65,536 more without payload no attributes. It keeps 65,536 distinct payloads with a
+    schema, of 64 MiB in total, as JSON.
     """
 
 def xla_compiling(on: bool | None, /) -> None:

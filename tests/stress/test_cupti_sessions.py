@@ -1,0 +1,54 @@
+"""Sessions of CUPTI that begin and end while other threads launch work."""
+
+import json
+
+from tests import cupti_stub
+from tests.stress import FACTOR
+
+CODE = """
+THREADS, SESSIONS = 4, {sessions}
+stop = threading.Event()
+
+def launch():
+    while not stop.is_set():
+        stub.stub_call(50)
+        stub.stub_report(13, 1, 1 << 32, 0, 0)
+
+threads = [threading.Thread(target=launch) for _ in range(THREADS)]
+for thread in threads:
+    thread.start()
+calls = np.empty((0, 2), np.int64)
+duplicates = outside = sessions = 0
+while sessions < SESSIONS or not len(calls):
+    begin = _native.now_ns()
+    start(all_calls=sessions % 2 == 0)
+    _native.drain_launches()
+    parts = []
+    for _ in range(3):
+        found = _native.drain_launches()
+        in_progress = np.frombuffer(found["flags"], np.uint16) & 4 != 0
+        columns = ("correlation_id", "start_ns", "end_ns")
+        rows = np.stack([np.frombuffer(found[name], np.int64) for name in columns], axis=1)
+        domain = np.frombuffer(found["domain"], np.uint16)
+        parts.append(np.column_stack([rows, domain])[~in_progress])
+        _native.cupti_graph_nodes()
+    _native.cupti_stop()
+    rows = np.concatenate(parts)
+    outside += int(((rows[:, 1] < begin) | (rows[:, 1] > rows[:, 2])).sum())
+    keys = rows[:, [0, 3]]
+    duplicates += len(keys) - len(np.unique(keys, axis=0))
+    calls = np.concatenate([calls, keys])
+    sessions += 1
+stop.set()
+for thread in threads:
+    thread.join()
+_native.set_recording(ops=False, launches=False)
+duplicates += len(calls) - len(np.unique(calls, axis=0))
+print(json.dumps([duplicates, outside, stub.stub_ended_in_callback(), len(calls) > 0]))
+"""
+
+
+def test_sessions_begin_and_end_while_threads_launch(tmp_path):
+    code = CODE.replace("{sessions}", str(300 * FACTOR))
+    printed = cupti_stub.run(cupti_stub.build(tmp_path), code)
+    assert json.loads(printed) == [0, 0, 0, True]
