@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding, code
-from epprof_nb.analysis.ort_findings import unprofiled_ns
+from epprof_nb.analysis.ort_overhead import slowdown_of
 from epprof_nb.analysis.summary import wall_of
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural
@@ -62,9 +62,8 @@ def wasted_captures(index: ProfileIndex) -> Iterator[Finding]:
         if session == MISSING or captures < MIN_CAPTURES or replayed >= captures:
             continue
         runs = captured_by[of_session]
-        gain = unprofiled_ns(
-            index, session, int(_wasted_ns(index, runs, capture[of_session]).sum())
-        )
+        wasted = int(_wasted_ns(index, runs, capture[of_session]).sum())
+        gain = int(wasted / slowdown_of(index.profile.info, session))
         gain = min(gain, wall_of(index.profile))
         if gain < MIN_GAIN_SHARE * wall_of(index.profile):
             continue
