@@ -628,6 +628,19 @@ def ep_set_device_functions(
         entered last.
     """
 
+def ep_launch(
+    kernel: object,
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
+    args: tuple[object, ...],
+    shared_mem: int = 0,
+    /,
+) -> None:
+    """`KernelContext.launch` in the kernel of a node on a CUDA device.
+
+    Elsewhere, a call ``kernel(grid, block, args, shared_mem)``.
+    """
+
 def ep_leave_stream() -> None:
     """Make the stream current that was so before a run of this thread that has failed."""
 
@@ -750,6 +763,22 @@ class KernelContext:
         self, shape: Sequence[int] | int, dtype: object = None, *, index: int | None = None
     ) -> object:
         """Array of an output, to be written into; None if the node leaves the output out."""
+
+    def launch(
+        self,
+        kernel: object,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: tuple[object, ...],
+        shared_mem: int = 0,
+    ) -> None:
+        """Launch a CUDA kernel on the stream of the node.
+
+        See `epprof_nb.ep.kernel`.
+        """
+
+    def repeat_launches(self) -> None:
+        """Let later runs repeat the launches of this call without calling the kernel."""
 
 # -- the observer of ONNX Runtime
 def ort_runtime() -> str:

@@ -96,6 +96,32 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
 // The CUDA device on which a Compute runs and its stream; -1 on the host device.
 int ep_call_device(const ep_call* call, void** stream);
 
+// An argument of a launch: where its value comes from, if other tensors take the place of these.
+typedef enum { EP_CONSTANT, EP_OF_INPUT, EP_OF_OUTPUT, EP_OTHER_MEMORY } ep_argument_source;
+typedef struct {
+  ep_argument_source source;
+  size_t index, offset;  // of a tensor: its number, and the bytes before the address
+  const void* value;
+  size_t bytes;
+} ep_argument;
+typedef struct {
+  void* function;  // CUfunction
+  void* owner;     // the interpreter's object that keeps it loaded; borrowed
+  const char* name;
+  unsigned grid[3], block[3], shared_bytes;
+  const ep_argument* arguments;
+  size_t argument_count;
+} ep_launch;
+enum { EP_MOST_ARGUMENTS = 64 };
+// Launches a kernel on the stream of a call. Returns null or an error message for the caller to free.
+char* ep_call_launch(const ep_call* call, const ep_launch* launch);
+// With the GIL: notes a launch, and that the launches of the call can be repeated without Python.
+void ep_call_note_launch(ep_call* call, const ep_launch* launch);
+void ep_call_repeat_launches(ep_call* call);
+// With the GIL, once the kernel's function has returned. Outputs that it did not make are not
+// present.
+void ep_call_keep_launches(ep_call* call, void* function, const ep_tensor* outputs, size_t count);
+
 int ep_call_is_replayed(const ep_call* call);
 int ep_call_is_captured(const ep_call* call);  // into a graph
 // Whether the end of its run is reported on this thread.
@@ -121,6 +147,7 @@ typedef struct {
   void (*record_copy)(int64_t start, int64_t end, size_t bytes, int to_device);
   void* (*hold_function)(void* kernel);  // the kernel's current function, not yet released
   void (*release_function)(void* function);  // by a caller that holds the GIL
+  void (*hold_object)(void* object);         // until `release_function`; likewise
   int (*is_current)(void* kernel, void* function);
   void (*release_graphs)(uint32_t session, int gpu_graph_id);  // ONNX Runtime asks for it
   int64_t (*begin_replay)(const ep_graph* graph);  // a recorded replay; returns its stream

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "python/device_arrays.h"
+#include "python/kernel_launches.h"
 #include "python/numpy_arrays.h"
 
 enum { kMaxRank = 32, kFewOutputs = 4 };
@@ -14,6 +15,7 @@ typedef struct {
   PyObject** outputs;  // by number; null where not made
   PyObject* few[kFewOutputs];
   ep_tensor *tensors, few_tensors[kFewOutputs];  // of the outputs
+  launch_arrays inputs;
   ep_call* call;  // null once the kernel has returned
   size_t next;    // the output that `out` makes without an index
   int device;     // -1: the host device
@@ -41,6 +43,7 @@ PyObject* context_new(python_kernel* kernel, ep_call* call) {
   self->outputs = self->few;
   self->tensors = self->few_tensors;
   self->device = ep_call_device(call, &self->stream);
+  self->inputs = (launch_arrays){NULL, NULL, 0};
   if (kernel->output_count > kFewOutputs) {
     self->outputs = calloc(kernel->output_count, sizeof *self->outputs);
     self->tensors = calloc(kernel->output_count, sizeof *self->tensors);
@@ -95,6 +98,27 @@ PyObject* context_output(PyObject* object, size_t index) {
 
 const void* context_output_data(PyObject* object, size_t index) {
   return ((Context*)object)->tensors[index].data;
+}
+
+void context_set_inputs(PyObject* object, PyObject* const* arrays, const ep_tensor* inputs,
+                        size_t count) {
+  ((Context*)object)->inputs = (launch_arrays){arrays, inputs, count};
+}
+
+void context_keep_launches(PyObject* object, ep_call* call, PyObject* function) {
+  Context* self = (Context*)object;
+  for (size_t i = 0; i < self->kernel->output_count; i++) {
+    if (!self->outputs[i]) self->tensors[i].present = 0;
+  }
+  ep_call_keep_launches(call, function, self->tensors, self->kernel->output_count);
+}
+
+static _Thread_local PyObject* current;
+
+PyObject* context_make_current(PyObject* context) {
+  PyObject* previous = current;
+  current = context;
+  return previous;
 }
 
 // "(2, ?, 4)": the shape in the model.
@@ -277,6 +301,43 @@ static PyObject* context_out(PyObject* object, PyObject* const* args, Py_ssize_t
   return array;
 }
 
+static PyObject* context_launch(PyObject* object, PyObject* const* args, Py_ssize_t count,
+                                PyObject* keywords) {
+  Context* self = (Context*)object;
+  if (!self->call) {
+    PyErr_SetString(PyExc_RuntimeError, "ctx.launch was called after the kernel had returned");
+    return NULL;
+  }
+  if (self->device < 0) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "ctx.launch launches CUDA kernels, but this node runs on the host device. Test "
+                    "`ctx.device == \"host\"`, and compute with NumPy there");
+    return NULL;
+  }
+  launch_arrays outputs = {self->outputs, self->tensors, self->kernel->output_count};
+  return launch_kernel(self->call, &self->inputs, &outputs, args, count, keywords);
+}
+
+static PyObject* context_repeat_launches(PyObject* object, PyObject* Py_UNUSED(a)) {
+  Context* self = (Context*)object;
+  if (self->call) ep_call_repeat_launches(self->call);
+  Py_RETURN_NONE;
+}
+
+PyObject* launch_in_kernel(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
+  Context* self = (Context*)current;
+  if (self && self->call && self->device >= 0) return context_launch(current, args, count, NULL);
+  if (!count) return PyErr_Format(PyExc_TypeError, "ep_launch needs a kernel");
+  PyObject* given = PyTuple_New(count - 1);
+  for (Py_ssize_t i = 1; given && i < count; i++) {
+    Py_INCREF(args[i]);
+    PyTuple_SetItem(given, i - 1, args[i]);
+  }
+  PyObject* done = given ? PyObject_Call(args[0], given, NULL) : NULL;
+  Py_XDECREF(given);
+  return done;
+}
+
 static PyObject* of_node(PyObject* object, void* name) {
   return PyObject_GetAttr(((Context*)object)->node, *(PyObject**)name);
 }
@@ -298,6 +359,10 @@ int context_type_create(PyObject* module) {
   static PyMethodDef methods[] = {
       {"out", (PyCFunction)(void (*)(void))context_out, METH_FASTCALL | METH_KEYWORDS,
        "The array of an output, to be written into."},
+      {"launch", (PyCFunction)(void (*)(void))context_launch, METH_FASTCALL | METH_KEYWORDS,
+       "Launch a CUDA kernel on the stream of the node."},
+      {"repeat_launches", context_repeat_launches, METH_NOARGS,
+       "Let later runs repeat the launches of this call without calling the kernel."},
       {NULL, NULL, 0, NULL},
   };
   static PyGetSetDef attributes[] = {
@@ -322,6 +387,7 @@ int context_type_create(PyObject* module) {
     node_names[i] = PyUnicode_InternFromString(node_attributes[i]);
     if (!node_names[i]) return -1;
   }
+  if (launches_create() < 0) return -1;
   name_dtype = PyUnicode_InternFromString("dtype");
   context_type = (PyTypeObject*)PyType_FromSpec(&spec);
   if (!name_dtype || !context_type) return -1;

@@ -1,0 +1,20 @@
+// Launches of CUDA kernels by kernels in Python.
+#pragma once
+
+#include "python/convert.h"
+
+#include "ep/api.h"
+
+// Arrays of the inputs or outputs of a call; null where there is none.
+typedef struct {
+  PyObject* const* arrays;
+  const ep_tensor* tensors;
+  size_t count;
+} launch_arrays;
+
+// `ctx.launch(kernel, grid, block, args, shared_mem=0)`: None, or null with an exception.
+PyObject* launch_kernel(ep_call* call, const launch_arrays* inputs, const launch_arrays* outputs,
+                        PyObject* const* args, Py_ssize_t count, PyObject* keywords);
+// Python's `ep_launch`: the same in a kernel on a CUDA device, and a call of the kernel elsewhere.
+PyObject* launch_in_kernel(PyObject* module, PyObject* const* args, Py_ssize_t count);
+int launches_create(void);  // -1 with an exception
