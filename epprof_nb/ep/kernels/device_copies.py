@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb import _native
+
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
 
@@ -33,7 +35,7 @@ _MOST = (1 << 31) - (1 << 28)
 """Elements whose places are counted in 32 bits without an overflow."""
 
 
-def write(xp: ArrayModule, x: Array, view: Array, out: Array) -> None:
+def write(xp: ArrayModule, x: Array, view: Array, out: Array) -> bool:
     """Copy the elements of a view into a contiguous array of its shape.
 
     Parameters
@@ -46,6 +48,11 @@ def write(xp: ArrayModule, x: Array, view: Array, out: Array) -> None:
         Part of it, with any strides.
     out
         Gets the elements. Of another dtype or shape, it gets what an assignment gives.
+
+    Returns
+    -------
+    is_launch
+        Whether the copy is a launch of a raw kernel, or there is nothing to copy.
     """
     if xp is not np and view.size and (view.shape, view.dtype) == (out.shape, out.dtype):
         sizes = _sizes(view.shape, view.strides, view.dtype.itemsize)
@@ -53,9 +60,11 @@ def write(xp: ArrayModule, x: Array, view: Array, out: Array) -> None:
             n = view.size
             grid = min((n + _THREADS - 1) // _THREADS, _MAX_BLOCKS)
             start = np.int64((view.data.ptr - x.data.ptr) // view.dtype.itemsize)
-            _kernel(xp, view.dtype.itemsize)((grid,), (_THREADS,), (x, out, start, *sizes))
-            return
+            kernel = _kernel(xp, view.dtype.itemsize)
+            _native.ep_launch(kernel, (grid,), (_THREADS,), (x, out, start, *sizes))
+            return True
     out[...] = view
+    return not out.size
 
 
 @lru_cache(maxsize=4096)

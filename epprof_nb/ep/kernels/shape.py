@@ -29,6 +29,12 @@ def _reshaped(ctx: Context, x: Array, shape: tuple[int, ...]) -> None:
         write(ctx.xp, x, x.reshape(shape), y)
 
 
+def _write(ctx: Context, x: Array, view: Array) -> None:
+    """Write a view of the input into the output."""
+    if write(ctx.xp, x, view, ctx.out(view.shape)):
+        ctx.repeat_launches()
+
+
 @builtin("Identity", since=1, is_view=True, moves=True)
 def identity(ctx: Context, x: Array) -> None:
     """The same elements."""
@@ -102,14 +108,14 @@ def _unsqueeze_before_13(ctx: Context, x: Array) -> None:
 def transpose(ctx: Context, x: Array) -> None:
     """Permuted axes."""
     moved = x.transpose(ctx.attrs.get("perm") or None)
-    write(ctx.xp, x, moved, ctx.out(moved.shape))
+    _write(ctx, x, moved)
 
 
 @builtin("Expand", since=8, host_inputs=[1], moves=True)
 def expand(ctx: Context, x: Array, shape: Array) -> None:
     """Broadcast to a shape."""
     whole = broadcast_shape(x.shape, tuple(shape.tolist()))
-    write(ctx.xp, x, ctx.xp.broadcast_to(x, whole), ctx.out(whole))
+    _write(ctx, x, ctx.xp.broadcast_to(x, whole))
 
 
 @builtin("Tile", since=6, host_inputs=[1])
@@ -154,11 +160,14 @@ def _split(ctx: Context, x: Array, sizes: list[int] | None) -> None:
         ends = list(accumulate(sizes))
         if ends[-1] != length or min(sizes) < 0:
             raise ValueError(f"the parts {sizes} do not make up axis {axis}, which has {length}")
+    repeats = True
     for index, (start, end) in enumerate(pairwise([0, *ends])):
         part = x[(slice(None),) * axis + (slice(start, end),)]
         out = ctx.out(part.shape, index=index)
         if out is not None:
-            write(ctx.xp, x, part, out)
+            repeats &= write(ctx.xp, x, part, out)
+    if repeats:
+        ctx.repeat_launches()
 
 
 @builtin("Split", since=13, host_inputs=[1], moves=True)
@@ -212,7 +221,7 @@ def _slice(  # noqa: PLR0917 - the inputs of the operator
         end = min(max(end + length if end < 0 else end, low), length)  # noqa: PLW2901
         chosen[axis] = slice(start, None if end < 0 else end, step)
     part = x[tuple(chosen)]
-    write(ctx.xp, x, part, ctx.out(part.shape))
+    _write(ctx, x, part)
 
 
 @builtin("DepthToSpace", since=1)
