@@ -10,21 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
-from tests.ep.sessions import model, session
-
-SCALE = """
-extern "C" __global__ void scale(const float* x, float* y, long long n, float factor) {
-  for (long long i = blockIdx.x; i < n; i += gridDim.x) y[i] = x[i] * factor;
-}
-"""
-
-
-@pytest.fixture
-def scale(fake_cuda):
-    """A kernel in CUDA C++."""
-    return fake_cuda.module.RawKernel(SCALE, "scale")
+import epprof_nb
+from tests.ep import models
+from tests.ep.fake_cuda.kernels import SCALE
+from tests.ep.sessions import model, on_cpu, session
+from tests.ort.rows import nodes
 
 
 @pytest.fixture
@@ -194,8 +186,8 @@ def test_an_output_that_no_launch_writes_is_not_repeated(ep, fake_cuda, scale):
         ctx.repeat_launches()
 
     x, k = values(6), np.array([3])
-    nodes = [helper.make_node("TopK", ["x", "k"], ["y", "i"])]
-    serialized = model(nodes, {"x": x, "k": k}, {"y": np.float32, "i": np.int64})
+    node = helper.make_node("TopK", ["x", "k"], ["y", "i"])
+    serialized = model([node], {"x": x, "k": k}, {"y": np.float32, "i": np.int64})
     made = ep.session(serialized, device="cuda:0")
     for _ in range(3):
         y, i = made.run(None, {"x": x, "k": k})
@@ -298,68 +290,6 @@ def test_memory_that_is_exhausted_in_a_repeated_launch(ep, fake_cuda, calls, on_
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (lambda x, y: (np.ones(3, np.float32), y, 3, np.float32(1)), "argument 0 .*ndarray"),
-        (lambda x, y: (x, y, "3", np.float32(1)), "argument 2 .*str"),
-        (lambda x, y: [x, y, 3, np.float32(1)], "a tuple of at most 64 values, not .*list"),
-    ],
-)
-def test_arguments_that_a_kernel_cannot_take(ep, fake_cuda, scale, args, message):
-    @ep.kernel("Neg", types="float32")
-    def negative(ctx, x):
-        ctx.launch(scale, (1,), (1,), args(x, ctx.out(x.shape)))
-
-    made = ep.session(chain(), device="cuda:0")
-    with pytest.raises(Exception, match=message):
-        made.run(None, {"x": values(2, 3)})
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda ctx, k, a: ctx.launch(k, (0,), (1,), a), "each size is 1 or more"),
-        (lambda ctx, k, a: ctx.launch(k, (1, 1, 1, 1), (1,), a), "one to three integers"),
-        (lambda ctx, k, a: ctx.launch(k, (1,), "1", a), "one to three integers"),
-        (lambda ctx, k, a: ctx.launch(len, (1,), (1,), a), "takes a cupy.RawKernel"),
-        (lambda ctx, k, a: ctx.launch(k, (1,), (1,)), "takes a kernel, two tuples"),
-        (lambda ctx, k, a: ctx.launch(k, (1,), (1,), a, stream=0), "takes a kernel, two tuples"),
-    ],
-)
-def test_launches_that_cannot_be_made(ep, fake_cuda, scale, call, message):
-    @ep.kernel("Neg", types="float32")
-    def negative(ctx, x):
-        call(ctx, scale, (x, ctx.out(x.shape), x.size, np.float32(1)))
-
-    made = ep.session(chain(), device="cuda:0")
-    with pytest.raises(Exception, match=message):
-        made.run(None, {"x": values(2, 3)})
-
-
-def test_the_host_device_launches_no_cuda_kernel(ep):
-    @ep.kernel("Neg", types="float32")
-    def negative(ctx, x):
-        ctx.repeat_launches()  # has no effect there
-        ctx.launch(None, (1,), (1,), ())
-
-    with pytest.raises(Exception, match="runs on the host device"):
-        ep.session(chain()).run(None, {"x": values(2, 3)})
-
-
-def test_a_launch_after_the_kernel_has_returned_is_refused(ep, fake_cuda, scale, calls):
-    kept = []
-
-    @ep.kernel("Neg", types="float32")
-    def negative(ctx, x):
-        kept.append(ctx)
-        ctx.launch(scale, (1,), (1,), (x, ctx.out(x.shape), x.size, np.float32(-1)))
-
-    ep.session(chain(), device="cuda:0").run(None, {"x": values(2, 3)})
-    with pytest.raises(RuntimeError, match="after the kernel had returned"):
-        kept[0].launch(scale, (1,), (1,), ())
-
-
 def test_kernels_stay_loaded_as_long_as_a_node_repeats_them(ep, fake_cuda):
     loaded = []
 
@@ -406,3 +336,75 @@ def test_the_streams_of_two_sessions_stay_apart(ep, fake_cuda, calls):
         results = pool.map(lambda run: run[0].run(None, {"x": run[1]})[0], runs)
         for (_, x), y in zip(runs, results, strict=True):
             np.testing.assert_array_equal(y, x)
+
+
+def test_bodies_of_loops_repeat_their_launches(ep, fake_cuda, calls):
+    """The nodes of a body run many times in one run, with shapes that change."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go"], ["on"]),
+            helper.make_node("Neg", ["state"], ["negative"], name="negate"),
+            helper.make_node("Concat", ["negative", "state"], ["next"], axis=0),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("state", TensorProto.FLOAT, None),
+        ],
+        [
+            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("next", TensorProto.FLOAT, None),
+        ],
+    )
+    node = helper.make_node("Loop", ["count", "", "x"], ["y"], body=body)
+    x, count = values(2, 2), np.array(3)
+    serialized = model([node], {"x": x, "count": count}, {"y": np.float32})
+    made, right = ep.session(serialized, device="cuda:0"), on_cpu(serialized)
+    for run in range(3):
+        feeds = {"x": x + run, "count": count}
+        np.testing.assert_array_equal(made.run(None, feeds)[0], right.run(None, feeds)[0])
+    assert calls == [(2, 2), (4, 2), (8, 2)]
+
+
+def test_a_session_inside_a_kernel_has_its_own_launches(ep, fake_cuda, scale, calls):
+    inner = ep.session(chain(), device="cuda:0")
+
+    @ep.kernel("Abs", types="float32")
+    def outer(ctx, x):
+        y = ctx.out(x.shape)
+        inner.run(None, {"x": np.ones((1, 2), np.float32)})
+        ctx.launch(scale, (1,), (1,), (x, y, x.size, np.float32(3)))
+        ctx.repeat_launches()
+
+    node = helper.make_node("Abs", ["x"], ["y"])
+    made = ep.session(model([node], {"x": values(2, 2)}, {"y": np.float32}), device="cuda:0")
+    for run in range(3):
+        x = values(2, 2) + run
+        np.testing.assert_array_equal(made.run(None, {"x": x})[0], x * np.float32(3))
+    assert calls == [(1, 2)]
+
+
+def test_a_profile_has_the_nodes_that_repeat_their_launches(ep, fake_cuda, calls, installed):
+    made = session(chain(3), ep.provider("cuda:0"))
+    made.run(None, {"x": values(2, 3)})
+    with epprof_nb.profile() as prof:
+        for _ in range(4):
+            made.run(None, {"x": values(2, 3)})
+    assert len(calls) == 3
+    names = nodes(prof)["name"].astype(str)
+    assert names.value_counts().to_dict() == {"n0": 4, "n1": 4, "n2": 4}
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_models_have_the_same_results_in_every_run(ep, fake_cuda, name, kind):
+    serialized = models.load(name, kind)
+    made, again = (ep.session(serialized, device="cuda:0") for _ in range(2))
+    for length in (6, 4, 6, 6):
+        for seed in (1, 2):
+            feeds = models.feeds(name, kind, length=length, seed=seed)
+            results = made.run(None, feeds)
+            for result, right in zip(results, again.run(None, feeds), strict=True):
+                np.testing.assert_array_equal(result, right)
+            again = ep.session(serialized, device="cuda:0")  # which calls Python for each node

@@ -113,10 +113,21 @@ typedef struct {
   size_t argument_count;
 } ep_launch;
 enum { EP_MOST_ARGUMENTS = 64 };
+// A launch by a library, whose arguments are addresses; constants are null.
+typedef struct {
+  // Returns the library's status. `workspace`: null if it needs none. Thread-safe.
+  int (*launch)(void* object, void* const* addresses, void* workspace, void* stream);
+  void* object;
+  void* owner;       // the interpreter's object that keeps it; borrowed
+  const char* name;  // of the library's function
+  const ep_argument* arguments;
+  size_t argument_count, workspace_bytes, alignment;  // of the addresses
+} ep_library_launch;
 // Launches a kernel on the stream of a call. Returns null or an error message for the caller to free.
 char* ep_call_launch(const ep_call* call, const ep_launch* launch);
 // With the GIL: notes a launch, and that the launches of the call can be repeated without Python.
 void ep_call_note_launch(ep_call* call, const ep_launch* launch);
+void ep_call_note_library_launch(ep_call* call, const ep_library_launch* launch);
 void ep_call_repeat_launches(ep_call* call);
 // With the GIL, once the kernel's function has returned. Outputs that it did not make are not
 // present.

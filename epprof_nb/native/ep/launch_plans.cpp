@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "ep/call.h"
 #include "ep/interpreter.h"
@@ -11,36 +10,7 @@
 namespace epprof::ep {
 namespace {
 
-constexpr size_t kMostOutputs = 16, kMostLaunches = 16, kAlignment = 16, kMostConstants = 4096;
-
-void* address(const ep_tensor& tensor, size_t offset) {
-  return static_cast<char*>(tensor.data) + offset;
-}
-
-std::string failure(const std::string& name, int result) {
-  return "the launch of " + name + " failed: " + cuda_error("cuLaunchKernel", result);
-}
-
-void launch(const PlannedLaunch& planned, const ep_tensor* inputs, const ep_tensor* outputs,
-            CudaStream stream) {
-  void* addresses[EP_MOST_ARGUMENTS];
-  void* parameters[EP_MOST_ARGUMENTS];
-  size_t count = 0;
-  for (const PlannedArgument& argument : planned.arguments) {
-    if (argument.source == EP_CONSTANT) {
-      parameters[count] = const_cast<char*>(&planned.constants[argument.offset]);
-    } else {
-      const ep_tensor* tensors = argument.source == EP_OF_INPUT ? inputs : outputs;
-      addresses[count] = address(tensors[argument.index], argument.offset);
-      parameters[count] = &addresses[count];
-    }
-    count++;
-  }
-  const unsigned *grid = planned.grid, *block = planned.block;
-  int result = cuda.LaunchKernel(planned.function, grid[0], grid[1], grid[2], block[0], block[1],
-                                 block[2], planned.shared_bytes, stream, parameters, nullptr);
-  if (result != kSuccess) throw std::runtime_error(failure(planned.name, result));
-}
+constexpr size_t kMostOutputs = 16, kMostLaunches = 16;
 
 }  // namespace
 
@@ -52,50 +22,28 @@ LaunchPlan::~LaunchPlan() {
   interpreter.leave(entered);
 }
 
-void LaunchPlan::note(const ep_launch& given) {
-  if (!is_complete || launches.size() == kMostLaunches) {
-    is_complete = false;
-    return;
-  }
-  PlannedLaunch planned{static_cast<CudaFunction>(given.function), given.name, {}, {},
-                        given.shared_bytes, {}, {}};
-  std::copy_n(given.grid, 3, planned.grid);
-  std::copy_n(given.block, 3, planned.block);
-  for (size_t i = 0; i < given.argument_count; i++) {
-    const ep_argument& argument = given.arguments[i];
-    size_t offset = argument.offset;
-    if (argument.source == EP_CONSTANT) {
-      offset = (planned.constants.size() + kAlignment - 1) / kAlignment * kAlignment;
-      planned.constants.resize(offset + argument.bytes);
-      memcpy(&planned.constants[offset], argument.value, argument.bytes);
-    }
-    is_complete &= argument.source != EP_OTHER_MEMORY;
-    planned.arguments.push_back({argument.source, argument.index, offset});
-  }
-  is_complete &= planned.constants.size() <= kMostConstants;
-  interpreter.hold_object(given.owner);
-  owners.push_back(given.owner);
-  launches.push_back(std::move(planned));
+void LaunchPlan::add(std::unique_ptr<PlannedLaunch> launch, void* owner) {
+  is_complete &= launch != nullptr && launches.size() < kMostLaunches;
+  if (!is_complete) return;
+  interpreter.hold_object(owner);
+  owners.push_back(owner);
+  launches.push_back(std::move(launch));
 }
 
-bool LaunchPlan::writes(size_t output) const {
-  return std::any_of(launches.begin(), launches.end(), [&](const PlannedLaunch& planned) {
-    return std::any_of(planned.arguments.begin(), planned.arguments.end(),
-                       [&](const PlannedArgument& argument) {
-                         return argument.source == EP_OF_OUTPUT && argument.index == output;
-                       });
-  });
-}
-
-void LaunchPlan::run(ep_call* call, const ep_tensor* inputs) const {
+bool LaunchPlan::run(ep_call* call, const ep_tensor* inputs) const {
   ep_tensor made[kMostOutputs];  // by number
   for (const Output& output : outputs) {
     raise(ep_call_output(call, output.index, output.dims.data(), output.dims.size(),
                          &made[output.index]));
   }
-  for (const PlannedLaunch& planned : launches) {
-    launch(planned, inputs, made, static_cast<CudaStream>(call->stream));
+  LaunchTensors tensors{inputs, made};
+  bool fits = std::all_of(launches.begin(), launches.end(),
+                          [&](const auto& launch) { return launch->fits(tensors); });
+  if (!fits) return false;
+  for (const auto& launch : launches) {
+    launch->launch(tensors, call->device, static_cast<CudaStream>(call->stream));
   }
+  return true;
 }
 
 LaunchPlanPtr LaunchPlans::find(void* kernel, const ep_tensor* inputs, size_t count) const {
@@ -128,6 +76,16 @@ void LaunchPlans::add(LaunchPlanPtr plan) {
 
 using namespace epprof::ep;
 
+namespace {
+
+// The plan that a call makes; null: none.
+LaunchPlan* plan_of(ep_call* call) {
+  if (call->plans && !call->plan) call->plan = std::make_shared<LaunchPlan>();
+  return call->plan.get();
+}
+
+}  // namespace
+
 extern "C" {
 
 char* ep_call_launch(const ep_call* call, const ep_launch* launch) {
@@ -139,13 +97,15 @@ char* ep_call_launch(const ep_call* call, const ep_launch* launch) {
   int result = cuda.LaunchKernel(static_cast<CudaFunction>(launch->function), grid[0], grid[1],
                                  grid[2], block[0], block[1], block[2], launch->shared_bytes,
                                  static_cast<CudaStream>(call->stream), parameters, nullptr);
-  return result == kSuccess ? nullptr : strdup(failure(launch->name, result).c_str());
+  return result == kSuccess ? nullptr : strdup(launch_failure(launch->name, result).c_str());
 }
 
 void ep_call_note_launch(ep_call* call, const ep_launch* launch) {
-  if (!call->plans) return;
-  if (!call->plan) call->plan = std::make_shared<LaunchPlan>();
-  call->plan->note(*launch);
+  if (LaunchPlan* plan = plan_of(call)) plan->add(plan_kernel(*launch), launch->owner);
+}
+
+void ep_call_note_library_launch(ep_call* call, const ep_library_launch* launch) {
+  if (LaunchPlan* plan = plan_of(call)) plan->add(plan_library_launch(*launch), launch->owner);
 }
 
 void ep_call_repeat_launches(ep_call* call) { call->repeats = true; }
@@ -158,7 +118,9 @@ void ep_call_keep_launches(ep_call* call, void* function, const ep_tensor* outpu
   for (size_t i = 0; i < count; i++) {
     const ep_tensor& output = outputs[i];
     if (!output.present) continue;
-    if (!output.on_device || (output.bytes && !plan->writes(i))) return;
+    bool is_written = std::any_of(plan->launches.begin(), plan->launches.end(),
+                                  [&](const auto& launch) { return launch->refers_to_output(i); });
+    if (!output.on_device || (output.bytes && !is_written)) return;
     plan->outputs.push_back({i, {output.dims, output.dims + output.rank}});
   }
   interpreter.hold_object(function);

@@ -5,38 +5,24 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "ep/api.h"
-#include "ep/cuda_driver.h"
 #include "ep/input_key.h"
+#include "ep/planned_launches.h"
 
 namespace epprof::ep {
-
-struct PlannedArgument {
-  ep_argument_source source;
-  size_t index;   // of a tensor: its number
-  size_t offset;  // from its beginning; of a constant: where its value begins
-};
-
-struct PlannedLaunch {
-  CudaFunction function;
-  std::string name;
-  unsigned grid[3], block[3], shared_bytes;
-  std::vector<PlannedArgument> arguments;
-  std::vector<char> constants;  // each aligned to 16 bytes
-};
 
 struct LaunchPlan {
   LaunchPlan() = default;
   ~LaunchPlan();  // takes the GIL
   LaunchPlan(const LaunchPlan&) = delete;
 
-  // Makes the outputs and launches. Throws.
-  void run(ep_call*, const ep_tensor* inputs) const;
-  void note(const ep_launch&);
-  bool writes(size_t output) const;  // or reads it; false: no launch refers to it
+  // Makes the outputs and launches. False if the launches do not fit the addresses, and Python is to
+  // be called. Throws.
+  bool run(ep_call*, const ep_tensor* inputs) const;
+  // Adds a launch, and holds the object that it needs. Null: it cannot be repeated.
+  void add(std::unique_ptr<PlannedLaunch>, void* owner);
 
   struct Output {
     size_t index;
@@ -46,8 +32,8 @@ struct LaunchPlan {
   void* function = nullptr;   // of the kernel, which may be redefined
   std::vector<void*> owners;  // of the kernels that it launches
   std::vector<Output> outputs;
-  std::vector<PlannedLaunch> launches;
-  bool is_complete = true;  // all that the launches refer to is an input, an output or a constant
+  std::vector<std::unique_ptr<PlannedLaunch>> launches;
+  bool is_complete = true;
 };
 
 using LaunchPlanPtr = std::shared_ptr<const LaunchPlan>;

@@ -188,10 +188,10 @@ class NodeOp {
 };
 
 // Errors read like those of calls of Python.
-void run_plan(const LaunchPlan& plan, const Instance& instance, ep_call* call,
+bool run_plan(const LaunchPlan& plan, const Instance& instance, ep_call* call,
               const ep_tensor* inputs) {
   try {
-    plan.run(call, inputs);
+    return plan.run(call, inputs);
   } catch (const std::runtime_error& error) {
     const std::string& op_type = instance.definition->definition.op_type;
     std::string where = instance.node.empty() ? "a " + op_type + " node"
@@ -243,10 +243,8 @@ Status* compute(KernelImpl* self, KernelContext* context) {
     call.stream = stream;
     call.is_on_thread_of_run = is_thread_of_run(instance.session);
     if (device >= 0 && !is_view) {
-      if (LaunchPlanPtr plan = instance.plans.find(instance.kernel, inputs, count)) {
-        run_plan(*plan, instance, &call, inputs);
-        return;
-      }
+      LaunchPlanPtr plan = instance.plans.find(instance.kernel, inputs, count);
+      if (plan && run_plan(*plan, instance, &call, inputs)) return;
       call.inputs = inputs;
       call.input_count = count;
       call.plans = &instance.plans;

@@ -244,7 +244,7 @@ class Array:
             return
         part = self._view(self.host[key])
         _expect_fits(np.shape(_host(value)), part.shape)
-        self.module.call(np.positive, (value,), {"out": part})
+        self.module.call(np.asarray, (value,), {"out": part})
 
     def __len__(self):
         return len(self.host)
