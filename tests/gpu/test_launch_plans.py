@@ -81,7 +81,7 @@ def test_repeated_launches_stand_under_their_nodes(calls):
     assert len(calls) == 4
     kernels = prof.activities[prof.activities["kind"] == "kernel"]
     assert (kernels["attribution"] == "stack").all()
-    names = prof.ops["name"].reindex(kernels["op_id"])
+    names = prof.ops["name"].reindex(kernels["op_id"]).astype(str)
     assert names.value_counts().to_dict() == {f"n{i}": 5 for i in range(4)}
 
 

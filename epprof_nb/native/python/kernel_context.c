@@ -324,6 +324,15 @@ static PyObject* context_repeat_launches(PyObject* object, PyObject* Py_UNUSED(a
   Py_RETURN_NONE;
 }
 
+void note_library_launch(const ep_library_launch* launch, void* const* addresses, size_t count,
+                         void* stream) {
+  Context* self = (Context*)current;
+  if (!self || !self->call || self->device < 0) return;
+  launch_arrays outputs = {self->outputs, self->tensors, self->kernel->output_count};
+  note_library_launch_of(self->call, &self->inputs, &outputs, launch, addresses, count,
+                         stream == self->stream);
+}
+
 PyObject* launch_in_kernel(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
   Context* self = (Context*)current;
   if (self && self->call && self->device >= 0) return context_launch(current, args, count, NULL);

@@ -123,6 +123,25 @@ static int pack_memory(PyObject* value, const launch_arrays* inputs, const launc
   return pack_address(pointer, bytes, inputs, outputs, packed, i);
 }
 
+void note_library_launch_of(ep_call* call, const launch_arrays* inputs, const launch_arrays* outputs,
+                            const ep_library_launch* launch, void* const* addresses, size_t count,
+                            int is_on_stream) {
+  packed_arguments packed;
+  for (size_t i = 0; i < count && i < EP_MOST_ARGUMENTS; i++) {
+    if (!is_on_stream) {
+      set_pointer(&packed, i, EP_OTHER_MEMORY, 0, 0, addresses[i]);
+    } else if (addresses[i]) {
+      pack_address(addresses[i], 0, inputs, outputs, &packed, i);
+    } else {
+      set_pointer(&packed, i, EP_CONSTANT, 0, 0, NULL);
+    }
+  }
+  ep_library_launch noted = *launch;
+  noted.arguments = packed.arguments;
+  noted.argument_count = count;
+  ep_call_note_library_launch(call, &noted);
+}
+
 // Values have the sizes that CuPy gives them.
 static int pack(PyObject* value, const launch_arrays* inputs, const launch_arrays* outputs,
                 packed_arguments* packed, size_t i) {
