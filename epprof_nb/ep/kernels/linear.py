@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from epprof_nb.ep import products
+from epprof_nb.ep import cublaslt, products
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 from epprof_nb.ep.kernels.device_elements import combine_on_device
 from epprof_nb.ep.kernels.precision import at_least_float32
@@ -47,6 +47,8 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     alpha, beta = ctx.attrs["alpha"], ctx.attrs["beta"]
     c = c if beta else None  # else 0 times NaN or infinity would be added
     y = ctx.out((a.shape[0], b.shape[1]))
+    if ctx.xp is not np and cublaslt.multiply(a, b, y, c, alpha=alpha, beta=beta):
+        return
     if y.dtype.kind == "f" and y.dtype != np.float16:
         products.matmul(a, b, out=y)
         if alpha != 1:

@@ -256,6 +256,37 @@ char* ep_take_allocation_failure(void);
 int ep_device_of(const void* data);  // the CUDA device; -1: the host device, -2: memory of others
 int ep_cuda_device_at(const void* data);  // whoever allocated it; -1: it is not a CUDA device's
 
+// Products of matrices by cuBLASLt, which chooses an algorithm once for each. Matrices lie by columns;
+// a result has no space between its columns. Types are cuBLAS's numbers (cudaDataType_t).
+enum { EP_PRODUCT_FLOAT64 = 1, EP_PRODUCT_FLOAT16 = 2, EP_PRODUCT_ALIGNMENT = 16 };
+typedef struct {
+  int transposed;
+  int64_t leading;  // elements from one column to the next
+  int64_t step;     // elements from one matrix to the next; 0: all products have the same matrix
+} ep_operand;
+typedef struct {
+  int device, type, result_type;
+  int compute;  // cublasComputeType_t
+  int scale;    // type of alpha and beta
+  int64_t rows, columns, depth;
+  int32_t batch;
+  ep_operand a, b;
+  double alpha, beta;  // of `a * b`, and of a matrix C like the result; 0: there is none
+  int has_bias;        // one number per row of the result, which is added
+  uint64_t most_workspace;  // bytes
+} ep_product_spec;
+typedef struct ep_product ep_product;
+char* ep_open_cublaslt(const char* path);  // null or an error message for the caller to free
+// Returns null or an error message for the caller to free; `*product` is null if cuBLASLt has no
+// algorithm. The device is current.
+char* ep_product_new(const ep_product_spec* spec, ep_product** product);
+void ep_product_free(ep_product* product);
+size_t ep_product_workspace_bytes(const ep_product* product);
+// Launches it on a stream of the current device and returns cuBLAS's status. Addresses are multiples
+// of EP_PRODUCT_ALIGNMENT bytes; `c` and `bias` are null if there is none. Thread-safe.
+int ep_product_launch(ep_product* product, const void* a, const void* b, const void* c,
+                      const void* bias, void* result, void* workspace, void* stream);
+
 // The C++ type_info of the class behind Python's SessionOptions; `name` is what pybind11 calls a
 // capsule of it.
 const void* ep_session_options_type(const char** name);
