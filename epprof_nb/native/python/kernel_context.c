@@ -5,8 +5,9 @@
 #include "python/device_arrays.h"
 #include "python/kernel_launches.h"
 #include "python/numpy_arrays.h"
+#include "python/output_checks.h"
 
-enum { kMaxRank = 32, kFewOutputs = 4 };
+enum { kFewOutputs = 4 };
 
 typedef struct {
   PyObject_HEAD
@@ -23,7 +24,6 @@ typedef struct {
 } Context;
 
 static PyTypeObject* context_type;
-static PyObject* name_dtype;
 
 // Attributes of the context that are the node's.
 static const char* const node_attributes[] = {"attrs",       "name",   "op_type", "domain",
@@ -121,24 +121,6 @@ PyObject* context_make_current(PyObject* context) {
   return previous;
 }
 
-// "(2, ?, 4)": the shape in the model.
-static PyObject* shape_text(const int64_t* dims, size_t rank) {
-  PyObject* parts = PyList_New(0);
-  for (size_t i = 0; parts && i < rank; i++) {
-    PyObject* part = dims[i] < 0 ? PyUnicode_FromString("?")
-                                 : PyUnicode_FromFormat("%lld", (long long)dims[i]);
-    if (!part || PyList_Append(parts, part) < 0) Py_CLEAR(parts);
-    Py_XDECREF(part);
-  }
-  PyObject* comma = PyUnicode_FromString(", ");
-  PyObject* joined = parts && comma ? PyUnicode_Join(comma, parts) : NULL;
-  PyObject* text = joined ? PyUnicode_FromFormat(rank == 1 ? "(%U,)" : "(%U)", joined) : NULL;
-  Py_XDECREF(parts);
-  Py_XDECREF(comma);
-  Py_XDECREF(joined);
-  return text;
-}
-
 int context_check_outputs(PyObject* object) {
   Context* self = (Context*)object;
   for (size_t i = 0; i < self->kernel->output_count; i++) {
@@ -151,81 +133,6 @@ int context_check_outputs(PyObject* object) {
     return -1;
   }
   return 0;
-}
-
-static int parse_shape(PyObject* shape, int64_t* dims, size_t* rank) {
-  if (PyLong_Check(shape)) {
-    dims[0] = PyLong_AsLongLong(shape);
-    *rank = 1;
-  } else {
-    Py_ssize_t length = PySequence_Size(shape);
-    if (length < 0) {
-      PyErr_Clear();
-      PyErr_SetString(PyExc_TypeError, "ctx.out takes a shape: a tuple of integers");
-      return -1;
-    }
-    if (length > kMaxRank) {
-      PyErr_Format(PyExc_ValueError, "a shape with %zd dimensions; NumPy allows %d", length,
-                   kMaxRank);
-      return -1;
-    }
-    for (Py_ssize_t i = 0; i < length; i++) {
-      PyObject* item = PySequence_GetItem(shape, i);
-      PyObject* number = item ? PyNumber_Index(item) : NULL;
-      Py_XDECREF(item);
-      if (!number) return -1;
-      dims[i] = PyLong_AsLongLong(number);
-      Py_DECREF(number);
-      if (dims[i] == -1 && PyErr_Occurred()) return -1;
-    }
-    *rank = (size_t)length;
-  }
-  for (size_t i = 0; i < *rank; i++) {
-    if (dims[i] < 0) {
-      if (!PyErr_Occurred()) {
-        PyErr_Format(PyExc_ValueError, "ctx.out: dimension %zu is negative (%lld)", i,
-                     (long long)dims[i]);
-      }
-      return -1;
-    }
-  }
-  return 0;
-}
-
-static int check_shape(const expected_output* output, const int64_t* dims, size_t rank,
-                       size_t index) {
-  if (!output->has_shape) return 0;
-  int same = rank == output->rank;
-  for (size_t i = 0; same && i < rank; i++) {
-    same = output->dims[i] < 0 || output->dims[i] == dims[i];
-  }
-  if (same) return 0;
-  PyObject* expected = shape_text(output->dims, output->rank);
-  PyObject* given = shape_text(dims, rank);
-  if (expected && given) {
-    PyErr_Format(PyExc_ValueError, "output %zu (%s) has the shape %U in the model, not %U", index,
-                 output->name, expected, given);
-  }
-  Py_XDECREF(expected);
-  Py_XDECREF(given);
-  return -1;
-}
-
-static int check_dtype(const expected_output* output, PyObject* array, PyObject* dtype,
-                       size_t index) {
-  PyObject* actual = PyObject_GetAttr(array, name_dtype);
-  if (!actual) return -1;
-  int same = actual == dtype ? 1 : PyObject_RichCompareBool(actual, dtype, Py_EQ);
-  if (same == 0) {
-    PyErr_Format(PyExc_TypeError, "output %zu (%s) is %S in the model, not %S", index,
-                 output->name, actual, dtype);
-  }
-  if (same < 0) {
-    PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "ctx.out: %R is no dtype", dtype);
-  }
-  Py_DECREF(actual);
-  return same > 0 ? 0 : -1;
 }
 
 static PyObject* context_out(PyObject* object, PyObject* const* args, Py_ssize_t count,
@@ -396,9 +303,8 @@ int context_type_create(PyObject* module) {
     node_names[i] = PyUnicode_InternFromString(node_attributes[i]);
     if (!node_names[i]) return -1;
   }
-  if (launches_create() < 0) return -1;
-  name_dtype = PyUnicode_InternFromString("dtype");
+  if (launches_create() < 0 || output_checks_create() < 0) return -1;
   context_type = (PyTypeObject*)PyType_FromSpec(&spec);
-  if (!name_dtype || !context_type) return -1;
+  if (!context_type) return -1;
   return PyModule_AddObjectRef(module, "KernelContext", (PyObject*)context_type);
 }
