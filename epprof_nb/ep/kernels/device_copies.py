@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,15 @@ extern "C" __global__ void NAME(const T* x, T* y, long long start, int n, int d1
     rest /= d2;
     place += rest % d1 * s1;
     y[i] = x[place + rest / d1 * s0];
+  }
+}
+"""
+_PART_CODE = """
+extern "C" __global__ void NAME(const T* x, T* y, long long start, N n, N width, N pitch) {
+  N step = (N)gridDim.x * blockDim.x;
+  y += start;
+  for (N i = (N)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
+    y[(long long)(i / width) * pitch + i % width] = x[i];
   }
 }
 """
@@ -97,3 +107,37 @@ def _sizes(
 def _kernel(xp: ArrayModule, itemsize: int) -> Any:  # noqa: ANN401
     name = f"ep_copy_{8 * itemsize}"
     return xp.RawKernel(f"typedef {_TYPES[itemsize]} T;\n" + _CODE.replace("NAME", name), name)
+
+
+def write_part(xp: ArrayModule, x: Array, out: Array, axis: int, start: int) -> None:
+    """Copy an array into a part of an array along an axis.
+
+    Parameters
+    ----------
+    xp
+        CuPy.
+    x
+        Contiguous array of the dtype of `out`, with elements.
+    out
+        Contiguous array of its shape, but for the axis.
+    axis
+        Number of the axis, from 0 on.
+    start
+        Index of the first element of the part along the axis.
+    """
+    n, inner = x.size, math.prod(x.shape[axis + 1 :])
+    width, pitch = x.shape[axis] * inner, out.shape[axis] * inner
+    few = max(n, pitch) < _MOST
+    kind = np.uint32 if few else np.int64
+    _native.ep_launch(
+        _part_kernel(xp, x.dtype.itemsize, few),
+        (min((n + _THREADS - 1) // _THREADS, _MAX_BLOCKS),), (_THREADS,),
+        (x, out, np.int64(start * inner), kind(n), kind(width), kind(pitch)),
+    )  # fmt: skip
+
+
+@cache
+def _part_kernel(xp: ArrayModule, itemsize: int, few: bool) -> Any:  # noqa: ANN401, FBT001
+    name = f"ep_part_{8 * itemsize}_{'few' if few else 'many'}"
+    types = f"typedef {_TYPES[itemsize]} T;\ntypedef {'unsigned int' if few else 'long long'} N;\n"
+    return xp.RawKernel(types + _PART_CODE.replace("NAME", name), name)
