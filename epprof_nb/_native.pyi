@@ -630,6 +630,19 @@ def ep_set_device_functions(
         entered last.
     """
 
+def ep_launch(
+    kernel: object,
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
+    args: tuple[object, ...],
+    shared_mem: int = 0,
+    /,
+) -> None:
+    """`KernelContext.launch` in the kernel of a node on a CUDA device.
+
+    Elsewhere, a call ``kernel(grid, block, args, shared_mem)``.
+    """
+
 def ep_leave_stream() -> None:
     """Make the stream current that was so before a run of this thread that has failed."""
 
@@ -653,6 +666,67 @@ def ep_device_of(address: int, /) -> int | None:
 
 def ep_cuda_device_at(address: int, /) -> int | None:
     """CUDA device of memory, whoever allocated it; None for other memory, or without a driver."""
+
+def ep_open_cublaslt(path: str, /) -> None:
+    """Open cuBLASLt, unless it is open. Raises RuntimeError if that fails."""
+
+def ep_make_product(
+    device: int,
+    types: tuple[int, int, int, int],
+    sizes: tuple[int, int, int, int],
+    a: tuple[bool, int, int],
+    b: tuple[bool, int, int],
+    alpha: float,
+    beta: float,
+    has_bias: bool,
+    most_workspace: int,
+    /,
+) -> tuple[object, int] | None:
+    """Return a product of matrices by columns, and the bytes of its workspace.
+
+    None if cuBLASLt has no algorithm for it.
+
+    Parameters
+    ----------
+    device
+        The current CUDA device.
+    types
+        cuBLAS's numbers of the types of elements and results, and of those to compute and scale in.
+    sizes
+        Rows, columns, depth and number of products.
+    a, b
+        Whether the matrices are transposed, elements from one column to the next, and elements from
+        one matrix to the next.
+    alpha, beta
+        Factors of the product and of a matrix that is added; 0 if there is none.
+    has_bias
+        Whether one number per row is added.
+    most_workspace
+        Bytes of workspace that the algorithm may use.
+    """
+
+def ep_launch_product(
+    product: object,
+    a: int,
+    b: int,
+    added: int,
+    bias: int,
+    result: int,
+    workspace: int,
+    stream: int,
+    /,
+) -> int:
+    """Launch a product on a stream and return cuBLAS's status.
+
+    Parameters
+    ----------
+    product
+        The product, of the current device.
+    a, b, added, bias, result, workspace
+        Addresses, multiples of 16; 0 for those that it has not.
+    stream
+        Address of the stream.
+    """
 
 def ep_take_allocation_failure() -> str | None:
     """Message about the last allocation on a CUDA device that failed, once."""
@@ -758,6 +832,22 @@ class KernelContext:
         self, shape: Sequence[int] | int, dtype: object = None, *, index: int | None = None
     ) -> object:
         """Array of an output, to be written into; None if the node leaves the output out."""
+
+    def launch(
+        self,
+        kernel: object,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: tuple[object, ...],
+        shared_mem: int = 0,
+    ) -> None:
+        """Launch a CUDA kernel on the stream of the node.
+
+        See `epprof_nb.ep.kernel`.
+        """
+
+    def repeat_launches(self) -> None:
+        """Let later runs repeat the launches of this call without calling the kernel."""
 
 # -- the observer of ONNX Runtime
 def ort_runtime() -> str:

@@ -6,7 +6,7 @@ import json
 import statistics
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +72,9 @@ def verify(
         ``max_abs_error`` and ``max_rel_error`` (float64, over all outputs), ``matches``
         (boolean), ``kernel_ns`` and ``cpu_ns`` (Int64, durations of a run of a model of this node
         alone, copies included) and ``note``, which says why a node was not compared: it stays on
-        the CPU, holds subgraphs, or has no implementation but the kernel.
+        the CPU, holds subgraphs, or has no implementation but the kernel. A node whose first run is
+        right does not match if a later run, with the elements of its inputs in reverse order, is
+        wrong; ``note`` says so.
 
     Raises
     ------
@@ -129,6 +131,8 @@ class _Row:
     note: str = ""
     outputs: list[npt.NDArray[Any]] | None = None
     expected: list[npt.NDArray[Any]] | None = None
+    later: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = field(default_factory=list)
+    """Outputs of a later run with other values, and what the CPU provider gives."""
     kernel_ns: int | None = None
     cpu_ns: int | None = None
 
@@ -158,10 +162,26 @@ class _Row:
             errors = [_errors(a, b) for a, b in pairs]
             row["max_abs_error"] = max(absolute for absolute, _ in errors)
             row["max_rel_error"] = max(relative for _, relative in errors)
-            row["matches"] = all(
-                np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True) for a, b in pairs
-            )
+            row["matches"] = _all_close(pairs, rtol, atol)
+            if row["matches"] and not _all_close(self.later, rtol, atol):
+                row |= {"matches": False, "note": _WRONG_LATER}
         return row
+
+
+_WRONG_LATER = (
+    "right in its first run, wrong in a later one with other values. A kernel that calls "
+    "ctx.repeat_launches() launches with ctx.launch only, and what it launches depends on shapes, "
+    "not on values"
+)
+
+
+def _all_close(
+    pairs: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]], rtol: float, atol: float
+) -> bool:
+    return all(
+        a.shape == b.shape and np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+        for a, b in pairs
+    )
 
 
 def _errors(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> tuple[float, float]:
@@ -258,7 +278,28 @@ def _verify_node(
         row.note = "has no implementation but the kernel"
     else:
         row.expected, row.cpu_ns = expected, cpu_ns
+        row.later = _later_outputs(session, reference, inputs)
     return row
+
+
+def _later_outputs(
+    session: Any,  # noqa: ANN401
+    reference: Any,  # noqa: ANN401
+    inputs: dict[str, npt.NDArray[Any]],
+) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    """Return outputs for inputs of the same shapes with other values, on both providers.
+
+    Integers keep their values: these may be shapes or indices.
+    """
+    other = {
+        name: x.ravel()[::-1].reshape(x.shape).copy() if x.dtype.kind == "f" else x
+        for name, x in inputs.items()
+    }
+    try:
+        results = session.run(None, other), reference.run(None, other)
+    except Exception:  # noqa: BLE001 - the node may allow no such values
+        return []
+    return list(zip(*results, strict=True))
 
 
 def _reason(error: Exception) -> str:

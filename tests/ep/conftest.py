@@ -93,6 +93,14 @@ def fake_cuda(driver, monkeypatch):
     assert driver.misuse() == []
 
 
+@pytest.fixture
+def scale(fake_cuda):
+    """A kernel in CUDA C++ that multiplies by a number."""
+    from tests.ep.fake_cuda.kernels import SCALE
+
+    return fake_cuda.module.RawKernel(SCALE, "scale")
+
+
 @pytest.fixture(params=["host", "cuda:0"])
 def device(request):
     """A device of the provider: the host device, and a CUDA device of the stand-in."""
