@@ -87,3 +87,8 @@ def test_a_file_is_verified_and_a_missing_one_is_refused(ep, x, tmp_path):
     assert ep.verify(file, {"x": x})["matches"].all()
     with pytest.raises(KernelError, match="cannot be loaded"):
         ep.verify(tmp_path / "other.onnx", {"x": x})
+
+
+def test_at_least_one_run_is_timed(ep, x):
+    with pytest.raises(KernelError, match="repeats=0"):
+        ep.verify(models.chain(), {"x": x}, repeats=0)
