@@ -193,6 +193,8 @@ def _operator(
         name: types.parse(chosen)
         for name, chosen in _by_name(given if given is not None else _DEFAULT_TYPES, "T").items()
     }
+    inputs = inputs.split() if isinstance(inputs, str) else inputs
+    outputs = outputs.split() if isinstance(outputs, str) else outputs
     parameters = list(inspect.signature(function).parameters.values())
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.KEYWORD_ONLY) for p in parameters):
         raise KernelError(

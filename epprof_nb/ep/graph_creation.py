@@ -27,14 +27,28 @@ class _Opened(threading.local):
         self.number: int | None = None
         self.warm_ups: int | None = None
         self.cuda_device: int | None = None
+        self.selected = False
 
 
 _opened = _Opened()
 
 
-def note_opened(number: int, warm_ups: int | None, cuda_device: int | None) -> None:
-    """Note the session that is being created; `warm_ups` is None if it captures no graphs."""
+def note_opened(
+    number: int, warm_ups: int | None, cuda_device: int | None, *, selected: bool
+) -> None:
+    """Note the session that is being created.
+
+    Parameters
+    ----------
+    number, cuda_device
+        Its number, and that of its CUDA device.
+    warm_ups
+        Eager runs before a capture; None if it captures no graphs.
+    selected
+        Whether it takes selected nodes only.
+    """
     _opened.number, _opened.warm_ups, _opened.cuda_device = number, warm_ups, cuda_device
+    _opened.selected = selected
 
 
 @contextmanager
@@ -56,7 +70,9 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
         of_ours = _opened.number is not None
         nodes = unclaimed.of_last_session() if of_ours else list[unclaimed.Unclaimed]()
         if _opened.warm_ups is not None and nodes and "graph capture" in str(error).lower():
-            raise KernelError(unclaimed.needs_all_nodes(nodes)) from error
+            raise KernelError(
+                unclaimed.needs_all_nodes(nodes, selected=_opened.selected)
+            ) from error
         if note := unclaimed.note(nodes):
             error.add_note(note)
         raise

@@ -7,8 +7,7 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from epprof_nb.core.errors import KernelError
-from epprof_nb.ep import known_operators, narrow, schema, types
+from epprof_nb.ep import kernel_arguments, known_operators, narrow, schema, types
 from epprof_nb.ep.declaration import Declaration, declare
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -141,6 +140,9 @@ class Registry:
 
 REGISTRY = Registry()
 
+_ONNX_DOMAIN = "ai.onnx"
+"""The long name of ONNX's own domain, which ONNX Runtime writes as an empty text."""
+
 NEWEST_OPSET = {"": 28, "ai.onnx.ml": 5}
 """Newest opset that the kernels of the package implement, by domain; others have no versions."""
 
@@ -171,10 +173,10 @@ def kernel(
     domain
         Its domain; ONNX's own by default.
     types
-        Dtypes to support, ``"float32 float64"``. A mapping gives them by type constraint of the
-        operator's schema; otherwise they are those of its first constraint. By default all that
-        the schema allows and NumPy has. An operator without a schema has one type, ``T``, which is
-        float32 by default; a mapping gives more.
+        Dtypes to support, ``"float32 float64"`` or ``[np.float32]``. A mapping gives them by type
+        constraint of the operator's schema; otherwise they are those of its first constraint. By
+        default all that the schema allows and NumPy has. An operator without a schema has one
+        type, ``T``, which is float32 by default; a mapping gives more.
     inputs, outputs
         Types of an operator without a schema: each a dtype, or the name of a type. By default, all
         inputs that the function names (optional ones with the default None) and the only output
@@ -193,7 +195,8 @@ def kernel(
     Raises
     ------
     KernelError
-        If ONNX Runtime does not know the operator, or a type or version does not exist.
+        If ONNX Runtime does not know the operator, a type or version does not exist, or the
+        function takes more or fewer inputs than the operator has.
 
     Notes
     -----
@@ -218,23 +221,24 @@ def kernel(
     ... def softplus(ctx, x):
     ...     np.logaddexp(x, 0, out=ctx.out(x.shape, x.dtype))
     """
-    if not isinstance(op_type, str):
-        name = getattr(op_type, "__name__", "kernel")
-        raise KernelError(
-            "ep.kernel takes the type of an operator, and then decorates a function: "
-            f'@ep.kernel("Softplus") above `def {name}(ctx, x)`. It got {op_type!r}.'
-        )
+    op_type = kernel_arguments.operator_type(op_type)
+    domain = "" if domain == _ONNX_DOMAIN else domain
     options: dict[str, Any] = {
-        "domain": domain, "types": types, "inputs": inputs, "outputs": outputs,
-        "since": since, "until": until,
-        "host_inputs": tuple(host_inputs), "host_outputs": tuple(host_outputs),
-    }  # fmt: skip
+        "domain": domain,
+        "types": types,
+        "inputs": inputs,
+        "outputs": outputs,
+        "since": kernel_arguments.opset("since", since),
+        "until": kernel_arguments.opset("until", until),
+        "host_inputs": kernel_arguments.numbers("host_inputs", host_inputs),
+        "host_outputs": kernel_arguments.numbers("host_outputs", host_outputs),
+    }
 
     def decorate(function: Function) -> Function:
-        if not callable(function):
-            raise KernelError(f"@kernel({op_type!r}) decorates a function, not {function!r}.")
+        kernel_arguments.check_function(function, op_type)
         checks_shapes = (domain, op_type) not in schema.INFERRED_WRONGLY
         declared = declare(op_type, function, **options)
+        kernel_arguments.check_inputs(function, declared)
         REGISTRY.define(Kernel(declared, [function], checks_shapes=checks_shapes))
         return function
 

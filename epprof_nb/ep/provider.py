@@ -129,7 +129,7 @@ def session(
     Parameters
     ----------
     model
-        Path of the model, or the model as bytes.
+        Path of the model, or the model as bytes or an ``onnx.ModelProto``.
     device, only, nodes, stream, prefer_nhwc, enable_cuda_graph, \
     min_num_runs_before_cuda_graph_capture
         See `provider`. Nodes without a kernel run on ONNX Runtime's CPU provider.
@@ -168,6 +168,8 @@ def session(
     )
     import onnxruntime
 
+    if hasattr(model, "SerializeToString"):
+        model = model.SerializeToString()
     if enable_cuda_graph:
         # ONNX Runtime would go on without the provider, and without graphs.
         options.setdefault("enable_fallback", 0)
@@ -245,5 +247,7 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
     device = options.get("device", devices.HOST)
     found = kernel_sets.kernels_for(device, channels_last=options.get("prefer_nhwc") == "1")
     number, warm_ups = _native.ort_new_session(), _warm_ups(options)
-    graph_creation.note_opened(number, warm_ups, devices.cuda_index(device))
+    graph_creation.note_opened(
+        number, warm_ups, devices.cuda_index(device), selected=bool(only or nodes)
+    )
     return number, warm_ups is not None, only, nodes, found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb import _native
 from epprof_nb.ep import wheel_kernels
+from epprof_nb.ep.kernel import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,15 +41,29 @@ def of_last_session() -> list[Unclaimed]:
     return [Unclaimed(*node) for node in _native.ep_unclaimed_nodes()]
 
 
-def needs_all_nodes(nodes: list[Unclaimed]) -> str:
-    """Return the message for a session that is to capture graphs, and leaves nodes to others."""
+def needs_all_nodes(nodes: list[Unclaimed], *, selected: bool) -> str:
+    """Return the message for a session that is to capture graphs, and leaves nodes to others.
+
+    Parameters
+    ----------
+    nodes
+        The nodes.
+    selected
+        Whether ``only=`` or ``nodes=`` left nodes out, those that have a kernel for example.
+    """
     shown = ", ".join(map(str, nodes[:_SHOWN]))
     more = f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
-    types = ", ".join(sorted({node.op_type for node in nodes}))
+    known = {(k.declaration.op_type, k.declaration.domain) for k in REGISTRY.kernels()}
+    left_out = [node for node in nodes if selected and not node.reason and node[1:3] in known]
+    types = sorted({node.op_type for node in nodes if node not in left_out})
+    remedies = [
+        *(["leave only= or nodes= out"] if left_out else []),
+        *([f"define kernels for {', '.join(types)} with @epprof_nb.ep.kernel"] if types else []),
+    ]
+    remedy = " and ".join(remedies)
     return (
         f"A graph can be captured only if all nodes run on the provider. These do not: "
-        f"{shown}{more}. Define kernels for {types} with @epprof_nb.ep.kernel, or leave "
-        "enable_cuda_graph out."
+        f"{shown}{more}. {remedy[0].upper()}{remedy[1:]}, or leave enable_cuda_graph out."
     )
 
 

@@ -54,7 +54,7 @@ def verify(
     Parameters
     ----------
     model
-        Path of the model, or the model as bytes.
+        Path of the model, or the model as bytes or an ``onnx.ModelProto``.
     feeds
         Inputs of the model by name.
     device, only, nodes
@@ -99,6 +99,8 @@ def verify(
             f"verify() needs the package onnx, which cannot be imported ({error}). Run "
             "`pip install onnx`."
         ) from error
+    if repeats < 1:
+        raise KernelError(f"repeats={repeats}: a time needs one run at least.")
     entry = provider(device, only=only, nodes=nodes)
     # Models of one node have few of the selected types and names: select here.
     types, names = (set(json.loads(entry[1].pop(option, "[]"))) for option in ("only", "nodes"))
@@ -216,6 +218,8 @@ def _optimized(model: str | Path | bytes) -> bytes:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         options.optimized_model_filepath = str(file)
         options.log_severity_level = 4
+        if hasattr(model, "SerializeToString"):
+            model = model.SerializeToString()
         given = model if isinstance(model, bytes) else str(model)
         onnxruntime.InferenceSession(given, with_domains(options), providers=[_CPU])
         return file.read_bytes()

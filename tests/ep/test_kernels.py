@@ -74,7 +74,6 @@ def test_an_exception_fails_the_run_with_its_traceback_and_the_session_goes_on(r
         (lambda ctx, x: ctx.out(x.shape, size=3) and None, "no argument 'size'"),
         (lambda ctx, x: [ctx.out(x.shape, index=0) for _ in "ab"] and None, "made twice"),
         (lambda ctx, x: ctx.colour, "no attribute 'colour'"),
-        (lambda ctx: None, "positional argument"),
     ],
 )
 def test_a_wrong_kernel_is_told_what_was_expected(running, function, message):
@@ -224,6 +223,73 @@ def test_a_wrong_definition_is_refused_at_once(ep, arguments, message):
 def test_a_decorator_without_operator_is_refused(ep):
     with pytest.raises(KernelError, match=r'@ep.kernel\("Softplus"\) above `def sigmoid\(ctx, x'):
         ep.kernel(sigmoid)
+
+
+async def awaited(ctx, x): ...
+
+
+def yielding(ctx, x):
+    yield
+
+
+@pytest.mark.parametrize(
+    ("op_type", "function", "message"),
+    [
+        ("Relu", lambda: None, "takes no context"),
+        ("Relu", lambda ctx: None, "takes 0 inputs after ctx, .* has as few: .* inputs are X"),
+        ("Relu", lambda ctx, x, y: None, "takes 2 inputs after ctx, .* has as many"),
+        ("Relu", awaited, "a coroutine or a generator"),
+        ("Relu", yielding, "a coroutine or a generator"),
+        ("Relu", 3, "decorates a function, not 3"),
+        ("Clip", lambda ctx, x, low, high, more: None, "inputs are input, min, max"),
+        ("Mine", lambda: None, "takes no context"),
+    ],
+)
+def test_a_function_that_no_node_can_call_is_refused(ep, op_type, function, message):
+    with pytest.raises(KernelError, match=message):
+        ep.kernel(op_type, domain=DOMAIN if op_type == "Mine" else "")(function)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "function"),
+    [
+        ("Clip", lambda ctx, x, low=None, high=None: None),
+        ("Clip", lambda ctx, x: None),
+        ("Relu", lambda ctx, *inputs: None),
+        ("Relu", lambda *arguments: None),
+        ("Concat", lambda ctx, first, second, *rest: None),
+        ("Relu", np.abs),
+    ],
+)
+def test_functions_that_some_nodes_can_call_are_kernels(ep, op_type, function):
+    assert ep.kernel(op_type)(function) is function
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"since": "14"}, "since='14' is not the number of an opset"),
+        ({"host_inputs": ["x"]}, r"host_inputs=\['x'\]: it takes numbers of inputs"),
+        ({"host_outputs": -1}, "host_outputs=-1: it takes numbers"),
+        ({"types": [np.complex64]}, "complex64 is not a type"),
+    ],
+)
+def test_wrong_options_of_a_kernel_are_named(ep, options, message):
+    with pytest.raises(KernelError, match=message):
+        ep.kernel("Relu", **options)(lambda ctx, x: None)
+
+
+@pytest.mark.parametrize("kinds", [np.float32, [np.float32], "float32", np.dtype("f4"), ["float"]])
+def test_types_are_names_or_dtypes_of_numpy(ep, x, kinds):
+    calls = []
+    kernel = ep.kernel("Relu", domain="ai.onnx", types=kinds, host_inputs=0)
+    kernel(lambda ctx, x: calls.append(ctx.domain) or ctx.out(x.shape).fill(3))
+    feeds = {"x": x}
+    assert (ep.session(model_of("Relu", feeds)).run(None, feeds)[0] == 3).all()
+    assert calls == [""]
+    wide = {"x": x.astype(np.float64)}
+    ep.session(model_of("Relu", wide, np.float64)).run(None, wide)
+    assert calls == [""]  # the user's has no float64
 
 
 def test_inputs_of_an_operator_without_schema_must_have_names(ep):

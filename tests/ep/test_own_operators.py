@@ -85,6 +85,19 @@ def test_installing_and_uninstalling_keep_operators_without_schema(ep, x, instal
     np.testing.assert_array_equal(ep.session(serialized).run(None, {"x": x})[0], x * 2)
 
 
+def test_types_of_inputs_and_outputs_are_words_or_a_list(ep, x):
+    @ep.kernel("Pick", domain=DOMAIN, inputs="T int64", outputs="T T")
+    def pick(ctx, x, rows):
+        ctx.out(x.shape).fill(1)
+        ctx.out(x.shape).fill(2)
+
+    feeds = {"x": x, "rows": np.array([1, 0, 1])}
+    serialized = model_of("Pick", feeds, domain=DOMAIN, outputs=("y", "z"))
+    one, two = session(serialized, ep.provider("host")).run(None, feeds)
+    assert (one == 1).all()
+    assert (two == 2).all()
+
+
 def test_shapes_that_the_model_declares_are_checked(ep, x):
     ep.kernel("Flat", domain=DOMAIN)(lambda ctx, x: ctx.out(x.size).fill(0))
     loaded = onnx.load_model_from_string(model_of("Flat", {"x": x}, domain=DOMAIN))
