@@ -169,6 +169,7 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
 
 void ep_cupti_stop(void) {
   Capture& c = capture();
+  disable_callbacks(c);
   if (c.external) {
     cupti.SetThreadIdType(kDefaultThreadIds);
     select_api_records(true);  // other profilers record all
@@ -177,8 +178,8 @@ void ep_cupti_stop(void) {
   mirror_ids(nullptr, nullptr);
   for (uint32_t kind : c.kinds) cupti.ActivityDisable(kind);
   c.kinds.clear();
-  unsubscribe(c);  // one left between sessions would cost other profilers their records
   cupti.ActivityFlushAll(1);
+  unsubscribe(c);  // one left between sessions would cost other profilers their records
   c.buffers.trim();
   trim_column_blocks();
   c.running = false;
