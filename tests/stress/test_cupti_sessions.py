@@ -6,17 +6,8 @@ from tests import cupti_stub
 from tests.stress import FACTOR
 
 CODE = """
-THREADS, SESSIONS = 4, {sessions}
-stop = threading.Event()
-
-def launch():
-    while not stop.is_set():
-        stub.stub_call(50)
-        stub.stub_report(13, 1, 1 << 32, 0, 0)
-
-threads = [threading.Thread(target=launch) for _ in range(THREADS)]
-for thread in threads:
-    thread.start()
+SESSIONS = {sessions}
+stub.stub_start_threads(4)
 calls = np.empty((0, 2), np.int64)
 duplicates = outside = sessions = 0
 while sessions < SESSIONS or not len(calls):
@@ -39,9 +30,7 @@ while sessions < SESSIONS or not len(calls):
     duplicates += len(keys) - len(np.unique(keys, axis=0))
     calls = np.concatenate([calls, keys])
     sessions += 1
-stop.set()
-for thread in threads:
-    thread.join()
+stub.stub_stop_threads()
 _native.set_recording(ops=False, launches=False)
 duplicates += len(calls) - len(np.unique(calls, axis=0))
 ended = [stub.stub_ended_in_callback(), stub.stub_ended_while_enabled()]
@@ -50,6 +39,6 @@ print(json.dumps([duplicates, outside, *ended, len(calls) > 0]))
 
 
 def test_sessions_begin_and_end_while_threads_launch(tmp_path):
-    code = CODE.replace("{sessions}", str(300 * FACTOR))
+    code = CODE.replace("{sessions}", str(200 * FACTOR))
     printed = cupti_stub.run(cupti_stub.build(tmp_path), code)
     assert json.loads(printed) == [0, 0, 0, 0, True]

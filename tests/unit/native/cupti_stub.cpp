@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <thread>
+#include <vector>
 
 namespace {
 
@@ -13,6 +15,8 @@ std::atomic<uint32_t> correlations;
 std::atomic<uint64_t> subscription;
 std::atomic<int> disabled_domains, ended_while_enabled;
 std::atomic<uint32_t> callback_us;
+std::atomic<bool> stopped;
+auto& threads = *new std::vector<std::thread>;
 
 // CUpti_GraphData and CUpti_ResourceData of CUDA 13.0.
 struct GraphData {
@@ -71,6 +75,25 @@ void stub_call(uint32_t times) {
     stub_report_call(1, kLaunch, correlation, 1);
     stub_report_call(2, kLaunchOfRuntime, correlation, 1);
   }
+}
+
+// Threads that call and create nodes until they are stopped.
+void stub_start_threads(uint32_t count) {
+  stopped = false;
+  for (uint32_t i = 0; i < count; i++) {
+    threads.emplace_back([] {
+      while (!stopped) {
+        stub_call(20);
+        stub_report(13, 1, uint64_t(1) << 32, 0, 0);
+        usleep(50);
+      }
+    });
+  }
+}
+void stub_stop_threads() {
+  stopped = true;
+  for (std::thread& thread : threads) thread.join();
+  threads.clear();
 }
 
 // Makes callbacks on nodes take this long.
