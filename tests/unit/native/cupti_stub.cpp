@@ -85,7 +85,7 @@ void stub_start_threads(uint32_t count) {
       while (!stopped) {
         stub_call(20);
         stub_report(13, 1, uint64_t(1) << 32, 0, 0);
-        usleep(50);
+        usleep(500);
       }
     });
   }
