@@ -42,10 +42,8 @@ def build(folder: Path) -> Path:
     flags = shlex.split(os.environ.get("CXXFLAGS", ""))
     # A compiler does not run with the sanitizer's library.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    subprocess.run(
-        ["g++", "-std=c++17", "-shared", "-fPIC", "-w", *flags, SOURCE, "-o", path], check=True,
-        env=environment,
-    )  # fmt: skip
+    options = ["-std=c++17", "-shared", "-fPIC", "-pthread", "-w", *flags]
+    subprocess.run(["g++", *options, SOURCE, "-o", path], check=True, env=environment)
     return path
 
 

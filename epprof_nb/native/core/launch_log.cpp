@@ -14,19 +14,15 @@ namespace {
 ResetInChild reset([] { recording_launches = false; });
 std::atomic<uint64_t> host_correlations{uint64_t(1) << 32};
 
-// The op that is open on the cell's thread. A flag says whether that thread seems to wait for this
-// one: a waiting thread uses no CPU time between our launches, and its stack does not change.
+// The op that is open on the cell's thread. A flag says whether that thread seems to wait.
 uint64_t op_of_cell(ThreadState* t, const ThreadState* cell, int64_t now, uint16_t* flags) {
   uint64_t stack_changes = cell->stack_changes.load(std::memory_order_relaxed);
   uint64_t op = cell->top_op.load(std::memory_order_relaxed);
-  int64_t cpu = thread_cpu_time(cell->tid);
-  if (stack_changes == t->cell_stack_changes && cpu >= 0) {
-    bool idle = (cpu - t->cell_cpu_ns) * 8 <= now - t->cell_seen_ns;
-    *flags |= idle ? kCellThreadIdle : kCellThreadBusy;
+  switch (t->cell_use.at_launch(cell->tid, stack_changes, thread_cpu_time(cell->tid), now)) {
+    case CellUse::waits: *flags |= kCellThreadIdle; break;
+    case CellUse::runs: *flags |= kCellThreadBusy; break;
+    case CellUse::unknown: break;
   }
-  t->cell_stack_changes = stack_changes;
-  t->cell_cpu_ns = cpu;
-  t->cell_seen_ns = now;
   return op;
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/cell_use.h"
 #include "core/coalesced_statements.h"
 #include "core/open_calls.h"
 #include "core/records.h"
@@ -85,10 +86,7 @@ struct ThreadState {
   uint64_t function_hash = 0;
 
   std::atomic<bool> reads_cell_thread{false};  // the state of the cell's thread stays meanwhile
-  // The cell's thread as this thread saw it at its last launch.
-  uint64_t cell_stack_changes = 0;
-  int64_t cell_cpu_ns = 0;
-  int64_t cell_seen_ns = 0;
+  CellUse cell_use;                            // as this thread saw it at its launches
 
   // The ids that a recorder mirrors, for mirrored_ids.cpp: the mirror they belong to, their number,
   // and whether the stack has changed without them.

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <thread>
+#include <vector>
 
 namespace {
 
@@ -12,6 +14,8 @@ std::atomic<bool> in_callback, ended_in_callback;
 std::atomic<uint32_t> correlations;
 std::atomic<uint64_t> subscription;
 std::atomic<uint32_t> callback_us;
+std::atomic<bool> stopped;
+auto& threads = *new std::vector<std::thread>;
 
 // CUpti_GraphData and CUpti_ResourceData of CUDA 13.0.
 struct GraphData {
@@ -72,6 +76,25 @@ void stub_call(uint32_t times) {
   }
 }
 
+// Threads that call and create nodes until they are stopped.
+void stub_start_threads(uint32_t count) {
+  stopped = false;
+  for (uint32_t i = 0; i < count; i++) {
+    threads.emplace_back([] {
+      while (!stopped) {
+        stub_call(20);
+        stub_report(13, 1, uint64_t(1) << 32, 0, 0);
+        usleep(500);
+      }
+    });
+  }
+}
+void stub_stop_threads() {
+  stopped = true;
+  for (std::thread& thread : threads) thread.join();
+  threads.clear();
+}
+
 // Makes callbacks on nodes take this long.
 void stub_slow_callbacks(uint32_t us) { callback_us = us; }
 int stub_is_in_callback() { return in_callback; }
@@ -103,6 +126,7 @@ int cuptiGetGraphExecId(uint64_t executable, uint32_t* id) {
   return 0;
 }
 
+// Until then callbacks of other threads are delivered, as with CUPTI.
 int cuptiUnsubscribe() {
   callback = nullptr;
   ended_in_callback = in_callback.load();
