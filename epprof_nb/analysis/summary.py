@@ -124,7 +124,8 @@ class Summary:
         parts = []
         if self.overhead is not None:
             parts.append(
-                f"profiler start and join {duration(self.overhead.total_ns)} (not in the wall time)"
+                f"profiler took {duration(self.overhead.total_ns)} before and after (not in the "
+                "wall time)"
             )
         if self.slowdown is not None and self.slowdown >= NOTABLE_SLOWDOWN:
             parts.append(f"ONNX Runtime {self.slowdown:.2g}x slower while profiled")
@@ -139,12 +140,12 @@ class Summary:
                 self.overhead.total_ns, self.overhead.start_ns, self.overhead.join_ns,
             )  # fmt: skip
             took = (
-                f"Starting the profiler took {duration(start)}, joining its records "
-                f"{duration(join)}."
+                f"The profiler took {duration(start)} to start, and {duration(join)} after the "
+                "code to find the op of each record."
                 if start is not None and join is not None
-                else f"Starting the profiler and joining its records took {duration(total)}."
+                else f"The profiler took {duration(total)} before and after the code."
             )
-            sentences = [took, "Neither is part of the wall time: this is not a slowdown."]
+            sentences = [took, "This is not part of the wall time and no slowdown."]
         if self.slowdown is not None:
             sentences.append(
                 f"ONNX Runtime's runs took {self.slowdown:.3g} times as long as unprofiled ones."
@@ -182,9 +183,12 @@ class Summary:
 
 
 def device_word(info: dict[str, Any]) -> str:
-    """Return ``GPU`` if a CUDA device was profiled, else ``device``: the host device is no GPU."""
+    """Return ``GPU`` if the devices are GPUs, else ``device``: the host device is no GPU.
+
+    Beside GPUs, the host device is listed only if it was used.
+    """
     kinds = {d.get("kind") for d in info.get("devices") or () if isinstance(d, dict)}
-    return "GPU" if "cuda" in kinds else "device"
+    return "GPU" if "cuda" in kinds and "host" not in kinds else "device"
 
 
 def _says_no_gpu(info: dict[str, Any]) -> bool:
