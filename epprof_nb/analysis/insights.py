@@ -18,6 +18,7 @@ from epprof_nb.analysis.hot_places import device_time, hot_line, hot_op
 from epprof_nb.analysis.idle_findings import held_work, idle_gaps
 from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.launch_findings import launch_bound
+from epprof_nb.analysis.module_findings import slowest_module
 from epprof_nb.analysis.operator_findings import slowest_torch_operator
 from epprof_nb.analysis.ort_findings import node_memory, slowest_operator
 from epprof_nb.analysis.ort_node_findings import (
@@ -62,11 +63,11 @@ OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 )  # fmt: skip
 """Functions that return findings of a profile with device work."""
 OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
-    slowest_operator, slowest_node, slowest_torch_operator, quantization, inserted_casts,
-    thread_pool,
+    slowest_operator, slowest_node, slowest_module, slowest_torch_operator, quantization,
+    inserted_casts, thread_pool,
 )  # fmt: skip
 """Functions that return findings of a profile without device work."""
-_HOT_PLACES = frozenset({"hot line", "hot op", "hot operator", "hot node"})
+_HOT_PLACES = frozenset({"hot line", "hot op", "hot module", "hot operator", "hot node"})
 """Kinds that say where time goes, but not why; they come after those that name a cause."""
 OF_MEMORY: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (node_memory,)
 """Functions that return findings that save memory, not time; these come last."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from epprof_nb.analysis.ort_overhead import by_session
+from epprof_nb.analysis.ort_overhead import (
+    by_session,
+    largest_slowdown,
+    slowdown_of,
+    slowdown_of_nodes,
+)
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.recorders.onnxruntime import run_log, sessions
 from epprof_nb.recorders.onnxruntime.info import session_info, session_notes
@@ -137,6 +142,25 @@ def test_sessions_whose_runs_are_all_recorded_say_why(monkeypatch):
     assert always_recorded() == []
     assert "ORT_PARALLEL" in always_recorded(uses_pool_threads=True, **cuda)[0]
     assert "whole session" in always_recorded(session_profile=True)[0]
+
+
+def test_the_slowdown_of_few_recorded_runs_is_not_that_of_all():
+    """Only the first of ten runs has a shape that ran before the profile, and it was recorded."""
+    args = {"nodes": "recorded", "call_ns": 50, "unprofiled_ns": 10}
+    others = [
+        event(i, "session", "run", args={"nodes": "not recorded", "call_ns": 10})
+        for i in range(2, 11)
+    ]
+    ops = table(OPS, [event(1, "session", "run", args=args), *others])
+    (entry,) = by_session(ops)
+    assert "stretch" not in entry
+    assert entry["recorded_stretch"] == 5.0
+    info = {"onnxruntime_stretch": [entry]}
+    assert largest_slowdown(info) is None
+    assert slowdown_of(info, SESSION) == 1.0
+    assert slowdown_of_nodes(info, SESSION) == 5.0
+    (entry,) = by_session(table(OPS, [event(1, "session", "run", args=args), others[0]]))
+    assert entry["stretch"] == 5.0
 
 
 def test_runs_of_several_shapes_are_compared_each_with_its_own():
