@@ -17,6 +17,7 @@ std::atomic<uint64_t> host_correlations{uint64_t(1) << 32};
 // cell's thread, marked kNoOpOnThread. A flag says whether that thread seems to wait for this one:
 // a waiting thread uses no CPU time between our launches, and its stack does not change.
 uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
+  if (auto* update = update_stack.load(std::memory_order_relaxed)) update(t);
   uint64_t recording = epoch.load(std::memory_order_relaxed);
   if (t->epoch.load(std::memory_order_relaxed) == recording && t->top_op) return t->top_op;
   ThreadState* cell = cell_thread.load(std::memory_order_acquire);

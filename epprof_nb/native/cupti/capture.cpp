@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/fork.h"
+#include "core/launch_log.h"
 #include "core/mirrored_ids.h"
 #include "cupti/api.h"
 #include "cupti/graph_nodes.h"
@@ -163,6 +164,10 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
   }
   c.running = true;
   return nullptr;
+}
+
+int ep_cupti_has_callbacks(void) {
+  return capture().subscriber && recording_launches.load(std::memory_order_relaxed);
 }
 
 void ep_cupti_stop(void) {
