@@ -15,7 +15,8 @@ class BackwardCounts:
     ----------
     nodes, unlinked
         Nodes with a number, and those of them whose module call cannot be told. In a pass without
-        hooks, nodes that call no function of CUDA are not counted.
+        hooks, nodes that call no function of CUDA do not count, and others without a number count
+        if their call cannot be told.
     compiled
         Backward passes that compiled autograd executed, whose nodes have no hooks.
     failure

@@ -18,18 +18,17 @@ static PyObject* engine_check_node(PyObject* Py_UNUSED(m), PyObject* args) {
   unsigned long long number;
   uint64_t numbers[kMostEdges];
   if (!PyArg_ParseTuple(args, "OKO!", &node, &number, &PyList_Type, &edges)) return NULL;
+  PyObject* size = PyObject_GetAttrString((PyObject*)Py_TYPE(node), "__basicsize__");
+  Py_ssize_t bytes = size ? PyLong_AsSsize_t(size) - (Py_ssize_t)sizeof(PyObject) : -1;
+  Py_XDECREF(size);
+  if (PyErr_Occurred()) return NULL;
   Py_ssize_t count = PyList_Size(edges);
-  if (count > kMostEdges) Py_RETURN_FALSE;
+  if (count > kMostEdges || bytes < 0) bytes = count = 0;  // no node is so small
   for (Py_ssize_t i = 0; i < count; i++) {
     if (to_u64(PyList_GetItem(edges, i), &numbers[i]) < 0) return NULL;
   }
-  PyObject* size = PyObject_GetAttrString((PyObject*)Py_TYPE(node), "__basicsize__");
-  Py_ssize_t bytes = size ? PyLong_AsSsize_t(size) : -1;
-  Py_XDECREF(size);
-  if (bytes < (Py_ssize_t)sizeof(PyObject)) return PyErr_Occurred() ? NULL : PyBool_FromLong(0);
-  return PyBool_FromLong(ep_engine_check_node((char*)node + sizeof(PyObject),
-                                              (size_t)bytes - sizeof(PyObject), number, numbers,
-                                              (size_t)count));
+  return PyBool_FromLong(ep_engine_check_node((char*)node + sizeof(PyObject), (size_t)bytes, number,
+                                              numbers, (size_t)count));
 }
 
 static PyObject* engine_reads_nodes(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {

@@ -178,9 +178,10 @@ void follow(ThreadState* t) {
     pass = static_cast<Pass*>(const_cast<void*>(t->stack[first - 1].owner));
   }  // otherwise an op that the node has opened
   if (!pass || !pass->follow || !pass->op.load(std::memory_order_relaxed)) return;
-  if (is_new && node.number != kNoNumber) {
+  bool is_unknown = seen.call == kUnknownCall;
+  if (is_new && (node.number != kNoNumber || is_unknown)) {
     pass->nodes.fetch_add(1, std::memory_order_relaxed);
-    pass->unlinked.fetch_add(seen.call == kUnknownCall, std::memory_order_relaxed);
+    pass->unlinked.fetch_add(is_unknown, std::memory_order_relaxed);
   }
   open_calls(t, first, pass, seen.call);
 }

@@ -9,7 +9,8 @@
 namespace epprof::torch {
 
 struct PassCounts {
-  // Nodes with a number that opened ops or made API calls, and those whose call is unknown.
+  // Nodes that opened ops or made API calls, and those whose call is unknown. A node without a number
+  // counts if its call is unknown.
   uint64_t nodes, unlinked;
 };
 
