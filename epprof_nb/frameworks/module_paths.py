@@ -114,8 +114,11 @@ class ModulePaths:
 
 def _is_on_host(module: Any) -> bool:  # noqa: ANN401 - torch.nn.Module
     """Whether a module has parameters of its own that are not on a GPU of CUDA's."""
-    parameters = getattr(module, "_parameters", {}).values()
-    return not all(parameter is None or parameter.is_cuda for parameter in parameters)
+    try:
+        parameters = list(module._parameters.values())  # noqa: SLF001 - those of submodules count there
+        return not all(parameter is None or parameter.is_cuda for parameter in parameters)
+    except Exception:  # noqa: BLE001 - the user's class may have parameters of another kind
+        return True
 
 
 def _named_modules(root: Any) -> list[tuple[str, Any]]:  # noqa: ANN401

@@ -205,8 +205,9 @@ class _Recording:
         if counts.unlinked:
             notes.append(
                 f"{counts.unlinked:,} of {plural(counts.nodes, 'node')} of backward passes are not "
-                "linked to a module: their forward pass ran before the profile, or several threads "
-                "ran modules at once. Their work is attributed to the statement."
+                "linked to a module: their forward pass ran before the profile or in a backward "
+                "pass, or several threads ran modules at once. Their work is attributed to the "
+                "statement."
             )
         if counts.compiled:
             notes.append(

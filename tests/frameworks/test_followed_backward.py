@@ -23,6 +23,7 @@ from tests.frameworks.notes import notes_of  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def _followed(monkeypatch):
+    open_engine()
     monkeypatch.setattr(torch_backward, "can_follow", _native.engine_reads_nodes)
 
 
@@ -53,6 +54,18 @@ def test_a_node_that_is_not_as_expected_is_not_read():
             assert check(node, number, numbers) and _native.engine_reads_nodes()
     """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_modules_on_the_cpu_keep_their_host_time(named, values, monkeypatch, device):
+    """Their nodes call no function of CUDA, so the passes get hooks."""
+    monkeypatch.undo()
+    monkeypatch.setattr(_native, "cupti_has_callbacks", lambda: True)
+    model = nn.Sequential(nn.ReLU(), nn.Linear(4, 4, device=device), nn.ReLU())
+    named(model=model)
+    with epprof_nb.profile() as prof:
+        model(values.detach().to(device).requires_grad_()).sum().backward()
+    assert names_of(prof, "backward") == ["model", "model.2", "model.1", "model.0"]
 
 
 def test_each_pass_has_ops_of_its_own(named, values):

@@ -17,15 +17,15 @@ struct Pass {
   std::atomic<uint64_t> op{0};  // 0: ended
   std::atomic<uint64_t> task{kNoTask};  // PyTorch's number, known once one of its nodes was seen
   std::atomic<uint64_t> nodes{0}, unlinked{0};
-  uint64_t serial = 0;  // of the passes in the order in which they began; 0: not in use
-  bool follow = false;
-  bool is_nested = false;  // in all other passes that ran when it began
+  std::atomic<uint64_t> serial{0};  // of the passes in the order of their begin; 0: not in use
+  std::atomic<bool> follow{false};
+  std::atomic<bool> is_nested{false};  // in all other passes that ran when it began
 };
 
 constexpr size_t kPasses = 128;     // that run at once; further ones get no ops of modules
 constexpr size_t kDepth = 128;      // of modules in each other; the outermost ones get no op
 constexpr size_t kSeen = 256;       // nodes that are searched for one that produced a gradient
-constexpr size_t kEdges = 64;       // of one node that are searched
+constexpr size_t kEdges = 4000;     // that such a search follows at most
 
 std::array<Pass, kPasses> passes;
 uint64_t last_serial = 0;  // guarded by the GIL
@@ -47,17 +47,20 @@ struct Seen {
 };
 
 // A node that accumulates a gradient has no number. It follows the node that produced the gradient,
-// which need not have been seen itself.
-bool find_producer(const Node& node, const unsigned char* leaf, size_t depth, Node* producer) {
-  size_t count = std::min(edge_count(node.address), kEdges);
-  for (size_t i = 0; i < count; i++) {
+// which need not have been seen itself. This searches `node` and up to `unseen` nodes in a row after it.
+bool find_producer(const Node& node, const unsigned char* leaf, size_t unseen, size_t* edges,
+                   Node* producer) {
+  size_t count = edge_count(node.address);
+  for (size_t i = 0; i < count && *edges; i++) {
+    --*edges;
     Node next;
     if (!next_node(node.address, i, &next)) continue;
     if (next.address == leaf) {
       *producer = node;
       return true;
     }
-    if (depth && next.number != kNoNumber && find_producer(next, leaf, depth - 1, producer)) {
+    if (unseen && next.number != kNoNumber &&
+        find_producer(next, leaf, unseen - 1, edges, producer)) {
       return true;
     }
   }
@@ -65,15 +68,16 @@ bool find_producer(const Node& node, const unsigned char* leaf, size_t depth, No
 }
 
 CallId call_of_leaf(const Seen& seen, const unsigned char* leaf) {
-  // How many of the nodes seen last are searched, with how many nodes in a row after them that made
-  // no API call.
+  // How many of the nodes seen last are searched.
   constexpr struct {
     size_t nodes, unseen;
   } kSearches[] = {{8, 2}, {kSeen, 1}, {16, 4}};
+  size_t edges = kEdges;
   for (const auto& search : kSearches) {
     for (size_t i = 1; i <= std::min(seen.count, search.nodes); i++) {
-      Node producer;  // the nodes of this pass still exist: it holds its graph
-      if (find_producer(seen.nodes[(seen.count - i) % kSeen], leaf, search.unseen, &producer)) {
+      const Node& node = seen.nodes[(seen.count - i) % kSeen];  // exists: its pass holds the graph
+      Node producer;
+      if (find_producer(node, leaf, search.unseen, &edges, &producer)) {
         return call_of_node(producer.thread, producer.number);
       }
     }
