@@ -18,7 +18,7 @@ from epprof_nb.frameworks.backward_hooks import BackwardHooks
 from epprof_nb.frameworks.framework_ops import kind_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from epprof_nb.frameworks.backward_counts import BackwardCounts
 
@@ -41,7 +41,7 @@ def recorded_backward(
         if is_off():
             return original(t_outputs, *args, **kwargs)
         compiled = is_compiled()
-        follows = not compiled and can_follow()
+        follows = not compiled and can_follow(t_outputs)
         number, op_id = _native.pass_begin(name, kind, follows)
         remove_hooks = None
         outer = counts.enter(op_id, is_nested=task() >= 0)
@@ -63,14 +63,20 @@ def recorded_backward(
     return run_backward
 
 
-def can_follow() -> bool:
+def can_follow(outputs: Iterable[Any]) -> bool:
     """Whether the native core can follow the nodes of a backward pass that begins now.
 
     It looks at the node that runs whenever a thread calls a function of CUDA. The host time of
     modules on the CPU would be unknown.
+
+    Parameters
+    ----------
+    outputs
+        Tensors or edges with which the pass begins.
     """
     return (
         _native.cupti_has_callbacks()
         and _native.engine_reads_nodes()
         and not _native.modules_on_host()
+        and any(getattr(output, "is_cuda", True) for output in outputs)
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
+import weakref
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,7 +27,7 @@ from tests.frameworks.notes import notes_of  # noqa: E402
 @pytest.fixture(autouse=True)
 def _followed(monkeypatch):
     open_engine()
-    monkeypatch.setattr(torch_backward, "can_follow", _native.engine_reads_nodes)
+    monkeypatch.setattr(torch_backward, "can_follow", lambda _: _native.engine_reads_nodes())
 
 
 def test_the_nodes_of_this_release_can_be_read():
@@ -56,15 +59,19 @@ def test_a_node_that_is_not_as_expected_is_not_read():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
 
 
-@pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_modules_on_the_cpu_keep_their_host_time(named, values, monkeypatch, device):
+@pytest.mark.parametrize("with_parameters", [False, True])
+def test_modules_on_the_cpu_keep_their_host_time(named, values, monkeypatch, with_parameters):
     """Their nodes call no function of CUDA, so the passes get hooks."""
     monkeypatch.undo()
     monkeypatch.setattr(_native, "cupti_has_callbacks", lambda: True)
-    model = nn.Sequential(nn.ReLU(), nn.Linear(4, 4, device=device), nn.ReLU())
+    model = nn.Sequential(nn.ReLU(), nn.Linear(4, 4) if with_parameters else nn.Tanh(), nn.ReLU())
     named(model=model)
     with epprof_nb.profile() as prof:
-        model(values.detach().to(device).requires_grad_()).sum().backward()
+        loss = model(values).sum()
+        assert not torch_backward.can_follow([loss])
+        on_gpu = SimpleNamespace(is_cuda=True)
+        assert torch_backward.can_follow([loss, on_gpu]) is not with_parameters
+        loss.backward()
     assert names_of(prof, "backward") == ["model", "model.2", "model.1", "model.0"]
 
 
@@ -225,7 +232,7 @@ def test_passes_with_and_without_hooks_in_each_other(named, values, monkeypatch)
     layer = Layer("a")
     named(layer=layer)
     passes = iter([True, False, True, False])
-    monkeypatch.setattr(torch_backward, "can_follow", lambda: next(passes))
+    monkeypatch.setattr(torch_backward, "can_follow", lambda _: next(passes))
 
     class Nested(torch.autograd.Function):
         @staticmethod
@@ -268,3 +275,36 @@ def test_a_profile_that_ends_inside_a_pass(named, values):
     assert kernel_modules(prof) == {"a forward": {"layer"}, "b forward": {None}}
     assert kernel_modules(second) == {"a forward": {"layer"}, "a backward": {"layer"}}
     assert (second.ops["status"] == "complete").all()
+
+
+class _Kept:
+    pass
+
+
+def test_nodes_are_freed_after_the_pass(named, values):
+    layer = Layer("a")
+    named(layer=layer)
+    references = []
+
+    def run():
+        result = layer(values)
+        nodes, seen = [result.sum().grad_fn, result.grad_fn], set()
+        while nodes:
+            node = nodes.pop()
+            if node in seen or type(node).__name__ == "AccumulateGrad":
+                continue
+            seen.add(node)
+            kept = _Kept()  # lives as long as the node
+            node.metadata["kept"] = kept
+            references.append(weakref.ref(kept))
+            nodes += [edge for edge, _ in node.next_functions if edge is not None]
+        for node in seen:
+            node.register_prehook(lambda _: kernels.launch("hook"))
+        result.sum().backward()
+
+    with epprof_nb.profile() as prof:
+        for _ in range(3):
+            run()
+    gc.collect()
+    assert (prof.activities["name"] == "hook").sum() > 6
+    assert [reference() for reference in references] == [None] * len(references)
