@@ -11,6 +11,7 @@ from epprof_nb.analysis.framework_phases import (
     BACKWARD,
     FORWARD,
     MODULE_TYPES,
+    OTHER,
     is_framework_op,
     is_of_type,
     modules,
@@ -111,8 +112,8 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
     host = _host_ns(index, groups, outermost, is_module, n)
     calls = sum_by_group(groups, np.where(is_call(index), ops["count"], 0), n)
     calls[outside] = 0
-    host_ns = host[FORWARD] + host[BACKWARD]
-    host_ns[outside] = _host_ns_outside(index, groups)
+    host[OTHER][outside] = _host_ns_outside(index, groups)
+    host_ns = host[FORWARD] + host[BACKWARD] + host[OTHER]
     # Device and host time side by side: one of them is 0 in many profiles.
     columns: dict[str, Column] = {
         "path": categorical([*ops.names("name").take(named[first]).to_list(), OUTSIDE]),
@@ -126,6 +127,7 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
         "backward_ns": device[BACKWARD],
         "backward_host_ns": host[BACKWARD],
         "other_ns": device_ns - device[FORWARD] - device[BACKWARD],
+        "other_host_ns": host[OTHER],
         "self_device_ns": own_ns,
         "share": share(device_ns, whole),
         "kernels": inclusive(sums["kernels"][:-1], own_kernels),
@@ -153,7 +155,7 @@ def is_call(index: ProfileIndex) -> BoolArray:
 def _host_ns(
     index: ProfileIndex, groups: IntArray, outermost: BoolArray, is_module: BoolArray, n: int
 ) -> dict[int, IntArray]:
-    """Return the host time of each group, in and outside of the backward pass.
+    """Return the host time of each group: of the forward pass, of the backward pass, and other.
 
     That of modules is inclusive; that of the other groups is without the groups inside of them.
     """
@@ -164,7 +166,11 @@ def _host_ns(
     backward = is_of_type(index, "recompute", "backward", "autograd")
     return {
         phase: sum_by_group(groups, np.where(mask, host_ns, 0), n)
-        for phase, mask in ((FORWARD, ~backward), (BACKWARD, backward))
+        for phase, mask in (
+            (FORWARD, is_module & ~backward),
+            (BACKWARD, backward),
+            (OTHER, ~is_module & ~backward),
+        )
     }
 
 

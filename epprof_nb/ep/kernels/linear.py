@@ -13,7 +13,11 @@ from epprof_nb.ep.kernels.precision import at_least_float32
 @builtin("MatMul", since=1, in_bfloat16=True)
 def matmul(ctx: Context, a: Array, b: Array) -> None:
     """Product of matrices, or of stacks of them."""
-    products.matmul(a, b, out=ctx.out(products.product_shape(a, b)))
+    out = ctx.out(products.product_shape(a, b))
+    if ctx.xp is not np and cublaslt.multiply(a, b, out):
+        ctx.repeat_launches()
+    else:
+        products.matmul(a, b, out=out)
 
 
 def gemm_matrices(attrs: Attributes, a: Array, b: Array, c: Array | None) -> tuple[Array, Array]:
@@ -48,6 +52,7 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     c = c if beta else None  # else 0 times NaN or infinity would be added
     y = ctx.out((a.shape[0], b.shape[1]))
     if ctx.xp is not np and cublaslt.multiply(a, b, y, c, alpha=alpha, beta=beta):
+        ctx.repeat_launches()
         return
     if narrow.is_narrow(y.dtype):
         a, b, c = map(narrow.widened, (a, b, c))

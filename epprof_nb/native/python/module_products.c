@@ -2,6 +2,7 @@
 #include "python/convert.h"
 
 #include "ep/api.h"
+#include "python/kernel_launches.h"
 
 static const char kProduct[] = "epprof_nb.ep_product";
 
@@ -44,7 +45,21 @@ static PyObject* make_product(PyObject* Py_UNUSED(m), PyObject* args) {
                        (Py_ssize_t)ep_product_workspace_bytes(product));
 }
 
-enum { kProductAddresses = 7 };
+enum { kProductTensors = 5, kProductAddresses = 7 };
+
+static int repeat_product(void* product, void* const* at, void* workspace, void* stream) {
+  return ep_product_launch(product, at[0], at[1], at[2], at[3], at[4], workspace, stream);
+}
+
+static void note_product(PyObject* capsule, ep_product* product, void* const* at, void* stream) {
+  ep_library_launch launch = {.launch = repeat_product,
+                              .object = product,
+                              .owner = capsule,
+                              .name = "cublasLtMatmul",
+                              .workspace_bytes = ep_product_workspace_bytes(product),
+                              .alignment = EP_PRODUCT_ALIGNMENT};
+  note_library_launch(&launch, at, kProductTensors, stream);
+}
 
 static PyObject* launch_product(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
   if (count != 1 + kProductAddresses) {
@@ -62,6 +77,7 @@ static PyObject* launch_product(PyObject* Py_UNUSED(m), PyObject* const* args, P
   Py_BEGIN_ALLOW_THREADS  // a launch may wait for a device whose work needs the GIL
   status = ep_product_launch(product, at[0], at[1], at[2], at[3], at[4], at[5], at[6]);
   Py_END_ALLOW_THREADS
+  if (!status) note_product(args[0], product, at, at[6]);
   return PyLong_FromLong(status);
 }
 
