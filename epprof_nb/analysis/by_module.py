@@ -10,6 +10,7 @@ from epprof_nb.analysis.dataframe import ResultTable, categorical
 from epprof_nb.analysis.framework_phases import (
     BACKWARD,
     FORWARD,
+    FUSED_TYPES,
     MODULE_TYPES,
     is_framework_op,
     is_of_type,
@@ -77,7 +78,9 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
     is_module = is_of_type(index, *MODULE_TYPES)
     named = np.flatnonzero(is_framework_op(index))
     # The paths of modules are groups of their own: a module may have the name of an optimizer.
-    types = ops.names("op_type").codes
+    # A fused kernel has one row for the forward and the backward pass, as modules have.
+    is_fused = is_of_type(index, *FUSED_TYPES)
+    types = np.where(is_fused, MISSING - 1, ops.names("op_type").codes)
     group_type = np.where(is_module, MISSING, types)[named]
     of_named, first = group_codes(ops.names("name").codes[named], group_type)
     groups = np.full(len(ops), MISSING, np.int64)
@@ -145,7 +148,7 @@ def is_call(index: ProfileIndex) -> BoolArray:
     above = np.append(index.cached(modules), MISSING)[index.tree.parent]
     is_module = is_of_type(index, *MODULE_TYPES)
     is_wrapped = is_module & (above >= 0) & (names == names[above]) & (args != args[above])
-    repeats_forward = is_of_type(index, "recompute", "backward")
+    repeats_forward = is_of_type(index, "recompute", "backward", "compiled")
     counted: BoolArray = is_framework_op(index) & ran(ops) & ~is_wrapped & ~repeats_forward
     return counted
 
@@ -161,7 +164,7 @@ def _host_ns(
     counted = np.where(is_module, outermost, groups >= 0) & has_host_time(ops)
     host_ns = np.where(counted, ops["duration_ns"], 0)
     host_ns = np.where(is_module, host_ns, np.maximum(host_ns - _time_inside(index, groups), 0))
-    backward = is_of_type(index, "recompute", "backward", "autograd")
+    backward = is_of_type(index, "recompute", "backward", "autograd", FUSED_TYPES[1])
     return {
         phase: sum_by_group(groups, np.where(mask, host_ns, 0), n)
         for phase, mask in ((FORWARD, ~backward), (BACKWARD, backward))
@@ -199,9 +202,10 @@ def _time_inside(index: ProfileIndex, groups: IntArray) -> IntArray:
 
 def _types(index: ProfileIndex, first: IntArray, is_module: BoolArray) -> CategoryColumn:
     types = index.profile.tables["ops"].names("op_type").take(first).to_list()
+    fused, module = FUSED_TYPES[0], is_module[first].tolist()
     shown = [
-        "module" if module else name
-        for name, module in zip(types, is_module[first].tolist(), strict=True)
+        "module" if module else fused if name in FUSED_TYPES else name
+        for name, module in zip(types, module, strict=True)
     ]
     return categorical([*shown, None])
 

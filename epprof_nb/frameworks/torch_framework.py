@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.frameworks.compiled_modules import CompiledModules
 from epprof_nb.frameworks.module_paths import ModulePaths
 from epprof_nb.frameworks.patches import (
     Patches,
@@ -122,11 +123,13 @@ class _Recording:
         _ = self._log.local.calls  # nodes that this thread has created so far are not linked
         self._patches, self._around_compilations = Patches(), Patches()
         self.compilations = Compilations(self._patches, self._switch)
+        self._compiled = CompiledModules(self._paths, self._backward, self._switch)
         try:
             self._replace_functions()
             # Importing it takes seconds. Its modules keep functions of torch, which must be the
             # original ones.
             after_import(_DYNAMO, self._record_compilations, before=self._patches.suspend)
+            self._compiled.start()
         except BaseException:
             self.stop()
             raise
@@ -187,6 +190,7 @@ class _Recording:
         """Put the functions back. Those that others have wrapped meanwhile do nothing any more."""
         self._switch.on = False
         cancel(_DYNAMO, self._record_compilations)
+        self._compiled.stop()
         self._around_compilations.restore()
         self._patches.restore()
 
@@ -207,7 +211,7 @@ class _Recording:
             )
         if counts.failure:
             notes.append(f"A backward pass is not linked to modules: {counts.failure}")
-        return notes
+        return notes + self._compiled.notes()
 
 
 def _is_autograd_compiled() -> bool:
