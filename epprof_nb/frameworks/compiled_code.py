@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 Paths = frozenset[tuple[str, ...]]
 """Modules of a kernel, each as its path and those of the modules around it, outermost first.
@@ -98,7 +98,7 @@ def modules_of_lines(source: str, kernels: Sequence[Kernel]) -> dict[int, Paths 
     return found
 
 
-def write(path: str, code: CompiledCode, fingerprint: str) -> None:
+def write(path: str, code: CompiledCode, nodes: Mapping[str, tuple[str, ...]]) -> None:
     """Keep the modules for processes that find the code in torch's cache on disk.
 
     Parameters
@@ -107,13 +107,16 @@ def write(path: str, code: CompiledCode, fingerprint: str) -> None:
         File of the code.
     code
         Its modules.
-    fingerprint
-        Text that is equal only for models that give their modules to equal nodes.
+    nodes
+        The modules around each node of the graph that TorchDynamo has traced, by its name.
     """
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, chain in nodes.items():
+        names.setdefault(chain, []).append(name)
     content = {
         "format": _FORMAT,
-        "graph": fingerprint,
         "kind": code.kind,
+        "nodes": list(names.items()),
         "lines": {
             line: None if paths is None else sorted(map(list, paths))
             for line, paths in code.modules.items()
@@ -125,19 +128,28 @@ def write(path: str, code: CompiledCode, fingerprint: str) -> None:
         unfinished.replace(path + _SUFFIX)
 
 
-def read(path: str, fingerprint: str) -> CompiledCode | None:
-    """Return what another process has kept; None if it was nothing, or for another model.
+def read(path: str, nodes: Mapping[str, tuple[str, ...]]) -> CompiledCode | None:
+    """Return what another process has kept; None if there is nothing for this graph.
 
-    Models with equal graphs share generated code, whatever the paths of their modules are.
+    Models with equal graphs share generated code, whatever the paths of their modules are. The
+    names of the nodes are equal, and lead from the paths of one model to those of the other.
     """
     try:
         content = json.loads(Path(path + _SUFFIX).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    if content["format"] != _FORMAT or content["graph"] != fingerprint:
+    if content["format"] != _FORMAT:
         return None
-    modules = {
-        int(line): None if paths is None else frozenset(map(tuple, paths))
-        for line, paths in content["lines"].items()
-    }
+    own: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for chain, names in content["nodes"]:
+        if not all(name in nodes for name in names):
+            return None
+        chains = {nodes[name] for name in names}
+        if len(chains) == 1:  # else these nodes have several modules in this model
+            own[tuple(chain)] = chains.pop()
+    modules: dict[int, Paths | None] = {}
+    for line, paths in content["lines"].items():
+        found = [own.get(tuple(chain)) for chain in paths or [[]]]
+        is_known = paths is not None and None not in found
+        modules[int(line)] = frozenset(c for c in found if c is not None) if is_known else None
     return CompiledCode(content["kind"], modules)

@@ -41,8 +41,8 @@ listeners: list[Callable[[ModuleType], None]] = []
 failures: list[str] = []
 """The first error of noting, for a note in profiles."""
 
-_fingerprints: dict[Any, str] = {}
-"""Texts that identify graphs and their modules, by TorchDynamo's number of the compilation."""
+_nodes: dict[Any, dict[str, tuple[str, ...]]] = {}
+"""Modules around the nodes of traced graphs, by TorchDynamo's number of the compilation."""
 _kernels: WeakKeyDictionary[Any, list[Kernel]] = WeakKeyDictionary()
 """The kernels of graphs that are compiled."""
 
@@ -124,13 +124,11 @@ def _note_graph(graph_module: Any) -> None:  # noqa: ANN401 - torch.fx.GraphModu
     compile_id = _compile_id()
     if compile_id is None:
         return
-    import json
-    from hashlib import sha256
-
-    if len(_fingerprints) >= _MAX_GRAPHS:
-        _fingerprints.clear()
-    names = [(node.name, _stack(node)) for node in graph_module.graph.nodes]
-    _fingerprints[compile_id] = sha256(json.dumps(names).encode()).hexdigest()
+    if len(_nodes) >= _MAX_GRAPHS:
+        _nodes.clear()
+    # Inputs have the names of the modules that they are parameters of.
+    calls = (node for node in graph_module.graph.nodes if node.op.startswith("call_"))
+    _nodes[compile_id] = {node.name: _stack(node) for node in calls}
 
 
 def _stack(node: Any) -> tuple[str, ...]:  # noqa: ANN401 - torch.fx.Node
@@ -198,9 +196,9 @@ def _note_lines(path: str) -> None:
     from epprof_nb.frameworks import compiled_code
 
     graph = _graph()
-    kernels, fingerprint = _kernels.get(graph), _fingerprints.get(_compile_id())
+    kernels, nodes = _kernels.get(graph), _nodes.get(_compile_id())
     if kernels is None:
-        code = compiled_code.read(path, fingerprint) if fingerprint is not None else None
+        code = compiled_code.read(path, nodes) if nodes is not None else None
         if code is None:
             known.pop(path, None)
         else:
@@ -210,5 +208,5 @@ def _note_lines(path: str) -> None:
     source = Path(path).read_text(encoding="utf-8")
     code = compiled_code.CompiledCode(kind, compiled_code.modules_of_lines(source, kernels))
     known[path] = code
-    if fingerprint is not None:
-        compiled_code.write(path, code, fingerprint)
+    if nodes is not None:
+        compiled_code.write(path, code, nodes)

@@ -165,3 +165,28 @@ def test_code_from_the_cache_on_disk(named, cache):
     hits, names, (note,) = run_in_a_new_process()
     assert (len(kept), hits, names) == (2, 2, [])
     assert note.startswith("Kernels of 2 compiled graphs belong to the compiled module")
+
+
+def test_models_with_equal_code_and_other_names(named):
+    class Other(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(4, 8, bias=False), nn.Linear(8, 4, bias=False)
+
+        def forward(self, values):
+            return self.second(self.first(values))
+
+    found = []
+    for model in (Block(), Other(), Block()):
+        named(model=model)
+        torch._dynamo.reset()
+        model.compile()
+        with epprof_nb.profile() as prof, torch.no_grad():
+            model(torch.ones(2, 4))
+        found.append([name for name, _ in kernels_of(prof)])
+    names = [
+        ["model.up", "model.down"],
+        ["model.first", "model.second"],
+        ["model.up", "model.down"],
+    ]
+    assert found == names

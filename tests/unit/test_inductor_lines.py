@@ -147,17 +147,31 @@ def test_kernels_in_another_order_have_modules_only_if_these_agree():
     assert found == {1: chain("a"), 3: chain("a"), 5: chain("b")}
 
 
+A, AB = ("L['self'].a",), ("L['self'].a", "L['self'].a.b")
+NODES = {"x": (), "linear": AB, "add": A, "mul": A}
+
+
 def test_modules_are_kept_beside_the_code(tmp_path):
     path = str(tmp_path / "code.py")
-    fused = frozenset([("L['self'].a", "L['self'].a.b"), ()])
-    code = CompiledCode("backward", {3: fused, 9: None})
-    assert read(path, "graph") is None
-    write(path, code, "graph")
-    kept = read(path, "graph")
-    assert (kept.kind, kept.modules) == ("backward", {3: fused, 9: None})
-    assert read(path, "of another model") is None
+    code = CompiledCode("backward", {3: frozenset([AB, ()]), 9: None, 12: frozenset([A])})
+    assert read(path, NODES) is None
+    write(path, code, NODES)
+    kept = read(path, NODES)
+    assert (kept.kind, kept.modules) == (code.kind, code.modules)
     assert [entry.name for entry in tmp_path.iterdir()] == ["code.py.epprof.json"]
-    write(str(tmp_path / "no folder" / "code.py"), code, "graph")  # is no error
+    write(str(tmp_path / "no folder" / "code.py"), code, NODES)  # is no error
+
+
+def test_modules_of_another_model_with_the_same_code(tmp_path):
+    path = str(tmp_path / "code.py")
+    write(path, CompiledCode("forward", {3: frozenset([AB]), 12: frozenset([A])}), NODES)
+    first, second = ("L['self'].first",), ("L['self'].second",)
+    found = read(path, {"x": (), "linear": first, "add": second, "mul": second})
+    assert found.modules == {3: frozenset([first]), 12: frozenset([second])}
+    # What was one module is two in this model.
+    found = read(path, {"x": (), "linear": first, "add": first, "mul": second})
+    assert found.modules == {3: frozenset([first]), 12: None}
+    assert read(path, {"x": (), "linear": first}) is None  # another graph
 
 
 class Model:
