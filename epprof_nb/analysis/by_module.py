@@ -56,7 +56,9 @@ def by_module(
 
         The index is the path. Work outside of all modules has rows of its own: one for each method
         of an optimizer, one for the rest of the backward pass, and a last one
-        ``(outside of modules)``; the column `type` tells them apart.
+        ``(outside of modules)``; the column `type` tells them apart. A kernel that
+        ``torch.compile`` has fused from several modules has a row of type ``fused``, and counts in
+        the modules that contain them all.
 
     Raises
     ------
@@ -134,7 +136,10 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
         "kernels": inclusive(sums["kernels"][:-1], own_kernels),
     }
     order = np.lexsort((-host_ns[:-1], -device_ns[:-1]))
-    return ResultTable(columns, index="path").take(np.append(order, outside))
+    # Modules of an earlier profile matter here only if they captured work of this one.
+    runs = sum_by_group(groups, ran(ops).astype(np.int64), n)
+    is_here = (runs > 0) | (columns["kernels"] > 0) | (device_ns > 0)
+    return ResultTable(columns, index="path").take(np.append(order[is_here[order]], outside))
 
 
 def is_call(index: ProfileIndex) -> BoolArray:
