@@ -15,9 +15,9 @@ import pandas as pd
 
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER
+from epprof_nb.ep import unclaimed, unknown_operators
 from epprof_nb.ep.provider import provider
 from epprof_nb.ep.sessions import with_domains
-from epprof_nb.ep.unclaimed import NO_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -54,7 +54,7 @@ def verify(
     Parameters
     ----------
     model
-        Path of the model, or the model as bytes.
+        Path of the model, or the model as bytes or an ``onnx.ModelProto``.
     feeds
         Inputs of the model by name.
     device, only, nodes
@@ -99,14 +99,20 @@ def verify(
             f"verify() needs the package onnx, which cannot be imported ({error}). Run "
             "`pip install onnx`."
         ) from error
+    if repeats < 1:
+        raise KernelError(f"repeats={repeats}: a time needs one run at least.")
     entry = provider(device, only=only, nodes=nodes)
     # Models of one node have few of the selected types and names: select here.
     types, names = (set(json.loads(entry[1].pop(option, "[]"))) for option in ("only", "nodes"))
     try:
         optimized = _optimized(model)
     except Exception as error:
-        raise KernelError(f"The model cannot be loaded: {error}") from error
+        note = unknown_operators.note(str(error))
+        why = f"{error}\n{note}" if note else str(error)
+        raise KernelError(f"The model cannot be loaded: {why}") from error
     loaded = onnx.load_model_from_string(optimized)
+    if message := unclaimed.misspelt(names, [node.name for node in loaded.graph.node]):
+        raise KernelError(message)
     values = _intermediate_values(loaded, feeds)
     rows = [
         _verify_node(node, loaded, values, entry, repeats)
@@ -212,6 +218,8 @@ def _optimized(model: str | Path | bytes) -> bytes:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         options.optimized_model_filepath = str(file)
         options.log_severity_level = 4
+        if hasattr(model, "SerializeToString"):
+            model = model.SerializeToString()
         given = model if isinstance(model, bytes) else str(model)
         onnxruntime.InferenceSession(given, with_domains(options), providers=[_CPU])
         return file.read_bytes()
@@ -232,7 +240,7 @@ def _intermediate_values(model: Any, feeds: Mapping[str, Any]) -> dict[str, npt.
         if name not in known:
             exposed.graph.output.append(onnx.ValueInfoProto(name=name))
     # Our provider claims nothing, but learns the attributes of operators without a schema.
-    claims_nothing = provider(nodes=[NO_NODE])
+    claims_nothing = provider(nodes=[unclaimed.NO_NODE])
     session = _session(exposed.SerializeToString(), [claims_nothing, _CPU])
     wanted = [o.name for o in session.get_outputs()]
     results = session.run(wanted, dict(feeds))
@@ -268,7 +276,7 @@ def _verify_node(
     except Exception as error:  # noqa: BLE001 - a row of the table
         row.note = _reason(error)
         return row
-    reference = _session(single, [provider(nodes=[NO_NODE]), _CPU])
+    reference = _session(single, [provider(nodes=[unclaimed.NO_NODE]), _CPU])
     expected, cpu_ns = _timed(reference, inputs, repeats)
     if _has_only_our_kernel(node):
         row.note = "has no implementation but the kernel"

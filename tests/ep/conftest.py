@@ -57,6 +57,7 @@ def ep():
     before = {id(k): (k, k.function) for k in REGISTRY._defined}
     yield ep
     REGISTRY._defined[:] = [k for k, _ in before.values()]
+    REGISTRY._replaced.clear()
     for kernel, function in before.values():
         kernel.cell[0] = function
 
@@ -120,3 +121,18 @@ def installed():
 @pytest.fixture
 def x():
     return np.array([[-1, 0, 1, 2], [3, 4, 5, 6]], np.float32)
+
+
+@pytest.fixture
+def running(ep, x):
+    """A session with a Sigmoid of the user's; returns a function that redefines and runs it."""
+    from tests.ep.sessions import model_of, session, sigmoid
+
+    ep.kernel("Sigmoid")(sigmoid)
+    made = session(model_of("Sigmoid", {"x": x}), ep.provider("host"))
+
+    def run(function):
+        ep.kernel("Sigmoid")(function)
+        return made.run(None, {"x": x})[0]
+
+    return run

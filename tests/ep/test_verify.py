@@ -107,3 +107,8 @@ def test_a_kernel_that_repeats_a_part_of_its_work_does_not_match(ep, scale):
 def test_the_kernels_of_the_package_are_right_in_later_runs(ep, fake_cuda, x):
     table = ep.verify(models.chain(), {"x": x}, device="cuda:0")
     assert table["matches"].all()
+
+
+def test_at_least_one_run_is_timed(ep, x):
+    with pytest.raises(KernelError, match="repeats=0"):
+        ep.verify(models.chain(), {"x": x}, repeats=0)

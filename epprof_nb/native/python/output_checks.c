@@ -82,13 +82,26 @@ int check_shape(const expected_output* output, const int64_t* dims, size_t rank,
   return -1;
 }
 
+// "float64" for "f8", np.float64 and float.
+static PyObject* dtype_of(PyObject* given) {
+  PyObject* numpy = PyImport_ImportModule("numpy");
+  PyObject* dtype = numpy ? PyObject_CallMethod(numpy, "dtype", "O", given) : NULL;
+  Py_XDECREF(numpy);
+  if (dtype) return dtype;
+  PyErr_Clear();
+  Py_INCREF(given);
+  return given;
+}
+
 int check_dtype(const expected_output* output, PyObject* array, PyObject* dtype, size_t index) {
   PyObject* actual = PyObject_GetAttr(array, name_dtype);
   if (!actual) return -1;
   int same = actual == dtype ? 1 : PyObject_RichCompareBool(actual, dtype, Py_EQ);
   if (same == 0) {
+    PyObject* given = dtype_of(dtype);
     PyErr_Format(PyExc_TypeError, "output %zu (%s) is %S in the model, not %S", index,
-                 output->name, actual, dtype);
+                 output->name, actual, given);
+    Py_DECREF(given);
   }
   if (same < 0) {
     PyErr_Clear();
