@@ -44,6 +44,7 @@ class ModulePaths:
         self.known: dict[int, int] = {}
         self._is_tracing = is_tracing
         self._module_type = module_type
+        self._described: dict[int, tuple[str, str]] = {}
         self._references: dict[int, weakref.ref[Any]] = {}
         self._scans: dict[int, int] = {}
 
@@ -59,6 +60,12 @@ class ModulePaths:
         if id(module) not in self.known:  # its named_modules() fails or does not list it
             self._add(module, type(module).__name__)
         return self.known[id(module)]
+
+    def described(self, module: Any) -> tuple[str, str] | None:  # noqa: ANN401 - torch.nn.Module
+        """Return path and class of a module; None if its calls are not to be ops."""
+        if id(module) not in self.known:
+            self.find(module)
+        return self._described.get(id(module))
 
     def _models_of_user(self) -> Iterator[tuple[str, Any]]:
         """Yield the models in the user's namespace that may have unknown modules, largest first."""
@@ -93,10 +100,11 @@ class ModulePaths:
 
     def _add(self, module: Any, path: str) -> None:  # noqa: ANN401
         key = id(module)
-        known, references = self.known, self._references
+        known, described, references = self.known, self._described, self._references
 
         def forget(_: object) -> None:
             known.pop(key, None)
+            described.pop(key, None)
             references.pop(key, None)
 
         references[key] = weakref.ref(module, forget)
@@ -108,6 +116,7 @@ class ModulePaths:
             kind_id(op_type, "torch", **{"class": class_name})
             for op_type in ("module", "recompute", "backward")
         )
+        described[key] = (path, class_name)
         name = _native.intern(path)
         known[key] = _native.module_add(name, forward, recompute, backward, _is_on_host(module))
 

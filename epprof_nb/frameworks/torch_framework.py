@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.frameworks.autograd_engine import open_engine
 from epprof_nb.frameworks.backward_counts import BackwardCounts
+from epprof_nb.frameworks.compiled_modules import CompiledModules
 from epprof_nb.frameworks.module_paths import ModulePaths
 from epprof_nb.frameworks.patches import (
     Patches,
@@ -131,11 +132,13 @@ class _Recording:
         self._patches, self._around_compilations = Patches(), Patches()
         self.compilations = Compilations(self._patches, self._switch)
         self._generations = Generations(self._is_off)
+        self._compiled = CompiledModules(self._paths, self._backward, self._switch)
         try:
             self._replace_functions()
             # Importing it takes seconds. Its modules keep functions of torch, which must be the
             # original ones.
             after_import(_DYNAMO, self._record_compilations, before=self._patches.suspend)
+            self._compiled.start()
         except BaseException:
             self.stop()
             raise
@@ -197,6 +200,7 @@ class _Recording:
             self._recorded_call.stop()
         cancel(_DYNAMO, self._record_compilations)
         self._generations.stop()
+        self._compiled.stop()
         self._around_compilations.restore()
         self._patches.restore()
         _native.modules_record(False)  # noqa: FBT003 - positional only
@@ -219,7 +223,7 @@ class _Recording:
             )
         if counts.failure:
             notes.append(f"A backward pass is not linked to modules: {counts.failure}")
-        return notes
+        return notes + self._compiled.notes()
 
 
 def _is_autograd_compiled() -> bool:
