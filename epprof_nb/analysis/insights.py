@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.capture_findings import wasted_captures
 from epprof_nb.analysis.compile_findings import repeated_compilations
 from epprof_nb.analysis.data_findings import waiting_for_data
 from epprof_nb.analysis.dataframe import ResultTable, categorical, objects, optional, values_at
@@ -52,7 +53,7 @@ def many_launches(index: ProfileIndex) -> Iterable[Finding]:
 
 
 ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
-    fallbacks, warm_up, outliers, drifting, repeated_compilations,
+    fallbacks, warm_up, outliers, drifting, repeated_compilations, wasted_captures,
 )  # fmt: skip
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (

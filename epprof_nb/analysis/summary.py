@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.by_phase import decode_statistics
 from epprof_nb.analysis.by_repeat import RepeatStatistics, repeat_statistics
 from epprof_nb.analysis.by_step import step_statistics
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
@@ -53,7 +54,7 @@ class Summary:
     share of launches whose activity was recorded, ``overhead`` the profiler's own time, and
     ``slowdown`` how much longer the profiled code took than unprofiled; None if unknown.
     ``says_no_gpu`` is whether this profile is the first of its process without a GPU.
-    ``repeats`` are the statistics of the repeats or training steps; None without any.
+    ``repeats`` are the statistics of the repeats, training steps or decode steps; None without any.
     """
 
     wall_ns: int
@@ -288,7 +289,9 @@ def summarise(index: ProfileIndex) -> Summary:
         error=None if error is None else shorten(str(error), _MAX_ERROR),
         says_no_gpu=_says_no_gpu(profile.info),
         is_blank=not any(map(len, _timed(profile))),
-        repeats=repeat_statistics(index) or index.cached(step_statistics),
+        repeats=repeat_statistics(index)
+        or index.cached(step_statistics)
+        or index.cached(decode_statistics),
     )
 
 

@@ -27,6 +27,8 @@ _NOTES = {
     "by_operator": "No operator of PyTorch was recorded: `--detail operators` records them.",
     "by_step": "There was no training step: neither the `step()` of an optimizer of PyTorch nor "
     "`epprof_nb.step()` was called.",
+    "by_phase": "No language model with a KV cache was called: neither a session of ONNX Runtime "
+    "with inputs such as `input_ids` and `past_key_values.0.key`, nor `generate` of transformers.",
     "by_node": _NO_NODES,
     "by_op_type": _NO_NODES,
     "by_run": _NO_NODES,

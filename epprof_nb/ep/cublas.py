@@ -24,20 +24,22 @@ in a capture as elsewhere."""
 _DEFAULT_ALGORITHM = -1
 
 
-class _Type(NamedTuple):
-    """cuBLAS's numbers of an element type and of the type to compute in, and numbers of that."""
+class Type(NamedTuple):
+    """cuBLAS's numbers of an element type and of the types to compute and scale in."""
 
+    itemsize: int
     element: int
     compute: int
+    scale: int
     one: Any
     zero: Any
 
 
 # By the characters of NumPy's dtypes.
 _TYPES = {
-    "e": _Type(2, 68, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
-    "f": _Type(0, 68, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
-    "d": _Type(1, 70, ctypes.byref(ctypes.c_double(1)), ctypes.byref(ctypes.c_double(0))),
+    "e": Type(2, 2, 68, 0, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
+    "f": Type(4, 0, 68, 0, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
+    "d": Type(8, 1, 70, 1, ctypes.byref(ctypes.c_double(1)), ctypes.byref(ctypes.c_double(0))),
 }
 
 _POINTER, _INT, _LONG = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong
@@ -69,9 +71,14 @@ def library() -> ctypes.CDLL | None:
     return found
 
 
-def has_type(dtype: Any) -> bool:  # noqa: ANN401
-    """Whether `multiply` takes arrays of this dtype."""
-    return dtype.char in _TYPES
+def has_type(kind: str) -> bool:
+    """Whether `multiply` takes arrays of the dtype with this character."""
+    return kind in _TYPES
+
+
+def type_of(kind: str) -> Type:
+    """Return the numbers of the dtype with this character, which has them."""
+    return _TYPES[kind]
 
 
 def multiply(of: ctypes.CDLL, product: Product, a: Any, b: Any, out: Any) -> None:  # noqa: ANN401
@@ -94,7 +101,7 @@ def multiply(of: ctypes.CDLL, product: Product, a: Any, b: Any, out: Any) -> Non
     module = cuda.array_module()
     handle = module.cuda.device.get_cublas_handle()
     workspace = _use_stream(of, module, handle)
-    kind, given = _TYPES[out.dtype.char], _TYPES[a.dtype.char].element
+    kind, given = type_of(out.dtype.char), type_of(a.dtype.char).element
     left, right = product.a, product.b
     _check(
         of.cublasGemmStridedBatchedEx(
@@ -117,10 +124,15 @@ def _use_stream(of: ctypes.CDLL, module: Any, handle: int) -> Any:  # noqa: ANN4
     if not _native.ep_is_capturing():
         return None
     # The graph's own: cuBLAS's is that of the handle, which goes on to work beside the replays.
-    nbytes = _WORKSPACE_BYTES[_is_hopper(module.cuda.runtime.getDevice())]
+    nbytes = workspace_bytes(module.cuda.runtime.getDevice())
     workspace = module.cuda.alloc(nbytes)
     _check(of.cublasSetWorkspace_v2(handle, workspace.ptr, nbytes))
     return workspace
+
+
+def workspace_bytes(device: int) -> int:
+    """Return the size of the workspace that cuBLAS takes by itself on a device."""
+    return _WORKSPACE_BYTES[_is_hopper(device)]
 
 
 @cache

@@ -44,6 +44,9 @@ class _Wide:
         self._made.append((made, wide))
         return wide
 
+    def repeat_launches(self) -> None:
+        """Repeat nothing: the conversions are launches of CuPy."""
+
     def write(self) -> None:
         """Round the outputs."""
         for made, wide in self._made:

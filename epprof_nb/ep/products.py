@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from epprof_nb.ep import cublas, cuda, gemm
+from epprof_nb.ep import cublas, cublaslt, cuda, gemm
 
 
 def matmul(a: Any, b: Any, out: Any = None) -> Any:  # noqa: ANN401
@@ -73,13 +73,15 @@ def _check_cast(source: np.dtype[Any], target: np.dtype[Any]) -> None:
 
 
 def _is_for_blas(a: Any, b: Any) -> bool:  # noqa: ANN401
-    if a.dtype != b.dtype or not cublas.has_type(a.dtype) or not (a.size and b.size):
+    if a.dtype != b.dtype or not cublas.has_type(a.dtype.char) or not (a.size and b.size):
         return False
     # NumPy's errors name what does not fit.
     return bool(a.ndim and b.ndim and a.shape[-1] == b.shape[-2:][0])
 
 
 def _blas_product(library: Any, a: Any, b: Any, out: Any) -> Any:  # noqa: ANN401
+    if out is not None and cublaslt.multiply(a, b, out):
+        return out
     module = cuda.array_module()
     layouts = gemm.Layout(a.shape, a.strides), gemm.Layout(b.shape, b.strides)
     product = gemm.plan(*layouts, a.itemsize)
@@ -92,7 +94,8 @@ def _blas_product(library: Any, a: Any, b: Any, out: Any) -> Any:  # noqa: ANN40
         result = out
     else:
         result = module.empty(shape, a.dtype)
-    cublas.multiply(library, product, a, b, result)
+    if not cublaslt.multiply(a, b, result):
+        cublas.multiply(library, product, a, b, result)
     if out is None or out is result:
         return result
     out[...] = result

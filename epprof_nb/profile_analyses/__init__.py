@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.profile_analyses.breakdowns import Breakdowns
 from epprof_nb.profile_analyses.findings import Findings
+from epprof_nb.profile_analyses.generation import GenerationTables
 from epprof_nb.profile_analyses.onnx_nodes import NodeTables
 from epprof_nb.profile_analyses.training import TrainingTables
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class ProfileAnalyses(Breakdowns, TrainingTables, NodeTables, Findings):
+class ProfileAnalyses(Breakdowns, TrainingTables, GenerationTables, NodeTables, Findings):
     """Tables of one profiling session, with what can be computed from them.
 
     `epprof_nb.Profile` adds views and files.

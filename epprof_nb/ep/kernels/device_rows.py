@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb import _native
 from epprof_nb.ep.kernels import device_types
 
 if TYPE_CHECKING:
@@ -140,9 +141,8 @@ def softmax(xp: ArrayModule, x: Array, axis: int, out: Array) -> None:
     """Write the softmax along an axis of an array with elements."""
     n, step = x.shape[axis], math.prod(x.shape[axis + 1 :])
     rows = x.size // n
-    _kernel(xp, "softmax_rows", x.dtype.name)(
-        (rows,), (_threads(n),), (x, out, np.int64(n), np.int64(step))
-    )
+    kernel = _kernel(xp, "softmax_rows", x.dtype.name)
+    _native.ep_launch(kernel, (rows,), (_threads(n),), (x, out, np.int64(n), np.int64(step)))
 
 
 def place_of_extreme(xp: ArrayModule, x: Array, axis: int, *, smallest: bool, last: bool) -> Array:
@@ -152,8 +152,8 @@ def place_of_extreme(xp: ArrayModule, x: Array, axis: int, *, smallest: bool, la
     """
     n, step = x.shape[axis], math.prod(x.shape[axis + 1 :])
     places = xp.empty(x.shape[:axis] + x.shape[axis + 1 :], np.int64)
-    _kernel(xp, "extreme_of_rows", x.dtype.name)(
-        (x.size // n,), (_threads(n),),
+    _native.ep_launch(
+        _kernel(xp, "extreme_of_rows", x.dtype.name), (x.size // n,), (_threads(n),),
         (x, places, np.int64(n), np.int64(step), np.int32(smallest), np.int32(last)),
     )  # fmt: skip
     return places
@@ -185,8 +185,8 @@ def normalize(  # noqa: PLR0917 - as many as the operator has
     n = scale.size
     wide = np.float64 if x.dtype == np.float64 else np.float32
     nothing = np.uint64(0)
-    _kernel(xp, "normalize_rows", x.dtype.name)(
-        (x.size // n,), (_threads(n),),
+    _native.ep_launch(
+        _kernel(xp, "normalize_rows", x.dtype.name), (x.size // n,), (_threads(n),),
         (
             x, scale, nothing if bias is None else bias, out,
             nothing if means is None else means, nothing if inverses is None else inverses,

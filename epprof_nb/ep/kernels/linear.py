@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from epprof_nb.ep import products
+from epprof_nb.ep import cublaslt, products
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 from epprof_nb.ep.kernels.device_elements import combine_on_device
 from epprof_nb.ep.kernels.precision import at_least_float32
@@ -13,7 +13,11 @@ from epprof_nb.ep.kernels.precision import at_least_float32
 @builtin("MatMul", since=1)
 def matmul(ctx: Context, a: Array, b: Array) -> None:
     """Product of matrices, or of stacks of them."""
-    products.matmul(a, b, out=ctx.out(products.product_shape(a, b)))
+    out = ctx.out(products.product_shape(a, b))
+    if ctx.xp is not np and cublaslt.multiply(a, b, out):
+        ctx.repeat_launches()
+    else:
+        products.matmul(a, b, out=out)
 
 
 def gemm_matrices(attrs: Attributes, a: Array, b: Array, c: Array | None) -> tuple[Array, Array]:
@@ -47,6 +51,9 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     alpha, beta = ctx.attrs["alpha"], ctx.attrs["beta"]
     c = c if beta else None  # else 0 times NaN or infinity would be added
     y = ctx.out((a.shape[0], b.shape[1]))
+    if ctx.xp is not np and cublaslt.multiply(a, b, y, c, alpha=alpha, beta=beta):
+        ctx.repeat_launches()
+        return
     if y.dtype.kind == "f" and y.dtype != np.float16:
         products.matmul(a, b, out=y)
         if alpha != 1:
