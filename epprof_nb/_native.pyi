@@ -483,6 +483,9 @@ def engine_open(library: str, /) -> bool:
     Returns False if that is not loaded or lacks those that number nodes and backward passes.
     """
 
+def engine_is_known() -> bool:
+    """Whether `engine_open` found the functions that number nodes and backward passes."""
+
 def engine_check_node(node: object, number: int, edges: list[int], /) -> bool:
     """Whether the memory of an autograd node is as expected.
 
@@ -526,7 +529,12 @@ class RecordedModule:
         The namespace and the function of ``torch.compiler``. While it compiles, calls are not ops.
     next_number, task
         Functions that return the number of the next node of the calling thread, and that of the
-        backward pass that it executes or -1. They are called if `engine_open` did not find these.
+        backward pass that it executes or -1. None: those of the engine.
+
+    Raises
+    ------
+    ValueError
+        If a function is None and the engine's are not known (`engine_is_known`).
     """
 
     __wrapped__: Callable[..., Any]
@@ -537,8 +545,8 @@ class RecordedModule:
         find: Callable[[Any], int | None],
         compiler: dict[str, Any],
         is_compiling: Callable[[], bool],
-        next_number: Callable[[], int],
-        task: Callable[[], int],
+        next_number: Callable[[], int] | None,
+        task: Callable[[], int] | None,
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> object: ...
     def stop(self) -> None:
