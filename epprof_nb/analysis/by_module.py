@@ -56,7 +56,9 @@ def by_module(
 
         The index is the path. Work outside of all modules has rows of its own: one for each method
         of an optimizer, one for the rest of the backward pass, and a last one
-        ``(outside of modules)``; the column `type` tells them apart.
+        ``(outside of modules)``; the column `type` tells them apart. A kernel that
+        ``torch.compile`` has fused from several modules has a row of type ``fused``, and counts in
+        the modules that contain them all.
 
     Raises
     ------
@@ -116,6 +118,7 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
     calls[outside] = 0
     host_ns = host[FORWARD] + host[BACKWARD]
     host_ns[outside] = _host_ns_outside(index, groups)
+    kernels = inclusive(sums["kernels"][:-1], own_kernels)
     # Device and host time side by side: one of them is 0 in many profiles.
     columns: dict[str, Column] = {
         "path": categorical([*ops.names("name").take(named[first]).to_list(), OUTSIDE]),
@@ -131,10 +134,13 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
         "other_ns": device_ns - device[FORWARD] - device[BACKWARD],
         "self_device_ns": own_ns,
         "share": share(device_ns, whole),
-        "kernels": inclusive(sums["kernels"][:-1], own_kernels),
+        "kernels": kernels,
     }
     order = np.lexsort((-host_ns[:-1], -device_ns[:-1]))
-    return ResultTable(columns, index="path").take(np.append(order, outside))
+    # Modules of an earlier profile matter here only if they captured work of this one.
+    runs = sum_by_group(groups, ran(ops).astype(np.int64), n)
+    is_here = (runs > 0) | (kernels > 0) | (device_ns > 0)
+    return ResultTable(columns, index="path").take(np.append(order[is_here[order]], outside))
 
 
 def is_call(index: ProfileIndex) -> BoolArray:

@@ -296,9 +296,13 @@ BREAKDOWNS: dict[str, TableDoc] = {
         "modules. `self_device_ns` adds up to the device time of the profile.",
         columns(
             column("path", "category", "path, as `model.encoder.layers.3.self_attn`: the index"),
-            column("type", "category", "module, optimizer, autograd, data or compile"),
+            column("type", "category", "module, fused, optimizer, autograd, data or compile"),
             column("class", "category", "class of the module"),
-            column("calls", "int64", "calls, without those that recompute a forward pass"),
+            column(
+                "calls", "int64",
+                "calls, without those that recompute a forward pass or are compiled into the code "
+                "of another module",
+            ),
             "device_ns", "host_ns",
             column("forward_ns", "int64", "inclusive: device time of the forward pass"),
             column("forward_host_ns", "int64", "inclusive: host time of the calls"),
