@@ -175,6 +175,31 @@ def stretches(
         Nodes with a number, and those of them whose call is unknown.
     """
 
+def switch_ops(
+    opened: list[Any],
+    ops: dict[int, tuple[tuple[int, int], ...]],
+    find: Callable[[int], tuple[tuple[int, int], ...]],
+    parent_op_id: int,
+    line: int,
+    /,
+) -> None:
+    """Make the ops of a line of generated code the open ones of the calling thread.
+
+    Parameters
+    ----------
+    opened : list
+        The open ops, outermost first, each followed by its id. It is updated. Ops stay open that
+        are the same objects as the first ones of the line.
+    ops : dict
+        The ops of lines. An op is a tuple of the native ids of its name and its kind.
+    find : callable
+        Returns the ops of a line that is not in `ops`.
+    parent_op_id : int
+        Parent of the outermost op, as in `push_worker`; 0 for none.
+    line : int
+        The line.
+    """
+
 def switch_calls(
     threads: dict[int, list[Any]],
     parent_op_id: int,

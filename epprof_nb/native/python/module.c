@@ -8,7 +8,7 @@
 extern PyMethodDef analysis_functions[], call_functions[], cupti_functions[], device_functions[];
 extern PyMethodDef ep_functions[], frame_functions[], graph_functions[], marker_functions[];
 extern PyMethodDef nvtx_functions[], ort_functions[], stretch_functions[], torch_functions[];
-extern PyMethodDef vectorcall_functions[];
+extern PyMethodDef compiled_functions[], vectorcall_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -284,6 +284,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, frame_functions);
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
   if (!failed) failed = PyModule_AddFunctions(module, call_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, compiled_functions);
   if (!failed) failed = PyModule_AddFunctions(module, nvtx_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   if (!failed) failed = PyModule_AddFunctions(module, torch_functions);
