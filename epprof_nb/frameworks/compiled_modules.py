@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from epprof_nb import _native
 from epprof_nb.frameworks import inductor_origins
-from epprof_nb.frameworks.compiled_calls import CompiledCalls, Roots, root_names
+from epprof_nb.frameworks.compiled_calls import CompiledCalls, Place, Roots, root_names
 from epprof_nb.frameworks.framework_ops import FUSED, kind_id
 from epprof_nb.frameworks.inductor_lines import MarkedFunction, marked_functions, restore, switch
 from epprof_nb.util.after_import import after_import, cancel
@@ -209,6 +209,7 @@ class _Lines:
         self._is_backward = code.kind == "backward"
         chains = (chain for paths in code.modules.values() for chain in paths or ())
         self._names = root_names(path for chain in chains for path in chain)
+        self._place: Place | None = None
         # By the objects of a call, which are few.
         self._ops: dict[Roots, dict[int, tuple[_Op, ...]]] = {}
 
@@ -221,8 +222,8 @@ class _Lines:
             if self._is_backward:
                 roots = session.calls.backward()
             else:
-                roots = session.calls.forward(
-                    self._names, has_backward=self._code.kind == "forward"
+                roots, self._place = session.calls.forward(
+                    self._names, self._place, has_backward=self._code.kind == "forward"
                 )
         except Exception as error:  # noqa: BLE001 - the compiled code must run in any case
             session.fail(error)
