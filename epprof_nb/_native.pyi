@@ -141,6 +141,31 @@ def pop(op_id: int, /) -> bool:
 def pop_of_any_thread(op_id: int, /) -> bool:
     """End an op of any thread; False if it is not open."""
 
+def switch_ops(
+    opened: list[Any],
+    ops: dict[int, tuple[tuple[int, int], ...]],
+    find: Callable[[int], tuple[tuple[int, int], ...]],
+    parent_op_id: int,
+    line: int,
+    /,
+) -> None:
+    """Make the ops of a line of generated code the open ones of the calling thread.
+
+    Parameters
+    ----------
+    opened : list
+        The open ops, outermost first, each followed by its id. It is updated. Ops stay open that
+        are the same objects as the first ones of the line.
+    ops : dict
+        The ops of lines. An op is a tuple of the native ids of its name and its kind.
+    find : callable
+        Returns the ops of a line that is not in `ops`.
+    parent_op_id : int
+        Parent of the outermost op, as in `push_worker`; 0 for none.
+    line : int
+        The line.
+    """
+
 def top() -> int:
     """Id of the topmost op; 0 if none is open."""
 
