@@ -60,10 +60,11 @@ def multiply(
     Parameters
     ----------
     a, b
-        CuPy arrays of one dtype: float16, float32 or float64. Stacks of matrices broadcast.
+        CuPy arrays of one dtype: float16, bfloat16, float32 or float64. Stacks of matrices
+        broadcast.
     out
-        Gets the result: an array of that dtype, or of float32 for float16. It shares no memory with
-        the others.
+        Gets the result: an array of that dtype, or of float32 for float16 and bfloat16. It shares
+        no memory with the others.
     added
         A matrix of the shape of the result, or one number for each of its columns; none by default.
     alpha, beta
@@ -129,10 +130,10 @@ def _prepare(  # noqa: PLR0917 - as in BLAS
     has_bias = added is not None and _is_bias(added, out, product) and beta == 1
     if added is not None and not has_bias and added != out:
         return None
-    kind = cublas.type_of(out.kind)
+    kind, compute = cublas.type_of(out.kind), cublas.compute_type(a.kind, out.kind)
     made = _native.ep_make_product(
         device,
-        (cublas.type_of(a.kind).element, kind.element, kind.compute, kind.scale),
+        (cublas.type_of(a.kind).element, kind.element, compute, kind.scale),
         (product.columns, product.rows, product.depth, product.batch),
         product.b,
         product.a,
@@ -148,7 +149,7 @@ def _fit(a: _Array, b: _Array, out: _Array) -> bool:
     """Whether two arrays have a product of elements that cuBLASLt multiplies, for an array."""
     if a.kind != b.kind or not cublas.has_type(a.kind):
         return False
-    if out.kind != a.kind and (a.kind, out.kind) != ("e", "f"):
+    if out.kind != a.kind and not (a.kind in "eE" and out.kind == "f"):
         return False
     if not (a.shape and b.shape) or 0 in a.shape or 0 in b.shape:
         return False

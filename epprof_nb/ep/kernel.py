@@ -251,12 +251,14 @@ def builtin(
     since: int,
     limits: Limits | None = None,
     moves: bool = False,
+    in_bfloat16: bool = False,
     **options: Any,
 ) -> Callable[[Function], Function]:
     """Define a kernel of the package; see `kernel` for the options.
 
-    Kernels also take bfloat16, which they get as float32. One that `moves` elements, and computes
-    nothing, takes bfloat16 and the types of 8 bits as they are.
+    Kernels also take bfloat16, which they get as float32, or as it is if they compute
+    `in_bfloat16`. One that `moves` elements, and computes nothing, takes bfloat16 and the types of
+    8 bits as they are.
 
     A release of ONNX Runtime that lacks the operator, or its version `since`, does not get it.
     Versions of the operator later than `NEWEST_OPSET`, whose meaning may differ, are left to other
@@ -274,7 +276,7 @@ def builtin(
         beyond = known_operators.limits_beyond(op_type, domain, known)
         kernel = Kernel(
             declare(op_type, function, since=since, **options),
-            [function if moves else narrow.through_float32(function)],
+            [function if moves or in_bfloat16 else narrow.through_float32(function)],
             {**(limits or {}), **beyond},
             checks_shapes=False,  # their shapes are tested, and those in a model may be wrong
         )

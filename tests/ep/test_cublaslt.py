@@ -5,16 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 
 import numpy as np
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from epprof_nb import _native
-from epprof_nb.ep import cublas, cublaslt, products
+from epprof_nb.ep import cublas, cublaslt, kernel_sets, products
 from tests.ep.fake_cuda.cublas import Cublas
 from tests.ep.fake_cuda.cublaslt import CublasLt, Product
 from tests.ep.sessions import model, on_cpu
+
+COMPUTE_TYPES = {"float16": 68, "float32": 68, "float64": 70}
+"""cuBLAS's numbers of the types in which products are computed."""
 
 
 @pytest.fixture
@@ -80,7 +84,7 @@ def run_gemm(ep, feeds, **attributes):
     assert got.dtype == expected.dtype
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(5,), (1, 5)])
 @pytest.mark.parametrize(("trans_a", "trans_b"), [(0, 0), (1, 0), (0, 1), (1, 1)])
 def test_a_bias_is_added_in_the_launch_of_a_gemm(ep, lt, dtype, shape, trans_a, trans_b):
@@ -91,7 +95,8 @@ def test_a_bias_is_added_in_the_launch_of_a_gemm(ep, lt, dtype, shape, trans_a, 
         "c": values(shape, dtype, 2),
     }
     run_gemm(ep, feeds, transA=trans_a, transB=trans_b, alpha=0.5)
-    assert lt.products == [Product(1, 3, 5, 4, has_bias=True, has_matrix=False)]
+    compute = COMPUTE_TYPES[dtype]
+    assert lt.products == [Product(1, 3, 5, 4, has_bias=True, has_matrix=False, compute=compute)]
     assert other_launches(lt) == []
 
 
@@ -99,7 +104,8 @@ def test_a_bias_is_added_in_the_launch_of_a_gemm(ep, lt, dtype, shape, trans_a, 
 def test_a_matrix_is_added_in_the_launch_of_a_gemm(ep, lt, dtype):
     feeds = matrices(dtype, (3, 5))
     run_gemm(ep, feeds, alpha=2.0, beta=0.5)
-    assert lt.products == [Product(1, 3, 5, 4, has_bias=False, has_matrix=True)]
+    compute = COMPUTE_TYPES[dtype]
+    assert lt.products == [Product(1, 3, 5, 4, has_bias=False, has_matrix=True, compute=compute)]
 
 
 @pytest.mark.parametrize(
@@ -122,12 +128,6 @@ def test_what_cublaslt_does_not_add_is_added_after(ep, lt, shape, attributes, dt
     }
     run_gemm(ep, feeds, **attributes)
     assert [p.has_bias or p.has_matrix for p in lt.products] == [False]
-
-
-def test_a_bias_is_added_after_products_in_float64(ep, lt):
-    feeds = matrices("float64", (5,))
-    run_gemm(ep, feeds)
-    assert lt.products == [Product(1, 3, 5, 4, has_bias=False, has_matrix=False)]
 
 
 def test_a_matrix_of_factor_zero_is_not_read(ep, lt):
@@ -247,3 +247,39 @@ def test_nothing_is_called_before_the_libraries_are_open():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "RuntimeError: cuBLASLt is not open" in done.stderr
+
+
+@pytest.mark.parametrize("shape", [None, (5,), (3, 5), (3, 1)])
+@pytest.mark.parametrize("has_algorithm", [True, False])
+def test_products_in_bfloat16_are_made_in_bfloat16(ep, lt, monkeypatch, shape, has_algorithm):
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+    monkeypatch.setattr(type(lt.blas.module), "__version__", "14.0.0")
+    monkeypatch.setattr(kernel_sets, "_sets", OrderedDict())  # those known have no bfloat16
+    lt.refuse(not has_algorithm)
+    feeds = matrices("float32", shape or ())
+    op_type, names = ("Gemm", "abc") if shape else ("MatMul", "ab")
+    before = [
+        helper.make_node("Cast", [name], [f"{name}16"], to=TensorProto.BFLOAT16) for name in names
+    ]
+    node = helper.make_node(op_type, [f"{name}16" for name in names], ["y16"])
+    after = helper.make_node("Cast", ["y16"], ["y"], to=TensorProto.FLOAT)
+    serialized = model([*before, node, after], feeds, {"y": np.float32})
+    got = ep.session(serialized, device="cuda:0").run(None, feeds)[0]
+    expected = feeds["a"] @ feeds["b"] + (feeds["c"] if shape else 0)
+    np.testing.assert_array_equal(got, expected.astype(ml_dtypes.bfloat16).astype(np.float32))
+    assert len(lt.products) == has_algorithm
+
+
+@pytest.mark.parametrize(("setting", "compute"), [("1", 77), ("0", 68), ("", 68)])
+@pytest.mark.parametrize("has_algorithm", [True, False])
+def test_products_use_tf32_where_cupy_may(ep, lt, monkeypatch, setting, compute, has_algorithm):
+    monkeypatch.setenv("CUPY_TF32", setting)
+    cublas._allows_tf32.cache_clear()
+    lt.refuse(not has_algorithm)
+    try:
+        run_gemm(ep, matrices("float32", (5,)))
+        run_gemm(ep, matrices("float16", (5,)))
+    finally:
+        cublas._allows_tf32.cache_clear()
+    computes = [p.compute for p in lt.products] if has_algorithm else lt.blas.computes
+    assert computes == [compute, 68]

@@ -74,7 +74,8 @@ static_assert(kLtReductionSchemes == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
 static_assert(kLtReduceInComputeType == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, "preference");
 static_assert(kLtAlignments[0] == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, "preference");
 static_assert(kLtAlignments[3] == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, "preference");
-static_assert(EP_PRODUCT_FLOAT64 == CUDA_R_64F && EP_PRODUCT_FLOAT16 == CUDA_R_16F, "types");
+static_assert(EP_PRODUCT_FLOAT64 == CUDA_R_64F && EP_PRODUCT_FLOAT16 == CUDA_R_16F &&
+              EP_PRODUCT_BFLOAT16 == CUDA_R_16BF, "types");
 """
 OLDER = {"cuStreamGetCaptureInfo_v2"}
 """Functions of all drivers, of which headers from CUDA 13 on have a newer version only."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from epprof_nb.ep import cublaslt, products
+from epprof_nb.ep import cublaslt, narrow, products
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 from epprof_nb.ep.kernels.device_elements import combine_on_device
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 
-@builtin("MatMul", since=1)
+@builtin("MatMul", since=1, in_bfloat16=True)
 def matmul(ctx: Context, a: Array, b: Array) -> None:
     """Product of matrices, or of stacks of them."""
     out = ctx.out(products.product_shape(a, b))
@@ -44,7 +44,7 @@ def gemm_matrices(attrs: Attributes, a: Array, b: Array, c: Array | None) -> tup
     return a, b
 
 
-@builtin("Gemm", since=7)
+@builtin("Gemm", since=7, in_bfloat16=True)
 def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     """``alpha * a @ b + beta * c``, each matrix transposed if the node says so."""
     a, b = gemm_matrices(ctx.attrs, a, b, c)
@@ -54,6 +54,8 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     if ctx.xp is not np and cublaslt.multiply(a, b, y, c, alpha=alpha, beta=beta):
         ctx.repeat_launches()
         return
+    if narrow.is_narrow(y.dtype):
+        a, b, c = map(narrow.widened, (a, b, c))
     if y.dtype.kind == "f" and y.dtype != np.float16:
         products.matmul(a, b, out=y)
         if alpha != 1:
@@ -74,7 +76,7 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     if in_blas and added is not None:
         ctx.xp.add(value, added, out=y)
     else:
-        y[...] = value if added is None else value + added
+        y[...] = (value if added is None else value + added).astype(y.dtype, copy=False)
 
 
 @builtin("Det", since=11)

@@ -261,7 +261,8 @@ int ep_cuda_device_at(const void* data);  // whoever allocated it; -1: it is not
 
 // Products of matrices by cuBLASLt, which chooses an algorithm once for each. Matrices lie by columns;
 // a result has no space between its columns. Types are cuBLAS's numbers (cudaDataType_t).
-enum { EP_PRODUCT_FLOAT64 = 1, EP_PRODUCT_FLOAT16 = 2, EP_PRODUCT_ALIGNMENT = 16 };
+enum { EP_PRODUCT_FLOAT64 = 1, EP_PRODUCT_FLOAT16 = 2, EP_PRODUCT_BFLOAT16 = 14 };
+enum { EP_PRODUCT_ALIGNMENT = 16 };
 typedef struct {
   int transposed;
   int64_t leading;  // elements from one column to the next

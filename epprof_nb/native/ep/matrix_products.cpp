@@ -140,8 +140,8 @@ struct ep_product {
     Preference preference;
     preference.set(kLtWorkspaceBytes, spec.most_workspace);
     for (int attribute : kLtAlignments) preference.set(attribute, kAlignment);
-    // Sums of a part of the depth would otherwise be rounded to float16.
-    if (spec.result_type == EP_PRODUCT_FLOAT16) {
+    // Sums of a part of the depth would otherwise be rounded to the type of the result.
+    if (spec.result_type == EP_PRODUCT_FLOAT16 || spec.result_type == EP_PRODUCT_BFLOAT16) {
       preference.set(kLtReductionSchemes, kLtReduceInComputeType);
     }
     int found = 0;

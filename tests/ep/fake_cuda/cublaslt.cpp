@@ -10,7 +10,7 @@ using namespace fake;
 namespace {
 
 constexpr int kInvalid = 7, kUnsupported = 15;  // cublasStatus_t
-constexpr int kFloat = 0, kDouble = 1, kHalf = 2;
+constexpr int kFloat = 0, kDouble = 1, kHalf = 2, kBrain = 14;
 constexpr int kNotTransposed = 0;
 constexpr int kDefaultEpilogue = 1, kBiasEpilogue = 4;
 constexpr size_t kWorkspace = 512;
@@ -43,8 +43,6 @@ struct Result {
 bool refuses;
 std::vector<std::vector<int64_t>>& products = *new std::vector<std::vector<int64_t>>;
 
-size_t bytes_of(int type) { return type == kDouble ? 8 : type == kFloat ? 4 : 2; }
-
 double from_half(uint16_t bits) {
   int exponent = bits >> 10 & 31, fraction = bits & 1023;
   double size = exponent == 31 ? (fraction ? NAN : INFINITY)
@@ -60,15 +58,26 @@ uint16_t to_half(double value) {
   int exponent = size > 0 && ilogb(size) > -14 ? ilogb(size) : -14;
   return uint16_t(sign | (int(nearbyint(ldexp(size, 10 - exponent))) + ((exponent + 14) << 10)));
 }
+// bfloat16, rounded to even; of finite numbers.
+uint16_t to_brain(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
 double get(const void* data, int type, int64_t i) {
   if (type == kDouble) return static_cast<const double*>(data)[i];
   if (type == kFloat) return double(static_cast<const float*>(data)[i]);
-  return from_half(static_cast<const uint16_t*>(data)[i]);
+  uint16_t bits = static_cast<const uint16_t*>(data)[i];
+  if (type == kHalf) return from_half(bits);
+  uint32_t wide = uint32_t(bits) << 16;
+  float value;
+  memcpy(&value, &wide, sizeof value);
+  return double(value);
 }
 void set(void* data, int type, int64_t i, double value) {
   if (type == kDouble) static_cast<double*>(data)[i] = value;
   else if (type == kFloat) static_cast<float*>(data)[i] = float(value);
-  else static_cast<uint16_t*>(data)[i] = to_half(value);
+  else static_cast<uint16_t*>(data)[i] = type == kHalf ? to_half(value) : to_brain(float(value));
 }
 
 template <typename Value>
@@ -87,11 +96,12 @@ bool fits(const Layout& layout, int64_t rows, int64_t columns) {
 extern "C" {
 
 void fake_lt_refuse(int refuse) { refuses = refuse != 0; }
-// Copies the products so far: batch, rows, columns, depth, whether there is a bias, and a matrix.
+// Copies the products so far: batch, rows, columns, depth, whether there is a bias, and a matrix, and
+// the type to compute in.
 size_t fake_lt_products(int64_t* numbers, size_t most) {
   std::lock_guard lock(mutex);
   for (size_t i = 0; i < products.size() && i < most; i++) {
-    std::copy(products[i].begin(), products[i].end(), numbers + 6 * i);
+    std::copy(products[i].begin(), products[i].end(), numbers + 7 * i);
   }
   return products.size();
 }
@@ -160,9 +170,10 @@ int cublasLtMatmulAlgoGetHeuristic(void*, Operation* operation, Layout*, Layout*
                                    Layout* d, Preference* preference, int, Result* result,
                                    int* found) {
   *found = 0;
-  // As the library: it adds no bias to sums in float64.
   bool has_bias = operation->epilogue == kBiasEpilogue;
-  if (refuses || (has_bias && d->type == kDouble)) return kUnsupported;
+  if (refuses) return kUnsupported;
+  bool is_short = d->type == kHalf || d->type == kBrain;
+  if (is_short && preference->schemes != 2) return kInvalid;
   if (has_bias && !operation->bias) return kInvalid;
   if (preference->workspace < kWorkspace) return kInvalid;
   *result = {{kAlgorithm}, kWorkspace, 0, 1, {}};
@@ -203,7 +214,8 @@ int cublasLtMatmul(void* handle, Operation* given, const void* alpha, const void
       return kInvalid;
     }
   }
-  products.push_back({target.batch, columns, rows, depth, has_bias, kept != 0});
+  products.push_back({target.batch, columns, rows, depth, has_bias, kept != 0,
+                      operation.compute});
   stream->add([=] {
     for (const void* address : used) set_open(uintptr_t(address), true);
     memset(workspace, 0xff, workspace_bytes);

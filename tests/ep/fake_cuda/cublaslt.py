@@ -15,6 +15,7 @@ class Product(NamedTuple):
     depth: int
     has_bias: bool
     has_matrix: bool
+    compute: int = 68  # cublasComputeType_t: in float32
 
 
 class CublasLt:
@@ -29,10 +30,10 @@ class CublasLt:
     @property
     def products(self):
         most = 1000
-        numbers = (ctypes.c_int64 * (6 * most))()
+        numbers = (ctypes.c_int64 * (7 * most))()
         count = self.library.fake_lt_products(numbers, ctypes.c_size_t(most))
         assert count <= most
-        return [Product(*numbers[6 * i : 6 * i + 6]) for i in range(count)]
+        return [Product(*numbers[7 * i : 7 * i + 7]) for i in range(count)]
 
     def forget(self):
         self.library.fake_lt_forget()
