@@ -130,7 +130,7 @@ def node_cost(cp, negative, args) -> None:
             )
         )
         print(f"{f'a node, {name}':32} {cost:8.2f} us   over the launch {cost - bare_us:.2f} us")
-    print(f"{'a node, repeated, new shapes':32} {miss_us(defined, entry, args):8.2f} us")
+    print_misses(defined, entry, args)
 
 
 def chain_runs(kernel, count, entry, feeds, args):
@@ -145,22 +145,37 @@ def chain_runs(kernel, count, entry, feeds, args):
     return measured
 
 
-def miss_us(defined, entry, args) -> float:
-    """Time of a node whose kernel repeats its launches, where each run has other shapes."""
-    ep.kernel("Neg", types="float32")(defined["repeated"])
+def print_misses(defined, entry, args) -> None:
+    """Print the time of a node where each run has other shapes, and nothing can be repeated."""
     sizes = [4 * (1 + i) for i in range(64)]
-    times = []
-    for count in (1, args.nodes):
-        made = session(count, entry, length=None)
-        bindings = [bound(made, {"x": np.ones(size, np.float32)}) for size in sizes]
 
-        def run(made=made, bindings=bindings):
-            for binding, _ in bindings:
+    def chains(kernel, count):
+        made = session(count, entry, length=None)
+        bindings = [bound(made, {"x": np.ones(size, np.float32)})[0] for size in sizes]
+
+        def run():
+            for binding in bindings:
                 made.run_with_iobinding(binding)
 
-        seconds(run, 2)
-        times.append(min(seconds(run, 1) for _ in range(args.rounds)))
-    return (times[1] - times[0]) * 1e6 / len(sizes) / (args.nodes - 1)
+        def measured():
+            ep.kernel("Neg", types="float32")(kernel)
+            run()
+            return seconds(run, 1)
+
+        return measured
+
+    measured = {
+        (name, count): chains(kernel, count)
+        for name, kernel in defined.items()
+        for count in (1, args.nodes)
+    }
+    results = paired(measured, args.rounds)
+    for name in defined:
+        cost = statistics.median(
+            (many - one) * 1e6 / len(sizes) / (args.nodes - 1)
+            for many, one in zip(results[name, args.nodes], results[name, 1], strict=True)
+        )
+        print(f"{f'new shapes, {name}':32} {cost:8.2f} us")
 
 
 def copies_of(made, feeds) -> int:

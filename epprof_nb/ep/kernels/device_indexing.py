@@ -111,7 +111,7 @@ def take_rows(xp: ArrayModule, x: Array, rows: Array, out: Array) -> None:
         return
     if rows.dtype not in _INDICES:
         rows = rows.astype(np.int64)
-    x, rows = xp.ascontiguousarray(x), xp.ascontiguousarray(rows)
+    x, rows = (a if a.flags.c_contiguous else xp.ascontiguousarray(a) for a in (x, rows))
     few = n < _MOST_32_BIT
     kind = np.uint32 if few else np.int64
     _native.ep_launch(
