@@ -14,7 +14,8 @@ bool CallbackGate::is_empty() const {
   return !inside && without_thread_.load() == 0;
 }
 
-void CallbackGate::wait_until_empty(int64_t limit_ns) const {
+void CallbackGate::close(int64_t limit_ns) {
+  open_.store(false);
   int64_t deadline = ep_now_ns() + limit_ns;
   const struct timespec pause{0, 20000};
   while (!is_empty() && ep_now_ns() < deadline) nanosleep(&pause, nullptr);

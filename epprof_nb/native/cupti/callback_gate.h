@@ -12,17 +12,15 @@ class CallbackGate {
  public:
   void open() { open_.store(true); }
 
-  // Afterwards no callback passes.
-  void close() { open_.store(false); }
-  // Of a closed gate: waits for the callbacks that have passed, at most for `limit_ns`. What they
-  // read is never freed, so that one whose thread is suspended does no harm.
-  void wait_until_empty(int64_t limit_ns) const;
+  // Afterwards no callback passes. Waits for those that have passed, at most for `limit_ns`: what a
+  // callback reads is never freed, so that one whose thread is suspended does no harm.
+  void close(int64_t limit_ns);
 
   // One callback on its way through. A thread that ends has no state any more: `t` is null.
   class Passage {
    public:
-    // Either the callback sees that the gate is closed, or `wait_until_empty` sees the callback:
-    // the stores and loads of both are sequentially consistent.
+    // Either the callback sees that the gate is closed, or `close` sees the callback: both orders
+    // of the two stores and loads are sequentially consistent.
     Passage(CallbackGate& gate, ThreadState* t)
         : gate_(gate), t_(t), was_inside_(t && t->in_callback.exchange(true)) {
       if (!t) gate.without_thread_++;

@@ -151,19 +151,9 @@ CUptiResult subscribe(Capture& c, bool all_calls) {
   return result;
 }
 
-void disable_callbacks(Capture& c) {
-  c.gate.close();
-  if (!c.subscriber) return;
-  // CUPTI delivers callbacks on other threads while `cuptiUnsubscribe` runs, but none once their
-  // domains are disabled, not even of the ends of calls in progress (13.0).
-  for (uint32_t domain : {kDriverDomain, kRuntimeDomain, kResourceDomain}) {
-    cupti.EnableDomain(0, c.subscriber, domain);
-  }
-}
-
 void unsubscribe(Capture& c) {
   constexpr int64_t kLimitNs = 1000000000;
-  c.gate.wait_until_empty(kLimitNs);
+  c.gate.close(kLimitNs);
   if (c.subscriber) cupti.Unsubscribe(c.subscriber);
   c.subscriber = nullptr;
 }

@@ -169,7 +169,6 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
 
 void ep_cupti_stop(void) {
   Capture& c = capture();
-  disable_callbacks(c);
   if (c.external) {
     cupti.SetThreadIdType(kDefaultThreadIds);
     select_api_records(true);  // other profilers record all
@@ -178,8 +177,8 @@ void ep_cupti_stop(void) {
   mirror_ids(nullptr, nullptr);
   for (uint32_t kind : c.kinds) cupti.ActivityDisable(kind);
   c.kinds.clear();
-  cupti.ActivityFlushAll(1);
   unsubscribe(c);  // one left between sessions would cost other profilers their records
+  cupti.ActivityFlushAll(1);
   c.buffers.trim();
   trim_column_blocks();
   c.running = false;

@@ -47,8 +47,7 @@ inline Capture& capture() { return *current_capture; }
 
 // Subscribes to the API calls to record. Returns CUPTI's result.
 CUptiResult subscribe(Capture& c, bool all_calls);
-void disable_callbacks(Capture& c);
-// After they are disabled: returns when no callback runs any more.
+// Returns when no callback runs any more.
 void unsubscribe(Capture& c);
 
 }  // namespace epprof

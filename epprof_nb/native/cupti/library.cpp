@@ -55,7 +55,6 @@ std::string load_cupti(const char* path, const char* driver_path) {
   library("cuptiSubscribe", c.Subscribe);
   library("cuptiUnsubscribe", c.Unsubscribe);
   library("cuptiEnableCallback", c.EnableCallback);
-  library("cuptiEnableDomain", c.EnableDomain);
   library("cuptiGetCallbackName", c.GetCallbackName);
   library("cuptiSetThreadIdType", c.SetThreadIdType);
   library("cuptiGetGraphNodeId", c.GetGraphNodeId);

@@ -30,7 +30,6 @@ struct Cupti {
   CUptiResult (*Subscribe)(void** subscriber, CuptiCallback, void* user);
   CUptiResult (*Unsubscribe)(void* subscriber);
   CUptiResult (*EnableCallback)(uint32_t enable, void* subscriber, uint32_t domain, uint32_t cbid);
-  CUptiResult (*EnableDomain)(uint32_t enable, void* subscriber, uint32_t domain);
   CUptiResult (*GetCallbackName)(uint32_t domain, uint32_t cbid, const char** name);
   CUptiResult (*SetThreadIdType)(uint32_t type);
   CUptiResult (*ActivityEnableRuntimeApi)(uint32_t cbid, uint8_t enable);  // null before CUDA 12.5
