@@ -141,6 +141,31 @@ def pop(op_id: int, /) -> bool:
 def pop_of_any_thread(op_id: int, /) -> bool:
     """End an op of any thread; False if it is not open."""
 
+def switch_ops(
+    opened: list[Any],
+    ops: dict[int, tuple[tuple[int, int], ...]],
+    find: Callable[[int], tuple[tuple[int, int], ...]],
+    parent_op_id: int,
+    line: int,
+    /,
+) -> None:
+    """Make the ops of a line of generated code the open ones of the calling thread.
+
+    Parameters
+    ----------
+    opened : list
+        The open ops, outermost first, each followed by its id. It is updated. Ops stay open that
+        are the same objects as the first ones of the line.
+    ops : dict
+        The ops of lines. An op is a tuple of the native ids of its name and its kind.
+    find : callable
+        Returns the ops of a line that is not in `ops`.
+    parent_op_id : int
+        Parent of the outermost op, as in `push_worker`; 0 for none.
+    line : int
+        The line.
+    """
+
 def top() -> int:
     """Id of the topmost op; 0 if none is open."""
 
@@ -483,6 +508,9 @@ def engine_open(library: str, /) -> bool:
     Returns False if that is not loaded or lacks those that number nodes and backward passes.
     """
 
+def engine_is_known() -> bool:
+    """Whether `engine_open` found the functions that number nodes and backward passes."""
+
 def engine_check_node(node: object, number: int, edges: list[int], /) -> bool:
     """Whether the memory of an autograd node is as expected.
 
@@ -526,7 +554,12 @@ class RecordedModule:
         The namespace and the function of ``torch.compiler``. While it compiles, calls are not ops.
     next_number, task
         Functions that return the number of the next node of the calling thread, and that of the
-        backward pass that it executes or -1. They are called if `engine_open` did not find these.
+        backward pass that it executes or -1. None: those of the engine.
+
+    Raises
+    ------
+    ValueError
+        If a function is None and the engine's are not known (`engine_is_known`).
     """
 
     __wrapped__: Callable[..., Any]
@@ -537,8 +570,8 @@ class RecordedModule:
         find: Callable[[Any], int | None],
         compiler: dict[str, Any],
         is_compiling: Callable[[], bool],
-        next_number: Callable[[], int],
-        task: Callable[[], int],
+        next_number: Callable[[], int] | None,
+        task: Callable[[], int] | None,
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> object: ...
     def stop(self) -> None:

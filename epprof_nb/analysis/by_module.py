@@ -120,6 +120,7 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
     host[OTHER][outside] = _host_ns_outside(index, groups)
     host_ns = host[FORWARD] + host[BACKWARD] + host[OTHER]
     # Device and host time side by side: one of them is 0 in many profiles.
+    kernels = inclusive(sums["kernels"][:-1], own_kernels)
     columns: dict[str, Column] = {
         "path": categorical([*ops.names("name").take(named[first]).to_list(), OUTSIDE]),
         "type": _types(index, named[first], is_module),
@@ -135,12 +136,12 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
         "other_host_ns": host[OTHER],
         "self_device_ns": own_ns,
         "share": share(device_ns, whole),
-        "kernels": inclusive(sums["kernels"][:-1], own_kernels),
+        "kernels": kernels,
     }
     order = np.lexsort((-host_ns[:-1], -device_ns[:-1]))
     # Modules of an earlier profile matter here only if they captured work of this one.
     runs = sum_by_group(groups, ran(ops).astype(np.int64), n)
-    is_here = (runs > 0) | (columns["kernels"] > 0) | (device_ns > 0)
+    is_here = (runs > 0) | (kernels > 0) | (device_ns > 0)
     return ResultTable(columns, index="path").take(np.append(order[is_here[order]], outside))
 
 

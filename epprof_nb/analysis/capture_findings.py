@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding, code
+from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding
 from epprof_nb.analysis.ort_overhead import slowdown_of
 from epprof_nb.analysis.summary import wall_of
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.util.format import duration, plural
+from epprof_nb.util.format import duration, plural, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MIN_CAPTURES = 5
 """Least number of captures by a session: the first run with each of a few shapes captures one."""
+_NAME_CHARACTERS = 60
 _NEW_SHAPES = "The input shapes change with each run, and a graph is for one set of shapes."
 _OTHERWISE = (
     "A graph is for runs of one thread with the same input shapes, and the graphs of eight sets of "
@@ -68,13 +69,13 @@ def wasted_captures(index: ProfileIndex) -> Iterator[Finding]:
         if gain < MIN_GAIN_SHARE * wall_of(index.profile):
             continue
         name = index.profile.info.get("onnxruntime_sessions", {}).get(str(session), "")
-        of_name = code(name) if name else str(session)
+        title = shorten(name.replace("`", "'"), _NAME_CHARACTERS) or "A session"
         why = _NEW_SHAPES if _all_have_own_shapes(index, run, runs) else _OTHERWISE
         longest = int(runs[ops["duration_ns"][runs].argmax()])
         yield Finding(
-            f"Session {of_name} captured {captures} graphs and replayed "
-            f"{plural(replayed, 'time') if replayed else 'none'}. {why} Their captures and "
-            f"warm-up runs took {duration(gain)}.",
+            f"{title} (session {session}) captured {captures} graphs, and "
+            f"{plural(replayed, 'later run') if replayed else 'no later run'} replayed one. {why} "
+            f"The captures and their warm-up runs took {duration(gain)}.",
             gain,
             int(ops["start_ns"][longest]),
             int(ops["end_ns"][longest]),

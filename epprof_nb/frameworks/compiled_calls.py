@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import CodeType
 
 _ROOT = re.compile(r"([LG])\['([^']+)'\]")
 _STEP = re.compile(r"\._modules\['([^']+)'\]|\['([^']+)'\]|\[(\d+)\]|\.([^.\[]+)")
@@ -22,6 +24,10 @@ _COMPILED = "__compiled_fn"
 _MAX_FRAMES = 100
 _MAX_CALLS = 100_000
 """Forward passes whose backward pass may come."""
+
+
+Place = tuple[int, "CodeType"]
+"""Number of frames from a call of `CompiledCalls.forward` outwards, and the code of that frame."""
 
 
 class Roots:
@@ -77,17 +83,31 @@ class CompiledCalls:
         self._number = torch.autograd._get_sequence_nr  # noqa: SLF001 - there is no public name
         self._node = torch._C._current_autograd_node  # noqa: SLF001 - the same
         self._roots: dict[tuple[int, ...], Roots] = {}
+        self._codes: dict[int, tuple[CodeType, bool]] = {}
         self._of_node: dict[int, Roots | None] = {}
 
-    def forward(self, names: tuple[str, ...], *, has_backward: bool) -> Roots | None:
-        """Return the objects of the call of a forward pass that begins."""
-        frame: Any = sys._getframe(2)  # noqa: SLF001 - the only way to the caller's variables
-        for _ in range(_MAX_FRAMES):
-            if frame is None:
-                return None
-            if any(name.startswith(_COMPILED) for name in frame.f_code.co_names):
-                break
-            frame = frame.f_back
+    def forward(
+        self, names: tuple[str, ...], place: Place | None, *, has_backward: bool
+    ) -> tuple[Roots | None, Place | None]:
+        """Return the objects of the call of a forward pass that begins.
+
+        Parameters
+        ----------
+        names
+            The expressions with which the paths of its modules begin.
+        place
+            Where an earlier call of this code found them; it is returned, too.
+        has_backward
+            Whether the call has created the node of a backward pass.
+        """
+        frame: Any = None
+        if place is not None:
+            with suppress(ValueError):  # the stack is not that deep
+                frame = sys._getframe(place[0])  # noqa: SLF001 - the only way to the variables
+        if frame is None or place is None or frame.f_code is not place[1]:
+            frame, place = self._find_caller()
+        if frame is None:
+            return None, None
         variables = {"L": frame.f_locals, "G": frame.f_globals}
         values = {}
         for name in names:
@@ -107,7 +127,30 @@ class CompiledCalls:
             known = self._of_node.setdefault(number, roots)
             if known is not roots:
                 self._of_node[number] = None
-        return roots
+        return roots, place
+
+    def _find_caller(self) -> tuple[Any, Place | None]:
+        """Return the frame of the function that was compiled, and its place as `forward` sees it.
+
+        Looking at each frame on the way takes longer than all the rest, so the place is kept.
+        """
+        frame: Any = sys._getframe(1)  # noqa: SLF001 - the only way to the caller's variables
+        for depth in range(_MAX_FRAMES):
+            if frame is None:
+                break
+            if self._is_of_user(frame.f_code):
+                return frame, (depth, frame.f_code)
+            frame = frame.f_back
+        return None, None
+
+    def _is_of_user(self, code: CodeType) -> bool:
+        """Whether this is the code of a function that was compiled."""
+        known = self._codes.get(id(code))
+        if known is None:
+            is_of_user = any(name.startswith(_COMPILED) for name in code.co_names)
+            # It is kept, so that its id stays its own. Hashing the code takes longer.
+            known = self._codes[id(code)] = (code, is_of_user)
+        return known[1]
 
     def backward(self) -> Roots | None:
         """Return the objects of the forward pass whose backward pass begins, if they are known."""

@@ -9,7 +9,7 @@ kernel of several modules has an op of its own below the innermost module that c
 from __future__ import annotations
 
 import sys
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -17,8 +17,8 @@ from weakref import WeakKeyDictionary
 
 from epprof_nb import _native
 from epprof_nb.frameworks import inductor_origins
-from epprof_nb.frameworks.compiled_calls import CompiledCalls, Roots, root_names
-from epprof_nb.frameworks.framework_ops import CALL, FUSED, kind_id
+from epprof_nb.frameworks.compiled_calls import CompiledCalls, Place, Roots, root_names
+from epprof_nb.frameworks.framework_ops import FUSED, kind_id
 from epprof_nb.frameworks.inductor_lines import MarkedFunction, marked_functions, restore, switch
 from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.format import plural
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
+    from epprof_nb.frameworks.backward_counts import BackwardCounts
     from epprof_nb.frameworks.compiled_code import CompiledCode, Paths
     from epprof_nb.frameworks.module_paths import ModulePaths
     from epprof_nb.frameworks.patches import Switch
-    from epprof_nb.frameworks.backward_counts import BackwardCounts
 
 _CODECACHE = "torch._inductor.codecache"
 _MAX_NAMED = 4
@@ -62,6 +62,7 @@ class CompiledModules:
         self._backward = backward
         self._switch = switch
         self._marked: list[MarkedFunction] = []
+        self._ops: dict[_Op, _Op] = {}
         self._unknown: set[str] = set()
         self._failure: str | None = None
 
@@ -149,13 +150,18 @@ class CompiledModules:
         chains = {tuple(self._described(chain, roots)) for chain in modules}
         common = _beginning_of_all(list(chains))
         ops = tuple(
-            (_native.intern(path), kind_id(op_type, "torch", **{"class": class_name}))
+            self._op(path, kind_id(op_type, "torch", **{"class": class_name}))
             for path, class_name in common
         )
         if len(chains) < 2:
             return ops
         name, paths = _fused_name([chain[-1][0] if chain else "" for chain in chains])
-        return (*ops, (_native.intern(name), kind_id(FUSED[is_backward], "torch", modules=paths)))
+        return (*ops, self._op(name, kind_id(FUSED[is_backward], "torch", modules=paths)))
+
+    def _op(self, name: str, kind: int) -> _Op:
+        """Return an op, which is one object: ops that stay open are recognized by identity."""
+        op = (_native.intern(name), kind)
+        return self._ops.setdefault(op, op)
 
     def _described(self, chain: tuple[str, ...], roots: Roots) -> list[tuple[str, str]]:
         """Return path and class of the modules of a chain, as far as they are known."""
@@ -203,6 +209,7 @@ class _Lines:
         self._is_backward = code.kind == "backward"
         chains = (chain for paths in code.modules.values() for chain in paths or ())
         self._names = root_names(path for chain in chains for path in chain)
+        self._place: Place | None = None
         # By the objects of a call, which are few.
         self._ops: dict[Roots, dict[int, tuple[_Op, ...]]] = {}
 
@@ -215,8 +222,8 @@ class _Lines:
             if self._is_backward:
                 roots = session.calls.backward()
             else:
-                roots = session.calls.forward(
-                    self._names, has_backward=self._code.kind == "forward"
+                roots, self._place = session.calls.forward(
+                    self._names, self._place, has_backward=self._code.kind == "forward"
                 )
         except Exception as error:  # noqa: BLE001 - the compiled code must run in any case
             session.fail(error)
@@ -226,28 +233,10 @@ class _Lines:
     def _changing(self, roots: Roots) -> Callable[[int], None]:
         known = self._ops.setdefault(roots, {-1: (), 0: ()})
         parent = self._session.backward_op if self._is_backward else 0
-        push, push_worker, pop = _native.push, _native.push_worker, _native.pop
-        opened: list[tuple[_Op, int]] = []
+        find = partial(self._find, roots)
+        return partial(_native.switch_ops, [], known, find, parent)
 
-        def change(line: int) -> None:
-            ops = known.get(line)
-            if ops is None:
-                ops = self._find(line, roots)
-            kept = 0
-            for (op, _), wanted in zip(opened, ops, strict=False):
-                if op != wanted:
-                    break
-                kept += 1
-            while len(opened) > kept:
-                pop(opened.pop()[1])
-            for op in ops[kept:]:
-                name, kind = op
-                op_id = push_worker(name, CALL, kind, parent) if parent else push(name, CALL, kind)
-                opened.append((op, op_id))
-
-        return change
-
-    def _find(self, line: int, roots: Roots) -> tuple[_Op, ...]:
+    def _find(self, roots: Roots, line: int) -> tuple[_Op, ...]:
         ops: tuple[_Op, ...] = ()
         try:
             modules = self._code.modules.get(line)

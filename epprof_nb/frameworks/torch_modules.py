@@ -16,14 +16,16 @@ def recorded_call(original: Callable[..., Any], paths: ModulePaths) -> _native.R
     """Wrap ``torch.nn.Module.__call__``."""
     import torch
 
+    is_known = _native.engine_is_known()
     recorded = _native.RecordedModule(
         original,
         paths.known,
         paths.find,
         vars(torch.compiler),
         torch.compiler.is_compiling,
-        torch.autograd._get_sequence_nr,  # noqa: SLF001 - there is no public name
-        torch._C._current_graph_task_id,  # noqa: SLF001 - the same
+        # There are no public names.
+        None if is_known else torch.autograd._get_sequence_nr,  # noqa: SLF001
+        None if is_known else torch._C._current_graph_task_id,  # noqa: SLF001
     )
     recorded.__wrapped__ = original  # for `inspect.signature`
     return recorded

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from epprof_nb.ep.graph_runs import UnprofiledReplays
     from epprof_nb.recorders.onnxruntime.run_log import RunInProgress
     from epprof_nb.recorders.onnxruntime.sessions import ObservedSession
 
@@ -126,15 +127,13 @@ class _RunMethod:
         self, session: object, args: tuple[Any, ...], kwargs: dict[str, Any], given: object
     ) -> object:
         """Run a session with kernels in Python; its replays have no profile, unless wanted."""
-        from epprof_nb.ep.graph_runs import UnprofiledReplays
-
         wants_file = sessions.file_prefix(given) is not None
         if _native.ep_is_replaying() and not wants_file:
             args, kwargs = self._with_options(args, kwargs, None)
         else:
             args, kwargs = self._with_profiling(session, args, kwargs)
         # The wrapper that replays may be under this one: only it knows which runs are replays.
-        with self._counted(session), _NO_CONTEXT if wants_file else UnprofiledReplays():
+        with self._counted(session), _NO_CONTEXT if wants_file else _unprofiled_replays()():
             return self._original(session, *args, **kwargs)
 
     def _run_maybe_without_nodes(
@@ -173,6 +172,13 @@ class _RunMethod:
         if not sessions.counts_runs():
             return _NO_CONTEXT
         return sessions.active_run(session, returns_early=self.returns_early)
+
+
+@functools.cache  # an import statement at each replay would take longer than the other lines
+def _unprofiled_replays() -> type[UnprofiledReplays]:
+    from epprof_nb.ep.graph_runs import UnprofiledReplays
+
+    return UnprofiledReplays
 
 
 def _has_kernels_in_python(observed_session: ObservedSession | None) -> bool:

@@ -136,3 +136,37 @@ def running(ep, x):
         return made.run(None, {"x": x})[0]
 
     return run
+
+
+@pytest.fixture
+def new_session(ep, device):
+    """Make a session that captures graphs on the device of the test."""
+
+    from tests.ort import models
+
+    def make(serialized=None, **options):
+        options = {"enable_cuda_graph": True, **options}
+        return ep.session(serialized or models.chain(), device=device, **options)
+
+    return make
+
+
+class Computes(list):
+    """The address that each call of a kernel read."""
+
+    def __init__(self, device):
+        super().__init__()
+        self.calls_per_replay = 1 if device == "host" else 0
+
+
+@pytest.fixture
+def computes(ep, device):
+    """The calls of the Sigmoid of the chain. On a CUDA device, a replay makes none."""
+    seen = Computes(device)
+
+    @ep.kernel("Sigmoid")
+    def sigmoid(ctx, x):
+        seen.append(x.ctypes.data if device == "host" else x.data.ptr)
+        ctx.xp.divide(1, 1 + ctx.xp.exp(-x), out=ctx.out(x.shape, x.dtype))
+
+    return seen

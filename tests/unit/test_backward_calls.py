@@ -217,9 +217,7 @@ def test_calls_of_modules_are_ops():
     assert (prof.ops["status"] == "complete").all()
 
 
-def test_ops_follow_the_calls():
-    _native.modules_record(True)
-    modules = Modules()
+def test_ops_follow_the_calls(modules):
     created = {}
 
     def run(name, *inner):
@@ -270,3 +268,15 @@ def test_ops_follow_the_calls():
 def test_calls_of_a_wrong_type_raise(args):
     with pytest.raises(TypeError):
         _native.switch_calls(*args)
+
+
+def test_functions_of_an_engine_that_is_not_open():
+    if _native.engine_is_known():
+        pytest.skip("another test has opened PyTorch's engine")
+    for functions in ((None, lambda: 0), (lambda: 0, None)):
+        with pytest.raises(ValueError, match="not known"):
+            _native.RecordedModule(len, {}, len, {}, lambda: False, *functions)
+    with pytest.raises(TypeError):
+        _native.RecordedModule(len, [], len, {}, lambda: False, lambda: 0, lambda: 0)
+    assert not _native.engine_open("no such library")
+    assert not _native.engine_is_known()

@@ -51,9 +51,27 @@ def test_recording_that_cost_both_sides_the_same_is_no_reason():
         "no difference found"
     )
     assert compare(runs(12, mode="every"), runs(12, mode="every")).verdict == "no difference found"
-    # Without a measurement, the modes tell.
     unknown = compare(runs(0, mode="off"), runs(1, mode="auto"))
-    assert unknown.verdict == "cannot be compared"
+    assert unknown.verdict == "no difference found"
+
+
+def test_a_few_recorded_runs_in_each_repeat_count_if_the_modes_differ():
+    def decoding(recorded, mode):
+        ops, bounds = [], []
+        for repeat in range(12):
+            for number in range(20):
+                start = 10_000_000 * repeat + 100_000 * number
+                state = "recorded" if number < recorded else "not recorded"
+                more = {"repeat": repeat, "session": 0, "op_type": "run", "category": "session"}
+                row = op(20 * repeat + number + 1, "run", start, start + 80_000, **more)
+                ops.append(row | {"args": {"nodes": state}})
+            bounds.append([10_000_000 * repeat, 10_000_000 * repeat + 2_000_000])
+        return profile(ops, info={"repeats": bounds, "recording": {"ort_nodes": mode}})
+
+    assert compare(decoding(0, "auto"), decoding(1, "auto")).verdict == "no difference found"
+    result = compare(decoding(0, "off"), decoding(1, "auto"))
+    assert result.verdict == "cannot be compared"
+    assert "0 of 240 runs of the old one and in 12 of 240 runs of the new" in result.reason
 
 
 GPU = {"recording": {"detail": "default", "frameworks": ["torch", "nvtx"], "waits": False}}

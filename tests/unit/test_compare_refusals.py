@@ -145,6 +145,9 @@ def test_nodes_of_all_runs_are_tested_without_a_note():
     without = compare(runs_of_session(12, 400), runs_of_session(0, 0))
     assert without.nodes["verdict"].tolist() == ["removed"]
     assert "in all repeats of the old code and in no repeat of the new code" in repr(without)
+    neither = compare(runs_of_session(0, 0), runs_of_session(0, 0))
+    assert "In no repeat were the nodes of all runs of ONNX Runtime recorded" in repr(neither)
+    assert "Their times" not in repr(neither)
 
 
 def test_a_recording_compared_with_itself_is_named(tmp_path):

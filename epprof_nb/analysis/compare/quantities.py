@@ -152,7 +152,12 @@ def kernel_table(
 def notes_of_nodes(old: Sequence[OpMeasures], new: Sequence[OpMeasures]) -> Iterator[str]:
     """Yield a sentence if the nodes of some repeats are not known."""
     masks = [np.concatenate([m.has_nodes for m in side]) for side in (old, new)]
-    if not all(mask.all() for mask in masks):
+    if not any(mask.any() for mask in masks):
+        yield (
+            "In no repeat were the nodes of all runs of ONNX Runtime recorded, so they are not "
+            "compared: `--ort-nodes every` records all nodes."
+        )
+    elif not all(mask.all() for mask in masks):
         texts = [_of_repeats(mask) for mask in masks]
         yield (
             f"The nodes of ONNX Runtime's runs are known in {texts[0]} of the old code and in "

@@ -186,8 +186,8 @@ def _of_nodes(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Itera
         return  # what only one side has is a change of the code
     modes = [side.modes for side in sides]
     differ = bool(modes[0] and modes[1]) and modes[0] != modes[1]
-    notable = abs(sides[0].share - sides[1].share) >= _NOTABLE_RUNS
-    if not (differ or notable):
+    difference = abs(sides[0].share - sides[1].share)
+    if difference < _NOTABLE_RUNS and not (differ and difference):
         return
     slowdowns = [side.slowdown for side in sides]
     cost = ""

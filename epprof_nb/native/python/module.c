@@ -9,8 +9,8 @@
 extern PyMethodDef analysis_functions[], backward_functions[], cupti_functions[];
 extern PyMethodDef device_functions[];
 extern PyMethodDef ep_functions[], frame_functions[], graph_functions[], marker_functions[];
-extern PyMethodDef nvtx_functions[], ort_functions[], product_functions[], stretch_functions[];
-extern PyMethodDef torch_functions[], vectorcall_functions[];
+extern PyMethodDef compiled_functions[], nvtx_functions[], ort_functions[], product_functions[];
+extern PyMethodDef stretch_functions[], torch_functions[], vectorcall_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -286,6 +286,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, frame_functions);
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
   if (!failed) failed = PyModule_AddFunctions(module, backward_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, compiled_functions);
   if (!failed) failed = PyModule_AddFunctions(module, nvtx_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   if (!failed) failed = PyModule_AddFunctions(module, product_functions);

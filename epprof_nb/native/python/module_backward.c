@@ -31,6 +31,10 @@ static PyObject* engine_check_node(PyObject* Py_UNUSED(m), PyObject* args) {
                                               numbers, (size_t)count));
 }
 
+static PyObject* engine_is_known(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyBool_FromLong(ep_engine_is_known());
+}
+
 static PyObject* engine_reads_nodes(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return PyBool_FromLong(ep_engine_reads_nodes());
 }
@@ -97,6 +101,7 @@ static PyObject* switch_calls(PyObject* Py_UNUSED(m), PyObject* const* args, Py_
 
 PyMethodDef backward_functions[] = {
     {"engine_open", engine_open, METH_O, NULL},
+    {"engine_is_known", engine_is_known, METH_NOARGS, NULL},
     {"engine_check_node", engine_check_node, METH_VARARGS, NULL},
     {"engine_reads_nodes", engine_reads_nodes, METH_NOARGS, NULL},
     {"modules_record", modules_record, METH_O, NULL},

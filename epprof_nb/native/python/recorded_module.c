@@ -16,7 +16,7 @@ typedef struct {
   PyObject* find;          // module -> the same, or None if its calls are not ops
   PyObject* compiler;      // the namespace of torch.compiler
   PyObject* is_compiling;
-  PyObject* next_number;   // used if the engine's functions are not known
+  PyObject* next_number;   // None: the engine's own function
   PyObject* task;          // the same
   PyObject* attributes;    // __dict__
   int on;
@@ -48,12 +48,13 @@ static int64_t call_for_number(PyObject* function) {  // -2 on failure
 }
 
 static int64_t next_number(Recorded* self) {
-  return ep_engine_is_known() ? (int64_t)ep_next_number() : call_for_number(self->next_number);
+  if (self->next_number == Py_None) return (int64_t)ep_next_number();
+  return call_for_number(self->next_number);
 }
 
 static int is_in_pass(Recorded* self) {  // -1 on failure
   if (!ep_runs_pass()) return 0;
-  if (ep_engine_is_known()) return ep_is_in_pass();
+  if (self->task == Py_None) return ep_is_in_pass();
   int64_t task = call_for_number(self->task);
   return task == -2 ? -1 : task >= 0;
 }
@@ -120,6 +121,10 @@ static int recorded_init(PyObject* object, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!OO!OOO", names, &original, &PyDict_Type,
                                    &known, &find, &PyDict_Type, &compiler, &compiling, &numbers,
                                    &task)) {
+    return -1;
+  }
+  if ((numbers == Py_None || task == Py_None) && !ep_engine_is_known()) {
+    PyErr_SetString(PyExc_ValueError, "the engine's functions are not known");
     return -1;
   }
   PyObject* values[] = {original, known, find, compiler, compiling, numbers, task};

@@ -18,14 +18,15 @@ struct Pass {
   std::atomic<uint64_t> task{kNoTask};  // PyTorch's number, known once one of its nodes was seen
   std::atomic<uint64_t> nodes{0}, unlinked{0};
   std::atomic<uint64_t> serial{0};  // of the passes in the order of their begin; 0: not in use
+  std::atomic<uint64_t> thread{0};  // PyTorch's number of the thread that began it
   std::atomic<bool> follow{false};
   std::atomic<bool> is_nested{false};  // in all other passes that ran when it began
 };
 
-constexpr size_t kPasses = 128;     // that run at once; further ones get no ops of modules
-constexpr size_t kDepth = 128;      // of modules in each other; the outermost ones get no op
-constexpr size_t kSeen = 256;       // nodes that are searched for one that produced a gradient
-constexpr size_t kEdges = 4000;     // that such a search follows at most
+constexpr size_t kPasses = 128;  // that run at once; further ones get no ops of modules
+constexpr size_t kDepth = 128;   // of modules in each other; the outermost ones get no op
+constexpr size_t kSeen = 256;    // nodes that are searched for one that produced a gradient
+constexpr size_t kEdges = 4000;  // that such a search follows at most
 
 std::array<Pass, kPasses> passes;
 uint64_t last_serial = 0;  // guarded by the GIL
@@ -85,24 +86,35 @@ CallId call_of_leaf(const Seen& seen, const unsigned char* leaf) {
   return kUnknownCall;
 }
 
-Pass* pass_of_task(uint64_t task) {
-  Pass* found = nullptr;
+// A pass, and whether it is surely the one that executes a node.
+struct Found {
+  Pass* pass;
+  bool is_sure;
+};
+
+// The pass of a task. PyTorch's number of a pass is known once this has found it by one of its nodes.
+Found pass_of_task(uint64_t task, const Node& node) {
+  Pass *newest = nullptr, *of_thread = nullptr;  // those of an unknown task
   bool is_nested = true;
   size_t unknown = 0, count = used_passes.load(std::memory_order_acquire);
   for (size_t i = 0; i < count; i++) {
     Pass& pass = passes[i];
     if (!pass.op.load(std::memory_order_acquire)) continue;
     uint64_t known = pass.task.load(std::memory_order_relaxed);
-    if (known == task) return &pass;
+    if (known == task) return {&pass, true};
     if (known != kNoTask) continue;
     unknown++;
     is_nested &= pass.is_nested;
-    if (!found || pass.serial > found->serial) found = &pass;
+    if (!newest || pass.serial > newest->serial) newest = &pass;
+    if (pass.thread != node.thread) continue;
+    if (!of_thread || pass.serial > of_thread->serial) of_thread = &pass;
   }
-  // Of passes in each other, the innermost one runs.
-  if (!found || (unknown > 1 && !is_nested)) return nullptr;
-  found->task.store(task, std::memory_order_relaxed);
-  return found;
+  // A thread waits for its pass, so of several passes of one thread, and of passes in each other, the
+  // innermost one runs. Threads that run passes at once have mostly created the nodes, too.
+  Pass* found = of_thread ? of_thread : newest;
+  bool is_sure = of_thread || unknown == 1 || is_nested;
+  if (found && is_sure) found->task.store(task, std::memory_order_relaxed);
+  return {found, is_sure};
 }
 
 bool is_pass(const void* owner) {
@@ -111,8 +123,9 @@ bool is_pass(const void* owner) {
 }
 
 // Opens the ops of a call and of those around it, with the stack locked. `first`: where the ops of
-// calls begin in the stack.
-void open_calls(ThreadState* t, uint32_t first, Pass* pass, CallId call) {
+// calls begin in the stack. The parent of the outermost one is the pass, if that is sure.
+void open_calls(ThreadState* t, uint32_t first, Found found, CallId call) {
+  Pass* pass = found.pass;
   std::array<CallId, kDepth> wanted;
   size_t count = 0;
   for (CallId c = call; c != kNoCall && c != kUnknownCall && count < kDepth; c = outer_call(c)) {
@@ -133,7 +146,8 @@ void open_calls(ThreadState* t, uint32_t first, Pass* pass, CallId call) {
     entry.owner = pass;
     entry.key = wanted[same];
     uint64_t top = t->top_op.load(std::memory_order_relaxed);
-    entry.parent = top ? top : pass->op.load(std::memory_order_relaxed);
+    uint64_t parent = found.is_sure ? pass->op.load(std::memory_order_relaxed) : 0;
+    entry.parent = top ? top : parent;
     open_op(t, entry);
   }
 }
@@ -175,19 +189,20 @@ void follow(ThreadState* t) {
   StackLockGuard stack_lock(t);
   seen.stack_changes = t->stack_changes.load(std::memory_order_relaxed);
   uint32_t first = first_call(t);
-  Pass* pass = nullptr;
+  Found found{nullptr, true};
   if (!first) {
-    pass = pass_of_task(seen.task);
+    found = pass_of_task(seen.task, node);
   } else if (is_pass(t->stack[first - 1].owner)) {
-    pass = static_cast<Pass*>(const_cast<void*>(t->stack[first - 1].owner));
+    found.pass = static_cast<Pass*>(const_cast<void*>(t->stack[first - 1].owner));
   }  // otherwise an op that the node has opened
+  Pass* pass = found.pass;
   if (!pass || !pass->follow || !pass->op.load(std::memory_order_relaxed)) return;
   bool is_unknown = seen.call == kUnknownCall;
   if (is_new && (node.number != kNoNumber || is_unknown)) {
     pass->nodes.fetch_add(1, std::memory_order_relaxed);
     pass->unlinked.fetch_add(is_unknown, std::memory_order_relaxed);
   }
-  open_calls(t, first, pass, seen.call);
+  open_calls(t, first, found, seen.call);
 }
 
 Pass* pass_of_number(uint64_t serial) {
@@ -221,6 +236,7 @@ uint64_t begin_pass(uint32_t name, uint32_t kind, bool follows, uint64_t* op) {
   uint64_t serial = ++last_serial;
   if (!pass) return serial;
   pass->task = kNoTask;
+  pass->thread = thread_number();
   pass->nodes = pass->unlinked = 0;
   pass->follow = follows;
   pass->is_nested = is_nested;
@@ -266,7 +282,7 @@ void switch_calls(uint64_t serial, CallId call) {
   StackLockGuard stack_lock(t);
   uint32_t first = first_call(t);
   if (first && !is_pass(t->stack[first - 1].owner)) return;
-  open_calls(t, first, pass, call);
+  open_calls(t, first, {pass, true}, call);
 }
 
 }  // namespace epprof::torch
