@@ -751,6 +751,9 @@ def ep_launch(
     Elsewhere, a call ``kernel(grid, block, args, shared_mem)``.
     """
 
+def ep_repeat_nothing() -> None:
+    """Keep the kernel on this thread from repeating its launches: it makes others, too."""
+
 def ep_leave_stream() -> None:
     """Make the stream current that was so before a run of this thread that has failed."""
 

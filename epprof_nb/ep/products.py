@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from epprof_nb import _native
 from epprof_nb.ep import cublas, cublaslt, cuda, gemm, narrow
 
 
@@ -48,6 +49,7 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:  # noqa: ANN401
     library = None if on_host else cublas.library()
     if library is not None and _is_for_blas(a, b):
         return _blas_product(library, a, b, out)
+    _native.ep_repeat_nothing()
     module = np if on_host else cuda.array_module()
     if _is_short(a.dtype) or _is_short(b.dtype):
         dtype = np.result_type(a.dtype, b.dtype)
@@ -87,6 +89,7 @@ def _is_for_blas(a: Any, b: Any) -> bool:  # noqa: ANN401
 def _blas_product(library: Any, a: Any, b: Any, out: Any) -> Any:  # noqa: ANN401
     if out is not None and cublaslt.multiply(a, b, out):
         return out
+    _native.ep_repeat_nothing()
     module = cuda.array_module()
     layouts = gemm.Layout(a.shape, a.strides), gemm.Layout(b.shape, b.strides)
     product = gemm.plan(*layouts, a.itemsize)

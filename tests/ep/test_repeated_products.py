@@ -109,3 +109,25 @@ def test_a_product_of_another_stream_is_not_repeated(ep, lt):  # noqa: F811
     for _ in range(3):
         np.testing.assert_array_equal(made.run(None, feeds)[0], right.run(None, feeds)[0])
     assert len(calls) == 3
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_product_may_be_among_the_launches_of_a_kernel(ep, lt, scale, refused):  # noqa: F811
+    """Unless cuBLASLt has no algorithm for it, and another library multiplies."""
+    calls = []
+    lt.refuse(refused)
+
+    @ep.kernel("MatMul", types="float32")
+    def product(ctx, a, b):
+        calls.append(1)
+        y = ctx.out((a.shape[0], b.shape[1]))
+        ep.matmul(a, b, out=y)
+        ctx.launch(scale, (1,), (1,), (y, y, y.size, np.float32(2)))
+        ctx.repeat_launches()
+
+    serialized, feeds = one("product")
+    made, right = ep.session(serialized, device="cuda:0"), on_cpu(serialized)
+    for run in range(3):
+        given = {n: x + run for n, x in feeds.items()}
+        np.testing.assert_array_equal(made.run(None, given)[0], right.run(None, given)[0] * 2)
+    assert len(calls) == (3 if refused else 1)

@@ -21,7 +21,7 @@ _TOTAL = {"absolute", "arcsinh", "arctan", "ceil", "floor", "negative", "rint", 
 def _unary(op_type: str, function: str, since: int) -> None:
     def kernel(ctx: Context, x: Array) -> None:
         y = ctx.out(x.shape)
-        if op_type == "Tanh" and ctx.xp is not np:
+        if ctx.xp is not np and x.dtype.kind == "f":
             apply_on_device(ctx.xp, op_type, x, out=y)
             ctx.repeat_launches()
         else:
@@ -86,7 +86,11 @@ for _op_type, _function in (
 @quiet
 def reciprocal(ctx: Context, x: Array) -> None:
     """One over each element."""
-    ctx.xp.divide(x.dtype.type(1), x, out=ctx.out(x.shape))
+    if ctx.xp is np:
+        np.divide(x.dtype.type(1), x, out=ctx.out(x.shape))
+    else:
+        apply_on_device(ctx.xp, "Reciprocal", x, out=ctx.out(x.shape))
+        ctx.repeat_launches()
 
 
 @builtin("Div", since=7)

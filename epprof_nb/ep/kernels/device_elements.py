@@ -21,6 +21,28 @@ if TYPE_CHECKING:
 _SIGMOID = "A(0.5) * tanh(A(0.5) * {}) + A(0.5)"
 _SOFTPLUS = "(v > 0 ? v + log1p(exp(-v)) : log1p(exp(v)))"
 _UNARY = {
+    **{
+        name.capitalize(): ("", f"{name}(v)")
+        for name in (
+            "acos",
+            "acosh",
+            "asin",
+            "asinh",
+            "atan",
+            "atanh",
+            "ceil",
+            "cos",
+            "cosh",
+            "exp",
+            "floor",
+            "log",
+            "sin",
+            "sinh",
+            "sqrt",
+            "tan",
+        )
+    },
+    "Abs": ("", "fabs(v)"),
     "Celu": ("alpha", "v > 0 ? v : p * expm1(v / p)"),
     "Elu": ("alpha", "v > 0 ? v : p * expm1(v)"),
     "Erf": ("", "erf(v)"),
@@ -33,9 +55,13 @@ _UNARY = {
     "HardSwish": ("", "v * limited(v / A(6) + A(0.5))"),
     "LeakyRelu": ("alpha", "v < 0 ? p * v : v"),
     "Mish": ("", f"v * tanh({_SOFTPLUS})"),
+    "Neg": ("", "-v"),
+    "Reciprocal": ("", "A(1) / v"),
     "Relu": ("", "v < 0 ? A(0) : v"),
+    "Round": ("", "rint(v)"),
     "Selu": ("alpha gamma", "q * (v > 0 ? v : p * expm1(v))"),
     "Sigmoid": ("", _SIGMOID.format("v")),
+    "Sign": ("", "v > 0 ? A(1) : v < 0 ? A(-1) : v"),
     "Softplus": ("", _SOFTPLUS),
     "Softsign": ("", "v / (A(1) + (v < 0 ? -v : v))"),
     "Swish": ("alpha", f"v * ({_SIGMOID.format('(p * v)')})"),

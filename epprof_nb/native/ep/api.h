@@ -129,6 +129,7 @@ char* ep_call_launch(const ep_call* call, const ep_launch* launch);
 void ep_call_note_launch(ep_call* call, const ep_launch* launch);
 void ep_call_note_library_launch(ep_call* call, const ep_library_launch* launch);
 void ep_call_repeat_launches(ep_call* call);
+void ep_call_repeat_nothing(ep_call* call);  // whatever the kernel says: it has launched otherwise
 // With the GIL, once the kernel's function has returned. Outputs that it did not make are not
 // present.
 void ep_call_keep_launches(ep_call* call, void* function, const ep_tensor* outputs, size_t count);

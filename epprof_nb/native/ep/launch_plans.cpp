@@ -110,6 +110,10 @@ void ep_call_note_library_launch(ep_call* call, const ep_library_launch* launch)
 
 void ep_call_repeat_launches(ep_call* call) { call->repeats = true; }
 
+void ep_call_repeat_nothing(ep_call* call) {
+  if (LaunchPlan* plan = plan_of(call)) plan->is_complete = false;
+}
+
 void ep_call_keep_launches(ep_call* call, void* function, const ep_tensor* outputs, size_t count) {
   std::shared_ptr<LaunchPlan> plan = std::move(call->plan);
   if (!plan || !call->repeats || !plan->is_complete || count > kMostOutputs) return;

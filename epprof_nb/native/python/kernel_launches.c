@@ -95,12 +95,12 @@ static int refuse(PyObject* value, size_t i) {
   return -1;
 }
 
-// A scalar of NumPy.
+// A scalar of NumPy. Returns 0, or -1, with an exception unless the object has no buffer to read.
 static int pack_buffer(PyObject* value, packed_arguments* packed, size_t i) {
   Py_buffer view;
   if (PyObject_GetBuffer(value, &view, PyBUF_FULL_RO) < 0) {
     PyErr_Clear();
-    return refuse(value, i);
+    return -1;
   }
   size_t bytes = (size_t)view.len;
   int is_scalar = view.ndim == 0 && bytes && bytes <= kFewBytes;
@@ -142,6 +142,15 @@ void note_library_launch_of(ep_call* call, const launch_arrays* inputs, const la
   ep_call_note_library_launch(call, &noted);
 }
 
+// Whether an object is an array in device memory. CuPy's have the buffer protocol, and refuse it.
+static int is_array(PyObject* value, const launch_arrays* among) {
+  for (size_t k = 0; k < among->count; k++) {
+    if (!among->arrays[k] || !among->tensors[k].on_device) continue;
+    return Py_TYPE(value) == Py_TYPE(among->arrays[k]);
+  }
+  return 0;
+}
+
 // Values have the sizes that CuPy gives them.
 static int pack(PyObject* value, const launch_arrays* inputs, const launch_arrays* outputs,
                 packed_arguments* packed, size_t i) {
@@ -159,8 +168,10 @@ static int pack(PyObject* value, const launch_arrays* inputs, const launch_array
     packed->values[i].integer = PyLong_AsLongLong(value);
   } else if (PyFloat_Check(value) && !PyObject_CheckBuffer(value)) {
     packed->values[i].number = PyFloat_AsDouble(value);
-  } else if (PyObject_CheckBuffer(value)) {
-    return pack_buffer(value, packed, i);
+  } else if (!is_array(value, inputs) && !is_array(value, outputs) &&
+             PyObject_CheckBuffer(value) &&
+             (pack_buffer(value, packed, i) == 0 || PyErr_Occurred())) {
+    return PyErr_Occurred() ? -1 : 0;
   } else {
     return pack_memory(value, inputs, outputs, packed, i);
   }

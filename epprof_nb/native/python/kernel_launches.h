@@ -17,6 +17,8 @@ PyObject* launch_kernel(ep_call* call, const launch_arrays* inputs, const launch
                         PyObject* const* args, Py_ssize_t count, PyObject* keywords);
 // Python's `ep_launch`: the same in a kernel on a CUDA device, and a call of the kernel elsewhere.
 PyObject* launch_in_kernel(PyObject* module, PyObject* const* args, Py_ssize_t count);
+// Python's `ep_repeat_nothing`: the kernel on this thread has launched in a way that is not noted.
+PyObject* repeat_nothing(PyObject* module, PyObject* none);
 // Notes that the kernel of a node on a CUDA device, which runs on this thread, has launched by a
 // library on a stream. `launch`: all but the arguments, which are `addresses`, null where it has none.
 void note_library_launch(const ep_library_launch* launch, void* const* addresses, size_t count,

@@ -248,6 +248,7 @@ static PyObject* add_domain(PyObject* Py_UNUSED(m), PyObject* args) {
 
 PyMethodDef ep_functions[] = {
     {"ep_launch", (PyCFunction)(void (*)(void))launch_in_kernel, METH_FASTCALL, NULL},
+    {"ep_repeat_nothing", repeat_nothing, METH_NOARGS, NULL},
     {"ep_make_kernels", make_kernels, METH_VARARGS, NULL},
     {"ep_make_domain", make_domain, METH_VARARGS, NULL},
     {"ep_add_domain", add_domain, METH_VARARGS, NULL},

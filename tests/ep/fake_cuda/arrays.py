@@ -270,6 +270,9 @@ class Array:
         self.module.synchronize()
         return made
 
+    def __buffer__(self, _flags):  # like CuPy's; Python looks for it from 3.12 on
+        raise TypeError("implicit conversion to a buffer is not allowed; use .get()")
+
     def __array__(self, *_args, **_kwargs):
         raise TypeError("implicit conversion to a NumPy array is not allowed; use .get()")
 
