@@ -158,7 +158,8 @@ def test_threads_that_train_at_once(named):
     models = [Model().cuda() for _ in range(2)]
     named(first=models[0], second=models[1])
     values = torch.randn(8, 16, device="cuda")
-    warm_up(models[0], values)
+    for net in models:
+        warm_up(net, values)
     barrier = threading.Barrier(2)
 
     def train(net, label):
