@@ -160,6 +160,9 @@ def test_modules_are_kept_beside_the_code(tmp_path):
     assert (kept.kind, kept.modules) == (code.kind, code.modules)
     assert [entry.name for entry in tmp_path.iterdir()] == ["code.py.epprof.json"]
     write(str(tmp_path / "no folder" / "code.py"), code, NODES)  # is no error
+    for damaged in ("{", "[]", '{"format": 1, "nodes": 3}', '{"format": 2}'):
+        (tmp_path / "code.py.epprof.json").write_text(damaged)
+        assert read(path, NODES) is None
 
 
 def test_modules_of_another_model_with_the_same_code(tmp_path):
