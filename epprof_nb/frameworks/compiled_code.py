@@ -8,7 +8,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -136,10 +136,14 @@ def read(path: str, nodes: Mapping[str, tuple[str, ...]]) -> CompiledCode | None
     """
     try:
         content = json.loads(Path(path + _SUFFIX).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        return _of_this_model(content, nodes) if content["format"] == _FORMAT else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # none, or a damaged one
         return None
-    if content["format"] != _FORMAT:
-        return None
+
+
+def _of_this_model(
+    content: dict[str, Any], nodes: Mapping[str, tuple[str, ...]]
+) -> CompiledCode | None:
     own: dict[tuple[str, ...], tuple[str, ...]] = {}
     for chain, names in content["nodes"]:
         if not all(name in nodes for name in names):
