@@ -10,6 +10,7 @@ from epprof_nb.analysis.dataframe import ResultTable, categorical
 from epprof_nb.analysis.framework_phases import (
     BACKWARD,
     FORWARD,
+    FORWARD_TYPES,
     FUSED_TYPES,
     MODULE_TYPES,
     OTHER,
@@ -173,12 +174,13 @@ def _host_ns(
     host_ns = np.where(counted, ops["duration_ns"], 0)
     host_ns = np.where(is_module, host_ns, np.maximum(host_ns - _time_inside(index, groups), 0))
     backward = is_of_type(index, "recompute", "backward", "autograd", FUSED_TYPES[1])
+    forward = is_of_type(index, *FORWARD_TYPES, FUSED_TYPES[0])
     return {
         phase: sum_by_group(groups, np.where(mask, host_ns, 0), n)
         for phase, mask in (
-            (FORWARD, is_module & ~backward),
+            (FORWARD, forward),
             (BACKWARD, backward),
-            (OTHER, ~is_module & ~backward),
+            (OTHER, ~(forward | backward)),
         )
     }
 

@@ -93,6 +93,21 @@ def on_cpu(serialized):
     return onnxruntime.InferenceSession(serialized, providers=[CPU])
 
 
+def run_options(number):
+    """Run options with this id of a graph."""
+    made = onnxruntime.RunOptions()
+    made.add_run_config_entry("gpu_graph_id", str(number))
+    return made
+
+
+class Computes(list):
+    """The address that each call of a kernel of the `computes` fixture read."""
+
+    def __init__(self, device):
+        super().__init__()
+        self.calls_per_replay = 1 if device == "host" else 0
+
+
 class CallCounter:
     """Counts calls of kernels by domain and type of their operators."""
 
@@ -120,5 +135,6 @@ class CallCounter:
             kernel.cell[0] = function
 
 
-__all__ = ["CPU", "OURS", "CallCounter", "TensorProto", "helper", "model", "model_of", "on_cpu",
-           "one_node", "options", "placement", "session", "sigmoid"]  # fmt: skip
+__all__ = ["CPU", "OURS", "CallCounter", "Computes", "TensorProto", "helper", "model", "model_of",
+           "on_cpu", "one_node", "options", "placement", "run_options", "session",
+           "sigmoid"]  # fmt: skip

@@ -18,7 +18,7 @@ from onnx import helper
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.ep import graphs
-from tests.ep.sessions import CPU, model, on_cpu
+from tests.ep.sessions import CPU, model, on_cpu, run_options
 from tests.ort import models
 
 pytestmark = pytest.mark.filterwarnings("error::UserWarning")
@@ -26,12 +26,6 @@ pytestmark = pytest.mark.filterwarnings("error::UserWarning")
 
 def expected(x):
     return on_cpu(models.chain()).run(None, {"x": x})[0]
-
-
-def run_options(number):
-    made = onnxruntime.RunOptions()
-    made.add_run_config_entry("gpu_graph_id", str(number))
-    return made
 
 
 class TestRuns:
