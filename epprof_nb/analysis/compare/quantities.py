@@ -162,7 +162,7 @@ def notes_of_nodes(old: Sequence[OpMeasures], new: Sequence[OpMeasures]) -> Iter
         yield (
             f"The nodes of ONNX Runtime's runs are known in {texts[0]} of the old code and in "
             f"{texts[1]} of the new code. Their times are those of these repeats, which recording "
-            "makes longer, so nodes may take longer than the median of their run. They are not "
+            "can make longer: nodes may take longer than the median of their run. They are not "
             "tested. `--ort-nodes every` records all nodes."
         )
 
