@@ -40,8 +40,10 @@ _T = TypeVar("_T")
 _Op = tuple[int, int]
 """Native ids of the name and the kind of an op."""
 
-_functions: WeakKeyDictionary[ModuleType, list[MarkedFunction]] = WeakKeyDictionary()
-"""Marked once per process."""
+_functions: WeakKeyDictionary[ModuleType, tuple[CompiledCode | None, list[MarkedFunction]]] = (
+    WeakKeyDictionary()
+)
+"""Functions with marks of each module of generated code, and the code they were made for."""
 
 
 class CompiledModules:
@@ -81,14 +83,10 @@ class CompiledModules:
         path = str(module.__file__)
         code = inductor_origins.known.get(path)
         try:
-            if module not in _functions:
-                source = Path(path).read_text(encoding="utf-8")
-                lines = code.modules if code is not None else ()
-                _functions[module] = marked_functions(module, source, lines)
+            functions = _marked(module, code)
         except Exception as error:  # noqa: BLE001 - the compiled code must run in any case
             self.fail(error)
             return
-        functions = _functions[module]
         self._marked += functions
         if code is None:
             switch(functions, module, lambda: self._begin_unknown(path))
@@ -168,6 +166,18 @@ class CompiledModules:
         found = (roots.find(path) for path in chain)
         described = (self._paths.described(module) for module in found if module is not None)
         return [step for step in described if step is not None]
+
+
+def _marked(module: ModuleType, code: CompiledCode | None) -> list[MarkedFunction]:
+    """Return the functions of a module of generated code with marks, made once."""
+    known = _functions.get(module)
+    if known is None or known[0] is not code:
+        if known is not None:  # compiled again
+            restore(known[1])
+        source = Path(str(module.__file__)).read_text(encoding="utf-8")
+        modules = code.modules if code is not None else {}
+        known = _functions[module] = (code, marked_functions(module, source, modules))
+    return known[1]
 
 
 def _beginning_of_all(values: Sequence[Sequence[_T]]) -> list[_T]:

@@ -9,7 +9,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import FunctionType
 
 BEGIN = "_epprof_nb_begin"
@@ -20,6 +20,8 @@ _BENCHMARK = "benchmark_compiled_module"
 _HOST_ONLY = ("clear", "reinterpret_tensor", "alloc_from_pool", "len", "range", "_DeviceGuard")
 _HOST_ONLY_BEGINNINGS = ("empty_strided", "assert_", "get_raw_", "get_cuda_")
 """Calls in generated code that launch nothing."""
+_UNKNOWN = object()
+"""The modules of the last kernel, where they depend on a condition."""
 _PREPARING = ("zero_", "fill_")
 """Calls that set up the workspace of the kernel that follows."""
 
@@ -44,7 +46,7 @@ class MarkedFunction:
 def marked_functions(
     module: Any,  # noqa: ANN401 - generated code
     source: str,
-    lines: Collection[int],
+    modules: Mapping[int, object],
 ) -> list[MarkedFunction]:
     """Return the functions of a module of generated code that call kernels, with marks.
 
@@ -54,9 +56,10 @@ def marked_functions(
         The module.
     source
         Its source.
-    lines
-        Lines that call a kernel, and comments that announce one. A mark has such a line, or -1 for
-        a kernel without one.
+    modules
+        What the kernels belong to, by the lines that call one and by the comments that announce
+        one. A mark has such a line, or -1 for a kernel that belongs to nothing known. Kernels with
+        the same value as the one before have no mark.
     """
     tree = ast.parse(source)
     found = []
@@ -65,7 +68,7 @@ def marked_functions(
         original = getattr(function, "__code__", None)
         if original is None or original.co_freevars:
             continue
-        marker = _Marker(sorted(lines))
+        marker = _Marker(modules)
         node.body = marker.body_of(node)
         code = compile(ast.Module([node], []), original.co_filename, "exec")
         marked = next(
@@ -99,8 +102,11 @@ def _takes_inputs(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
 class _Marker:
     """One pass over the statements of a function, in the order in which they run."""
 
-    def __init__(self, lines: list[int]) -> None:
-        self._lines = lines
+    def __init__(self, modules: Mapping[int, object]) -> None:
+        self._modules = modules
+        self._lines = sorted(modules)
+        self._last: object = None
+        """The modules of the last kernel; None for none, as at the beginning."""
         self._position = 0
         self._announced = -1
         """The line of the kernel to come; -1 if the next one is not announced."""
@@ -122,10 +128,13 @@ class _Marker:
         for node in body:
             inner = [block for block in (getattr(node, "body", None),) if isinstance(block, list)]
             if inner and not isinstance(node, ast.FunctionDef | ast.ClassDef):
+                is_straight = isinstance(node, ast.With)
                 for field in ("body", "orelse", "finalbody"):
                     block = getattr(node, field, None)
                     if block:
+                        self._last = self._last if is_straight else _UNKNOWN
                         setattr(node, field, self._block(block))
+                self._last = self._last if is_straight else _UNKNOWN
             elif (call := _launch(node)) is not None:
                 marked += self._mark(node, call)
             marked.append(node)
@@ -133,18 +142,18 @@ class _Marker:
 
     def _mark(self, node: ast.stmt, call: str) -> list[ast.stmt]:
         """Return the mark before a statement that launches; none if it is that of the last one."""
-        is_announced = False
         last = node.end_lineno or node.lineno
         while self._position < len(self._lines) and self._lines[self._position] <= last:
             self._announced = self._lines[self._position]
             self._position += 1
-            is_announced = True
-        mark = _at(ast.Expr(_call(self._announced)), node)
+        line = self._announced
         if call not in _PREPARING:
             self._announced = -1
-        elif not is_announced:
-            return [mark] if self._announced < 0 else []
-        return [mark]
+        owner = self._modules.get(line) or None
+        if owner == self._last:
+            return []
+        self._last = owner
+        return [_at(ast.Expr(_call(line if owner is not None else -1)), node)]
 
 
 def _launch(node: ast.stmt) -> str | None:

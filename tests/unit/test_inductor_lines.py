@@ -88,7 +88,7 @@ def marked(module):
         line_of(COMMENTS["mul"]), line_of(COMMENTS["linear"]), line_of(COMMENTS["add"], 1),
         line_of("fused_gelu_1(buf0)"),
     ]  # fmt: skip
-    functions = marked_functions(module, SOURCE, lines)
+    functions = marked_functions(module, SOURCE, {line: f"module {line}" for line in lines})
     switch(functions, module, lambda: module.log.append)
     yield module
     restore(functions)
@@ -99,10 +99,20 @@ def test_each_launch_has_the_line_of_its_kernel(marked):
     assert marked.log == [
         line_of(COMMENTS["linear"]), "addmm",
         -1, "copy",  # it has no comment, so it is not the kernel above
-        line_of(COMMENTS["add"], 1), "zero", line_of(COMMENTS["add"], 1), "add",
+        line_of(COMMENTS["add"], 1), "zero", "add",
         line_of("fused_gelu_1(buf0)"), "copy",
         -1, line_of(COMMENTS["mul"]), "add", 0, 0,
     ]  # fmt: skip
+
+
+def test_kernels_of_the_same_modules_have_one_mark(module):
+    first, second = line_of(COMMENTS["linear"]), line_of("fused_gelu_1(buf0)")
+    kernels = {first: chain("a"), line_of(COMMENTS["add"], 1): None, second: frozenset()}
+    functions = marked_functions(module, SOURCE, kernels)
+    switch(functions, module, lambda: module.log.append)
+    module.call("args")
+    restore(functions)
+    assert module.log == [first, "addmm", -1, "copy", "zero", "add", "copy", "add", 0, 0]
 
 
 def test_code_that_fails_ends_its_kernels_and_keeps_its_lines(marked):
@@ -115,7 +125,7 @@ def test_code_that_fails_ends_its_kernels_and_keeps_its_lines(marked):
 
 def test_restored_code_is_the_original(module):
     before = module.Runner.call.__code__, module.partition_0.__code__
-    functions = marked_functions(module, SOURCE, [])
+    functions = marked_functions(module, SOURCE, {})
     switch(functions, module, lambda: module.log.append)
     assert module.call.__func__.__code__ is not before[0]
     restore(functions)
