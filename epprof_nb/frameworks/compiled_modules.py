@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-    from epprof_nb.frameworks.backward_counts import BackwardCounts
     from epprof_nb.frameworks.compiled_code import CompiledCode, Paths
     from epprof_nb.frameworks.module_paths import ModulePaths
     from epprof_nb.frameworks.patches import Switch
+    from epprof_nb.frameworks.torch_backward import BackwardCounts
 
 _CODECACHE = "torch._inductor.codecache"
 _MAX_NAMED = 4
@@ -43,7 +43,7 @@ _Op = tuple[int, int]
 _functions: WeakKeyDictionary[ModuleType, tuple[CompiledCode | None, list[MarkedFunction]]] = (
     WeakKeyDictionary()
 )
-"""What was known of each module of generated code, and its functions with marks for it."""
+"""Functions with marks of each module of generated code, and the code they were made for."""
 
 
 class CompiledModules:

@@ -21,7 +21,7 @@ _HOST_ONLY = ("clear", "reinterpret_tensor", "alloc_from_pool", "len", "range", 
 _HOST_ONLY_BEGINNINGS = ("empty_strided", "assert_", "get_raw_", "get_cuda_")
 """Calls in generated code that launch nothing."""
 _UNKNOWN = object()
-"""What the last kernel belongs to, where that depends on a condition."""
+"""The modules of the last kernel, where they depend on a condition."""
 _PREPARING = ("zero_", "fill_")
 """Calls that set up the workspace of the kernel that follows."""
 
@@ -106,7 +106,7 @@ class _Marker:
         self._modules = modules
         self._lines = sorted(modules)
         self._last: object = None
-        """What the last kernel belongs to; None for nothing, as at the beginning."""
+        """The modules of the last kernel; None for none, as at the beginning."""
         self._position = 0
         self._announced = -1
         """The line of the kernel to come; -1 if the next one is not announced."""
