@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from epprof_nb.frameworks.compiled_code import CompiledCode, Paths
     from epprof_nb.frameworks.module_paths import ModulePaths
     from epprof_nb.frameworks.patches import Switch
-    from epprof_nb.frameworks.torch_backward import BackwardCounts
+    from epprof_nb.frameworks.backward_counts import BackwardCounts
 
 _CODECACHE = "torch._inductor.codecache"
 _MAX_NAMED = 4
