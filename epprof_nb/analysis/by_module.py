@@ -10,8 +10,10 @@ from epprof_nb.analysis.dataframe import ResultTable, categorical
 from epprof_nb.analysis.framework_phases import (
     BACKWARD,
     FORWARD,
+    FORWARD_TYPES,
     FUSED_TYPES,
     MODULE_TYPES,
+    OTHER,
     is_framework_op,
     is_of_type,
     modules,
@@ -116,10 +118,10 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
     host = _host_ns(index, groups, outermost, is_module, n)
     calls = sum_by_group(groups, np.where(is_call(index), ops["count"], 0), n)
     calls[outside] = 0
-    host_ns = host[FORWARD] + host[BACKWARD]
-    host_ns[outside] = _host_ns_outside(index, groups)
-    kernels = inclusive(sums["kernels"][:-1], own_kernels)
+    host[OTHER][outside] = _host_ns_outside(index, groups)
+    host_ns = host[FORWARD] + host[BACKWARD] + host[OTHER]
     # Device and host time side by side: one of them is 0 in many profiles.
+    kernels = inclusive(sums["kernels"][:-1], own_kernels)
     columns: dict[str, Column] = {
         "path": categorical([*ops.names("name").take(named[first]).to_list(), OUTSIDE]),
         "type": _types(index, named[first], is_module),
@@ -132,6 +134,7 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
         "backward_ns": device[BACKWARD],
         "backward_host_ns": host[BACKWARD],
         "other_ns": device_ns - device[FORWARD] - device[BACKWARD],
+        "other_host_ns": host[OTHER],
         "self_device_ns": own_ns,
         "share": share(device_ns, whole),
         "kernels": kernels,
@@ -162,7 +165,7 @@ def is_call(index: ProfileIndex) -> BoolArray:
 def _host_ns(
     index: ProfileIndex, groups: IntArray, outermost: BoolArray, is_module: BoolArray, n: int
 ) -> dict[int, IntArray]:
-    """Return the host time of each group, in and outside of the backward pass.
+    """Return the host time of each group: of the forward pass, of the backward pass, and other.
 
     That of modules is inclusive; that of the other groups is without the groups inside of them.
     """
@@ -171,9 +174,14 @@ def _host_ns(
     host_ns = np.where(counted, ops["duration_ns"], 0)
     host_ns = np.where(is_module, host_ns, np.maximum(host_ns - _time_inside(index, groups), 0))
     backward = is_of_type(index, "recompute", "backward", "autograd", FUSED_TYPES[1])
+    forward = is_of_type(index, *FORWARD_TYPES, FUSED_TYPES[0])
     return {
         phase: sum_by_group(groups, np.where(mask, host_ns, 0), n)
-        for phase, mask in ((FORWARD, ~backward), (BACKWARD, backward))
+        for phase, mask in (
+            (FORWARD, forward),
+            (BACKWARD, backward),
+            (OTHER, ~(forward | backward)),
+        )
     }
 
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
+    from epprof_nb.frameworks.backward_counts import BackwardCounts
     from epprof_nb.frameworks.compiled_code import CompiledCode, Paths
     from epprof_nb.frameworks.module_paths import ModulePaths
     from epprof_nb.frameworks.patches import Switch
-    from epprof_nb.frameworks.torch_backward import BackwardCounts
 
 _CODECACHE = "torch._inductor.codecache"
 _MAX_NAMED = 4

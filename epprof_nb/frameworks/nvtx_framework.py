@@ -31,11 +31,11 @@ class NvtxFramework:
     name = "nvtx"
 
     def __init__(self) -> None:
-        self._dropped_before = 0
+        self._dropped_before = (0, 0)
 
     def start(self, options: Options) -> None:  # noqa: ARG002 - it has no options
         """Record what the attached libraries do."""
-        self._dropped_before = _native.nvtx_dropped_payloads()
+        self._dropped_before = _native.nvtx_dropped()
         _native.nvtx_record(True)  # noqa: FBT003 - positional only
 
     def extend(self, options: Options) -> None:
@@ -53,10 +53,19 @@ class NvtxFramework:
                 f"Ranges of NVTX are not recorded: {VARIABLE} names {file}, which does not exist. "
                 f"Unset {VARIABLE} before Python starts."
             )
-        dropped = _native.nvtx_dropped_payloads() - self._dropped_before
-        if dropped:
+        attributes, payloads = (
+            now - before
+            for now, before in zip(_native.nvtx_dropped(), self._dropped_before, strict=True)
+        )
+        if attributes:
             notes.append(
-                f"{dropped:,} ranges of NVTX have no payload: a process keeps at most 65,536 "
+                f"{attributes:,} ranges of NVTX have no payload: a process keeps at most 1,048,576 "
+                "distinct combinations of domain, category, color and payload. Restart Python to "
+                "record further ones."
+            )
+        if payloads:
+            notes.append(
+                f"{payloads:,} ranges of NVTX have no payload: a process keeps at most 65,536 "
                 "distinct payloads with a schema, of 64 MiB in total. Restart Python to record "
                 "further ones."
             )
@@ -101,7 +110,11 @@ def _kind(row: dict[str, int]) -> OpKind:
         size = struct.calcsize(form)
         args["payload"] = struct.unpack(form, struct.pack("<Q", row["payload"])[:size])[0]
     elif row["payload_type"] == _EXTENDED:
-        args |= json.loads(name_of(row["payload"]))
+        for entry, value in json.loads(name_of(row["payload"]), object_pairs_hook=list):
+            free = entry
+            while free in args:  # the domain, or an entry of another payload of the range
+                free = f"payload.{free}"
+            args[free] = value
     kind = OpKind("mark" if row["flags"] & _IS_MARK else "range", "nvtx")
     if args:
         kind.set_args(args)

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,10 +13,14 @@ pytest.importorskip("cupy", reason="CuPy is not installed")
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
 PROGRAM = """
-import collections, json, os, threading, time
+import collections, fcntl, json, os, sys, threading, time
 import torch
+import torch._dynamo  # else by the first step of the optimizer
 import epprof_nb
 from torch.profiler import ProfilerActivity
+
+lock = open(sys.argv[1], "w")
+fcntl.flock(lock, fcntl.LOCK_EX)  # one process at a time uses the GPU
 
 torch.manual_seed(0)
 layers = [m for _ in range(3) for m in (torch.nn.Linear(256, 256), torch.nn.GELU())]
@@ -74,36 +78,54 @@ result = {}
 """
 
 
-def run(scenario: str, **environment: str) -> dict:
+BUSY = "a thread beside a busy cell"
+PROCESSES = 4
+"""So many start at the same time; importing PyTorch takes longer than the scenarios."""
+
+
+def run(scenario: str, lock: str, **environment: str) -> dict:
     # A teardown that no call of CUDA follows makes the end of the process wait for ever.
     end = "\nprint('RESULT', json.dumps(result), flush=True)\nos._exit(0)\n"
     program = PROGRAM + textwrap.dedent(scenario) + end
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", program, lock],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, **environment},
         timeout=300,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, (done.returncode, done.stdout[-1000:], done.stderr[-3000:])
     return json.loads(done.stdout.rpartition("RESULT ")[2])
 
 
-@cache
-def alone() -> dict:
-    """The profile of a process without torch.profiler."""
-    return run("result['ours'] = shares(ours())")["ours"]
+@pytest.fixture(scope="module")
+def result_of(request, tmp_path_factory):
+    """A function that returns the result of a scenario, with or without a teardown of CUPTI.
+
+    The processes of all selected tests start with the first one.
+    """
+    lock = str(tmp_path_factory.mktemp("gpu") / "lock")
+    selected = [item for item in request.session.items if item.module is request.module]
+    parameters = [getattr(item, "callspec", None) for item in selected]
+    wanted = [("alone", "0"), ("theirs alone", "0")]
+    wanted += [(p.params["name"], p.params["teardown"]) for p in parameters if p is not None]
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        started = {}
+
+        def start(name, teardown="0"):
+            key = (name, teardown)
+            if key not in started:
+                started[key] = pool.submit(run, SCENARIOS[name], lock, TEARDOWN_CUPTI=teardown)
+            return started[key]
+
+        for key in wanted:
+            start(*key)
+        yield lambda *key: start(*key).result()
 
 
-@cache
-def theirs_alone() -> dict:
-    return run("result['theirs'] = theirs(); result['again'] = theirs()")
-
-
-def assert_same(found: dict, what: str) -> None:
-    fresh = alone()
-    assert found["shares"] == fresh["shares"], (what, found["notes"])
+def assert_same(found: dict, fresh: dict, what: str) -> None:
+    assert found["shares"] == fresh["shares"], (what, found)
     assert not any("nobody" in key for key in fresh["shares"])
     assert any(key.endswith("/cell") for key in fresh["shares"])
     assert found["lost"] == {}, what
@@ -113,6 +135,8 @@ def assert_same(found: dict, what: str) -> None:
 
 
 SCENARIOS = {
+    "alone": "result['ours'] = shares(ours())",
+    "theirs alone": "result['theirs'] = theirs(); result['again'] = theirs()",
     "before": "result['theirs'] = theirs(); result['ours'] = shares(ours())",
     "twice before": """
         result['theirs'] = theirs()
@@ -120,7 +144,7 @@ SCENARIOS = {
         result['ours'] = shares(ours())
         result['ours, second'] = shares(ours())
     """,
-    "between": """
+    "between and after": """
         result['ours'] = shares(ours())
         result['theirs'] = theirs()
         result['ours, second'] = shares(ours())
@@ -128,7 +152,6 @@ SCENARIOS = {
         result['ours, third'] = shares(ours())
         result['ours, fourth'] = shares(ours())
     """,
-    "after": "result['ours'] = shares(ours()); result['theirs'] = theirs()",
     "inside": """
         with epprof_nb.profile() as prof:
             steps(4)
@@ -155,33 +178,7 @@ SCENARIOS = {
             steps(3)
         result['ours'] = shares(prof)
     """,
-}
-
-
-@pytest.mark.parametrize("teardown", ["0", "1"], ids=["default", "TEARDOWN_CUPTI=1"])
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_profiles_are_those_of_a_process_without_torch_profiler(name, teardown):
-    result = run(SCENARIOS[name], TEARDOWN_CUPTI=teardown)
-    expected = theirs_alone()
-    for key, found in result.items():
-        if key.startswith("ours"):
-            assert_same(found, key)
-        else:
-            assert found == expected[key], key
-    interrupted = any("torch.profiler recorded for" in n for n in result["ours"]["notes"])
-    assert interrupted == name.startswith("inside")
-
-
-def test_after_teardown_the_first_profile_has_the_callbacks_back():
-    scenario = "theirs(); result['ours'] = shares(ours())"
-    notes = run(scenario, TEARDOWN_CUPTI="1")["ours"]["notes"]
-    assert not any("callbacks are held" in note for note in notes)
-    notes = run(scenario, TEARDOWN_CUPTI="0")["ours"]["notes"]
-    assert any("callbacks are held" in note for note in notes)
-
-
-def test_a_thread_beside_a_busy_cell_stays_nobodys_after_torch_profiler():
-    found = run("""
+    BUSY: """
         theirs()
         stop = threading.Event()
 
@@ -200,6 +197,33 @@ def test_a_thread_beside_a_busy_cell_stays_nobodys_after_torch_profiler():
             stop.set()
             thread.join()
         result["ours"] = shares(prof)
-    """)["ours"]
+    """,
+}
+BESIDE = [name for name in SCENARIOS if "alone" not in name and name != BUSY]
+
+
+@pytest.mark.parametrize("teardown", ["0", "1"], ids=["default", "TEARDOWN_CUPTI=1"])
+@pytest.mark.parametrize("name", BESIDE)
+def test_profiles_are_those_of_a_process_without_torch_profiler(result_of, name, teardown):
+    result = result_of(name, teardown)
+    fresh, expected = result_of("alone")["ours"], result_of("theirs alone")
+    for key, found in result.items():
+        if key.startswith("ours"):
+            assert_same(found, fresh, key)
+        else:
+            assert found == expected[key], (key, result)
+    interrupted = any("torch.profiler recorded for" in n for n in result["ours"]["notes"])
+    assert interrupted == name.startswith("inside")
+
+
+def test_after_teardown_the_first_profile_has_the_callbacks_back(result_of):
+    notes = result_of("before", "1")["ours"]["notes"]
+    assert not any("callbacks are held" in note for note in notes)
+    notes = result_of("before", "0")["ours"]["notes"]
+    assert any("callbacks are held" in note for note in notes)
+
+
+def test_a_thread_beside_a_busy_cell_stays_nobodys_after_torch_profiler(result_of):
+    found = result_of(BUSY)["ours"]
     assert sum(found["shares"].values()) > 0
     assert all(key.endswith("nobody/none") for key in found["shares"])

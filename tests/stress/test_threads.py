@@ -43,6 +43,38 @@ def test_every_thread_finds_its_own_work_in_its_sessions():
     assert not _native.push(_native.intern("probe"), 1)
 
 
+def test_threads_launch_beside_cells_whose_threads_end():
+    ended, found = threading.Event(), []
+
+    def launch() -> None:
+        array, stream = host.empty((4,)), host.Stream()
+        while not ended.is_set():
+            host.launch(lambda a: a.fill(1), array, name="beside", stream=stream)
+            stream.synchronize()
+        stream.close()
+
+    def cell() -> None:
+        with epprof_nb.profile() as prof, epprof_nb.op("cell"):
+            host.launch(lambda a: a.fill(1), host.empty((4,)), name="own")
+        work = prof.activities
+        own = prof.ops.index[prof.ops["name"] == "cell"]
+        found.append(work.loc[work["name"] == "own", "op_id"].tolist() == own.tolist())
+
+    beside = [threading.Thread(target=launch) for _ in range(3)]
+    for thread in beside:
+        thread.start()
+    try:
+        for _ in range(15 * FACTOR):
+            thread = threading.Thread(target=cell)
+            thread.start()
+            thread.join()
+    finally:
+        ended.set()
+        for thread in beside:
+            thread.join()
+    assert found == [True] * 15 * FACTOR
+
+
 def test_sessions_that_are_dropped_on_any_thread_end():
     from epprof_nb.capture import session
 

@@ -32,6 +32,11 @@ def test_work_outside_of_modules_has_rows_of_its_own():
     assert frame.loc["Adam.step", ["type", "other_ns", "kernels"]].tolist() == ["optimizer", 14, 2]
     assert frame.loc["waiting for data", "type"] == "data"
     assert frame.loc["waiting for data", "device_ns"] == 0
+    host = ["forward_host_ns", "backward_host_ns", "other_host_ns"]
+    assert frame.loc["Adam.step", host].tolist() == [0, 0, frame.loc["Adam.step", "host_ns"]]
+    assert frame.loc["waiting for data", host[:2]].tolist() == [0, 0]
+    assert (frame.loc[["Adam.step", "waiting for data"], "other_host_ns"] > 0).all()
+    assert frame[host].sum(axis=1).equals(frame["host_ns"])
     assert frame.index[-1] == OUTSIDE
     outside = frame.loc[OUTSIDE]  # copies of the batch, losses, and the kernel without an op
     assert (outside["device_ns"], outside["kernels"], outside["calls"]) == (37, 5, 0)

@@ -1,7 +1,10 @@
 """Attribution to the cell's thread from its log, where no launch callback runs."""
 
+import shutil
+import subprocess
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from epprof_nb.data.schema import API_CALLS, OPS
 from epprof_nb.data.table import Table
 from epprof_nb.recorders.base import CellLog, RecorderOutput, merge_outputs
 
+NATIVE = Path(__file__).parents[2] / "epprof_nb" / "native"
 CELL, WORKER, OTHER = 1, 2, 3
 MS = 1_000_000
 
@@ -264,3 +268,12 @@ def test_a_stopped_log_is_empty():
     assert _native.take_cell_log()["thread_id"] == 0
     _native.start_cell_log()  # no cell's thread: nothing to log
     assert _native.take_cell_log()["top_ns"] == b""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+def test_a_callback_does_not_take_a_thread_that_falls_asleep_for_a_busy_one(tmp_path):
+    program = tmp_path / "cell_use"
+    source = Path(__file__).parent / "native" / "cell_use.cpp"
+    subprocess.run(["g++", "-std=c++17", f"-I{NATIVE}", source, "-o", program], check=True)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -8,9 +8,6 @@ them again, in a process of its own.
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,22 +15,12 @@ import pytest
 
 from epprof_nb.capture.graph_nodes import GraphNodes
 from epprof_nb.data.schema import MISSING
+from tests import cupti_stub
 
 LOG = Path(__file__).parents[1] / "data" / "graph_callbacks.txt"
-STUB = Path(__file__).parent / "native" / "cupti_stub.cpp"
 REPLAY = """
-import ctypes, json, sys
-import numpy as np
-from epprof_nb import _native
-from epprof_nb.recorders.cupti.loading import packed_layout
-
-path, events = sys.argv[1], json.load(sys.stdin)
-_native.cupti_set_layout(packed_layout(_native.cupti_load(path, path)))
-stub = ctypes.CDLL(path)
-stub.stub_report.argtypes = [ctypes.c_uint32] + 4 * [ctypes.c_uint64]
-_native.set_recording(ops=True, launches=True)
-_native.cupti_start(kinds=b"", callbacks=True, all_calls=False, external=False)
-for event in events:
+start()
+for event in json.load(sys.stdin):
     stub.stub_report(*event)
 found = _native.cupti_graph_nodes()
 print(json.dumps({name: np.frombuffer(of, np.int64).tolist() for name, of in found.items()}))
@@ -72,22 +59,14 @@ def callback(words):
 
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory):
-    if shutil.which("g++") is None:
-        pytest.skip("needs g++")
-    path = tmp_path_factory.mktemp("stub") / "libcupti.so"
-    subprocess.run(["g++", "-shared", "-fPIC", "-w", STUB, "-o", path], check=True)
-    return path
+    return cupti_stub.build(tmp_path_factory.mktemp("stub"))
 
 
 def followed(stub, lines):
     """Play the callbacks back; return the nodes, with the number of a line as the op."""
     events = [callback(words) for words in lines if words[0] in CALLBACKS]
-    done = subprocess.run(
-        [sys.executable, "-c", REPLAY, stub], input=json.dumps(events), capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = {name: np.array(values) for name, values in json.loads(done.stdout).items()}
+    printed = cupti_stub.run(stub, REPLAY, json.dumps(events))
+    found = {name: np.array(values) for name, values in json.loads(printed).items()}
     line = {node_id(w[1]): i for i, w in enumerate(lines) if w[0] == "created" and len(w) == 3}
     nodes = GraphNodes()
     ops = np.array([line.get(node, -1) + 1 for node in found["node"].tolist()])

@@ -290,6 +290,30 @@ def test_the_attached_libraries_are_known(library, path):
     assert (check.status, path.name in check.found) == ("ok", True)
 
 
+def test_distinct_payloads_have_a_bound(path):
+    code = """
+        import ctypes, sys
+        import epprof_nb
+        from epprof_nb import _native
+        library = ctypes.CDLL(sys.argv[1])
+        push = library.push_numbers
+        push.argtypes = [ctypes.c_ulonglong] * 2
+        bound = 2**20 - 1  # and a range without anything
+        _native.nvtx_record(True)
+        push(0, bound - 2)
+        for first, end in ((bound - 2, bound + 5), (3, 5)):
+            with epprof_nb.profile() as prof:
+                push(first, end)
+            args = [dict(args) for args in prof.ops["args"]]
+            assert {each["domain"] for each in args} == {"n\xe4me"}
+            notes = [note for note in prof.info.get("notes", []) if "payload" in note]
+            print([each.get("payload") for each in args], *notes)
+    """
+    first, second = in_a_process(code, path).splitlines()
+    assert first.startswith("[1048573, 1048574, None, None, None, None, None] 5 ranges of NVTX")
+    assert second == "[3, 4]"
+
+
 def in_a_process(code, path, **environment):
     plain = {k: v for k, v in os.environ.items() if k != nvtx_injection.VARIABLE}
     return subprocess.run(

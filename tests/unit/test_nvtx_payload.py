@@ -97,6 +97,12 @@ def test_numbers_and_texts_are_read_and_other_entries_left_out(library):
     }  # fmt: skip
 
 
+def test_an_entry_with_the_name_of_an_attribute_replaces_nothing(library):
+    entries = [{"type": INT32, "name": name} for name in (b"domain", b"payload.domain", b"color")]
+    found = pushed(library, entries, struct.pack("<3i", 1, 2, 3))
+    assert found == {"payload.domain": 1, "payload.payload.domain": 2, "color": 3}
+
+
 def test_nothing_is_read_beyond_a_payload(library):
     with epprof_nb.profile() as prof:
         library.push_short()

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/launch_log.h"
 #include "core/statements.h"
 #include "core/string_table.h"
 #include "core/suspended_ops.h"
@@ -205,11 +206,8 @@ extern "C" ep_columns* ep_drain_launches(uint64_t* lost) {
         auto& all = *static_cast<Launches*>(data);
         // The call in progress comes first. If it ends meanwhile, its record follows and replaces
         // this one.
-        uint64_t correlation = t->call_correlation.load(std::memory_order_acquire);
-        LaunchRecord call{correlation, t->call_op, t->call_start, t->call_start, t->call_name, 0,
-                          uint16_t(t->call_flags | kInProgress), kDriver};
-        bool consistent = t->call_correlation.load(std::memory_order_acquire) == correlation;
-        if (correlation && consistent && !t->in_profiler) all.add(call, t->tid);
+        LaunchRecord call;
+        if (call_in_progress(t, &call)) all.add(call, t->tid);
         all.reserve(t->launches.pending() + 1);
         t->launches.consume(launch_pool, [&](const LaunchRecord& r) { all.add(r, t->tid); });
         all.lost += t->launches.lost.exchange(0);

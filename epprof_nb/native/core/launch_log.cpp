@@ -7,30 +7,36 @@
 namespace epprof {
 
 std::atomic<bool> recording_launches{false};
+std::atomic<uint64_t> call_session{0};
 
 namespace {
 
 ResetInChild reset([] { recording_launches = false; });
 std::atomic<uint64_t> host_correlations{uint64_t(1) << 32};
 
-// The op that a launch is attributed to: the one open on this thread, otherwise the one open on the
-// cell's thread, marked kNoOpOnThread. A flag says whether that thread seems to wait for this one:
-// a waiting thread uses no CPU time between our launches, and its stack does not change.
-uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
-  uint64_t recording = epoch.load(std::memory_order_relaxed);
-  if (t->epoch.load(std::memory_order_relaxed) == recording && t->top_op) return t->top_op;
-  ThreadState* cell = cell_thread.load(std::memory_order_acquire);
-  if (!cell || cell == t) return kNoOpOnThread;
+// The op that is open on the cell's thread. A flag says whether that thread seems to wait.
+uint64_t op_of_cell(ThreadState* t, const ThreadState* cell, int64_t now, uint16_t* flags) {
   uint64_t stack_changes = cell->stack_changes.load(std::memory_order_relaxed);
   uint64_t op = cell->top_op.load(std::memory_order_relaxed);
-  int64_t cpu = thread_cpu_time(cell->tid);
-  if (stack_changes == t->cell_stack_changes && cpu >= 0) {
-    bool idle = (cpu - t->cell_cpu_ns) * 8 <= now - t->cell_seen_ns;
-    *flags |= idle ? kCellThreadIdle : kCellThreadBusy;
+  switch (t->cell_use.at_launch(cell->tid, stack_changes, thread_cpu_time(cell->tid), now)) {
+    case CellUse::waits: *flags |= kCellThreadIdle; break;
+    case CellUse::runs: *flags |= kCellThreadBusy; break;
+    case CellUse::unknown: break;
   }
-  t->cell_stack_changes = stack_changes;
-  t->cell_cpu_ns = cpu;
-  t->cell_seen_ns = now;
+  return op;
+}
+
+// The op that a launch is attributed to: the one open on this thread, otherwise the one open on the
+// cell's thread, marked kNoOpOnThread.
+uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
+  if (auto* update = update_stack.load(std::memory_order_relaxed)) update(t);
+  uint64_t recording = epoch.load(std::memory_order_relaxed);
+  if (t->epoch.load(std::memory_order_relaxed) == recording && t->top_op) return t->top_op;
+  // Before the load: `free_ended_threads` sees this, or it has reset the cell's thread before.
+  t->reads_cell_thread.exchange(true);
+  ThreadState* cell = cell_thread.load();
+  uint64_t op = cell && cell != t ? op_of_cell(t, cell, now, flags) : 0;
+  t->reads_cell_thread.store(false, std::memory_order_release);
   return kNoOpOnThread | op;
 }
 
@@ -44,31 +50,30 @@ void write(ThreadState* t, uint64_t correlation, uint64_t op, int64_t start, int
 
 }  // namespace
 
-void call_begins(ThreadState* t, uint64_t correlation, uint32_t name, int64_t now) {
+void call_begins(ThreadState* t, uint64_t correlation, uint32_t name, uint16_t domain) {
+  OpenCall call{correlation, 0, ep_now_ns(), name, 0, domain};
   t->node_created = false;
-  t->call_flags = 0;
-  t->call_op = launch_op(t, now, &t->call_flags);
-  t->call_start = now;
-  t->call_name = name;
-  t->call_correlation.store(correlation, std::memory_order_release);
+  call.op = launch_op(t, call.start, &call.flags);
+  uint64_t session = call_session.load(std::memory_order_relaxed);
+  if (!t->open_calls.push(session, call)) t->launches.lost.fetch_add(1, std::memory_order_relaxed);
 }
 
-void call_ends(ThreadState* t, uint64_t correlation, uint32_t name, int64_t start, int32_t result,
-               uint16_t domain) {
-  // If a call was nested in this one (the driver call of a runtime call), it has overwritten the
-  // fields. The stack is still the same, so its op is this call's.
-  bool overwritten = t->call_correlation.load(std::memory_order_relaxed) != correlation ||
-                     t->call_start != start;
-  int64_t now = ep_now_ns();
-  uint16_t flags = t->call_flags;
-  uint64_t op = t->call_op;
-  if (overwritten) {
-    flags = 0;
-    op = launch_op(t, now, &flags);
-  }
-  flags |= uint16_t((t->node_created ? kCaptured : 0) | (t->in_profiler ? kProfilerInternal : 0));
-  write(t, correlation, op, start, now, name, result, flags, domain);
-  t->call_correlation.store(0, std::memory_order_release);
+void call_ends(ThreadState* t, uint64_t correlation, uint32_t name, int32_t result) {
+  OpenCall call;
+  uint64_t session = call_session.load(std::memory_order_relaxed);
+  if (!t->open_calls.pop(session, correlation, name, &call)) return;
+  if (t->node_created) call.flags |= kCaptured;
+  if (t->in_profiler.load(std::memory_order_relaxed)) call.flags |= kProfilerInternal;
+  write(t, correlation, call.op, call.start, ep_now_ns(), name, result, call.flags, call.domain);
+}
+
+bool call_in_progress(const ThreadState* t, LaunchRecord* record) {
+  OpenCall call;
+  if (t->in_profiler.load(std::memory_order_relaxed)) return false;
+  if (!t->open_calls.innermost(call_session.load(std::memory_order_relaxed), &call)) return false;
+  auto flags = uint16_t(call.flags | kInProgress);
+  *record = {call.correlation, call.op, call.start, call.start, call.name, 0, flags, call.domain};
+  return true;
 }
 
 void log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation) {

@@ -7,9 +7,13 @@ namespace epprof {
 
 extern std::atomic<bool> recording_launches;
 
-void call_begins(ThreadState* t, uint64_t correlation, uint32_t name, int64_t now);
-void call_ends(ThreadState* t, uint64_t correlation, uint32_t name, int64_t start, int32_t result,
-               uint16_t domain);
+// Each start of a recorder of calls begins a session: ends of calls that began before are ignored.
+extern std::atomic<uint64_t> call_session;
+
+void call_begins(ThreadState* t, uint64_t correlation, uint32_t name, uint16_t domain);
+void call_ends(ThreadState* t, uint64_t correlation, uint32_t name, int32_t result);
+// The call that the thread is in. Returns false if there is none.
+bool call_in_progress(const ThreadState* t, LaunchRecord* record);
 void log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation);
 uint64_t next_host_correlation();
 

@@ -101,6 +101,9 @@ int64_t ended_launch_calls() {
 
 void free_ended_threads() {
   ForkLockGuard lock(mutex);
+  for (ThreadState* t : registry.threads) {
+    if (t->reads_cell_thread.load()) return;  // maybe of one that has ended; the next drain frees
+  }
   auto keep = registry.threads.begin();
   for (ThreadState* t : registry.threads) {
     if (t->logs_flushed && t != cell_thread.load() && t->ops.empty() && t->launches.empty() &&

@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/cell_use.h"
 #include "core/coalesced_statements.h"
+#include "core/open_calls.h"
 #include "core/records.h"
 #include "core/spsc_log.h"
 
@@ -25,6 +27,7 @@ struct Entry {
   int64_t suspended;     // total so far; as in OpRecord
   int64_t suspended_at;  // start of the current suspension
   const void* owner;     // identifies the object that opened the op and will end it
+  uint64_t key;          // what the owner knows the op by
   uint64_t frame;        // the generator or coroutine frame it belongs to; 0: none
   uint32_t name;
   uint32_t payload_id;     // as in OpRecord; statement key of a scope, tag of an open event
@@ -71,14 +74,10 @@ struct ThreadState {
   SpscLog<LaunchRecord> launches;
   SpscLog<NodeUsageRecord> node_usage;  // in `op_pool`
 
-  // The API call in progress, for a drain that runs while the thread is inside it.
-  std::atomic<uint64_t> call_correlation{0};
-  uint64_t call_op = 0;
-  uint16_t call_flags = 0;
-  int64_t call_start = 0;
-  uint32_t call_name = 0;
-  bool node_created = false;  // a graph node was created inside the call
-  bool in_profiler = false;   // the profiler itself is calling CUDA
+  OpenCalls open_calls;
+  bool node_created = false;              // a graph node was created inside the innermost call
+  std::atomic<bool> in_profiler{false};   // the profiler itself is calling CUDA
+  std::atomic<bool> in_callback{false};   // of CUPTI
 
   // Calls so far that each put one activity on the device.
   std::atomic<uint64_t> launch_calls{0};
@@ -87,10 +86,8 @@ struct ThreadState {
   uint64_t launch_hash = 0;
   uint64_t function_hash = 0;
 
-  // The cell's thread as this thread saw it at its last launch.
-  uint64_t cell_stack_changes = 0;
-  int64_t cell_cpu_ns = 0;
-  int64_t cell_seen_ns = 0;
+  std::atomic<bool> reads_cell_thread{false};  // the state of the cell's thread stays meanwhile
+  CellUse cell_use;                            // as this thread saw it at its launches
 
   // The ids that a recorder mirrors, for mirrored_ids.cpp: the mirror they belong to, their number,
   // and whether the stack has changed without them.

@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/fork.h"
+#include "core/launch_log.h"
 #include "core/mirrored_ids.h"
 #include "cupti/api.h"
 #include "cupti/graph_nodes.h"
@@ -96,6 +97,7 @@ char* ep_cupti_load(const char* path, const char* driver_path, uint32_t* version
 
 char* ep_cupti_set_layout(const void* layout, size_t bytes) {
   Capture& c = capture();
+  std::lock_guard<std::mutex> lock(c.mutex);
   if (!c.layout.assign(layout, bytes)) {
     return message("The record layout has " + std::to_string(bytes) +
                    " bytes, the native core expects " + std::to_string(sizeof(RecordLayout)) +
@@ -126,7 +128,7 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
     c.clock_registered = started->clock_result == 0;
   }
   c.stream_captures = 0;
-  c.session++;
+  call_session++;
   c.launch_calls_before = 0;
   c.store.reset_own_launch_count();
   c.launch_calls_before = ep_cupti_pending_records();
@@ -165,6 +167,10 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
   return nullptr;
 }
 
+int ep_cupti_has_callbacks(void) {
+  return capture().subscriber && recording_launches.load(std::memory_order_relaxed);
+}
+
 void ep_cupti_stop(void) {
   Capture& c = capture();
   if (c.external) {
@@ -175,9 +181,7 @@ void ep_cupti_stop(void) {
   mirror_ids(nullptr, nullptr);
   for (uint32_t kind : c.kinds) cupti.ActivityDisable(kind);
   c.kinds.clear();
-  // A subscription left between sessions would cost other profilers their records.
-  if (c.subscriber) cupti.Unsubscribe(c.subscriber);
-  c.subscriber = nullptr;
+  unsubscribe(c);  // one left between sessions would cost other profilers their records
   cupti.ActivityFlushAll(1);
   c.buffers.trim();
   trim_column_blocks();

@@ -15,7 +15,9 @@ void ep_nvtx_record(int on);
 // Calls `each` with the path of every library whose copy of NVTX is attached.
 void ep_nvtx_attached(void (*each)(const char* path, void*), void* data);
 ep_columns* ep_nvtx_details(uint32_t first);
-uint64_t ep_nvtx_dropped_payloads(void);  // of this process, beyond the bound
+// Of this process: details and payloads with a schema beyond the bounds.
+uint64_t ep_nvtx_dropped_details(void);
+uint64_t ep_nvtx_dropped_payloads(void);
 
 // One more or one less compilation by XLA is in progress (1, -1), or none (0).
 void ep_xla_compiling(int change);

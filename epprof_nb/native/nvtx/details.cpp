@@ -1,5 +1,6 @@
 #include "nvtx/details.h"
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -14,7 +15,9 @@
 namespace epprof::nvtx {
 namespace {
 
-constexpr size_t kMaxDetails = 1 << 20;
+// Of a process. Ranges whose payloads differ reach the first bound; they then have none.
+constexpr size_t kMaxDetails = 1 << 20, kMaxWithoutPayload = 1 << 16;
+std::atomic<uint64_t> dropped{0};
 
 struct Hash {
   size_t operator()(const Details& details) const {
@@ -33,6 +36,18 @@ struct Tables {
   std::unordered_map<uint32_t, Domain*> by_name{{0, &domains[0]}};
   std::vector<Details> details{{}};
   std::unordered_map<Details, uint32_t, Hash, Equal> ids{{{}, 0}};
+
+  // False if they are new and the number of details has reached the bound.
+  bool id(const Details& wanted, size_t bound, uint32_t* found) {
+    auto known = ids.find(wanted);
+    if (known == ids.end()) {
+      if (details.size() >= bound) return false;
+      known = ids.emplace(wanted, uint32_t(details.size())).first;
+      details.push_back(wanted);
+    }
+    *found = known->second;
+    return true;
+  }
 };
 
 ForkSafeMutex mutex;
@@ -106,15 +121,17 @@ uint32_t details_id(const Domain* domain, const EventAttributes* attributes, boo
     auto name = domain->categories.find(wanted.category);
     if (name != domain->categories.end()) wanted.category_name = name->second;
   }
-  auto found = tables.ids.find(wanted);
-  if (found == tables.ids.end()) {
-    if (tables.details.size() >= kMaxDetails) return 0;
-    found = tables.ids.emplace(wanted, uint32_t(tables.details.size())).first;
-    tables.details.push_back(wanted);
+  uint32_t id = 0;
+  if (!tables.id(wanted, kMaxDetails, &id)) {
+    dropped++;
+    wanted.payload_type = 0;
+    wanted.payload = 0;
+    tables.id(wanted, kMaxDetails + kMaxWithoutPayload, &id);
+    return id;
   }
   last = wanted;
-  last_id = found->second;
-  return last_id;
+  last_id = id;
+  return id;
 }
 
 }  // namespace epprof::nvtx
@@ -149,3 +166,5 @@ extern "C" ep_columns* ep_nvtx_details(uint32_t first) {
   columns->add("payload", std::move(payload));
   return columns;
 }
+
+extern "C" uint64_t ep_nvtx_dropped_details(void) { return epprof::nvtx::dropped; }

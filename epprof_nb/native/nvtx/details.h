@@ -35,7 +35,7 @@ Domain* domain_named(uint32_t name);
 void name_category(Domain* domain, uint32_t category, uint32_t name);
 
 // Id of the details; equal ones have the same id. 0 stands for a range of the default domain without
-// any, and for those beyond the bound.
+// any. Those beyond the bound lose their payload first, then everything.
 uint32_t details_id(const Domain* domain, const EventAttributes* attributes, bool is_mark);
 
 }  // namespace epprof::nvtx

@@ -35,8 +35,9 @@ static PyObject* nvtx_details(PyObject* Py_UNUSED(m), PyObject* value) {
   return columns_to_dict(ep_nvtx_details(first));
 }
 
-static PyObject* nvtx_dropped_payloads(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyLong_FromUnsignedLongLong(ep_nvtx_dropped_payloads());
+static PyObject* nvtx_dropped(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return Py_BuildValue("KK", (unsigned long long)ep_nvtx_dropped_details(),
+                       (unsigned long long)ep_nvtx_dropped_payloads());
 }
 
 static PyObject* xla_compiling(PyObject* Py_UNUSED(m), PyObject* value) {
@@ -51,7 +52,7 @@ PyMethodDef nvtx_functions[] = {
     {"nvtx_record", nvtx_record, METH_O, NULL},
     {"nvtx_attached", nvtx_attached, METH_NOARGS, NULL},
     {"nvtx_details", nvtx_details, METH_O, NULL},
-    {"nvtx_dropped_payloads", nvtx_dropped_payloads, METH_NOARGS, NULL},
+    {"nvtx_dropped", nvtx_dropped, METH_NOARGS, NULL},
     {"xla_compiling", xla_compiling, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -65,6 +65,17 @@ void push_registered() {
   nvtxDomainRangePushEx(domain(), &event);
 }
 
+// Ranges whose payloads are the numbers from `first` up to `end`.
+void push_numbers(unsigned long long first, unsigned long long end) {
+  nvtxEventAttributes_t event = attributes("number");
+  event.payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64;
+  for (; first < end; first++) {
+    event.payload.ullValue = first;
+    nvtxDomainRangePushEx(domain(), &event);
+    nvtxDomainRangePop(domain());
+  }
+}
+
 // Attributes that are shorter than NVTX's, as of a damaged or older library.
 int push_short() {
   nvtxEventAttributes_t event = attributes("not read");

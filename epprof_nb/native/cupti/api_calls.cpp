@@ -1,0 +1,63 @@
+#include "cupti/api_calls.h"
+
+#include <string.h>
+
+#include "cupti/library.h"
+
+namespace epprof {
+namespace {
+
+bool starts_with(const char* name, const char* prefix) {
+  return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+}  // namespace
+
+const char* api_call_name(uint32_t domain, uint32_t cbid) {
+  const char* name = nullptr;
+  return cupti.GetCallbackName(domain, cbid, &name) == 0 ? name : nullptr;
+}
+
+bool is_recorded_call(const char* name) {
+  size_t domain = starts_with(name, "cuda") ? 4 : 2;
+  for (const char* prefix :
+       {"Launch", "GraphLaunch", "Memcpy", "Memset", "MemPrefetch", "MemAlloc", "Malloc", "MemFree",
+        "Free", "MemHostAlloc", "HostAlloc", "ModuleLoad", "ModuleUnload", "LibraryLoad",
+        "GraphInstantiate", "StreamBeginCapture", "StreamEndCapture",
+        "EventQuery", "StreamQuery"}) {  // CUPTI records a query that finds its event done
+    if (strlen(name) > domain && starts_with(name + domain, prefix)) return true;
+  }
+  return strstr(name, "Synchronize") != nullptr;
+}
+
+void select_api_records(bool on) {
+  for (uint32_t domain : {kDriverDomain, kRuntimeDomain}) {
+    auto* enable = domain == kDriverDomain ? cupti.ActivityEnableDriverApi
+                                           : cupti.ActivityEnableRuntimeApi;
+    if (!enable) continue;
+    for (uint32_t cbid = 1; cbid < kCallbackIds; cbid++) {
+      const char* name = api_call_name(domain, cbid);
+      if (!name) continue;
+      // The probe of the clock calls cuCtxGetCurrent.
+      bool needed = is_recorded_call(name) || strcmp(name, "cuCtxGetCurrent") == 0;
+      if (!needed) enable(cbid, on);
+    }
+  }
+}
+
+void ApiCalls::fill() {
+  if (filled_) return;
+  filled_ = true;
+  for (uint32_t cbid = 1; cbid < kCallbackIds; cbid++) {
+    const char* name = api_call_name(kDriverDomain, cbid);
+    if (!name) continue;
+    DriverCall& call = driver_[cbid];
+    call.begins_capture = starts_with(name, "cuStreamBeginCapture");
+    call.ends_capture = starts_with(name, "cuStreamEndCapture");
+    call.is_launch = starts_with(name, "cuLaunch") || starts_with(name, "cuMemcpy") ||
+                     starts_with(name, "cuMemset");
+    call.params = launch_params(name);
+  }
+}
+
+}  // namespace epprof

@@ -1,0 +1,54 @@
+// The functions of CUDA's API, by the ids of their callbacks, and which of them are recorded.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "cupti/launch_signature.h"
+
+namespace epprof {
+
+// CUpti_CallbackDomain.
+constexpr uint32_t kDriverDomain = 1, kRuntimeDomain = 2, kResourceDomain = 3;
+constexpr uint32_t kCallbackIds = 2048;
+
+// Null: no function of the API has this id.
+const char* api_call_name(uint32_t domain, uint32_t cbid);
+
+// True for calls that launch, copy, set memory or wait; that allocate or load code, because they
+// wait for the device; and that begin or end a capture. The calls of the runtime and of every
+// library pass through those of the driver, with the same correlation id.
+bool is_recorded_call(const char* name);
+
+// Records of API calls: only of those that the launch log has, too. `on`: of all again.
+void select_api_records(bool on);
+
+struct DriverCall {
+  bool begins_capture, ends_capture;
+  bool is_launch;  // or a copy or memset: those that a stream capture may record
+  LaunchParams params;
+};
+
+// Callbacks read it while another thread starts or ends a session.
+class ApiCalls {
+ public:
+  // Before the first callback. The functions do not change afterwards.
+  void fill();
+
+  // Id of the name of a recorded call; 0: not recorded in any session so far.
+  uint32_t name(uint32_t domain, uint32_t cbid) const {
+    bool is_call = domain <= kRuntimeDomain && cbid < kCallbackIds;
+    return is_call ? names_[domain][cbid].load(std::memory_order_relaxed) : 0;
+  }
+  void set_name(uint32_t domain, uint32_t cbid, uint32_t name) {
+    names_[domain][cbid].store(name, std::memory_order_relaxed);
+  }
+  const DriverCall& of_driver(uint32_t cbid) const { return driver_[cbid]; }
+
+ private:
+  bool filled_ = false;
+  DriverCall driver_[kCallbackIds] = {};
+  std::atomic<uint32_t> names_[kRuntimeDomain + 1][kCallbackIds] = {};
+};
+
+}  // namespace epprof

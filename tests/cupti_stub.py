@@ -1,0 +1,57 @@
+"""A stand-in for libcupti that reports what a test tells it, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from epprof_nb import _native
+
+SOURCE = Path(__file__).parent / "unit" / "native" / "cupti_stub.cpp"
+PROGRAM = """
+import ctypes, importlib.util, json, sys, threading
+import numpy as np
+import epprof_nb
+from epprof_nb.recorders.cupti.loading import packed_layout
+
+native, path = sys.argv[1:]
+spec = importlib.util.spec_from_file_location("epprof_nb._native", native)
+_native = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(_native)
+_native.cupti_set_layout(packed_layout(_native.cupti_load(path, path)))
+stub = ctypes.CDLL(path)
+stub.stub_report.argtypes = [ctypes.c_uint32] + 4 * [ctypes.c_uint64]
+_native.set_recording(ops=True, launches=True)
+
+def start(all_calls=False):
+    _native.cupti_start(kinds=b"", callbacks=True, all_calls=all_calls, external=False)
+"""
+
+
+def build(folder: Path) -> Path:
+    """Build the library, with the compiler's options in ``CXXFLAGS``, for sanitizers."""
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    path = folder / "libcupti.so"
+    flags = shlex.split(os.environ.get("CXXFLAGS", ""))
+    # A compiler does not run with the sanitizer's library.
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    options = ["-std=c++17", "-shared", "-fPIC", "-pthread", "-w", *flags]
+    subprocess.run(["g++", *options, SOURCE, "-o", path], check=True, env=environment)
+    return path
+
+
+def run(library: Path, code: str, given: str = "") -> str:
+    """Run `code` after `PROGRAM`; return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM + code, _native.__file__, library], input=given,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
