@@ -85,8 +85,14 @@ def _offer_nvtx() -> None:
         import_module("epprof_nb.frameworks.nvtx_injection").offer()
 
 
+def _watch_torch() -> None:
+    """Note which modules the kernels have that torch compiles, before the first profile as well."""
+    import_module("epprof_nb.frameworks.inductor_origins").watch()
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)
 
 
 _offer_nvtx()
+_watch_torch()

@@ -141,65 +141,29 @@ def pop(op_id: int, /) -> bool:
 def pop_of_any_thread(op_id: int, /) -> bool:
     """End an op of any thread; False if it is not open."""
 
-def stretches(
-    roots: list[Any],
-    leaf: type | None,
-    numbers: list[int],
-    calls: list[tuple[Any, Any] | None],
-    first: int,
-    others: list[tuple[int, int]],
-    /,
-) -> tuple[list[tuple[Any, tuple[Any, Any] | None]], int, int]:
-    """First node of each stretch of an autograd graph of PyTorch, with the call that created it.
-
-    Nodes without edges are left out. The nodes run by descending number.
-
-    Parameters
-    ----------
-    roots : list
-        Nodes with the attributes ``next_functions`` and ``_sequence_nr`` of PyTorch's.
-    leaf : type or None
-        Type of the nodes that accumulate gradients, which need not be visited.
-    numbers, calls : list
-        From the node with number ``numbers[i]`` on, ``calls[i]`` created them. The numbers ascend.
-    first : int
-        Number of the first node whose call is known.
-    others : list of tuple
-        First number and end of the calls of other threads, which may have created these nodes.
-
-    Returns
-    -------
-    first : list of tuple
-        Node and call, None for nodes outside of calls or of an unknown call.
-    nodes, unlinked : int
-        Nodes with a number, and those of them whose call is unknown.
-    """
-
-def switch_calls(
-    threads: dict[int, list[Any]],
+def switch_ops(
+    opened: list[Any],
+    ops: dict[int, tuple[tuple[int, int], ...]],
+    find: Callable[[int], tuple[tuple[int, int], ...]],
     parent_op_id: int,
-    calls: dict[Any, tuple[Any, Any] | None],
-    current_node: Callable[[], Any],
-    gradient: object,
+    line: int,
     /,
 ) -> None:
-    """Make the call of a node, and those that contain it, the open ops of the calling thread.
+    """Make the ops of a line of generated code the open ones of the calling thread.
 
     Parameters
     ----------
-    threads : dict
-        Open calls by ``threading.get_ident()``, with lists that alternate calls, the outermost
-        first, and their op ids. It is updated.
+    opened : list
+        The open ops, outermost first, each followed by its id. It is updated. Ops stay open that
+        are the same objects as the first ones of the line.
+    ops : dict
+        The ops of lines. An op is a tuple of the native ids of its name and its kind.
+    find : callable
+        Returns the ops of a line that is not in `ops`.
     parent_op_id : int
-        Parent of the outermost op, as in `push_worker`.
-    calls : dict
-        Call of each node: the call that contains it or None, and a tuple of native ids, which are
-        the name and the kinds of forward, recomputation and backward ops. None ends all ops.
-    current_node : callable
-        Returns the node that runs on the calling thread. Other nodes than those in `calls` change
-        nothing.
-    gradient : object
-        Ignored, so that the function can be a hook of an autograd node.
+        Parent of the outermost op, as in `push_worker`; 0 for none.
+    line : int
+        The line.
     """
 
 def top() -> int:
@@ -369,6 +333,9 @@ def cupti_start(
     """
 
 def cupti_stop() -> None: ...
+def cupti_has_callbacks() -> bool:
+    """Whether CUPTI calls this module at each API call now."""
+
 def cupti_configure(*, buffer_bytes: int, buffers: int, max_records: int) -> None: ...
 def cupti_sync() -> list[tuple[int, int]]:
     """Synchronize every context in use; returns (context, CUresult) of those that failed."""
@@ -534,6 +501,147 @@ def torch_observe(library: str, /) -> bool:
 def torch_enable(on: bool, /) -> None:
     """Let PyTorch enable its observer, after `torch_observe`."""
 
+# -- calls of PyTorch's modules, and its backward passes
+def engine_open(library: str, /) -> bool:
+    """Find functions of PyTorch's autograd engine in its ``libtorch_cpu.so``.
+
+    Returns False if that is not loaded or lacks those that number nodes and backward passes.
+    """
+
+def engine_is_known() -> bool:
+    """Whether `engine_open` found the functions that number nodes and backward passes."""
+
+def engine_check_node(node: object, number: int, edges: list[int], /) -> bool:
+    """Whether the memory of an autograd node is as expected.
+
+    Parameters
+    ----------
+    node
+        Node that the calling thread has created.
+    number
+        Its number.
+    edges
+        Numbers of the nodes that follow it, without missing ones.
+    """
+
+def engine_reads_nodes() -> bool:
+    """Whether the last node that `engine_check_node` saw was as expected."""
+
+def modules_record(on: bool, /) -> None:
+    """Start or stop the log of the calls of modules. It forgets all calls and modules."""
+
+def modules_begin_thread(number: int, /) -> None:
+    """Log the calling thread, whose next node has this number, if its log has not begun."""
+
+def modules_on_host() -> bool:
+    """Whether modules were called that have parameters on the CPU."""
+
+def module_add(name_id: int, forward: int, recompute: int, backward: int, on_host: bool, /) -> int:
+    """Add a module to the log: its name and the kinds of its ops; return its number."""
+
+class RecordedModule:
+    """A substitute for ``torch.nn.Module.__call__``, with which each call of a module is an op.
+
+    Parameters
+    ----------
+    original
+        The function that it replaces.
+    known
+        Number of each known module by ``id``.
+    find
+        Returns the number of another module; None if its calls are not to be ops.
+    compiler, is_compiling
+        The namespace and the function of ``torch.compiler``. While it compiles, calls are not ops.
+    next_number, task
+        Functions that return the number of the next node of the calling thread, and that of the
+        backward pass that it executes or -1. None: those of the engine.
+
+    Raises
+    ------
+    ValueError
+        If a function is None and the engine's are not known (`engine_is_known`).
+    """
+
+    __wrapped__: Callable[..., Any]
+    def __init__(
+        self,
+        original: Callable[..., Any],
+        known: dict[int, int],
+        find: Callable[[Any], int | None],
+        compiler: dict[str, Any],
+        is_compiling: Callable[[], bool],
+        next_number: Callable[[], int] | None,
+        task: Callable[[], int] | None,
+    ) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> object: ...
+    def stop(self) -> None:
+        """Only call the original from now on."""
+
+def stretches(roots: list[Any], leaf: type | None, /) -> tuple[list[tuple[Any, int]], int, int]:
+    """First node of each stretch of an autograd graph of PyTorch, with the call that created it.
+
+    The calls are those of the calling thread. Nodes without edges are left out. The nodes run by
+    descending number.
+
+    Parameters
+    ----------
+    roots : list
+        The nodes that run first, each once.
+    leaf : type or None
+        Type of nodes that are left out as well, without a look at their edges.
+
+    Returns
+    -------
+    first : list of (node, call)
+        Call 0 is for nodes outside of all calls, or of an unknown one.
+    nodes, unlinked : int
+        Number of nodes, and of those of an unknown call: they are older than the log, or another
+        thread called modules under the same number.
+    """
+
+def pass_begin(name_id: int, kind: int, follow: bool, /) -> tuple[int, int]:
+    """Begin a backward pass; return its number and its op.
+
+    Parameters
+    ----------
+    name_id, kind
+        Name and kind of its op.
+    follow
+        Whether to make the module call that created a node the open op. The node that runs is read
+        whenever a thread opens an op or makes an API call. Needs `engine_reads_nodes`.
+    """
+
+def pass_end(number: int, op_id: int, /) -> tuple[int, int]:
+    """End a backward pass, its op and the ops of its module calls.
+
+    Returns
+    -------
+    nodes, unlinked : int
+        Number of nodes that were followed, and of those of an unknown call.
+    """
+
+def switch_calls(
+    number: int,
+    calls: dict[Any, int],
+    current_node: Callable[[], Any],
+    gradient: object,
+    /,
+) -> None:
+    """Make the call of a node, and those that contain it, the open ops of the calling thread.
+
+    Parameters
+    ----------
+    number : int
+        The backward pass.
+    calls : dict
+        Call of each node, as in `stretches`.
+    current_node : callable
+        Returns the node that runs on the calling thread. Other nodes than those in `calls` change
+        nothing.
+    gradient : object
+        Ignored, so that the function can be a hook of an autograd node.
+    """
+
 # -- calls of jitted functions of JAX
 def vectorcalls_record(kind: type, describe: Callable[[Any], tuple[int, int]], /) -> None:
     """Record the calls of all objects of a type as ops, until `vectorcalls_stop`.
@@ -630,6 +738,22 @@ def ep_set_device_functions(
         entered last.
     """
 
+def ep_launch(
+    kernel: object,
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
+    args: tuple[object, ...],
+    shared_mem: int = 0,
+    /,
+) -> None:
+    """`KernelContext.launch` in the kernel of a node on a CUDA device.
+
+    Elsewhere, a call ``kernel(grid, block, args, shared_mem)``.
+    """
+
+def ep_repeat_nothing() -> None:
+    """Keep the kernel on this thread from repeating its launches: it makes others, too."""
+
 def ep_leave_stream() -> None:
     """Make the stream current that was so before a run of this thread that has failed."""
 
@@ -653,6 +777,67 @@ def ep_device_of(address: int, /) -> int | None:
 
 def ep_cuda_device_at(address: int, /) -> int | None:
     """CUDA device of memory, whoever allocated it; None for other memory, or without a driver."""
+
+def ep_open_cublaslt(path: str, /) -> None:
+    """Open cuBLASLt, unless it is open. Raises RuntimeError if that fails."""
+
+def ep_make_product(
+    device: int,
+    types: tuple[int, int, int, int],
+    sizes: tuple[int, int, int, int],
+    a: tuple[bool, int, int],
+    b: tuple[bool, int, int],
+    alpha: float,
+    beta: float,
+    has_bias: bool,
+    most_workspace: int,
+    /,
+) -> tuple[object, int] | None:
+    """Return a product of matrices by columns, and the bytes of its workspace.
+
+    None if cuBLASLt has no algorithm for it.
+
+    Parameters
+    ----------
+    device
+        The current CUDA device.
+    types
+        cuBLAS's numbers of the types of elements and results, and of those to compute and scale in.
+    sizes
+        Rows, columns, depth and number of products.
+    a, b
+        Whether the matrices are transposed, elements from one column to the next, and elements from
+        one matrix to the next.
+    alpha, beta
+        Factors of the product and of a matrix that is added; 0 if there is none.
+    has_bias
+        Whether one number per row is added.
+    most_workspace
+        Bytes of workspace that the algorithm may use.
+    """
+
+def ep_launch_product(
+    product: object,
+    a: int,
+    b: int,
+    added: int,
+    bias: int,
+    result: int,
+    workspace: int,
+    stream: int,
+    /,
+) -> int:
+    """Launch a product on a stream and return cuBLAS's status.
+
+    Parameters
+    ----------
+    product
+        The product, of the current device.
+    a, b, added, bias, result, workspace
+        Addresses, multiples of 16; 0 for those that it has not.
+    stream
+        Address of the stream.
+    """
 
 def ep_take_allocation_failure() -> str | None:
     """Message about the last allocation on a CUDA device that failed, once."""
@@ -678,6 +863,12 @@ def ep_capture_is_intact() -> bool:
 
 def ep_report_violation(what: str, /) -> None:
     """End the capture of this thread after the current kernel; `what` it did, and a remedy."""
+
+def ep_begin_call(session: int, /) -> int:
+    """Open the op of a call of a session, in which ONNX Runtime makes several runs.
+
+    End it with `ort_end_run`. Returns 0 if it is not recorded, or open already.
+    """
 
 def ep_begin_graph_run(session: int, gpu_graph_id: int, graph: object, warm_ups: int, /) -> object:
     """Mark the runs of a session on this thread: they replay `graph`, a capsule.
@@ -752,6 +943,22 @@ class KernelContext:
         self, shape: Sequence[int] | int, dtype: object = None, *, index: int | None = None
     ) -> object:
         """Array of an output, to be written into; None if the node leaves the output out."""
+
+    def launch(
+        self,
+        kernel: object,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: tuple[object, ...],
+        shared_mem: int = 0,
+    ) -> None:
+        """Launch a CUDA kernel on the stream of the node.
+
+        See `epprof_nb.ep.kernel`.
+        """
+
+    def repeat_launches(self) -> None:
+        """Let later runs repeat the launches of this call without calling the kernel."""
 
 # -- the observer of ONNX Runtime
 def ort_runtime() -> str:

@@ -10,7 +10,10 @@ from epprof_nb.analysis.dataframe import ResultTable, categorical
 from epprof_nb.analysis.framework_phases import (
     BACKWARD,
     FORWARD,
+    FORWARD_TYPES,
+    FUSED_TYPES,
     MODULE_TYPES,
+    OTHER,
     is_framework_op,
     is_of_type,
     modules,
@@ -55,7 +58,9 @@ def by_module(
 
         The index is the path. Work outside of all modules has rows of its own: one for each method
         of an optimizer, one for the rest of the backward pass, and a last one
-        ``(outside of modules)``; the column `type` tells them apart.
+        ``(outside of modules)``; the column `type` tells them apart. A kernel that
+        ``torch.compile`` has fused from several modules has a row of type ``fused``, and counts in
+        the modules that contain them all.
 
     Raises
     ------
@@ -77,7 +82,9 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
     is_module = is_of_type(index, *MODULE_TYPES)
     named = np.flatnonzero(is_framework_op(index))
     # The paths of modules are groups of their own: a module may have the name of an optimizer.
-    types = ops.names("op_type").codes
+    # A fused kernel has one row for the forward and the backward pass, as modules have.
+    is_fused = is_of_type(index, *FUSED_TYPES)
+    types = np.where(is_fused, MISSING - 1, ops.names("op_type").codes)
     group_type = np.where(is_module, MISSING, types)[named]
     of_named, first = group_codes(ops.names("name").codes[named], group_type)
     groups = np.full(len(ops), MISSING, np.int64)
@@ -111,9 +118,10 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
     host = _host_ns(index, groups, outermost, is_module, n)
     calls = sum_by_group(groups, np.where(is_call(index), ops["count"], 0), n)
     calls[outside] = 0
-    host_ns = host[FORWARD] + host[BACKWARD]
-    host_ns[outside] = _host_ns_outside(index, groups)
+    host[OTHER][outside] = _host_ns_outside(index, groups)
+    host_ns = host[FORWARD] + host[BACKWARD] + host[OTHER]
     # Device and host time side by side: one of them is 0 in many profiles.
+    kernels = inclusive(sums["kernels"][:-1], own_kernels)
     columns: dict[str, Column] = {
         "path": categorical([*ops.names("name").take(named[first]).to_list(), OUTSIDE]),
         "type": _types(index, named[first], is_module),
@@ -126,12 +134,16 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
         "backward_ns": device[BACKWARD],
         "backward_host_ns": host[BACKWARD],
         "other_ns": device_ns - device[FORWARD] - device[BACKWARD],
+        "other_host_ns": host[OTHER],
         "self_device_ns": own_ns,
         "share": share(device_ns, whole),
-        "kernels": inclusive(sums["kernels"][:-1], own_kernels),
+        "kernels": kernels,
     }
     order = np.lexsort((-host_ns[:-1], -device_ns[:-1]))
-    return ResultTable(columns, index="path").take(np.append(order, outside))
+    # Modules of an earlier profile matter here only if they captured work of this one.
+    runs = sum_by_group(groups, ran(ops).astype(np.int64), n)
+    is_here = (runs > 0) | (kernels > 0) | (device_ns > 0)
+    return ResultTable(columns, index="path").take(np.append(order[is_here[order]], outside))
 
 
 def is_call(index: ProfileIndex) -> BoolArray:
@@ -145,7 +157,7 @@ def is_call(index: ProfileIndex) -> BoolArray:
     above = np.append(index.cached(modules), MISSING)[index.tree.parent]
     is_module = is_of_type(index, *MODULE_TYPES)
     is_wrapped = is_module & (above >= 0) & (names == names[above]) & (args != args[above])
-    repeats_forward = is_of_type(index, "recompute", "backward")
+    repeats_forward = is_of_type(index, "recompute", "backward", "compiled")
     counted: BoolArray = is_framework_op(index) & ran(ops) & ~is_wrapped & ~repeats_forward
     return counted
 
@@ -153,7 +165,7 @@ def is_call(index: ProfileIndex) -> BoolArray:
 def _host_ns(
     index: ProfileIndex, groups: IntArray, outermost: BoolArray, is_module: BoolArray, n: int
 ) -> dict[int, IntArray]:
-    """Return the host time of each group, in and outside of the backward pass.
+    """Return the host time of each group: of the forward pass, of the backward pass, and other.
 
     That of modules is inclusive; that of the other groups is without the groups inside of them.
     """
@@ -161,10 +173,15 @@ def _host_ns(
     counted = np.where(is_module, outermost, groups >= 0) & has_host_time(ops)
     host_ns = np.where(counted, ops["duration_ns"], 0)
     host_ns = np.where(is_module, host_ns, np.maximum(host_ns - _time_inside(index, groups), 0))
-    backward = is_of_type(index, "recompute", "backward", "autograd")
+    backward = is_of_type(index, "recompute", "backward", "autograd", FUSED_TYPES[1])
+    forward = is_of_type(index, *FORWARD_TYPES, FUSED_TYPES[0])
     return {
         phase: sum_by_group(groups, np.where(mask, host_ns, 0), n)
-        for phase, mask in ((FORWARD, ~backward), (BACKWARD, backward))
+        for phase, mask in (
+            (FORWARD, forward),
+            (BACKWARD, backward),
+            (OTHER, ~(forward | backward)),
+        )
     }
 
 
@@ -199,9 +216,10 @@ def _time_inside(index: ProfileIndex, groups: IntArray) -> IntArray:
 
 def _types(index: ProfileIndex, first: IntArray, is_module: BoolArray) -> CategoryColumn:
     types = index.profile.tables["ops"].names("op_type").take(first).to_list()
+    fused, module = FUSED_TYPES[0], is_module[first].tolist()
     shown = [
-        "module" if module else name
-        for name, module in zip(types, is_module[first].tolist(), strict=True)
+        "module" if module else fused if name in FUSED_TYPES else name
+        for name, module in zip(types, module, strict=True)
     ]
     return categorical([*shown, None])
 

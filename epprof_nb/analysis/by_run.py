@@ -94,7 +94,7 @@ def by_run(
 def _replays(
     index: ProfileIndex, groups: IntArray, is_run: BoolArray, is_node: BoolArray, runs: int
 ) -> tuple[IntArray, IntArray]:
-    """Return the graph that each run replayed, and the number of its nodes that are known.
+    """Return the graph that each run replayed or captured, and the nodes of replays.
 
     Parameters
     ----------
@@ -110,15 +110,19 @@ def _replays(
     Returns
     -------
     graph_id, nodes
-        int64 arrays, one value per run: the last graph replayed, `MISSING` for none, and executions
-        of nodes by replays.
+        int64 arrays, one value per run: the last graph replayed, else captured, `MISSING` for none,
+        and executions of nodes by replays, as far as the nodes are known.
     """
     activities, tree = index.profile.tables["activities"], index.tree
     graph_id, nodes = np.full(runs, MISSING, np.int64), np.zeros(runs, np.int64)
+    run_of_op = np.append(groups, MISSING)[tree.nearest_ancestor(is_run)]
+    graphs = index.profile.tables["graphs"]
+    run_of_graph = np.append(run_of_op, MISSING)[tree.rows(graphs["capture_op_id"])]
+    graph_id[run_of_graph[run_of_graph >= 0]] = graphs["graph_id"][run_of_graph >= 0]
     replayed = (activities["graph_id"] != MISSING) | (activities["capture_op_id"] != MISSING)
     rows = np.flatnonzero(index.is_device_work & replayed & (index.activity_op >= 0))
-    run_row = tree.nearest_ancestor(is_run)[index.activity_op[rows]]
-    rows, run = rows[run_row >= 0], groups[run_row[run_row >= 0]]
+    run = run_of_op[index.activity_op[rows]]
+    rows, run = rows[run >= 0], run[run >= 0]
     graph_id[run] = activities["graph_id"][rows]
     captured = tree.rows(activities["capture_op_id"][rows])
     node = np.append(tree.nearest_ancestor(is_node), MISSING)[captured]

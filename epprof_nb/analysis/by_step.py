@@ -13,6 +13,7 @@ from epprof_nb.analysis.framework_phases import (
     BACKWARD,
     DATA,
     FORWARD,
+    FORWARD_TYPES,
     OPTIMIZER,
     OTHER,
     is_of_type,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
 
+_WORK = (*FORWARD_TYPES, "fused", "autograd", "data")
+"""Types of the ops with which a step begins."""
 _COMMUNICATION = OTHER + 1
 """Column of communication, after those of the phases."""
 
@@ -100,12 +103,12 @@ def steps(index: ProfileIndex) -> Steps:
     rows = rows[np.argsort(ops["end_ns"][rows], kind="stable")]
     # What a closure computes inside of the optimizer's step is part of that step.
     above = index.tree.nearest_ancestor(optimizer)
-    work = np.sort(ops["start_ns"][is_of_type(index, "module", "autograd", "data") & (above < 0)])
+    work = np.sort(ops["start_ns"][is_of_type(index, *_WORK) & (above < 0)])
     ends = ops["end_ns"][rows]
     next_start = np.append(ops["start_ns"][rows][1:], np.iinfo(np.int64).max)
     after = np.append(work, np.iinfo(np.int64).max)[np.searchsorted(work, ends)]
     ends = ends[(after < next_start) | (np.arange(len(rows)) == len(rows) - 1)]
-    begin = min(ops["start_ns"][is_of_type(index, "module", "autograd", "data", "optimizer")])
+    begin = min(ops["start_ns"][is_of_type(index, *_WORK, "optimizer")])
     return Steps(np.append(begin, ends[:-1]), ends, 0)
 
 

@@ -24,9 +24,9 @@ def captured_work(index: ProfileIndex) -> ResultTable | None:
     Returns
     -------
     table
-        One row per name and type of such an op: ``name``, ``device_ns``, ``share`` (of the device
-        time of the profile), ``count`` (replays of the op) and ``kernels``. None if no such op is
-        known.
+        One row per name and type of such an op: ``name``, ``op_type``, ``device_ns``, ``share``
+        (of the device time of the profile), ``count`` (replays of the op) and ``kernels``. None if
+        no such op is known.
 
     Examples
     --------
@@ -54,6 +54,7 @@ def captured_work(index: ProfileIndex) -> ResultTable | None:
     return ResultTable(
         {
             "name": categorical(names.take(captured[first[order]]).to_list()),
+            "op_type": categorical(types.take(captured[first[order]]).to_list()),
             "device_ns": device_ns[order],
             "share": device_ns[order] / max(total, 1),
             "count": sum_by_group(groups[once], ones[once], size)[:-1][order],

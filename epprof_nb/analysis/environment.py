@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,9 @@ def _devices(info: Mapping[str, Any]) -> list[str]:
         if isinstance(device, dict) and isinstance(device.get("device_id"), int)
     ]
     names = [device_name(info, device_id) for device_id in ids]
+    if not any(_mapping(_mapping(info.get("recorded")).get("shown")).values()):
+        # Nothing ran on the host device: it is listed for its processor.
+        names = [re.sub(r"^host device \((.+)\)$", r"\1", name) for name in names]
     counts = {name: names.count(name) for name in dict.fromkeys(names[:_MAX_DEVICES])}
     return [
         f"{count} \N{MULTIPLICATION SIGN} {name}" if count > 1 else name

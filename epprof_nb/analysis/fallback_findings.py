@@ -15,8 +15,8 @@ from epprof_nb.analysis.ort_findings import (
     executions,
     longest_execution,
     longest_row,
-    unprofiled_ns,
 )
+from epprof_nb.analysis.ort_overhead import slowdown_of_nodes
 from epprof_nb.analysis.overlap import COMPUTE, class_intervals, union_of
 from epprof_nb.analysis.summary import wall_of
 from epprof_nb.arrays.intervals import covered_before
@@ -70,7 +70,7 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
         f"{text}, left out by {options}."
         if is_chosen
         else f"{text}, although its session has an accelerator.",
-        unprofiled_ns(index, session, total),
+        int(total / slowdown_of_nodes(profile.info, session)),
         *longest_execution(index, name, session),
         kind="cpu fallback",
         remedy=remedy,

@@ -20,11 +20,16 @@ PHASES = ("forward", "backward", "optimizer", "data", "other")
 """Names of the phases, by their code."""
 
 _PHASE_OF_TYPE = {
-    "module": FORWARD, "recompute": BACKWARD, "backward": BACKWARD, "autograd": BACKWARD,
+    "module": FORWARD, "compiled": FORWARD, "fused": FORWARD,
+    "recompute": BACKWARD, "backward": BACKWARD, "fused_backward": BACKWARD, "autograd": BACKWARD,
     "optimizer": OPTIMIZER, "data": DATA, "compile": OTHER,
 }  # fmt: skip
-MODULE_TYPES = ("module", "recompute", "backward")
-"""Op types of the calls of a module: in the forward pass, to recompute it, and their backward."""
+FORWARD_TYPES = ("module", "compiled")
+"""Op types of modules in the forward pass: calls, and their part of compiled code."""
+MODULE_TYPES = (*FORWARD_TYPES, "recompute", "backward")
+"""Op types of modules: in the forward pass, to recompute it, and their backward."""
+FUSED_TYPES = ("fused", "fused_backward")
+"""Op types of kernels of compiled code that belong to several modules."""
 
 
 def is_framework_op(index: ProfileIndex) -> BoolArray:

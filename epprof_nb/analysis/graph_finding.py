@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.findings import Finding
-from epprof_nb.analysis.ort_findings import unprofiled_ns
+from epprof_nb.analysis.ort_overhead import slowdown_of
 from epprof_nb.analysis.summary import wall_of
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import EARLIEST, LATEST, covered_by_group
@@ -90,7 +90,7 @@ def graph_opportunity(index: ProfileIndex) -> list[Finding]:
         shorten(names.categories[names.codes[rows[stretch]]], _NAME_CHARACTERS)
         for rows in (found.first, found.last)
     )
-    saving = min(unprofiled_ns(index, session, int(total[most])), wall_ns)
+    saving = min(int(total[most] / slowdown_of(index.profile.info, session)), wall_ns)
     text = (
         f"{plural(int(found.nodes[stretch]), 'node')} from `{first}` to `{last}` launched one by "
         f"one in {plural(int(runs[most]), 'run')}: between their kernels the device was idle "

@@ -33,6 +33,8 @@ CAUSES = ("not launched", "launching", "waiting", "held", "unknown")
 HELD = CAUSES.index("held")
 _LATENCY_FACTOR = 2
 """A launch is on its way for at most this many times the median latency of launches."""
+_LONGEST_LATENCY_NS = 1_000_000
+"""No launch is on its way for longer; of a single launch, the median would explain any time."""
 
 
 class IdleIntervals(NamedTuple):
@@ -127,8 +129,8 @@ def main_cause(parts: dict[str, IntArray]) -> CategoryColumn:
 def launch_latency(index: ProfileIndex) -> int:
     """Return how long a launch takes at most from the return of its call to its start, ns.
 
-    It is `_LATENCY_FACTOR` times the median of the launches that a device was idle for: no other
-    work delayed them.
+    It is `_LATENCY_FACTOR` times the median of the launches that a device was idle for, of which
+    no other work delayed most, and at most 1 ms.
     """
     return index.cached(_launch_latency)
 
@@ -142,7 +144,7 @@ def _launch_latency(index: ProfileIndex) -> int:
     if not was_idle.any():
         return 0
     late = idle.end[was_idle] - calls["end_ns"][call[was_idle]]
-    return _LATENCY_FACTOR * max(int(np.median(late)), 0)
+    return min(_LATENCY_FACTOR * max(int(np.median(late)), 0), _LONGEST_LATENCY_NS)
 
 
 def _inside_replay(index: ProfileIndex, call: IntArray, idle: IdleIntervals) -> BoolArray:

@@ -23,6 +23,7 @@ from epprof_nb.analysis.idle_causes import HELD, idle_intervals, main_cause, spl
 from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, slowdown_at
 from epprof_nb.analysis.places import Places
 from epprof_nb.analysis.summary import device_word, wall_of
+from epprof_nb.analysis.waits import find_waits
 from epprof_nb.arrays.intervals import covered_before, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural, three_digits
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.analysis.dataframe import ResultTable
+    from epprof_nb.analysis.idle_causes import IdleIntervals
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
 
@@ -82,10 +84,14 @@ def held_work(index: ProfileIndex) -> Iterator[Finding]:
         where = place_name(index, launcher)
         word = device_word(index.profile.info)
         # Kernels of the host device are Python functions.
-        holder = "an event or other work" + ("" if word == "GPU" else ", or by the GIL")
+        holder = "an event or other work" + (
+            "" if word == "GPU" else ", by the GIL or by other threads of the CPU"
+        )
+        waiting = _waiting_place(index, idle.take(np.array([longest])))
         yield Finding(
             f"{capitalised(word)} idle {duration(total)} in {plural(len(of_place), 'gap')} while "
-            f"launched work{f' of {where}' if where else ''} was held by {holder}.",
+            f"launched work{f' of {where}' if where else ''} was held by {holder}"
+            f"{f'; the host waited in {waiting}' if waiting else ''}.",
             total,
             int(idle.start[longest]),
             int(idle.end[longest]),
@@ -94,6 +100,16 @@ def held_work(index: ProfileIndex) -> Iterator[Finding]:
             op_id=op_id_of(index, launcher),
             rows=partial(np.unique, idle.next_row[of_place]),
         )
+
+
+def _waiting_place(index: ProfileIndex, gap: IdleIntervals) -> str:
+    """Return where the host waited for most of an idle interval; empty if it did not."""
+    waits, calls = index.cached(find_waits), index.profile.tables["api_calls"]
+    start = np.maximum(calls["start_ns"][waits.call], gap.start[0])
+    inside = np.minimum(calls["end_ns"][waits.call], gap.end[0]) - start
+    if not len(inside) or 2 * inside.max() <= gap.end[0] - gap.start[0]:
+        return ""
+    return place_name(index, int(index.call_op[waits.call[int(inside.argmax())]]))
 
 
 def _finding(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.capture_findings import wasted_captures
 from epprof_nb.analysis.compile_findings import repeated_compilations
 from epprof_nb.analysis.data_findings import waiting_for_data
 from epprof_nb.analysis.dataframe import ResultTable, categorical, objects, optional, values_at
@@ -17,6 +18,7 @@ from epprof_nb.analysis.hot_places import device_time, hot_line, hot_op
 from epprof_nb.analysis.idle_findings import held_work, idle_gaps
 from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.launch_findings import launch_bound
+from epprof_nb.analysis.module_findings import slowest_module
 from epprof_nb.analysis.operator_findings import slowest_torch_operator
 from epprof_nb.analysis.ort_findings import node_memory, slowest_operator
 from epprof_nb.analysis.ort_node_findings import (
@@ -51,7 +53,7 @@ def many_launches(index: ProfileIndex) -> Iterable[Finding]:
 
 
 ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
-    fallbacks, warm_up, outliers, drifting, repeated_compilations,
+    fallbacks, warm_up, outliers, drifting, repeated_compilations, wasted_captures,
 )  # fmt: skip
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
@@ -61,11 +63,11 @@ OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 )  # fmt: skip
 """Functions that return findings of a profile with device work."""
 OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
-    slowest_operator, slowest_node, slowest_torch_operator, quantization, inserted_casts,
-    thread_pool,
+    slowest_operator, slowest_node, slowest_module, slowest_torch_operator, quantization,
+    inserted_casts, thread_pool,
 )  # fmt: skip
 """Functions that return findings of a profile without device work."""
-_HOT_PLACES = frozenset({"hot line", "hot op", "hot operator", "hot node"})
+_HOT_PLACES = frozenset({"hot line", "hot op", "hot module", "hot operator", "hot node"})
 """Kinds that say where time goes, but not why; they come after those that name a cause."""
 OF_MEMORY: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (node_memory,)
 """Functions that return findings that save memory, not time; these come last."""
@@ -239,8 +241,13 @@ def _find(index: ProfileIndex, insight: Mapping[str, Any] | int) -> Finding:
                 "evidence expects a row of prof.insights(), such as prof.insights().iloc[0], or "
                 f"its rank, not {type(insight).__name__}."
             ) from None
-    if not 1 <= rank <= len(found) or text not in (None, found[rank - 1].text):
-        has = f"findings 1 to {len(found)}" if found else "no findings"
+    has = "no finding" if not found else f"findings 1 to {len(found)}"
+    is_known = 1 <= rank <= len(found)
+    if text is None and not is_known:
+        raise ValueError(
+            f"This profile has {has}, not {rank}: ranks count from 1, as in prof.insights()."
+        )
+    if not is_known or text not in (None, found[rank - 1].text):
         raise ValueError(
             f"This profile has {has}, and none of them is the given one (rank {rank}): it is of "
             "another profile or an older version. Pass a row of prof.insights() of this profile."

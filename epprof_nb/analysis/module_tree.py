@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.by_module import OUTSIDE, is_call
 from epprof_nb.analysis.framework_phases import (
+    FORWARD_TYPES,
     MODULE_TYPES,
     is_of_type,
     modules,
@@ -66,7 +67,7 @@ def module_tree(index: ProfileIndex, *, attribution: Attribution = "launch") -> 
     paths.labels[int(paths.of_row[outside])] = ("none", OUTSIDE)
     # Calls below this depth belong to the node of another step.
     own = calls[steps.depth[work_step[calls]] < MAX_DEPTH]
-    _label(paths, own, ops.names("name").take(own), is_of_type(index, "module")[own])
+    _label(paths, own, ops.names("name").take(own), is_of_type(index, *FORWARD_TYPES)[own])
     size = len(paths.parent)
     count = sum_by_group(paths.of_op[calls], ops["count"][calls], size)
     counted = np.where(is_call(index) | (~is_module & ran(ops)), ops["count"], 0)
@@ -82,7 +83,7 @@ def _steps(index: ProfileIndex, calls: IntArray, work_step: IntArray, outside: i
     names, types, *places = op_keys(index.profile.tables["ops"])
     types = types.copy()
     types[calls] = _MODULE
-    is_forward = is_of_type(index, "module")[calls].astype(np.int64)
+    is_forward = is_of_type(index, *FORWARD_TYPES)[calls].astype(np.int64)
     none = np.full(len(calls), MISSING)
     further = (is_forward, np.full(len(calls), _WORK), *[none for _ in places])
     keys = tuple(

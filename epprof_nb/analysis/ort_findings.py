@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.breakdowns import breakdown
 from epprof_nb.analysis.findings import Finding, code
 from epprof_nb.analysis.op_status import has_host_time
-from epprof_nb.analysis.ort_overhead import slowdown_of
+from epprof_nb.analysis.ort_sampling import in_all_runs_ns, sampled_runs
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.util.format import duration, percent, plural, shorten, size
 
@@ -94,18 +94,37 @@ def executions(index: ProfileIndex, names: Sequence[str], session: int) -> IntAr
     return np.flatnonzero(of_node & (ops["session"] == session))
 
 
-def unprofiled_ns(index: ProfileIndex, session: int, host_ns: int) -> int:
-    """Return a host time of a session's nodes without the slowdown by profiling."""
-    return int(host_ns / slowdown_of(index.profile.info, session))
+def gain_of(index: ProfileIndex, nodes: ResultTable) -> int:
+    """Return the host time of nodes in all runs, without the slowdown by profiling."""
+    return in_all_runs_ns(index, nodes["session"], nodes["host_ns"])
 
 
-def without_profiler(index: ProfileIndex, session: int, host_ns: int) -> str:
-    """Return a host time without the slowdown by profiling as text; empty if that changes little.
+def without_profiler(
+    index: ProfileIndex, nodes: ResultTable, host_ns: IntArray | None = None
+) -> str:
+    """Return the host time of nodes without the slowdown by profiling as text.
 
-    For example ``, 400 µs without the profiler``.
+    For example ``, 400 µs without the profiler``, or
+    ``, recorded in 6 of 200 runs; about 4.20 ms in all runs without the profiler``. It is empty if
+    that changes little.
+
+    Parameters
+    ----------
+    index, nodes
+        Index of the profile, and rows of `by_node`.
+    host_ns
+        int64 array: the host time of each; None for that of the table.
     """
-    unprofiled = duration(unprofiled_ns(index, session, host_ns))
-    return f", {unprofiled} without the profiler" if unprofiled != duration(host_ns) else ""
+    times = nodes["host_ns"] if host_ns is None else host_ns
+    unprofiled = duration(in_all_runs_ns(index, nodes["session"], times))
+    sampled = sampled_runs(index, nodes["session"])
+    if sampled is not None:
+        recorded, runs = sampled
+        return (
+            f", recorded in {recorded:,} of {plural(runs, 'run')}; about {unprofiled} in all runs "
+            "without the profiler"
+        )
+    return f", {unprofiled} without the profiler" if unprofiled != duration(times.sum()) else ""
 
 
 def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:
@@ -120,14 +139,14 @@ def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:
     text = (
         f"{op_type} nodes account for {percent(share)} of the time of all nodes "
         f"({duration(total)} in {plural(int(nodes['recorded'].sum()), 'execution')}"
-        f"{without_profiler(index, session, total)})"
+        f"{without_profiler(index, nodes)})"
     )
     if len(nodes) > 1:
         mean = duration(int(nodes["mean_host_ns"][0]))
         text += f"; the slowest is {code(slowest)} ({mean}, mean)"
     yield Finding(
         f"{text}.",
-        unprofiled_ns(index, session, total),
+        gain_of(index, nodes),
         *longest_execution(index, slowest, session),
         kind="hot operator",
         remedy="Make these nodes faster, or run fewer of them: `by_node()` lists them.",

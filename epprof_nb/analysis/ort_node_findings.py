@@ -12,11 +12,12 @@ from epprof_nb.analysis.ort_findings import (
     TYPE_CHARACTERS,
     dominant_operator,
     executions,
+    gain_of,
     innermost_nodes,
     longest_execution,
-    unprofiled_ns,
     without_profiler,
 )
+from epprof_nb.analysis.ort_sampling import in_all_runs_ns, sampled_runs
 from epprof_nb.util.format import duration, percent, plural, shorten
 
 if TYPE_CHECKING:
@@ -51,9 +52,11 @@ def slowest_node(index: ProfileIndex) -> Iterator[Finding]:
         f"Node {code(str(node.values('name')[0]))} ({op_type}) accounts for "
         f"{percent(host_ns / total)} of the time of all nodes ({duration(host_ns)} in "
         f"{plural(int(node['recorded'][0]), 'execution')}"
-        f"{without_profiler(index, int(node['session'][0]), host_ns)})."
+        f"{without_profiler(index, node)})."
     )
-    yield _finding(index, node, text, host_ns, kind="hot node", remedy="Make this node faster.")
+    yield _finding(
+        index, node, text, gain_of(index, node), kind="hot node", remedy="Make this node faster."
+    )
 
 
 def quantization(index: ProfileIndex) -> Iterator[Finding]:
@@ -103,13 +106,15 @@ def thread_pool(index: ProfileIndex) -> Iterator[Finding]:
         return
     shares = {"starting": int(start.sum()) / total, "waiting for": int(wait.sum()) / total}
     told = [f"{percent(share)} {doing}" for doing, share in shares.items() if share >= _MIN_PART]
-    text = f"Of their time, nodes spent {' and '.join(told)} threads of the session's pool."
+    sampled = sampled_runs(index, nodes["session"])
+    runs = "" if sampled is None else f" in the {sampled[0]:,} of {sampled[1]:,} runs recorded"
+    text = f"Of their time{runs}, nodes spent {' and '.join(told)} threads of the session's pool."
     order = np.argsort(-loss, kind="stable")
     yield _finding(
         index,
         nodes.take(order[loss[order] > 0]),
         text,
-        int(loss.sum()),
+        in_all_runs_ns(index, nodes["session"], loss),
         kind="thread pool",
         remedy="A smaller `SessionOptions.intra_op_num_threads` may be faster.",
     )
@@ -128,13 +133,13 @@ def _conversions(
     total, all_ns = int(chosen["host_ns"].sum()), int(nodes["host_ns"].sum())
     if not total or total < CONVERSION_SHARE * all_ns:
         return
-    unprofiled = without_profiler(index, int(chosen["session"][0]), total)
+    unprofiled = without_profiler(index, chosen)
     text = (
         f"{plural(len(chosen), *words)} for {percent(total / all_ns)} of the time of all nodes "
         f"({duration(total)}{unprofiled}): {reason}."
     )
     longest = chosen.take(np.argsort(-chosen["host_ns"], kind="stable"))
-    yield _finding(index, longest, text, total, kind="conversion", remedy=remedy)
+    yield _finding(index, longest, text, gain_of(index, chosen), kind="conversion", remedy=remedy)
 
 
 def _finding(
@@ -144,7 +149,7 @@ def _finding(
     names, session = [str(name) for name in nodes.values("name")], int(nodes["session"][0])
     return Finding(
         text,
-        unprofiled_ns(index, session, gain_ns),
+        gain_ns,
         *longest_execution(index, names[0], session),
         kind=kind,
         remedy=remedy,

@@ -126,7 +126,7 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
         profile), ``compared`` (runs for which an unprofiled run is known), and if there are such,
         ``profiled_ns`` and ``unprofiled_ns`` (their medians) and ``stretch``, the median of their
         ratios. If only some of them were recorded node by node, ``recorded_stretch`` is that of
-        those.
+        those; without ``stretch`` if no other run was compared, but most runs were others.
     """
     rows = run_rows(ops)
     recorded = np.array(node_events(ops, rows), object) == RECORDED
@@ -142,9 +142,11 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
             entry |= {"profiled_ns": profiled_ns, "unprofiled_ns": unprofiled_ns}
             # Runs of other shapes take other times, so each is compared with its own.
             ratio = call / unprofiled
-            entry["stretch"] = round(float(np.median(ratio[both])), 3)
             some = both & recorded
-            if some.any() and not recorded[both].all():
+            is_of_recorded = bool(recorded[both].all())
+            if not is_of_recorded or 2 * (of_session & recorded).sum() >= of_session.sum():
+                entry["stretch"] = round(float(np.median(ratio[both])), 3)
+            if some.any() and not recorded[of_session].all():
                 entry["recorded_stretch"] = round(float(np.median(ratio[some])), 3)
         sessions.append(entry)
     return sessions
@@ -157,6 +159,16 @@ def slowdown_of(info: dict[str, Any], session: int) -> float:
             slowdown = entry.get("stretch")
             return max(1.0, float(slowdown)) if isinstance(slowdown, int | float) else 1.0
     return 1.0
+
+
+def slowdown_of_nodes(info: dict[str, Any], session: int) -> float:
+    """Return the slowdown of a session's runs that were recorded node by node, at least 1."""
+    for entry in info.get("onnxruntime_stretch") or ():
+        if isinstance(entry, dict) and entry.get("session") == session:
+            slowdown = entry.get("recorded_stretch")
+            if isinstance(slowdown, int | float):
+                return max(1.0, float(slowdown))
+    return slowdown_of(info, session)
 
 
 def largest_slowdown(info: dict[str, Any]) -> float | None:

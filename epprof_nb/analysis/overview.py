@@ -14,6 +14,7 @@ import numpy as np
 
 from epprof_nb.analysis import by_operator
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
+from epprof_nb.analysis.devices import device_labels
 from epprof_nb.analysis.idle import IDLE_GAP_NS, gap_table
 from epprof_nb.analysis.insights import evidence_name, findings
 from epprof_nb.analysis.summary import summarise, wall_of
@@ -104,11 +105,12 @@ def _facts(index: ProfileIndex, time: IntArray) -> Iterator[Fact]:
         tables = " union all ".join(f"select start_ns, end_ns from {name}" for name in _TIMED)
         wall_query = f"select coalesce(max(end_ns) - min(start_ns), 0) from ({tables})"
     yield Fact("wall_ns", wall_of(profile), "ns", wall_query)
+    labels = device_labels(profile.info, index.device_ids)
     for device in index.device_ids:
         if device != MISSING and index.is_device_work[activities["device_id"] == device].any():
             starts, ends = index.busy(device)
             query = f"select sum(end_ns - start_ns) from busy where device_id = {device}"
-            yield Fact(f"busy_ns of device {device}", int((ends - starts).sum()), "ns", query)
+            yield Fact(f"busy_ns of {labels[device]}", int((ends - starts).sum()), "ns", query)
     work = index.is_device_work
     yield Fact("device_ns", int(time[work].sum()), "ns",
                "select coalesce(sum(duration_ns), 0) from device_work")  # fmt: skip

@@ -69,9 +69,11 @@ def _parts(overview: Overview) -> Iterator[tuple[str, Any]]:
         })
         for rank, found in enumerate(overview.findings, 1)
     )  # fmt: skip
+    rankings = [("rankings", _ranking(ranking)) for ranking in overview.rankings]
+    yield from rankings[:1]
     yield from (("notes", _clean(note, _NOTE_CHARACTERS)) for note in overview.notes[:_MAX_NOTES])
     yield from facts[_FACTS_FIRST:]
-    yield from (("rankings", _ranking(ranking)) for ranking in overview.rankings)
+    yield from rankings[1:]
     yield from (("facts", _fact(fact)) for fact in overview.facts if not fact.value)
     yield from (("rows", {name: rows}) for name, rows in overview.rows.items())
 
@@ -103,7 +105,7 @@ def _shorter(section: str, item: Any) -> Any:  # noqa: ANN401
     """Return the item with fewer rows; None if it cannot be shortened."""
     if section != "rankings" or len(item["rows"]) <= 1:
         return None
-    return {**item, "rows": item["rows"][: len(item["rows"]) // 2]}
+    return {**item, "rows": item["rows"][:-1]}
 
 
 def _as_json(overview: Overview, max_chars: int) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.by_phase import decode_statistics
 from epprof_nb.analysis.by_repeat import RepeatStatistics, repeat_statistics
 from epprof_nb.analysis.by_step import step_statistics
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
@@ -53,7 +54,7 @@ class Summary:
     share of launches whose activity was recorded, ``overhead`` the profiler's own time, and
     ``slowdown`` how much longer the profiled code took than unprofiled; None if unknown.
     ``says_no_gpu`` is whether this profile is the first of its process without a GPU.
-    ``repeats`` are the statistics of the repeats or training steps; None without any.
+    ``repeats`` are the statistics of the repeats, training steps or decode steps; None without any.
     """
 
     wall_ns: int
@@ -124,7 +125,8 @@ class Summary:
         parts = []
         if self.overhead is not None:
             parts.append(
-                f"profiler start and join {duration(self.overhead.total_ns)} (not in the wall time)"
+                f"profiler took {duration(self.overhead.total_ns)} before and after (not in the "
+                "wall time)"
             )
         if self.slowdown is not None and self.slowdown >= NOTABLE_SLOWDOWN:
             parts.append(f"ONNX Runtime {self.slowdown:.2g}x slower while profiled")
@@ -139,12 +141,12 @@ class Summary:
                 self.overhead.total_ns, self.overhead.start_ns, self.overhead.join_ns,
             )  # fmt: skip
             took = (
-                f"Starting the profiler took {duration(start)}, joining its records "
-                f"{duration(join)}."
+                f"The profiler took {duration(start)} to start, and {duration(join)} after the "
+                "code to find the op of each record."
                 if start is not None and join is not None
-                else f"Starting the profiler and joining its records took {duration(total)}."
+                else f"The profiler took {duration(total)} before and after the code."
             )
-            sentences = [took, "Neither is part of the wall time: this is not a slowdown."]
+            sentences = [took, "This is not part of the wall time and no slowdown."]
         if self.slowdown is not None:
             sentences.append(
                 f"ONNX Runtime's runs took {self.slowdown:.3g} times as long as unprofiled ones."
@@ -182,9 +184,12 @@ class Summary:
 
 
 def device_word(info: dict[str, Any]) -> str:
-    """Return ``GPU`` if a CUDA device was profiled, else ``device``: the host device is no GPU."""
+    """Return ``GPU`` if the devices are GPUs, else ``device``: the host device is no GPU.
+
+    Beside GPUs, the host device is listed only if it was used.
+    """
     kinds = {d.get("kind") for d in info.get("devices") or () if isinstance(d, dict)}
-    return "GPU" if "cuda" in kinds else "device"
+    return "GPU" if "cuda" in kinds and "host" not in kinds else "device"
 
 
 def _says_no_gpu(info: dict[str, Any]) -> bool:
@@ -284,7 +289,9 @@ def summarise(index: ProfileIndex) -> Summary:
         error=None if error is None else shorten(str(error), _MAX_ERROR),
         says_no_gpu=_says_no_gpu(profile.info),
         is_blank=not any(map(len, _timed(profile))),
-        repeats=repeat_statistics(index) or index.cached(step_statistics),
+        repeats=repeat_statistics(index)
+        or index.cached(step_statistics)
+        or index.cached(decode_statistics),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.frameworks.graph_annotations import GraphAnnotations
 from epprof_nb.frameworks.jax_framework import JaxFramework
 from epprof_nb.frameworks.kernel_framework import RUNTIMES, KernelFramework
 from epprof_nb.frameworks.kernel_places import unambiguous
@@ -27,6 +28,7 @@ class FrameworkRecorder:
             TorchFramework(), JaxFramework(), *self._with_kernels, NvtxFramework(),
         )  # fmt: skip
         self._started: list[Framework] = []
+        self._annotations = GraphAnnotations()
 
     def start(self, options: Options) -> list[str]:
         """Start the frameworks."""
@@ -50,9 +52,12 @@ class FrameworkRecorder:
         """Do nothing: there is no device to wait for."""
 
     def drain(self, *, waited: bool = True) -> RecorderOutput:  # noqa: ARG002
-        """Complete the ops, which the native core has, and return no activities."""
+        """Complete the ops, which the native core has, and return annotated nodes of graphs."""
         for framework in self._started:
             framework.complete()
+        if any(framework.name == TorchFramework.name for framework in self._started):
+            graph_nodes, capture_ops = self._annotations.drain()
+            return RecorderOutput(graph_nodes=graph_nodes, capture_ops=capture_ops)
         return RecorderOutput()
 
     @property

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from epprof_nb.arrays.ids import unique_inverse
 from epprof_nb.capture.service import Batch, column
+from epprof_nb.capture.token_calls import with_token_arguments
 from epprof_nb.core.native_columns import OP_NAME, name_of
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, OPS
@@ -107,7 +108,8 @@ def _table(raw: dict[str, npt.NDArray[Any]], session: dict[str, Any]) -> Table:
             column_values[statements] = values
             columns[name] = column_values
     table = add_ort_columns(Table(OPS, columns), category, raw["payload_id"])
-    return add_framework_columns(table, category, raw["payload_id"])
+    table = add_framework_columns(table, category, raw["payload_id"])
+    return with_token_arguments(table)
 
 
 def _args(

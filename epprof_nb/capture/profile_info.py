@@ -14,6 +14,7 @@ import numpy as np
 from epprof_nb.analysis import clock_check
 from epprof_nb.arrays.ids import contains, unique_inverse
 from epprof_nb.capture.graph_notes import notes_on_graphs
+from epprof_nb.recorders.onnxruntime import sessions
 from epprof_nb.recorders.onnxruntime.info import session_info, session_notes
 from epprof_nb.util.machine import machine_id
 
@@ -74,6 +75,11 @@ def build_info(
         **_missing_gpu(recording.devices, activities),
         **_kernel_places(recording.kernel_places, activities),
         **onnxruntime,
+        "recording": {
+            "detail": recording.options.detail,
+            "frameworks": list(recording.options.frameworks),
+            "ort_nodes": sessions.mode(),
+        },
         "plausibility": plausible,
         "notes": [
             *dict.fromkeys(recording.notes),

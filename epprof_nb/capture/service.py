@@ -72,6 +72,8 @@ class Recording:
     thread_names: ThreadNames
     kernel_places: dict[str, dict[str, Any]]
     """File and line of kernels by name, as far as their frameworks know them."""
+    options: Options
+    """The options of all subscriptions that were open meanwhile: what was recorded together."""
 
 
 @cache
@@ -106,6 +108,7 @@ class CaptureService:
         self._dropped_batches = 0
         self._running: list[Recorder] = []
         self._notes: list[str] = []
+        self._options: Options | None = None
         self._graph_nodes = GraphNodes()
         self._thread_names = ThreadNames()
 
@@ -134,6 +137,7 @@ class CaptureService:
                 if not self._subscriptions:
                     self._stop_if_unused()  # what an error of a recorder left behind
                     self._start(options)
+                    self._options = None
                 else:
                     self._flush()
                     for recorder in self._running:
@@ -146,6 +150,7 @@ class CaptureService:
                     list(self._batches),
                     list(self._notes),
                 )
+                self._options = options.union(self._options or options)
                 self._subscriptions.append(subscription)
             except BaseException:
                 self._stop_if_unused()
@@ -205,6 +210,7 @@ class CaptureService:
                     kernel_places=dict(
                         i for r in self._running for i in _items(r, "kernel_places")
                     ),
+                    options=self._options or subscription.options,
                 )
             finally:
                 self._remove(subscription)

@@ -149,6 +149,7 @@ class Session:
         tables = {
             name: _rebased(table, recording.opened_ns) for name, table in correlated.tables.items()
         }
+        info["recording"]["waits"] = bool(self._repeat_ends)
         if self._repeats:
             until = min(ended_ns or stopped, recording.closed_ns)
             info["repeats"] = _bounds(self._repeats, self._repeat_ends, until, recording.opened_ns)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from epprof_nb.commands.recorded_scripts import Script
     from epprof_nb.profiles import Profile
 
-NOT_SLOWER, SLOWER, NOT_COMPARABLE, UNUSABLE_FILE = 0, 1, 3, 4
+NOT_SLOWER, SLOWER, NO_VERDICT, UNUSABLE_FILE = 0, 1, 3, 4
 """Exit codes; 2 is Click's for a wrong command line."""
 
 
@@ -62,8 +62,8 @@ class Output:
     "--allow",
     multiple=True,
     metavar="DIFFERENCE",
-    help="Compare in spite of other devices, clocks, counts (executions of an op), shapes, or "
-    "dropped records.",
+    help="Compare in spite of other devices, clocks, counts (executions of an op), shapes, "
+    "options (of recording), or dropped records.",
 )
 @click.option("--more-old", multiple=True, type=NEW_FILE, help="A further recording like OLD.")
 @click.option("--more-new", multiple=True, type=NEW_FILE, help="A further recording like NEW.")
@@ -106,8 +106,8 @@ def compare(
     With --run, two scripts are run and compared. A script may begin each step with
     epprof_nb.step(); of others, whole runs are compared, which takes 10 rounds or more.
 
-    Exit codes: 0 the new code is not slower, 1 it is slower, 3 they cannot be compared, 4 a file
-    cannot be used or a script failed.
+    Exit codes: 0 the new code is not slower, 1 it is slower, 3 they cannot be compared or vary too
+    much to tell, 4 a file cannot be used or a script failed.
     """
     from epprof_nb.analysis.compare.refusals import ALLOWED
     from epprof_nb.commands.recorded_scripts import Script
@@ -209,8 +209,10 @@ def _compare(sides: Sequence[Sequence[Profile]], output: Output) -> int:
     if output.html is not None:
         result.to_html(output.html)
     if result.verdict == "cannot be compared":
-        return NOT_COMPARABLE
-    return SLOWER if (result.change_low or 0) > output.fail_above else NOT_SLOWER
+        return NO_VERDICT
+    if (result.change_low or 0) > output.fail_above:
+        return SLOWER
+    return NO_VERDICT if result.verdict == "cannot tell" else NOT_SLOWER
 
 
 def parse_percent(text: str) -> float:

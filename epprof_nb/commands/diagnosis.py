@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+_OF_THE_GPU = ("CUDA", "libcupti", "profiling permission", "other profilers")
+"""Checks of what recording a GPU needs, besides the driver."""
+
+
 def diagnose() -> list[Check]:
     """Run all checks. Does not start CUDA and never raises."""
     return [_run_check(name, check) for name, check in CHECKS]
@@ -32,10 +36,33 @@ def render(checks: list[Check], width: int = 100) -> str:
     return "\n".join(lines)
 
 
+def verdict(checks: list[Check]) -> str:
+    """Return what this machine can record, in a sentence.
+
+    Examples
+    --------
+    >>> verdict([Check("native core", "missing", "cannot be loaded", "Reinstall it.")])
+    'Not ready: see native core.'
+    >>> verdict([Check("NVIDIA driver", "warning", "not found", "Install it.")])
+    'Ready, without a GPU: the host device and ONNX Runtime on the CPU are recorded.'
+    """
+    missing = [check.name for check in checks if check.status == "missing"]
+    if missing:
+        return f"Not ready: see {', '.join(missing)}."
+    status = {check.name: check.status for check in checks}
+    if status.get("NVIDIA driver", "ok") != "ok":
+        return "Ready, without a GPU: the host device and ONNX Runtime on the CPU are recorded."
+    doubts = [name for name in _OF_THE_GPU if status.get(name, "ok") != "ok"]
+    if doubts:
+        return f"Work of the GPU may not be recorded: see {', '.join(doubts)}."
+    return "Ready: work of the GPU is recorded."
+
+
 def run() -> int:
     """Print the results; return the exit code: 1 if anything is missing, else 0."""
     checks = diagnose()
     print(render(checks))
+    print(f"\n{verdict(checks)}")
     return int(any(check.status == "missing" for check in checks))
 
 

@@ -25,6 +25,7 @@ Status = Literal["ok", "warning", "missing"]
 
 _DISTRIBUTION = "epprof-nb"
 _OLDEST_ONNXRUNTIME = (1, 25)
+_FIRST_WITH_GRAPHS = (1, 26)
 _OLDEST_ANYWIDGET = (0, 9, 18)
 _OLDEST_JUPYTERLAB = (4, 2)
 _ONNXRUNTIME_WHEELS = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino",
@@ -282,6 +283,8 @@ def _onnxruntime() -> Check:
             "ONNX Runtime", "warning", found,
             f'Recording nodes requires 1.25 or newer: pip install --upgrade "{wheel}>=1.25"',
         )  # fmt: skip
+    if _numbers(next(iter(installed.values()))) < _FIRST_WITH_GRAPHS:
+        found += "; graphs of kernels in Python need 1.26"
     return Check("ONNX Runtime", "ok", found)
 
 

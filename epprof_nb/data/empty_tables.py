@@ -27,6 +27,8 @@ _NOTES = {
     "by_operator": "No operator of PyTorch was recorded: `--detail operators` records them.",
     "by_step": "There was no training step: neither the `step()` of an optimizer of PyTorch nor "
     "`epprof_nb.step()` was called.",
+    "by_phase": "No language model with a KV cache was called: neither a session of ONNX Runtime "
+    "with inputs such as `input_ids` and `past_key_values.0.key`, nor `generate` of transformers.",
     "by_node": _NO_NODES,
     "by_op_type": _NO_NODES,
     "by_run": _NO_NODES,
@@ -75,7 +77,8 @@ def explained(profile: ProfileData, table: str, frame: pd.DataFrame) -> pd.DataF
     -------
     frame
         `frame` if it has rows; else a `NotedFrame` with the same columns and dtypes, whose
-        ``attrs["note"]`` is the reason.
+        ``attrs["note"]`` is the reason. If the profile has no device work and the table has
+        columns of it, a `HostFrame`, which does not show columns without values.
 
     Examples
     --------
@@ -83,7 +86,13 @@ def explained(profile: ProfileData, table: str, frame: pd.DataFrame) -> pd.DataF
     >>> synthetic_profile(activities=100).graphs.attrs["note"]
     'No CUDA graph was launched.'
     """
-    return with_note(frame, _reason(profile, table)) if _is_empty(table, frame) else frame
+    if _is_empty(table, frame):
+        return with_note(frame, _reason(profile, table))
+    if "device_ns" not in frame or _has_device_work(profile):
+        return frame
+    from epprof_nb.data.noted_frame import HostFrame
+
+    return HostFrame(frame)
 
 
 def with_note(frame: pd.DataFrame, note: str) -> pd.DataFrame:
@@ -97,7 +106,7 @@ def with_note(frame: pd.DataFrame, note: str) -> pd.DataFrame:
     """
     from epprof_nb.data.noted_frame import NOTE, NotedFrame
 
-    noted = NotedFrame(frame)
+    noted = frame if isinstance(frame, NotedFrame) else NotedFrame(frame)
     noted.attrs[NOTE] = note
     return noted
 
@@ -121,14 +130,18 @@ def _reason(profile: ProfileData, table: str) -> str:
         return _OF_DETAIL[table] if is_recorded else f"Not recorded: pass `--detail {table}`."
     if table == "graphs" and "trace_format" in profile.info:
         return "The trace has no ids of CUDA graphs."
-    kinds = profile.tables["activities"].names("kind")
-    has_device_work = any(kinds.equals(kind).any() for kind in DEVICE_KINDS)
+    has_device_work = _has_device_work(profile)
     if table in _WITH_NODES_ON_CPU and not has_device_work:
         if profile.tables["ops"].names("category").equals("node").any():
             return _WITH_NODES_ON_CPU[table]
     elif table in _WITH_DEVICE_WORK and has_device_work:
         return _WITH_DEVICE_WORK[table]
     return _NOTES.get(table) or _no_device_work(profile)
+
+
+def _has_device_work(profile: ProfileData) -> bool:
+    kinds = profile.tables["activities"].names("kind")
+    return any(bool(kinds.equals(kind).any()) for kind in DEVICE_KINDS)
 
 
 def _no_device_work(profile: ProfileData) -> str:

@@ -1,4 +1,4 @@
-"""The table of the graphs that a recording replayed."""
+"""The table of the graphs that a recording captured or replayed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.arrays.ids import IdIndex, contains
 from epprof_nb.arrays.intervals import EARLIEST, LATEST, covered_by_group
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import GRAPHS, MISSING
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 I64 = npt.NDArray[np.int64]
 
+_OF_REPLAYS = ("replays", "device_ns", "device_ns_per_replay", "launch_ns", "gap_ns")
+
 
 def graph_table(
     activities: Table, ops: Table, call_ns: I64, call: I64, known: Sequence[Table]
 ) -> Table:
-    """Return one row per graph that was replayed.
+    """Return one row per graph that was replayed, or whose capture a recorder knows.
 
     Parameters
     ----------
@@ -37,6 +39,18 @@ def graph_table(
     known
         What recorders know about graphs: tables of schema `epprof_nb.data.schema.GRAPHS`.
     """
+    replayed = _replayed(activities, call_ns, call)
+    if not known:
+        return _with_capture(replayed, ops)
+    facts = concat(list(known))
+    # A recorder tells all that it knows each time.
+    facts = facts.take(np.unique(facts["graph_id"], return_index=True)[1])
+    captured = _only_captured(facts, replayed, ops)
+    table = concat([_with_facts(replayed, facts), captured])
+    return _with_capture(table.take(np.argsort(table["graph_id"], kind="stable")), ops)
+
+
+def _replayed(activities: Table, call_ns: I64, call: I64) -> Table:
     # Not the replays as a whole, which some recorders report, too.
     rows = np.flatnonzero(
         (activities["graph_id"] != MISSING) & ~activities.names("kind").equals("graph_launch")
@@ -53,7 +67,7 @@ def graph_table(
     gap_ns = _gaps(
         replay_of_row, activities["start_ns"][rows], activities["end_ns"][rows], len(replay_graph)
     )
-    table = Table(
+    return Table(
         GRAPHS,
         {
             "graph_id": graph_id,
@@ -66,7 +80,17 @@ def graph_table(
             "gap_ns": _sums(replay_graph, gap_ns, count) // replays,
         },
     )
-    return _with_capture(_with_known(table, known), ops)
+
+
+def _only_captured(facts: Table, replayed: Table, ops: Table) -> Table:
+    """Return the graphs that were captured in the recording, and not replayed in it."""
+    in_recording = ops["op_id"][~ops.names("status").equals("earlier")]
+    captured = facts.take(
+        contains(in_recording, facts["capture_op_id"])
+        & ~contains(replayed["graph_id"], facts["graph_id"])
+    )
+    none = np.zeros(len(captured), np.int64)
+    return captured.replace(**dict.fromkeys(_OF_REPLAYS, none))
 
 
 def _replays(graph: I64, correlation: I64) -> tuple[I64, I64, I64]:
@@ -110,11 +134,8 @@ def _gaps(replay: I64, start: I64, end: I64, count: int) -> I64:
     return gaps
 
 
-def _with_known(table: Table, known: Sequence[Table]) -> Table:
+def _with_facts(table: Table, facts: Table) -> Table:
     """Fill in what the recorders know."""
-    if not known:
-        return table
-    facts = concat(list(known))
     at = IdIndex(facts["graph_id"]).rows(table["graph_id"])
     is_known = at >= 0
     if not is_known.any():

@@ -1,4 +1,4 @@
-"""NotedFrame: a DataFrame that shows a note below its rows, such as why it has none.
+"""DataFrames that show notes below their rows, such as why they have none.
 
 A module of its own, because it imports pandas.
 """
@@ -9,6 +9,8 @@ from html import escape
 from typing import Any
 
 import pandas as pd
+
+from epprof_nb.util.format import plural
 
 NOTE = "note"
 """Key of the note in ``DataFrame.attrs``."""
@@ -37,10 +39,55 @@ class NotedFrame(pd.DataFrame):
         return pd.DataFrame, (), frame.__getstate__()
 
     def __repr__(self) -> str:
-        return f"{pd.DataFrame(self)!r}\nNote: {self.attrs.get(NOTE, '')}"
+        return "\n".join([repr(self._shown()), *(f"Note: {note}" for note in self._notes())])
 
     def _repr_html_(self) -> str | None:
-        table: str | None = pd.DataFrame(self)._repr_html_()  # type: ignore[operator]
+        table: str | None = self._shown()._repr_html_()  # type: ignore[operator]
         if table is None:  # HTML is switched off
             return None
-        return f"{table}<p>Note: {escape(str(self.attrs.get(NOTE, '')))}</p>"
+        return table + "".join(f"<p>Note: {escape(note)}</p>" for note in self._notes())
+
+    def _shown(self) -> pd.DataFrame:
+        """Return what is shown above the notes."""
+        return pd.DataFrame(self)
+
+    def _notes(self) -> list[str]:
+        return [str(self.attrs[NOTE])] if NOTE in self.attrs else []
+
+
+class HostFrame(NotedFrame):
+    """Table of a profile without device work, which is shown without columns that have no value.
+
+    So are its first and last rows. Anything else that is computed from it is a DataFrame.
+
+    Examples
+    --------
+    >>> print(HostFrame({"name": ["f"], "device_ns": [0], "host_ns": [7]}))
+      name  host_ns
+    0    f        7
+    Note: 1 column is 0 or missing in all rows and not shown.
+    """
+
+    def head(self, n: int = 5) -> HostFrame:  # type: ignore[misc] # final in the stubs
+        """Return the first rows."""
+        return HostFrame(super().head(n))
+
+    def tail(self, n: int = 5) -> HostFrame:  # type: ignore[misc] # final in the stubs
+        """Return the last rows."""
+        return HostFrame(super().tail(n))
+
+    def _shown(self) -> pd.DataFrame:
+        frame = pd.DataFrame(self)
+        return frame.loc[:, [not self._lacks_values(frame[name]) for name in frame.columns]]
+
+    def _notes(self) -> list[str]:
+        hidden = len(self.columns) - len(self._shown().columns)
+        columns = plural(hidden, "column is", "columns are")
+        note = f"{columns} 0 or missing in all rows and not shown."
+        return [*super()._notes(), note] if hidden else super()._notes()
+
+    @staticmethod
+    def _lacks_values(column: pd.Series[Any]) -> bool:
+        values = column.dropna()
+        is_number = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+        return values.empty or (is_number and not values.any())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class RepeatNames(NamedTuple):
     """How to call the repeats: the word for one, and the number of the first one."""
 
-    word: Literal["repeat", "step"]
+    word: Literal["repeat", "step", "decode step"]
     first: int
 
 

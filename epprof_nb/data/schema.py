@@ -243,7 +243,7 @@ GRAPHS = TableSchema(
         Column("capture_op_id", "id", "the op that captured it, or most of its nodes"),
         Column("captured_in", "name", "line or range that captured it"),
         Column("nodes", "int", "its nodes, or those seen executing"),
-        Column("replays", "int", "launches of the graph in the profile"),
+        Column("replays", "int", "launches of the graph in the profile; 0 if it was captured only"),
         Column("device_ns", "time", "device time of all its replays"),
         Column("device_ns_per_replay", "time", "device_ns / replays"),
         Column("launch_ns", "time", "host time of a launch, on average"),

@@ -7,6 +7,7 @@ are made without CuPy, with its handle.
 from __future__ import annotations
 
 import ctypes
+import os
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,22 +23,26 @@ _WORKSPACE_BYTES = {True: 32 << 20, False: 4 << 20}
 """On Hopper and later, and before: what cuBLAS takes by itself, so that it chooses the same kernels
 in a capture as elsewhere."""
 _DEFAULT_ALGORITHM = -1
+_TF32 = 77
 
 
-class _Type(NamedTuple):
-    """cuBLAS's numbers of an element type and of the type to compute in, and numbers of that."""
+class Type(NamedTuple):
+    """cuBLAS's numbers of an element type and of the types to compute and scale in."""
 
+    itemsize: int
     element: int
     compute: int
+    scale: int
     one: Any
     zero: Any
 
 
-# By the characters of NumPy's dtypes.
+# By the characters of NumPy's dtypes, and of ml_dtypes' bfloat16.
 _TYPES = {
-    "e": _Type(2, 68, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
-    "f": _Type(0, 68, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
-    "d": _Type(1, 70, ctypes.byref(ctypes.c_double(1)), ctypes.byref(ctypes.c_double(0))),
+    "e": Type(2, 2, 68, 0, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
+    "E": Type(2, 14, 68, 0, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
+    "f": Type(4, 0, 68, 0, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
+    "d": Type(8, 1, 70, 1, ctypes.byref(ctypes.c_double(1)), ctypes.byref(ctypes.c_double(0))),
 }
 
 _POINTER, _INT, _LONG = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong
@@ -69,9 +74,14 @@ def library() -> ctypes.CDLL | None:
     return found
 
 
-def has_type(dtype: Any) -> bool:  # noqa: ANN401
-    """Whether `multiply` takes arrays of this dtype."""
-    return dtype.char in _TYPES
+def has_type(kind: str) -> bool:
+    """Whether `multiply` takes arrays of the dtype with this character."""
+    return kind in _TYPES
+
+
+def type_of(kind: str) -> Type:
+    """Return the numbers of the dtype with this character, which has them."""
+    return _TYPES[kind]
 
 
 def multiply(of: ctypes.CDLL, product: Product, a: Any, b: Any, out: Any) -> None:  # noqa: ANN401
@@ -84,7 +94,8 @@ def multiply(of: ctypes.CDLL, product: Product, a: Any, b: Any, out: Any) -> Non
     product
         The sizes, and the layout of `a` and `b`.
     a, b, out
-        CuPy arrays of one dtype; `out` is C-contiguous, and may be of float32 for float16.
+        CuPy arrays of one dtype; `out` is C-contiguous, and may be of float32 for float16 and
+        bfloat16.
 
     Raises
     ------
@@ -94,7 +105,8 @@ def multiply(of: ctypes.CDLL, product: Product, a: Any, b: Any, out: Any) -> Non
     module = cuda.array_module()
     handle = module.cuda.device.get_cublas_handle()
     workspace = _use_stream(of, module, handle)
-    kind, given = _TYPES[out.dtype.char], _TYPES[a.dtype.char].element
+    kind, given = type_of(out.dtype.char), type_of(a.dtype.char).element
+    compute = compute_type(a.dtype.char, out.dtype.char)
     left, right = product.a, product.b
     _check(
         of.cublasGemmStridedBatchedEx(
@@ -105,7 +117,7 @@ def multiply(of: ctypes.CDLL, product: Product, a: Any, b: Any, out: Any) -> Non
             a.data.ptr, given, left.leading, left.step,
             kind.zero,
             out.data.ptr, kind.element, product.columns, product.rows * product.columns,
-            product.batch, kind.compute, _DEFAULT_ALGORITHM,
+            product.batch, compute, _DEFAULT_ALGORITHM,
         )
     )  # fmt: skip
     del workspace  # the next call on this stream may have it
@@ -117,10 +129,35 @@ def _use_stream(of: ctypes.CDLL, module: Any, handle: int) -> Any:  # noqa: ANN4
     if not _native.ep_is_capturing():
         return None
     # The graph's own: cuBLAS's is that of the handle, which goes on to work beside the replays.
-    nbytes = _WORKSPACE_BYTES[_is_hopper(module.cuda.runtime.getDevice())]
+    nbytes = workspace_bytes(module.cuda.runtime.getDevice())
     workspace = module.cuda.alloc(nbytes)
     _check(of.cublasSetWorkspace_v2(handle, workspace.ptr, nbytes))
     return workspace
+
+
+def compute_type(given: str, result: str) -> int:
+    """Return cuBLAS's number of the type in which products are computed.
+
+    Parameters
+    ----------
+    given, result
+        Characters of the dtypes of the elements and of the result.
+    """
+    if given == result == "f" and _allows_tf32():
+        return _TF32
+    return type_of(result).compute
+
+
+@cache
+def _allows_tf32() -> bool:
+    """Whether products of float32 may round their elements to TF32, as CuPy's may."""
+    wanted = os.environ.get("CUPY_TF32", "")
+    return wanted.isdigit() and int(wanted) > 0
+
+
+def workspace_bytes(device: int) -> int:
+    """Return the size of the workspace that cuBLAS takes by itself on a device."""
+    return _WORKSPACE_BYTES[_is_hopper(device)]
 
 
 @cache

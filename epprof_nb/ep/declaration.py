@@ -75,6 +75,29 @@ class Declaration:
         """Last opset version."""
         return self.ranges[-1].last_version
 
+    def differences(self, other: Declaration) -> str:
+        """Return what differs from another declaration of the operator, as words of a sentence.
+
+        Examples
+        --------
+        >>> relu = declare("Relu", lambda ctx, x: None)
+        >>> relu.differences(declare("Relu", lambda ctx, x: None, types="float32", until=13))
+        'types and opset versions'
+        """
+        pairs: dict[str, list[object]] = {
+            "inputs": [d.operator and d.operator.inputs for d in (self, other)],
+            "outputs": [d.operator and d.operator.outputs for d in (self, other)],
+            "types": [_types_of(d) for d in (self, other)],
+            "opset versions": [(d.first_version, d.last_version) for d in (self, other)],
+            "places in host memory": [(d.host_inputs, d.host_outputs) for d in (self, other)],
+        }
+        return " and ".join(name for name, values in pairs.items() if values[0] != values[1])
+
+
+def _types_of(declaration: Declaration) -> tuple[object, ...]:
+    named = declaration.operator.named if declaration.operator else ()
+    return named, {constraint for r in declaration.ranges for constraint in r.constraints}
+
 
 def declare(
     op_type: str,
@@ -170,6 +193,8 @@ def _operator(
         name: types.parse(chosen)
         for name, chosen in _by_name(given if given is not None else _DEFAULT_TYPES, "T").items()
     }
+    inputs = inputs.split() if isinstance(inputs, str) else inputs
+    outputs = outputs.split() if isinstance(outputs, str) else outputs
     parameters = list(inspect.signature(function).parameters.values())
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.KEYWORD_ONLY) for p in parameters):
         raise KernelError(

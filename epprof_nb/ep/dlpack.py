@@ -70,7 +70,8 @@ def dlpack(value: Any) -> Shared:  # noqa: ANN401
     Raises
     ------
     KernelError
-        If the tensor lies in memory that is neither of the CPU nor of these devices.
+        If the value is no ``OrtValue``, or its tensor lies in memory that is neither of the CPU nor
+        of these devices.
 
     Examples
     --------
@@ -87,6 +88,11 @@ def dlpack(value: Any) -> Shared:  # noqa: ANN401
 
 def _device_of(value: Any) -> int | None:  # noqa: ANN401
     """Return the CUDA device that a tensor lies on; None if the CPU can read it."""
+    if not hasattr(value, "data_ptr") or not hasattr(value, "device_name"):
+        raise KernelError(
+            f"ep.dlpack() shares an onnxruntime.OrtValue, not {type(value).__name__}. Arrays share "
+            "themselves: pass them to from_dlpack()."
+        )
     address, name = value.data_ptr(), value.device_name()
     device = _native.ep_device_of(address)
     if device is not None:

@@ -69,16 +69,19 @@ def run(
     if slot is not None and slot.refused:
         graphs.check_current(slot)
     if slot is None or slot.refused or slot.graph is None:
-        results = eager()  # the first of the runs that warm up
-        if slot is None:
-            device = ("gpu", 0) if graphs.cuda_device is None else ("cuda", graphs.cuda_device)
-            slot = _new_slot(device, session, host_inputs, number, names, feed, results)
-            graphs.add(slot, key)
-        if slot.refused:
-            return results, []
-        _copy_in(slot.buffers, feed)
-        graphs.run(slot, partial(run_bound, slot.buffers.binding), graphs.warm_ups - 1)
-        return results, []
+
+        def captured() -> Sequence[Any]:
+            results = eager()  # the first of the runs that warm up
+            place = slot
+            if place is None:
+                place = _new_slot(graphs, session, host_inputs, number, names, feed, results)
+                graphs.add(place, key)
+            if not place.refused:
+                _copy_in(place.buffers, feed)
+                graphs.run(place, partial(run_bound, place.buffers.binding), graphs.warm_ups - 1)
+            return results
+
+        return graphs.as_one_run(captured), []
     _copy_in(slot.buffers, feed)
     if graphs.run(slot, partial(run_bound, slot.buffers.binding), graphs.warm_ups):
         return None, slot.buffers.outputs
@@ -122,7 +125,7 @@ def _shape(value: Any, onnx_type: str) -> tuple[int, ...] | None:  # noqa: ANN40
 
 
 def _new_slot(  # noqa: PLR0917
-    device: tuple[str, int],
+    graphs: SessionGraphs,
     session: Any,  # noqa: ANN401
     host_inputs: frozenset[str],
     number: int,
@@ -133,6 +136,7 @@ def _new_slot(  # noqa: PLR0917
     """Return the place for a graph, with buffers for inputs and outputs like these."""
     import onnxruntime
 
+    device = ("gpu", 0) if graphs.cuda_device is None else ("cuda", graphs.cuda_device)
     slot = GraphSlot(number, None)
     made = onnxruntime.OrtValue.ortvalue_from_shape_and_type
     outputs = []

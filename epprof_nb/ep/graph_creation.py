@@ -27,14 +27,28 @@ class _Opened(threading.local):
         self.number: int | None = None
         self.warm_ups: int | None = None
         self.cuda_device: int | None = None
+        self.selected = False
 
 
 _opened = _Opened()
 
 
-def note_opened(number: int, warm_ups: int | None, cuda_device: int | None) -> None:
-    """Note the session that is being created; `warm_ups` is None if it captures no graphs."""
+def note_opened(
+    number: int, warm_ups: int | None, cuda_device: int | None, *, selected: bool
+) -> None:
+    """Note the session that is being created.
+
+    Parameters
+    ----------
+    number, cuda_device
+        Its number, and that of its CUDA device.
+    warm_ups
+        Eager runs before a capture; None if it captures no graphs.
+    selected
+        Whether it takes selected nodes only.
+    """
     _opened.number, _opened.warm_ups, _opened.cuda_device = number, warm_ups, cuda_device
+    _opened.selected = selected
 
 
 @contextmanager
@@ -44,7 +58,8 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
     Raises
     ------
     KernelError
-        If ONNX Runtime refuses, because nodes have no kernel that takes them.
+        If ONNX Runtime refuses, because nodes have no kernel that takes them, or if a node that
+        ``nodes=`` selects does not exist.
     """
     _opened.number = _opened.warm_ups = None
     setattr(session, ATTRIBUTE, None)
@@ -55,14 +70,16 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
         of_ours = _opened.number is not None
         nodes = unclaimed.of_last_session() if of_ours else list[unclaimed.Unclaimed]()
         if _opened.warm_ups is not None and nodes and "graph capture" in str(error).lower():
-            raise KernelError(unclaimed.needs_all_nodes(nodes)) from error
+            raise KernelError(
+                unclaimed.needs_all_nodes(nodes, selected=_opened.selected)
+            ) from error
         if note := unclaimed.note(nodes):
             error.add_note(note)
         raise
     finally:
         _native.ep_allow_capture(False)  # noqa: FBT003
-    if _opened.number is not None and (message := unclaimed.unmatched()):
-        warnings.warn(message, stacklevel=user_level())
+    if _opened.number is not None:
+        _check_selection(session)
     if _opened.number is None or _opened.warm_ups is None:
         return
     if not _is_supported():
@@ -81,6 +98,16 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
         return
     graphs = SessionGraphs(_opened.number, _opened.warm_ups, _opened.cuda_device)
     setattr(session, ATTRIBUTE, graphs)
+
+
+def _check_selection(session: Any) -> None:  # noqa: ANN401
+    """Refuse names of ``nodes=`` that the model lacks; warn about such types of ``only=``."""
+    types, nodes = unclaimed.unmatched()
+    if message := unclaimed.misspelt(nodes, [node.name for node in unclaimed.of_last_session()]):
+        session.disable_fallback()  # ONNX Runtime would print the error and run on the CPU
+        raise KernelError(message)
+    if message := unclaimed.without_nodes(types):
+        warnings.warn(message, stacklevel=user_level())
 
 
 def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401

@@ -14,7 +14,7 @@ import threading
 import warnings
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
@@ -26,6 +26,8 @@ from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
+
+_Result = TypeVar("_Result")
 
 MAX_WARM_UPS = 7
 """ONNX Runtime gives up if a graph is not captured after eight runs."""
@@ -191,6 +193,12 @@ class SessionGraphs:
             slot.noted = add(_native.ep_describe_graph(run.captured))
         return True
 
+    def as_one_run(self, make: Callable[[], _Result]) -> _Result:
+        """Return what `make` returns; the runs of ONNX Runtime in it are one run in a profile."""
+        call = _RecordedCall(self.number)
+        result: _Result = _native.call_then(call.end, call.make, make)
+        return result
+
     def warn_once(self, message: str) -> None:
         """Warn, unless this session has given the same warning."""
         if message not in self._warned:
@@ -220,6 +228,30 @@ class SessionGraphs:
         slot.version = REGISTRY.version
         reason = f"node {node!r} {violation}" if node else violation
         self.warn_once(f"Graph {slot.gpu_graph_id} was not captured: {reason}. Its runs are eager.")
+
+
+class _RecordedCall:
+    """The op of a call that makes several runs; no interrupt leaves it open."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._op_id = 0
+
+    def make(self, call: Callable[[], _Result]) -> _Result:
+        """Make the runs."""
+        _native.uninterrupted(self._begin)
+        return call()
+
+    def end(self) -> None:
+        """End the op, once."""
+        _native.uninterrupted(self._end)
+
+    def _begin(self) -> None:
+        self._op_id = _native.ep_begin_call(self._number)
+
+    def _end(self) -> None:
+        _native.ort_end_run(self._op_id)
+        self._op_id = 0
 
 
 class _MarkedRun:

@@ -7,8 +7,7 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from epprof_nb.core.errors import KernelError
-from epprof_nb.ep import known_operators, narrow, schema, types
+from epprof_nb.ep import kernel_arguments, known_operators, narrow, schema, types
 from epprof_nb.ep.declaration import Declaration, declare
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -69,10 +68,14 @@ class Registry:
         """Grows whenever the function of a kernel is replaced."""
         self._defined: list[Kernel] = []
         self._builtin: list[Kernel] = []
+        self._replaced: weakref.WeakSet[Kernel] = weakref.WeakSet()
+        """Kernels whose operator has another declaration now; open sessions may have them."""
         self._current: tuple[list[Kernel], list[Kernel], tuple[Kernel, ...]] = ([], [], ())
 
     def define(self, kernel: Kernel, *, builtin: bool = False) -> Kernel:
         """Add a kernel; replace the function of one with the same declaration.
+
+        A declaration that open sessions have from before is in use again: they follow.
 
         Returns
         -------
@@ -81,19 +84,27 @@ class Registry:
         """
         kernels = self._builtin if builtin else self._defined
         with self._lock:
-            for known in kernels:
+            for known in (*kernels, *self._replaced):
                 if known.declaration == kernel.declaration:
                     known.cell[0] = kernel.function
                     self.version += 1
-                    return known
-            replaced = [known for known in kernels if known.overlaps(kernel)]
-            kernels[:] = [known for known in kernels if known not in replaced]
-            kernels.append(kernel)
-        if any(len(known.nodes) for known in replaced):
+                    kernel = known
+                    break
+            if kernel not in kernels:
+                overlapped = [known for known in kernels if known.overlaps(kernel)]
+                # In the place of the previous one: the order is part of what sessions share.
+                place = kernels.index(overlapped[0]) if overlapped else len(kernels)
+                kernels[place:place] = [kernel]
+                kernels[:] = [known for known in kernels if known not in overlapped]
+                self._replaced.update(overlapped)
+                self._replaced.discard(kernel)
+            left_behind = [k for k in self._replaced if k.nodes and k.overlaps(kernel)]
+        if left_behind:
+            changed = kernel.declaration.differences(left_behind[0].declaration)
             warnings.warn(
-                f"The types, versions, memory or outputs of {kernel.declaration.op_type} have "
-                "changed, and these belong to a session. Sessions created before keep the previous "
-                "kernel: create them again to use this one.",
+                f"The {changed} of {kernel.declaration.op_type} have changed, and these belong to "
+                "a session. Sessions created before keep the previous kernel: create them again to "
+                "use this one, or define it as before.",
                 stacklevel=3,
             )
         return kernel
@@ -126,17 +137,11 @@ class Registry:
             known = [(k, k.declaration) for k in self._builtin]
         return [k for k, d in known if d.op_type in wanted and not d.domain]
 
-    def remove(self, op_type: str, domain: str = "") -> None:
-        """Remove the user's kernels of an operator; sessions that have them keep them."""
-        with self._lock:
-            self._defined[:] = [
-                k
-                for k in self._defined
-                if (k.declaration.op_type, k.declaration.domain) != (op_type, domain)
-            ]
-
 
 REGISTRY = Registry()
+
+_ONNX_DOMAIN = "ai.onnx"
+"""The long name of ONNX's own domain, which ONNX Runtime writes as an empty text."""
 
 NEWEST_OPSET = {"": 28, "ai.onnx.ml": 5}
 """Newest opset that the kernels of the package implement, by domain; others have no versions."""
@@ -168,10 +173,10 @@ def kernel(
     domain
         Its domain; ONNX's own by default.
     types
-        Dtypes to support, ``"float32 float64"``. A mapping gives them by type constraint of the
-        operator's schema; otherwise they are those of its first constraint. By default all that
-        the schema allows and NumPy has. An operator without a schema has one type, ``T``, which is
-        float32 by default; a mapping gives more.
+        Dtypes to support, ``"float32 float64"`` or ``[np.float32]``. A mapping gives them by type
+        constraint of the operator's schema; otherwise they are those of its first constraint. By
+        default all that the schema allows and NumPy has. An operator without a schema has one
+        type, ``T``, which is float32 by default; a mapping gives more.
     inputs, outputs
         Types of an operator without a schema: each a dtype, or the name of a type. By default, all
         inputs that the function names (optional ones with the default None) and the only output
@@ -190,7 +195,8 @@ def kernel(
     Raises
     ------
     KernelError
-        If ONNX Runtime does not know the operator, or a type or version does not exist.
+        If ONNX Runtime does not know the operator, a type or version does not exist, or the
+        function takes more or fewer inputs than the operator has.
 
     Notes
     -----
@@ -198,6 +204,11 @@ def kernel(
     ``domain``, ``device``, ``stream`` and ``xp``, the array module (NumPy on the host device). With
     several outputs, each call of ``ctx.out`` makes the next one, or the one given by ``index=``. It
     returns None for an optional output that the node leaves out.
+
+    On CUDA devices, ``ctx.launch(kernel, grid, block, args, shared_mem=0)`` launches a
+    ``cupy.RawKernel`` on the stream of the node. A kernel that does nothing else may call
+    ``ctx.repeat_launches()``: runs with inputs of the same shapes then repeat its launches without
+    calling it, with the addresses of their own tensors.
 
     Defining a kernel again replaces its body: the next run of every session uses it. Types,
     versions and memory belong to a session; if they change, create a new session.
@@ -210,17 +221,24 @@ def kernel(
     ... def softplus(ctx, x):
     ...     np.logaddexp(x, 0, out=ctx.out(x.shape, x.dtype))
     """
+    op_type = kernel_arguments.operator_type(op_type)
+    domain = "" if domain == _ONNX_DOMAIN else domain
     options: dict[str, Any] = {
-        "domain": domain, "types": types, "inputs": inputs, "outputs": outputs,
-        "since": since, "until": until,
-        "host_inputs": tuple(host_inputs), "host_outputs": tuple(host_outputs),
-    }  # fmt: skip
+        "domain": domain,
+        "types": types,
+        "inputs": inputs,
+        "outputs": outputs,
+        "since": kernel_arguments.opset("since", since),
+        "until": kernel_arguments.opset("until", until),
+        "host_inputs": kernel_arguments.numbers("host_inputs", host_inputs),
+        "host_outputs": kernel_arguments.numbers("host_outputs", host_outputs),
+    }
 
     def decorate(function: Function) -> Function:
-        if not callable(function):
-            raise KernelError(f"@kernel({op_type!r}) decorates a function, not {function!r}.")
+        kernel_arguments.check_function(function, op_type)
         checks_shapes = (domain, op_type) not in schema.INFERRED_WRONGLY
         declared = declare(op_type, function, **options)
+        kernel_arguments.check_inputs(function, declared)
         REGISTRY.define(Kernel(declared, [function], checks_shapes=checks_shapes))
         return function
 
@@ -233,12 +251,14 @@ def builtin(
     since: int,
     limits: Limits | None = None,
     moves: bool = False,
+    in_bfloat16: bool = False,
     **options: Any,
 ) -> Callable[[Function], Function]:
     """Define a kernel of the package; see `kernel` for the options.
 
-    Kernels also take bfloat16, which they get as float32. One that `moves` elements, and computes
-    nothing, takes bfloat16 and the types of 8 bits as they are.
+    Kernels also take bfloat16, which they get as float32, or as it is if they compute
+    `in_bfloat16`. One that `moves` elements, and computes nothing, takes bfloat16 and the types of
+    8 bits as they are.
 
     A release of ONNX Runtime that lacks the operator, or its version `since`, does not get it.
     Versions of the operator later than `NEWEST_OPSET`, whose meaning may differ, are left to other
@@ -256,7 +276,7 @@ def builtin(
         beyond = known_operators.limits_beyond(op_type, domain, known)
         kernel = Kernel(
             declare(op_type, function, since=since, **options),
-            [function if moves else narrow.through_float32(function)],
+            [function if moves or in_bfloat16 else narrow.through_float32(function)],
             {**(limits or {}), **beyond},
             checks_shapes=False,  # their shapes are tested, and those in a model may be wrong
         )

@@ -44,6 +44,9 @@ class _Wide:
         self._made.append((made, wide))
         return wide
 
+    def repeat_launches(self) -> None:
+        """Repeat nothing: the conversions are launches of CuPy."""
+
     def write(self) -> None:
         """Round the outputs."""
         for made, wide in self._made:
@@ -64,13 +67,14 @@ def through_float32(kernel: Callable[..., None]) -> Callable[..., None]:
             kernel(ctx, *inputs)
             return
         wide = _Wide(ctx)
-        kernel(wide, *(_widened(x) for x in inputs))
+        kernel(wide, *(widened(x) for x in inputs))
         wide.write()
 
     return run
 
 
-def _widened(x: Any) -> Any:  # noqa: ANN401
+def widened(x: Any) -> Any:  # noqa: ANN401
+    """Return an array of fewer bits as float32, others and None as they are."""
     return x.astype(np.float32) if x is not None and is_narrow(x.dtype) else x
 
 
@@ -90,7 +94,7 @@ def cast(xp: Any, x: Any, dtype: np.dtype[Any], *, saturate: bool = True) -> Any
         become infinity or NaN.
     """
     if is_narrow(dtype) and dtype.itemsize == 1:
-        x = _widened(x)
+        x = widened(x)
         if saturate:
             largest = x.dtype.type(_largest(dtype))
             x = xp.clip(x, -largest, largest)

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from epprof_nb.ep import cublas, cuda, gemm
+from epprof_nb import _native
+from epprof_nb.ep import cublas, cublaslt, cuda, gemm, narrow
 
 
 def matmul(a: Any, b: Any, out: Any = None) -> Any:  # noqa: ANN401
     """Multiply matrices, or stacks of them, as `numpy.matmul` does.
 
-    float16 is multiplied and summed in float32, and rounded unless `out` is of float32. On a CUDA
-    device a graph can capture products of float16, float32 and float64, unlike those of
-    ``cupy.matmul``.
+    float16 and bfloat16 are multiplied and summed in float32, and rounded unless `out` is of
+    float32. On a CUDA device a graph can capture products of these types, of float32 and of
+    float64, unlike those of ``cupy.matmul``.
 
     Parameters
     ----------
@@ -48,8 +49,9 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:  # noqa: ANN401
     library = None if on_host else cublas.library()
     if library is not None and _is_for_blas(a, b):
         return _blas_product(library, a, b, out)
+    _native.ep_repeat_nothing()
     module = np if on_host else cuda.array_module()
-    if np.float16 in (a.dtype, b.dtype):
+    if _is_short(a.dtype) or _is_short(b.dtype):
         dtype = np.result_type(a.dtype, b.dtype)
         wide = module.matmul(a.astype(np.float32), b.astype(np.float32))
         made = wide.astype(dtype if out is None else out.dtype, copy=False)
@@ -72,14 +74,22 @@ def _check_cast(source: np.dtype[Any], target: np.dtype[Any]) -> None:
         )
 
 
+def _is_short(dtype: np.dtype[Any]) -> bool:
+    """Whether elements have fewer bits than sums need."""
+    return dtype == np.float16 or narrow.is_narrow(dtype)
+
+
 def _is_for_blas(a: Any, b: Any) -> bool:  # noqa: ANN401
-    if a.dtype != b.dtype or not cublas.has_type(a.dtype) or not (a.size and b.size):
+    if a.dtype != b.dtype or not cublas.has_type(a.dtype.char) or not (a.size and b.size):
         return False
     # NumPy's errors name what does not fit.
     return bool(a.ndim and b.ndim and a.shape[-1] == b.shape[-2:][0])
 
 
 def _blas_product(library: Any, a: Any, b: Any, out: Any) -> Any:  # noqa: ANN401
+    if out is not None and cublaslt.multiply(a, b, out):
+        return out
+    _native.ep_repeat_nothing()
     module = cuda.array_module()
     layouts = gemm.Layout(a.shape, a.strides), gemm.Layout(b.shape, b.strides)
     product = gemm.plan(*layouts, a.itemsize)
@@ -92,7 +102,8 @@ def _blas_product(library: Any, a: Any, b: Any, out: Any) -> Any:  # noqa: ANN40
         result = out
     else:
         result = module.empty(shape, a.dtype)
-    cublas.multiply(library, product, a, b, result)
+    if not cublaslt.multiply(a, b, result):
+        cublas.multiply(library, product, a, b, result)
     if out is None or out is result:
         return result
     out[...] = result
@@ -101,7 +112,7 @@ def _blas_product(library: Any, a: Any, b: Any, out: Any) -> Any:  # noqa: ANN40
 
 def _is_result(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:  # noqa: ANN401
     """Whether BLAS can write a product of arrays of a dtype into an array."""
-    wide = dtype == np.float16 and out.dtype == np.float32
+    wide = _is_short(dtype) and out.dtype == np.float32
     return out.shape == shape and (out.dtype == dtype or wide) and bool(out.flags.c_contiguous)
 
 

@@ -53,7 +53,8 @@ def provider(
     only
         Types of operators to take over; all that have a kernel by default.
     nodes
-        Names of nodes to take over; all by default. With `only`, both must hold.
+        Names of nodes to take over; all by default. With `only`, both must hold. Creating a session
+        whose model lacks one of them raises KernelError.
     stream
         Address of a CUDA stream on which the session runs, such as ``cupy.cuda.Stream().ptr``. It
         must outlive the session. By default each session has streams of its own.
@@ -128,7 +129,7 @@ def session(
     Parameters
     ----------
     model
-        Path of the model, or the model as bytes.
+        Path of the model, or the model as bytes or an ``onnx.ModelProto``.
     device, only, nodes, stream, prefer_nhwc, enable_cuda_graph, \
     min_num_runs_before_cuda_graph_capture
         See `provider`. Nodes without a kernel run on ONNX Runtime's CPU provider.
@@ -144,8 +145,8 @@ def session(
     Raises
     ------
     KernelError
-        If an option is unknown or its value is wrong, the device is not supported, or no kernel
-        exists for a type in `only`.
+        If an option is unknown or its value is wrong, the device is not supported, no kernel exists
+        for a type in `only`, or the model lacks a name in `nodes`.
     CaptureError
         If ONNX Runtime is missing or older than 1.25.
     """
@@ -167,6 +168,8 @@ def session(
     )
     import onnxruntime
 
+    if hasattr(model, "SerializeToString"):
+        model = model.SerializeToString()
     if enable_cuda_graph:
         # ONNX Runtime would go on without the provider, and without graphs.
         options.setdefault("enable_fallback", 0)
@@ -244,5 +247,7 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
     device = options.get("device", devices.HOST)
     found = kernel_sets.kernels_for(device, channels_last=options.get("prefer_nhwc") == "1")
     number, warm_ups = _native.ort_new_session(), _warm_ups(options)
-    graph_creation.note_opened(number, warm_ups, devices.cuda_index(device))
+    graph_creation.note_opened(
+        number, warm_ups, devices.cuda_index(device), selected=bool(only or nodes)
+    )
     return number, warm_ups is not None, only, nodes, found

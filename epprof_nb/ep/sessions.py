@@ -22,6 +22,7 @@ from epprof_nb.ep import (
     graph_runs,
     graphs,
     stream_providers,
+    unknown_operators,
 )
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
@@ -76,8 +77,9 @@ def _is_patched(method: Any) -> bool:  # noqa: ANN401
 def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def create(self: Any, providers: Sequence[Any] | None, *more: Any) -> None:  # noqa: ANN401
+        of_ours = any((p[0] if isinstance(p, tuple) else p) == PROVIDER for p in providers or ())
         # ONNX Runtime asks a provider for its operators only if it was chosen by device.
-        if any((p[0] if isinstance(p, tuple) else p) == PROVIDER for p in providers or ()):
+        if of_ours:
             self._sess_options = with_domains(self._sess_options)
         try:
             stream_providers.check(providers)
@@ -85,7 +87,12 @@ def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
             self.disable_fallback()  # ONNX Runtime would print the error and run on the CPU
             raise
         with stream_providers.choosing(providers), graph_creation.creating(self):
-            original(self, providers, *more)
+            try:
+                original(self, providers, *more)
+            except Exception as error:
+                if of_ours and (note := unknown_operators.note(str(error))):
+                    error.add_note(note)
+                raise
 
     return create
 

@@ -44,15 +44,30 @@ def dtype_of(onnx_type: str) -> str | None:
     return name if name in ALL else None
 
 
-def parse(types: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the dtypes named in ``"float32 float64"`` or a sequence.
+def _name(dtype: Any) -> str:  # noqa: ANN401
+    """Return the name of a dtype of NumPy, or the text itself."""
+    if isinstance(dtype, str):
+        return dtype
+    try:
+        return str(np.dtype(dtype).name)
+    except TypeError:
+        return str(dtype)
+
+
+def parse(types: str | type | np.dtype[Any] | Iterable[Any]) -> tuple[str, ...]:
+    """Return the dtypes named in ``"float32 float64"`` or a sequence of names or dtypes.
 
     Raises
     ------
     KernelError
         If a name is no dtype that kernels support.
     """
-    words = types.split() if isinstance(types, str) else [str(t) for t in types]
+    if isinstance(types, str):
+        words = types.split()
+    elif isinstance(types, (type, np.dtype)):
+        words = [_name(types)]
+    else:
+        words = [_name(t) for t in types]
     names = tuple(dict.fromkeys(_ONNX_NAMES.get(word, word) for word in words))
     unknown = [name for name in names if name not in ALL]
     if unknown or not names:

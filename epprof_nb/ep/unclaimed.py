@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb import _native
 from epprof_nb.ep import wheel_kernels
+from epprof_nb.ep.kernel import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,6 +16,10 @@ NO_NODE = "(no node has this name)"
 """A name for ``nodes=`` with which a provider takes no node, on purpose."""
 
 _SHOWN = 5
+_SELECTION = (
+    "The provider selects from the nodes that ONNX Runtime's basic graph optimizations leave; "
+    "epprof_nb.ep.verify() lists their names and types."
+)
 
 
 class Unclaimed(NamedTuple):
@@ -35,15 +41,29 @@ def of_last_session() -> list[Unclaimed]:
     return [Unclaimed(*node) for node in _native.ep_unclaimed_nodes()]
 
 
-def needs_all_nodes(nodes: list[Unclaimed]) -> str:
-    """Return the message for a session that is to capture graphs, and leaves nodes to others."""
+def needs_all_nodes(nodes: list[Unclaimed], *, selected: bool) -> str:
+    """Return the message for a session that is to capture graphs, and leaves nodes to others.
+
+    Parameters
+    ----------
+    nodes
+        The nodes.
+    selected
+        Whether ``only=`` or ``nodes=`` left nodes out, those that have a kernel for example.
+    """
     shown = ", ".join(map(str, nodes[:_SHOWN]))
     more = f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
-    types = ", ".join(sorted({node.op_type for node in nodes}))
+    known = {(k.declaration.op_type, k.declaration.domain) for k in REGISTRY.kernels()}
+    left_out = [node for node in nodes if selected and not node.reason and node[1:3] in known]
+    types = sorted({node.op_type for node in nodes if node not in left_out})
+    remedies = [
+        *(["leave only= or nodes= out"] if left_out else []),
+        *([f"define kernels for {', '.join(types)} with @epprof_nb.ep.kernel"] if types else []),
+    ]
+    remedy = " and ".join(remedies)
     return (
         f"A graph can be captured only if all nodes run on the provider. These do not: "
-        f"{shown}{more}. Define kernels for {types} with @epprof_nb.ep.kernel, or leave "
-        "enable_cuda_graph out."
+        f"{shown}{more}. {remedy[0].upper()}{remedy[1:]}, or leave enable_cuda_graph out."
     )
 
 
@@ -76,36 +96,50 @@ def note(nodes: list[Unclaimed]) -> str | None:
     return "\n".join(lines)
 
 
-def unmatched() -> str | None:
-    """Return a warning about the selection of the session that this thread created last.
+def unmatched() -> tuple[list[str], list[str]]:
+    """Return what the session that this thread created last selects and its model lacks.
 
     Returns
     -------
-    warning
-        Names in ``only=`` and ``nodes=`` that no node of its model has. None if there are none.
+    types, nodes
+        Types of ``only=`` and names of ``nodes=`` that no node has.
     """
     types, nodes = _native.ep_unmatched()
-    return unmatched_among(types, nodes)
+    return sorted(types), sorted(set(nodes) - {NO_NODE})
 
 
-def unmatched_among(types: Iterable[str], nodes: Iterable[str]) -> str | None:
-    """Return a warning that no node has these types and names; None if there are none.
+def without_nodes(types: list[str]) -> str | None:
+    """Return a warning about types of ``only=`` that no node has; None if there are none.
+
+    They may be right: one list of types serves several models.
 
     Examples
     --------
-    >>> unmatched_among([], ["layer9/fc1"])[:39]
-    "nodes=: the model has no 'layer9/fc1'. "
+    >>> without_nodes(["Gelu"])[:36]
+    "only=: the model has no 'Gelu' node."
     """
-    missing = {"only": sorted(types), "nodes": sorted(set(nodes) - {NO_NODE})}
-    texts = []
-    for option, names in missing.items():
-        if names:
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            shown = ", ".join(map(repr, names[:_SHOWN]))
-            texts.append(f"{option}=: the model has no {shown}{more}.")
-    if not texts:
+    if not types:
         return None
-    return (
-        f"{' '.join(texts)} The provider selects from the nodes that ONNX Runtime's basic graph "
-        "optimizations leave; epprof_nb.ep.verify() lists their names and types."
-    )
+    return f"only=: the model has no {_listed(types)} node. {_SELECTION}"
+
+
+def misspelt(names: Iterable[str], known: Iterable[str]) -> str | None:
+    """Return an error about names of ``nodes=`` that are not `known`; None if all are.
+
+    Examples
+    --------
+    >>> misspelt(["layer9/fc"], ["layer1/fc", "layer1/act"])[:66]
+    "nodes=: the model has no node 'layer9/fc'; did you mean 'layer1/fc"
+    """
+    candidates = sorted(set(known))
+    missing = sorted({*names} - {*candidates} - {NO_NODE})
+    if not missing:
+        return None
+    close = difflib.get_close_matches(missing[0], candidates, n=1)
+    meant = f"; did you mean {close[0]!r}?" if close else "."
+    return f"nodes=: the model has no node {_listed(missing)}{meant} {_SELECTION}"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(repr, names[:_SHOWN])) + more

@@ -6,7 +6,7 @@ import json
 import statistics
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,9 @@ import pandas as pd
 
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER
+from epprof_nb.ep import unclaimed, unknown_operators
 from epprof_nb.ep.provider import provider
 from epprof_nb.ep.sessions import with_domains
-from epprof_nb.ep.unclaimed import NO_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -54,7 +54,7 @@ def verify(
     Parameters
     ----------
     model
-        Path of the model, or the model as bytes.
+        Path of the model, or the model as bytes or an ``onnx.ModelProto``.
     feeds
         Inputs of the model by name.
     device, only, nodes
@@ -72,7 +72,9 @@ def verify(
         ``max_abs_error`` and ``max_rel_error`` (float64, over all outputs), ``matches``
         (boolean), ``kernel_ns`` and ``cpu_ns`` (Int64, durations of a run of a model of this node
         alone, copies included) and ``note``, which says why a node was not compared: it stays on
-        the CPU, holds subgraphs, or has no implementation but the kernel.
+        the CPU, holds subgraphs, or has no implementation but the kernel. A node whose first run is
+        right does not match if a later run, with the elements of its inputs in reverse order, is
+        wrong; ``note`` says so.
 
     Raises
     ------
@@ -97,14 +99,20 @@ def verify(
             f"verify() needs the package onnx, which cannot be imported ({error}). Run "
             "`pip install onnx`."
         ) from error
+    if repeats < 1:
+        raise KernelError(f"repeats={repeats}: a time needs one run at least.")
     entry = provider(device, only=only, nodes=nodes)
     # Models of one node have few of the selected types and names: select here.
     types, names = (set(json.loads(entry[1].pop(option, "[]"))) for option in ("only", "nodes"))
     try:
         optimized = _optimized(model)
     except Exception as error:
-        raise KernelError(f"The model cannot be loaded: {error}") from error
+        note = unknown_operators.note(str(error))
+        why = f"{error}\n{note}" if note else str(error)
+        raise KernelError(f"The model cannot be loaded: {why}") from error
     loaded = onnx.load_model_from_string(optimized)
+    if message := unclaimed.misspelt(names, [node.name for node in loaded.graph.node]):
+        raise KernelError(message)
     values = _intermediate_values(loaded, feeds)
     rows = [
         _verify_node(node, loaded, values, entry, repeats)
@@ -125,6 +133,8 @@ class _Row:
     note: str = ""
     outputs: list[npt.NDArray[Any]] | None = None
     expected: list[npt.NDArray[Any]] | None = None
+    later: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = field(default_factory=list)
+    """Outputs of a later run with other values, and what the CPU provider gives."""
     kernel_ns: int | None = None
     cpu_ns: int | None = None
 
@@ -154,10 +164,26 @@ class _Row:
             errors = [_errors(a, b) for a, b in pairs]
             row["max_abs_error"] = max(absolute for absolute, _ in errors)
             row["max_rel_error"] = max(relative for _, relative in errors)
-            row["matches"] = all(
-                np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True) for a, b in pairs
-            )
+            row["matches"] = _all_close(pairs, rtol, atol)
+            if row["matches"] and not _all_close(self.later, rtol, atol):
+                row |= {"matches": False, "note": _WRONG_LATER}
         return row
+
+
+_WRONG_LATER = (
+    "right in its first run, wrong in a later one with other values. A kernel that calls "
+    "ctx.repeat_launches() launches with ctx.launch only, and what it launches depends on shapes, "
+    "not on values"
+)
+
+
+def _all_close(
+    pairs: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]], rtol: float, atol: float
+) -> bool:
+    return all(
+        a.shape == b.shape and np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+        for a, b in pairs
+    )
 
 
 def _errors(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> tuple[float, float]:
@@ -192,6 +218,8 @@ def _optimized(model: str | Path | bytes) -> bytes:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         options.optimized_model_filepath = str(file)
         options.log_severity_level = 4
+        if hasattr(model, "SerializeToString"):
+            model = model.SerializeToString()
         given = model if isinstance(model, bytes) else str(model)
         onnxruntime.InferenceSession(given, with_domains(options), providers=[_CPU])
         return file.read_bytes()
@@ -212,7 +240,7 @@ def _intermediate_values(model: Any, feeds: Mapping[str, Any]) -> dict[str, npt.
         if name not in known:
             exposed.graph.output.append(onnx.ValueInfoProto(name=name))
     # Our provider claims nothing, but learns the attributes of operators without a schema.
-    claims_nothing = provider(nodes=[NO_NODE])
+    claims_nothing = provider(nodes=[unclaimed.NO_NODE])
     session = _session(exposed.SerializeToString(), [claims_nothing, _CPU])
     wanted = [o.name for o in session.get_outputs()]
     results = session.run(wanted, dict(feeds))
@@ -248,13 +276,34 @@ def _verify_node(
     except Exception as error:  # noqa: BLE001 - a row of the table
         row.note = _reason(error)
         return row
-    reference = _session(single, [provider(nodes=[NO_NODE]), _CPU])
+    reference = _session(single, [provider(nodes=[unclaimed.NO_NODE]), _CPU])
     expected, cpu_ns = _timed(reference, inputs, repeats)
     if _has_only_our_kernel(node):
         row.note = "has no implementation but the kernel"
     else:
         row.expected, row.cpu_ns = expected, cpu_ns
+        row.later = _later_outputs(session, reference, inputs)
     return row
+
+
+def _later_outputs(
+    session: Any,  # noqa: ANN401
+    reference: Any,  # noqa: ANN401
+    inputs: dict[str, npt.NDArray[Any]],
+) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    """Return outputs for inputs of the same shapes with other values, on both providers.
+
+    Integers keep their values: these may be shapes or indices.
+    """
+    other = {
+        name: x.ravel()[::-1].reshape(x.shape).copy() if x.dtype.kind == "f" else x
+        for name, x in inputs.items()
+    }
+    try:
+        results = session.run(None, other), reference.run(None, other)
+    except Exception:  # noqa: BLE001 - the node may allow no such values
+        return []
+    return list(zip(*results, strict=True))
 
 
 def _reason(error: Exception) -> str:

@@ -72,6 +72,12 @@ _TYPES: dict[str, Any] = {
     "script": _optional_text,
     "detail": _optional_text,
     "machine": _optional_text,
+    "recording": {
+        "detail": is_text,
+        "frameworks": [is_text],
+        "ort_nodes": is_text,
+        "waits": _flag,
+    },
     "error": _optional_text,
     "device_error": _optional_text,
     "repeats": _time_ranges,

@@ -23,6 +23,9 @@ CALL, RANGE, NVTX, OPERATOR, AUTOGRAD_NODE = 6, 7, 8, 9, 10
 FRAMEWORK_TYPES = ("call", "range", "range", "operator", "autograd_node")
 FRAMEWORK_CATEGORIES = ("framework", "user", "user", "operator", "operator")
 
+FUSED = ("fused", "fused_backward")
+"""Types of ops of kernels that belong to several modules, in the forward and backward pass."""
+
 _MAX_KINDS = 200_000
 """Distinct kinds with arguments; further ones are recorded without arguments."""
 

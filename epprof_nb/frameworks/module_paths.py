@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.frameworks.framework_ops import kind_id
@@ -20,15 +20,6 @@ _MAX_SCANS = 8
 """How often the modules of one model are listed in a session, as modules may be added to it."""
 
 
-class ModuleOp(NamedTuple):
-    """Native ids of the ops of one module: its name, and the kinds of its calls."""
-
-    name: int
-    forward: int
-    recompute: int
-    backward: int
-
-
 class ModulePaths:
     """The paths of the modules that were called in a session.
 
@@ -38,7 +29,8 @@ class ModulePaths:
     Attributes
     ----------
     known
-        The ops of a module by its ``id``. Entries of modules that no longer exist are removed.
+        The number of a module in the native log of calls, by its ``id``. Entries of modules that no
+        longer exist are removed.
 
     Parameters
     ----------
@@ -49,14 +41,15 @@ class ModulePaths:
     """
 
     def __init__(self, module_type: type, is_tracing: Callable[[], bool]) -> None:
-        self.known: dict[int, ModuleOp] = {}
+        self.known: dict[int, int] = {}
         self._is_tracing = is_tracing
         self._module_type = module_type
+        self._described: dict[int, tuple[str, str]] = {}
         self._references: dict[int, weakref.ref[Any]] = {}
         self._scans: dict[int, int] = {}
 
-    def find(self, module: Any) -> ModuleOp | None:  # noqa: ANN401 - torch.nn.Module
-        """Return the ops of a module that is not yet known; None if its call is not to be one."""
+    def find(self, module: Any) -> int | None:  # noqa: ANN401 - torch.nn.Module
+        """Return the number of a module that is not known; None if its call is not to be an op."""
         if self._is_tracing():
             return None
         for name, root in self._models_of_user():
@@ -67,6 +60,12 @@ class ModulePaths:
         if id(module) not in self.known:  # its named_modules() fails or does not list it
             self._add(module, type(module).__name__)
         return self.known[id(module)]
+
+    def described(self, module: Any) -> tuple[str, str] | None:  # noqa: ANN401 - torch.nn.Module
+        """Return path and class of a module; None if its calls are not to be ops."""
+        if id(module) not in self.known:
+            self.find(module)
+        return self._described.get(id(module))
 
     def _models_of_user(self) -> Iterator[tuple[str, Any]]:
         """Yield the models in the user's namespace that may have unknown modules, largest first."""
@@ -101,10 +100,11 @@ class ModulePaths:
 
     def _add(self, module: Any, path: str) -> None:  # noqa: ANN401
         key = id(module)
-        known, references = self.known, self._references
+        known, described, references = self.known, self._described, self._references
 
         def forget(_: object) -> None:
             known.pop(key, None)
+            described.pop(key, None)
             references.pop(key, None)
 
         references[key] = weakref.ref(module, forget)
@@ -116,7 +116,18 @@ class ModulePaths:
             kind_id(op_type, "torch", **{"class": class_name})
             for op_type in ("module", "recompute", "backward")
         )
-        known[key] = ModuleOp(_native.intern(path), forward, recompute, backward)
+        described[key] = (path, class_name)
+        name = _native.intern(path)
+        known[key] = _native.module_add(name, forward, recompute, backward, _is_on_host(module))
+
+
+def _is_on_host(module: Any) -> bool:  # noqa: ANN401 - torch.nn.Module
+    """Whether a module has parameters of its own that are not on a GPU of CUDA's."""
+    try:
+        parameters = list(module._parameters.values())  # noqa: SLF001 - those of submodules count there
+        return not all(parameter is None or parameter.is_cuda for parameter in parameters)
+    except Exception:  # noqa: BLE001 - the user's class may have parameters of another kind
+        return True
 
 
 def _named_modules(root: Any) -> list[tuple[str, Any]]:  # noqa: ANN401

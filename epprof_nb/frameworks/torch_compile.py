@@ -20,8 +20,14 @@ if TYPE_CHECKING:
     from epprof_nb.frameworks.patches import Patches, Switch
 
 NAME = "torch.compile"
+_DYNAMO = "DYNAMO"
+"""Trigger of a compilation by TorchDynamo."""
 _CAPTURE = "CUDAGRAPH_RECORDING"
 """Trigger of the capture of a CUDA graph by ``mode="reduce-overhead"``."""
+
+
+def _compile_id() -> object:
+    return sys.modules["torch._guards"].CompileContext.current_compile_id()
 
 
 class Compilations:
@@ -46,14 +52,16 @@ class Compilations:
         """Wrap the context manager that torch enters around each compilation."""
 
         @contextmanager
-        def install_callbacks(handler: Any, trigger: Any, compile_id: str) -> Iterator[None]:  # noqa: ANN401
-            with original(handler, trigger, compile_id):
+        def install_callbacks(handler: Any, *args: Any, **kwargs: Any) -> Iterator[None]:  # noqa: ANN401
+            with original(handler, *args, **kwargs):
+                # Releases before 2.7 tell neither, and capture graphs elsewhere.
+                trigger = str(getattr(args[0], "name", _DYNAMO)) if args else _DYNAMO
                 # A graph is captured after the compilation, and its kernels belong to the module.
-                if not self._switch.on or trigger.name == _CAPTURE:
+                if not self._switch.on or trigger == _CAPTURE:
                     yield
                     return
                 kind_id, kind = new_kind("compile", "torch")
-                self._kinds.append((compile_id, trigger.name, kind))
+                self._kinds.append((str(args[1] if args[1:] else _compile_id()), trigger, kind))
                 op_id = _native.push(self._name, CALL, kind_id)
                 self._running += 1
                 self._patches.suspend()

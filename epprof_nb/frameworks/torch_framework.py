@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb import _native
+from epprof_nb.frameworks.autograd_engine import open_engine
+from epprof_nb.frameworks.backward_counts import BackwardCounts
+from epprof_nb.frameworks.compiled_modules import CompiledModules
 from epprof_nb.frameworks.module_paths import ModulePaths
 from epprof_nb.frameworks.patches import (
     Patches,
@@ -13,12 +18,12 @@ from epprof_nb.frameworks.patches import (
     missing_functions,
     recorded_function,
 )
-from epprof_nb.frameworks.sequence_log import SequenceLog
-from epprof_nb.frameworks.torch_backward import BackwardCounts, recorded_backward
+from epprof_nb.frameworks.torch_backward import recorded_backward
 from epprof_nb.frameworks.torch_compile import Compilations
 from epprof_nb.frameworks.torch_modules import recorded_call
 from epprof_nb.frameworks.torch_operators import Operators
 from epprof_nb.frameworks.torch_ranges import recorded_enter, recorded_exit
+from epprof_nb.frameworks.transformers_generation import Generations
 from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.format import plural
 
@@ -118,15 +123,22 @@ class _Recording:
         self._switch = Switch()
         self._backward = BackwardCounts()
         self._paths = ModulePaths(torch.nn.Module, self._is_tracing)
-        self._log = SequenceLog(torch.autograd._get_sequence_nr)  # noqa: SLF001 - no public name
-        _ = self._log.local.calls  # nodes that this thread has created so far are not linked
+        self._recorded_call: _native.RecordedModule | None = None
+        _native.modules_record(True)  # noqa: FBT003 - positional only
+        with suppress(Exception):  # backward passes get hooks then
+            open_engine()
+        # Nodes that this thread has created so far are not linked.
+        _native.modules_begin_thread(torch.autograd._get_sequence_nr())  # noqa: SLF001 - no public name
         self._patches, self._around_compilations = Patches(), Patches()
         self.compilations = Compilations(self._patches, self._switch)
+        self._generations = Generations(self._is_off)
+        self._compiled = CompiledModules(self._paths, self._backward, self._switch)
         try:
             self._replace_functions()
             # Importing it takes seconds. Its modules keep functions of torch, which must be the
             # original ones.
             after_import(_DYNAMO, self._record_compilations, before=self._patches.suspend)
+            self._compiled.start()
         except BaseException:
             self.stop()
             raise
@@ -135,18 +147,12 @@ class _Recording:
         import torch
 
         replace, is_off = self._patches.replace, self._is_off
-        replace(
-            torch.nn.Module,
-            "__call__",
-            lambda original: recorded_call(
-                original, self._paths, self._log, self._backward, self._switch
-            ),
-        )
+        replace(torch.nn.Module, "__call__", self._recorded_module)
         replace(
             torch.autograd,
             "_engine_run_backward",
             lambda original: recorded_backward(
-                original, self._log, self._backward, is_off, _is_autograd_compiled
+                original, self._backward, is_off, _is_autograd_compiled
             ),
         )
         record_function = torch.autograd.profiler.record_function
@@ -158,6 +164,10 @@ class _Recording:
         for name in ("_get_total_norm", "_clip_grads_with_norm_"):
             if hasattr(clipping, name):
                 replace(clipping, name, self._recorded_clipping)
+
+    def _recorded_module(self, original: Callable[..., Any]) -> _native.RecordedModule:
+        self._recorded_call = recorded_call(original, self._paths)
+        return self._recorded_call
 
     def _recorded_clipping(self, original: Callable[..., Any]) -> Callable[..., Any]:
         is_compiling = sys.modules["torch"].compiler.is_compiling
@@ -186,9 +196,14 @@ class _Recording:
     def stop(self) -> None:
         """Put the functions back. Those that others have wrapped meanwhile do nothing any more."""
         self._switch.on = False
+        if self._recorded_call is not None:
+            self._recorded_call.stop()
         cancel(_DYNAMO, self._record_compilations)
+        self._generations.stop()
+        self._compiled.stop()
         self._around_compilations.restore()
         self._patches.restore()
+        _native.modules_record(False)  # noqa: FBT003 - positional only
 
     def notes(self) -> list[str]:
         """Return notes on backward passes that are not linked to modules."""
@@ -197,8 +212,9 @@ class _Recording:
         if counts.unlinked:
             notes.append(
                 f"{counts.unlinked:,} of {plural(counts.nodes, 'node')} of backward passes are not "
-                "linked to a module: their forward pass ran before the profile, or several threads "
-                "ran modules at once. Their work is attributed to the statement."
+                "linked to a module: their forward pass ran before the profile or in a backward "
+                "pass, or several threads ran modules at once. Their work is attributed to the "
+                "statement."
             )
         if counts.compiled:
             notes.append(
@@ -207,7 +223,7 @@ class _Recording:
             )
         if counts.failure:
             notes.append(f"A backward pass is not linked to modules: {counts.failure}")
-        return notes
+        return notes + self._compiled.notes()
 
 
 def _is_autograd_compiled() -> bool:

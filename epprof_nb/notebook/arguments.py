@@ -96,7 +96,7 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
         If an option is unknown or its value is invalid.
     """
     try:
-        args = parse_argstring(magic, line)
+        args = parse_argstring(magic, _without_comment(line))
     except (UsageError, ValueError) as error:  # ValueError: an unclosed quotation mark
         raise UsageError(
             f"Cannot parse the options of %%gpuprofile {line!r}: {error}. Run %%gpuprofile? for "
@@ -151,6 +151,18 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
         baseline=args.baseline.strip("\"'") if args.baseline else None,
         interleave=args.interleave,
     )
+
+
+def _without_comment(line: str) -> str:
+    """Return the options without the comment behind them; in quotation marks, # is no comment.
+
+    Examples
+    --------
+    >>> _without_comment("prof -s 'run #1.epprof'  # keep it")
+    "prof -s 'run #1.epprof'"
+    """
+    match = re.match(r"""(?:"[^"]*"|'[^']*'|(?<=\S)#|[^#])*""", line)
+    return (match[0] if match else line).rstrip()
 
 
 def _is_taken(name: str) -> bool:

@@ -12,6 +12,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
+from epprof_nb.core import token_log
 from epprof_nb.onnxruntime.attach import NAME
 from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
 from epprof_nb.recorders.onnxruntime.session_names import session_title
@@ -38,6 +39,8 @@ _calls: weakref.WeakKeyDictionary[Any, list[tuple[str, tuple[Any, ...]]]] = (
 _of_model: weakref.WeakKeyDictionary[Any, GenerativeSession] = weakref.WeakKeyDictionary()
 _of_generator: weakref.WeakKeyDictionary[Any, GenerativeSession] = weakref.WeakKeyDictionary()
 _profiled_by_user: weakref.WeakSet[Any] = weakref.WeakSet()
+_has_generated: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Generators whose last token the model has not processed."""
 _registered: set[str] = set()
 
 
@@ -197,9 +200,26 @@ def _wrap_step(original: Callable[..., Any]) -> Callable[..., Any]:
         if observed is None or observed.number is None:
             sessions.run_options_for(self if session is None else session, None)  # counts it
             return original(self, *args, **kwargs)
-        return _run_step(session, self, lambda: original(self, *args, **kwargs), _key(self, name))
+        before, begin = self.token_count(), token_log.now()
+        result = _run_step(session, self, lambda: original(self, *args, **kwargs), _key(self, name))
+        _log_tokens(self, name, begin, before)
+        return result
 
     return step
+
+
+def _log_tokens(generator: Any, step: str, begin_ns: int, before: int) -> None:  # noqa: ANN401
+    """Add a step that has ended to the log of calls.
+
+    Appended tokens are processed at once. A generated token is processed by the next step.
+    """
+    cached = max(before - (generator in _has_generated), 0)
+    if step == "append_tokens":
+        token_log.add(begin_ns, token_log.UNKNOWN, generator.token_count() - cached, cached)
+        _has_generated.discard(generator)
+    elif step == "generate_next_token":
+        token_log.add(begin_ns, token_log.UNKNOWN, 1, cached)
+        _has_generated.add(generator)
 
 
 def _key(generator: Any, step: str) -> object:  # noqa: ANN401

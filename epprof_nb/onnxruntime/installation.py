@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.ort_binding import check_release
-from epprof_nb.onnxruntime import attach, genai, session_options
+from epprof_nb.onnxruntime import attach, bound_inputs, genai, session_options
 from epprof_nb.onnxruntime.run_wrappers import wrap_end_profiling, wrap_run
 from epprof_nb.recorders.onnxruntime import sessions
 from epprof_nb.util.after_import import after_import, cancel
@@ -162,6 +162,9 @@ def _patch(module: ModuleType) -> None:
     maker = sys.modules[kind.__module__]
     if hasattr(maker, _CHECK_FUNCTION):
         _replace(maker, _CHECK_FUNCTION, _wrap_check(getattr(maker, _CHECK_FUNCTION)))
+    for name in bound_inputs.METHODS:
+        if hasattr(module.IOBinding, name):
+            _replace(module.IOBinding, name, bound_inputs.wrap(getattr(module.IOBinding, name)))
     for name, method in session_options.wrappers(module.SessionOptions).items():
         _replace(module.SessionOptions, name, method)
     for name in ("get_available_providers", "get_ep_devices"):

@@ -7,8 +7,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
-from epprof_nb.onnxruntime import graph_replays, run_profile_files
-from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
+from epprof_nb.onnxruntime import bound_inputs, graph_replays, run_profile_files
+from epprof_nb.recorders.onnxruntime import sessions, token_inputs, unprofiled_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from epprof_nb.recorders.onnxruntime.sessions import ObservedSession
 
 _NO_CONTEXT = nullcontext()
+_FEED_ARGUMENTS = {"run": "input_feed", "run_with_ort_values": "input_dict_ort_values"}
+"""Methods that take the inputs as an argument, which has the position 1, and its name."""
 
 
 def wrap_run(original: Callable[..., Any], position: int) -> Callable[..., Any]:
@@ -61,11 +63,14 @@ class _RunMethod:
         """Run a session: recorded in a recording, else timed if that is due."""
         baseline = None if self.returns_early else getattr(session, unprofiled_runs.ATTRIBUTE, None)
         if sessions.recording():
-            key = unprofiled_runs.input_key(args, kwargs, self._name)
+            feed = self._inputs(args, kwargs)
+            key = unprofiled_runs.input_key(feed, self._name)
             begin = unprofiled_runs.now()
             result = self._run_recorded(session, args, kwargs, key)
             if baseline is not None:
                 unprofiled_runs.add_call(begin, baseline, key)
+            if not self.returns_early:
+                token_inputs.add_call(session, begin, feed)
             return result
         if baseline is None:
             with self._counted(session):
@@ -74,6 +79,13 @@ class _RunMethod:
             baseline.wait -= 1
             return self._original(session, *args, **kwargs)
         return self._run_timed(baseline, session, args, kwargs)
+
+    def _inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+        """Return the inputs of a run by name; None if the arguments do not tell them."""
+        if self._name == "run_with_iobinding":
+            return bound_inputs.bound_inputs(args[0] if args else kwargs.get("iobinding"))
+        name = _FEED_ARGUMENTS.get(self._name)
+        return None if name is None else args[1] if len(args) > 1 else kwargs.get(name)
 
     def _run_timed(
         self,
@@ -89,7 +101,8 @@ class _RunMethod:
             duration = timer.stop()
         options = self.run_options(args, kwargs)
         if timer.ran_alone and not sessions.recording() and not sessions.is_profiled(options):
-            baseline.add(unprofiled_runs.input_key(args, kwargs, self._name), duration)
+            key = unprofiled_runs.input_key(self._inputs(args, kwargs), self._name)
+            baseline.add(key, duration)
         return result
 
     def _run_recorded(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING
 
 from epprof_nb.profile_analyses.breakdowns import Breakdowns
 from epprof_nb.profile_analyses.findings import Findings
+from epprof_nb.profile_analyses.generation import GenerationTables
 from epprof_nb.profile_analyses.onnx_nodes import NodeTables
 from epprof_nb.profile_analyses.training import TrainingTables
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class ProfileAnalyses(Breakdowns, TrainingTables, NodeTables, Findings):
+class ProfileAnalyses(Breakdowns, TrainingTables, GenerationTables, NodeTables, Findings):
     """Tables of one profiling session, with what can be computed from them.
 
     `epprof_nb.Profile` adds views and files.
@@ -66,3 +68,10 @@ class ProfileAnalyses(Breakdowns, TrainingTables, NodeTables, Findings):
         from epprof_nb.analysis.sql import sql
 
         return sql(self, query, time_limit_s=time_limit_s, max_bytes=max_bytes)
+
+
+# An error in a call, such as an unknown argument, names the class that users know.
+for _class in (*ProfileAnalyses.__bases__, ProfileAnalyses):
+    for _name, _method in vars(_class).items():
+        if isinstance(_method, FunctionType):
+            _method.__qualname__ = f"Profile.{_name}"

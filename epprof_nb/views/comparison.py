@@ -32,8 +32,9 @@ class Comparison:
     Attributes
     ----------
     verdict
-        ``"faster"``, ``"slower"``, ``"no difference found"`` or ``"cannot be compared"``, of the
-        new code. It is about the elapsed time of a repeat, including the device work that the
+        ``"faster"``, ``"slower"`` or ``"no difference found"``, of the new code; ``"cannot tell"``
+        if the recordings vary too much, and ``"cannot be compared"`` if that would mislead. It is
+        about the elapsed time of a repeat, including the device work that the
         repeat launched.
     reason
         The times, the interval of the change and the smallest change that would have been found,
@@ -124,7 +125,8 @@ def compare(
     allow
         Differences between the recordings that do not prevent a comparison: ``"devices"``,
         ``"clocks"``, ``"counts"`` (executions of an op), ``"shapes"`` (of the inputs of ONNX
-        Runtime nodes) and ``"dropped"`` (dropped records). They become notes.
+        Runtime nodes), ``"dropped"`` (dropped records) and ``"options"`` (of recording). They
+        become notes.
     names
         Names of the variables, for the commands in the reason.
 

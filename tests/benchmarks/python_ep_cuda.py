@@ -1,9 +1,10 @@
 """Cost of kernels in Python on a CUDA device. Needs onnx, CuPy and a GPU.
 
-A node over the bare CuPy launch, and models of ONNX Runtime's CUDA provider of which nodes are
-taken over by equally fast kernels: every third node of a chain, and one type of operator in models
-exported by torch (``--exported``). These need onnxruntime-gpu, and torch, transformers and
-torchvision. What a row needs is printed where it is missing.
+A node over the bare CuPy launch: launched by CuPy, by ``ctx.launch``, and repeated without Python.
+And models of ONNX Runtime's CUDA provider of which nodes are taken over by equally fast kernels:
+every third node of a chain, and one type of operator in models exported by torch (``--exported``).
+These need onnxruntime-gpu, and torch, transformers and torchvision. What a row needs is printed
+where it is missing.
 """
 
 from __future__ import annotations
@@ -66,9 +67,9 @@ def elementwise(cp, name, expression):
     """A function of arrays whose size is a multiple of 4, as fast as the CUDA provider's."""
     kernel = cp.RawKernel(ELEMENTWISE % (expression, name), name)
 
-    def launch(x, y):
+    def launch(x, y, by=lambda kernel, *args: kernel(*args)):
         count = x.size // 4
-        kernel(((count + 255) // 256,), (256,), (x, y, count))
+        by(kernel, ((count + 255) // 256,), (256,), (x, y, count))
 
     return launch
 
@@ -77,15 +78,28 @@ def define(cp):
     """Define a kernel as fast as the CUDA provider's; return it."""
     negative = elementwise(cp, "own_neg", "-x")
 
-    @ep.kernel("Neg", types="float32")
-    def kernel(ctx, x):
-        negative(x, ctx.out(x.shape, x.dtype))
-
+    ep.kernel("Neg", types="float32")(variants(negative)["repeated"])
     return negative
 
 
+def variants(negative):
+    """Kernels of Neg, by how they launch."""
+
+    def by_cupy(ctx, x):
+        negative(x, ctx.out(x.shape, x.dtype))
+
+    def by_context(ctx, x):
+        negative(x, ctx.out(x.shape, x.dtype), ctx.launch)
+
+    def repeated(ctx, x):
+        negative(x, ctx.out(x.shape, x.dtype), ctx.launch)
+        ctx.repeat_launches()
+
+    return {"called by CuPy": by_cupy, "ctx.launch": by_context, "repeated": repeated}
+
+
 def node_cost(cp, negative, args) -> None:
-    """Print the cost of a node over the bare launch."""
+    """Print the cost of a node over the bare launch, for each way to launch."""
     x = np.ones(4, np.float32)
     entry = ep.provider("cuda:0")
     a, b = cp.ones(4, cp.float32), cp.empty(4, cp.float32)
@@ -97,23 +111,71 @@ def node_cost(cp, negative, args) -> None:
                 negative(a, b)
         stream.synchronize()
 
-    results = paired(
-        {
-            "bare": lambda: seconds(bare, args.runs),
-            "many": runs(session(args.nodes, entry), {"x": x}, args.runs),
-            "one": runs(session(1, entry), {"x": x}, args.runs),
-        },
-        args.rounds,
-    )
+    measured = {"bare": lambda: seconds(bare, args.runs)}
+    defined = variants(negative)
+    for name, kernel in defined.items():
+        ep.kernel("Neg", types="float32")(kernel)
+        measured |= {
+            f"{name}, {count}": chain_runs(kernel, count, entry, {"x": x}, args)
+            for count in (1, args.nodes)
+        }
+    results = paired(measured, args.rounds)
     bare_us = statistics.median(results["bare"]) * 1e6 / args.runs / args.nodes
-    cost = statistics.median(
-        (many - one) * 1e6 / args.runs / (args.nodes - 1)
-        for many, one in zip(results["many"], results["one"], strict=True)
-    )
     print(f"{'bare CuPy launch':32} {bare_us:8.2f} us")
-    print(
-        f"{'kernel in Python, a node':32} {cost:8.2f} us   over the launch {cost - bare_us:.2f} us"
-    )
+    for name in defined:
+        cost = statistics.median(
+            (many - one) * 1e6 / args.runs / (args.nodes - 1)
+            for many, one in zip(
+                results[f"{name}, {args.nodes}"], results[f"{name}, 1"], strict=True
+            )
+        )
+        print(f"{f'a node, {name}':32} {cost:8.2f} us   over the launch {cost - bare_us:.2f} us")
+    print_misses(defined, entry, args)
+
+
+def chain_runs(kernel, count, entry, feeds, args):
+    """A function that measures runs of a chain of nodes with a kernel."""
+    run = runs(session(count, entry), feeds, args.runs)
+
+    def measured():
+        ep.kernel("Neg", types="float32")(kernel)
+        run()  # launches are not repeated in the first run after a definition
+        return run()
+
+    return measured
+
+
+def print_misses(defined, entry, args) -> None:
+    """Print the time of a node where each run has other shapes, and nothing can be repeated."""
+    sizes = [4 * (1 + i) for i in range(64)]
+
+    def chains(kernel, count):
+        made = session(count, entry, length=None)
+        bindings = [bound(made, {"x": np.ones(size, np.float32)})[0] for size in sizes]
+
+        def run():
+            for binding in bindings:
+                made.run_with_iobinding(binding)
+
+        def measured():
+            ep.kernel("Neg", types="float32")(kernel)
+            run()
+            return seconds(run, 1)
+
+        return measured
+
+    measured = {
+        (name, count): chains(kernel, count)
+        for name, kernel in defined.items()
+        for count in (1, args.nodes)
+    }
+    results = paired(measured, args.rounds)
+    for name in defined:
+        cost = statistics.median(
+            (many - one) * 1e6 / len(sizes) / (args.nodes - 1)
+            for many, one in zip(results[name, args.nodes], results[name, 1], strict=True)
+        )
+        print(f"{f'new shapes, {name}':32} {cost:8.2f} us")
 
 
 def copies_of(made, feeds) -> int:

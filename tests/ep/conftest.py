@@ -57,6 +57,7 @@ def ep():
     before = {id(k): (k, k.function) for k in REGISTRY._defined}
     yield ep
     REGISTRY._defined[:] = [k for k, _ in before.values()]
+    REGISTRY._replaced.clear()
     for kernel, function in before.values():
         kernel.cell[0] = function
 
@@ -92,6 +93,14 @@ def fake_cuda(driver, monkeypatch):
     assert driver.misuse() == []
 
 
+@pytest.fixture
+def scale(fake_cuda):
+    """A kernel in CUDA C++ that multiplies by a number."""
+    from tests.ep.fake_cuda.kernels import SCALE
+
+    return fake_cuda.module.RawKernel(SCALE, "scale")
+
+
 @pytest.fixture(params=["host", "cuda:0"])
 def device(request):
     """A device of the provider: the host device, and a CUDA device of the stand-in."""
@@ -112,3 +121,46 @@ def installed():
 @pytest.fixture
 def x():
     return np.array([[-1, 0, 1, 2], [3, 4, 5, 6]], np.float32)
+
+
+@pytest.fixture
+def running(ep, x):
+    """A session with a Sigmoid of the user's; returns a function that redefines and runs it."""
+    from tests.ep.sessions import model_of, session, sigmoid
+
+    ep.kernel("Sigmoid")(sigmoid)
+    made = session(model_of("Sigmoid", {"x": x}), ep.provider("host"))
+
+    def run(function):
+        ep.kernel("Sigmoid")(function)
+        return made.run(None, {"x": x})[0]
+
+    return run
+
+
+@pytest.fixture
+def new_session(ep, device):
+    """Make a session that captures graphs on the device of the test."""
+
+    from tests.ort import models
+
+    def make(serialized=None, **options):
+        options = {"enable_cuda_graph": True, **options}
+        return ep.session(serialized or models.chain(), device=device, **options)
+
+    return make
+
+
+@pytest.fixture
+def computes(ep, device):
+    """The calls of the Sigmoid of the chain. On a CUDA device, a replay makes none."""
+    from tests.ep.sessions import Computes
+
+    seen = Computes(device)
+
+    @ep.kernel("Sigmoid")
+    def sigmoid(ctx, x):
+        seen.append(x.ctypes.data if device == "host" else x.data.ptr)
+        ctx.xp.divide(1, 1 + ctx.xp.exp(-x), out=ctx.out(x.shape, x.dtype))
+
+    return seen

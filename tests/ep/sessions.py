@@ -53,6 +53,19 @@ def one_node(op_type, inputs, attributes=None, *, outputs=1, opset=18, domain=""
     return made.SerializeToString(), feeds
 
 
+def model_of(op_type, feeds, kind=np.float32, *, domain="", outputs=("y",), **attributes):
+    """Serialized model of one node called ``node`` with inputs like `feeds`."""
+    names = list(feeds)
+    node = helper.make_node(op_type, names, outputs, name="node", domain=domain, **attributes)
+    ends = {name: kind for name in outputs if name}
+    return model([node], feeds, ends, domains=[domain] if domain else [])
+
+
+def sigmoid(ctx, x):
+    """Kernel of Sigmoid."""
+    np.copyto(ctx.out(x.shape, x.dtype), 1 / (1 + np.exp(-x)))
+
+
 def options(**entries):
     """Session options that record where nodes run, without optimisations."""
     made = onnxruntime.SessionOptions()
@@ -78,6 +91,21 @@ def session(serialized, entry, *, others=(CPU,), **entries):
 
 def on_cpu(serialized):
     return onnxruntime.InferenceSession(serialized, providers=[CPU])
+
+
+def run_options(number):
+    """Run options with this id of a graph."""
+    made = onnxruntime.RunOptions()
+    made.add_run_config_entry("gpu_graph_id", str(number))
+    return made
+
+
+class Computes(list):
+    """The address that each call of a kernel of the `computes` fixture read."""
+
+    def __init__(self, device):
+        super().__init__()
+        self.calls_per_replay = 1 if device == "host" else 0
 
 
 class CallCounter:
@@ -107,5 +135,6 @@ class CallCounter:
             kernel.cell[0] = function
 
 
-__all__ = ["CPU", "OURS", "CallCounter", "TensorProto", "helper", "model", "on_cpu", "one_node",
-           "options", "placement", "session"]  # fmt: skip
+__all__ = ["CPU", "OURS", "CallCounter", "Computes", "TensorProto", "helper", "model", "model_of",
+           "on_cpu", "one_node", "options", "placement", "run_options", "session",
+           "sigmoid"]  # fmt: skip

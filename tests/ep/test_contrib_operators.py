@@ -196,14 +196,14 @@ def test_a_node_beyond_the_limits_of_a_kernel_is_left_to_the_next_provider(
     assert node.reason.startswith(reason)
 
 
-def test_an_error_without_such_a_node_has_no_note(provider):
+def test_an_error_about_another_node_does_not_name_the_limit(provider):
     op_type, inputs, attributes, _ = LIMITS[2]
     with_limit, _ = one_node(op_type, inputs, attributes, domain=DOMAIN)
     session(with_limit, provider())
     unknown, _ = one_node("Relu", (X,), domain=DOMAIN)
     with pytest.raises(Exception, match="Relu") as failed:
         session(unknown, provider(), log_severity_level=4)
-    assert not getattr(failed.value, "__notes__", [])
+    assert op_type not in " ".join(getattr(failed.value, "__notes__", []))
 
 
 def test_a_user_kernel_takes_the_node(ep, provider):

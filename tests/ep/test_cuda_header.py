@@ -1,4 +1,4 @@
-"""The native core's view of NVIDIA's driver is that of ``cuda.h``, where one is installed."""
+"""The native core's view of NVIDIA's libraries is that of their headers, if these are installed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 NATIVE = Path(__file__).parents[2] / "epprof_nb" / "native"
-CHECKS = """
-#include <cuda.h>
+SAME = """
 #include <type_traits>
-#include "ep/cuda_driver.h"
 using namespace epprof::ep;
 template <typename Function> struct Shape;
 template <typename Result, typename... Args> struct Shape<Result (*)(Args...)> {
@@ -27,6 +25,11 @@ template <typename Ours, typename Theirs> constexpr bool same() {
   for (size_t i = 0; i < n; i++) if (Shape<Ours>::sizes[i] != Shape<Theirs>::sizes[i]) return false;
   return true;
 }
+"""
+CHECKS = f"""
+#include <cuda.h>
+#include "ep/cuda_driver.h"
+{SAME}
 #define FIELD(ours, theirs) \\
   static_assert(offsetof(Copy2D, ours) == offsetof(CUDA_MEMCPY2D, theirs), #ours)
 static_assert(sizeof(Copy2D) == sizeof(CUDA_MEMCPY2D), "size");
@@ -46,18 +49,47 @@ static_assert(kRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED, "capture");
 static_assert(kThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, "capture");
 static_assert(kCaptureActive == CU_STREAM_CAPTURE_STATUS_ACTIVE, "capture");
 """
+LT_CHECKS = f"""
+#include <cublasLt.h>
+#include "ep/api.h"
+#include "ep/cublaslt.h"
+{SAME}
+static_assert(sizeof(LtAlgorithm) == sizeof(cublasLtMatmulAlgo_t), "algorithm");
+static_assert(sizeof(LtHeuristic) == sizeof(cublasLtMatmulHeuristicResult_t), "size");
+static_assert(offsetof(LtHeuristic, workspace_bytes) ==
+              offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize), "workspace");
+static_assert(offsetof(LtHeuristic, status) == offsetof(cublasLtMatmulHeuristicResult_t, state),
+              "status");
+static_assert(kLtSuccess == CUBLAS_STATUS_SUCCESS, "results");
+static_assert(kLtBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, "layout");
+static_assert(kLtBatchOffset == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, "layout");
+static_assert(kLtTransposeA == CUBLASLT_MATMUL_DESC_TRANSA, "operation");
+static_assert(kLtTransposeB == CUBLASLT_MATMUL_DESC_TRANSB, "operation");
+static_assert(CUBLAS_OP_N == 0 && CUBLAS_OP_T == 1, "transposed");
+static_assert(kLtEpilogue == CUBLASLT_MATMUL_DESC_EPILOGUE, "operation");
+static_assert(kLtBiasPointer == CUBLASLT_MATMUL_DESC_BIAS_POINTER, "operation");
+static_assert(kLtEpilogueBias == CUBLASLT_EPILOGUE_BIAS, "epilogue");
+static_assert(kLtWorkspaceBytes == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, "preference");
+static_assert(kLtReductionSchemes == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, "preference");
+static_assert(kLtReduceInComputeType == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, "preference");
+static_assert(kLtAlignments[0] == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, "preference");
+static_assert(kLtAlignments[3] == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, "preference");
+static_assert(EP_PRODUCT_FLOAT64 == CUDA_R_64F && EP_PRODUCT_FLOAT16 == CUDA_R_16F &&
+              EP_PRODUCT_BFLOAT16 == CUDA_R_16BF, "types");
+"""
 OLDER = {"cuStreamGetCaptureInfo_v2"}
 """Functions of all drivers, of which headers from CUDA 13 on have a newer version only."""
 
 
-def header():
-    """The directory of a ``cuda.h``, or None."""
-    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
+def header(name="cuda.h"):
+    """The directory of a header, or None."""
+    homes = [os.environ.get(variable) for variable in ("CUDA_HOME", "CUDA_PATH")]
     places = [Path(home) / "include" for home in homes if home]
     places += [*Path("/usr/local").glob("cuda*/include")]
     for entry in map(Path, sys.path):
         places += [entry / "nvidia/cuda_runtime/include", *entry.glob("nvidia/cu1*/include")]
-    return next((p for p in places if (p / "cuda.h").exists()), None)
+        places += [entry / "nvidia/cublas/include"]
+    return next((p for p in places if (p / name).exists()), None)
 
 
 def test_functions_structs_and_constants_are_those_of_the_header(tmp_path):
@@ -83,10 +115,30 @@ def test_functions_structs_and_constants_are_those_of_the_header(tmp_path):
         base = re.sub(r"_v\d+$", "", symbol)
         newest = re.search(rf"#define {base} (\w+)$", exported, re.MULTILINE)
         assert newest is None or newest[1] == symbol or symbol in OLDER
-    file = tmp_path / "checks.cpp"
+    check_syntax(tmp_path, compiler, [found], checks)
+
+
+def check_syntax(folder, compiler, includes, checks):
+    file = folder / "checks.cpp"
     file.write_text("\n".join(checks))
+    options = [f"-I{path}" for path in (*includes, NATIVE)]
     done = subprocess.run(
-        [compiler, "-std=c++17", "-fsyntax-only", f"-I{found}", f"-I{NATIVE}", str(file)],
+        [compiler, "-std=c++17", "-fsyntax-only", *options, str(file)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_used_of_cublaslt_is_that_of_its_header(tmp_path):
+    found, cuda = header("cublasLt.h"), header()
+    compiler = shutil.which("g++") or shutil.which("c++")
+    if found is None or cuda is None or compiler is None:
+        pytest.skip("needs cublasLt.h, cuda.h and a C++ compiler")
+    source = (NATIVE / "ep" / "cublaslt.cpp").read_text()
+    loaded = re.findall(r'resolve\("(\w+)", lt\.(\w+)\)', source)
+    assert len(loaded) == 12
+    checks = [
+        f'static_assert(same<decltype(CublasLt::{member}), decltype(&{symbol})>(), "{symbol}");'
+        for symbol, member in loaded
+    ]
+    check_syntax(tmp_path, compiler, [found, cuda], [LT_CHECKS, *checks])

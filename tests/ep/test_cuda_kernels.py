@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from tests.ep import models
 from tests.ep.sessions import OURS, model, on_cpu, one_node, placement, session
 
 IMAGE = np.arange(216, dtype=np.float32).reshape(2, 3, 6, 6)
@@ -67,3 +68,17 @@ def test_masks_products_and_indices_stay_on_the_device(
     results, wanted = made.run(None, feeds), on_cpu(serialized).run(None, feeds)
     for got, right in zip(results, wanted, strict=True):
         np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_models_have_the_same_results_in_every_run(ep, fake_cuda, name, kind):
+    serialized = models.load(name, kind)
+    made, again = (ep.session(serialized, device="cuda:0") for _ in range(2))
+    for length in (6, 4, 6, 6):
+        for seed in (1, 2):
+            feeds = models.feeds(name, kind, length=length, seed=seed)
+            results = made.run(None, feeds)
+            for result, right in zip(results, again.run(None, feeds), strict=True):
+                np.testing.assert_array_equal(result, right)
+            again = ep.session(serialized, device="cuda:0")  # which calls Python for each node

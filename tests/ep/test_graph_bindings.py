@@ -6,8 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from tests.ep.sessions import on_cpu
-from tests.ep.test_graphs import Computes, run_options
+from tests.ep.sessions import Computes, on_cpu, run_options
 from tests.ort import models
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import helper
 
 import epprof_nb
 from epprof_nb.analysis import graph_finding
+from epprof_nb.analysis.capture_findings import wasted_captures
 from epprof_nb.analysis.graph_finding import MIN_NODES, graph_opportunity
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.core.kernel_log import KERNELS
@@ -103,3 +106,42 @@ def test_a_profile_without_sessions_has_none(ep):
     with epprof_nb.profile() as prof:
         pass
     assert finding(prof) == []
+    assert list(wasted_captures(ProfileIndex(prof))) == []
+
+
+def decoded(ep, lengths, *, ids=(0,)):
+    """A profile of runs with inputs of these lengths in a session that captures graphs."""
+    serialized, _ = pieces(6)
+    made = ep.session(serialized, enable_cuda_graph=True)
+    with epprof_nb.profile() as prof:
+        for length, gpu_graph_id in itertools.product(lengths, ids):
+            options = onnxruntime.RunOptions()
+            options.add_run_config_entry("gpu_graph_id", str(gpu_graph_id))
+            made.run(None, {"v0": np.ones((2, length), np.float32)}, options)
+    return prof
+
+
+def test_a_graph_per_run_is_named_with_its_remedy(ep):
+    prof = decoded(ep, range(1, 7))
+    (found,) = wasted_captures(ProfileIndex(prof))
+    assert "(session " in found.text
+    assert "captured 6 graphs, and no later run replayed one. The input shapes change" in found.text
+    assert "past keys and values" in found.remedy
+    by_run = prof.by_run()
+    # Each run makes three passes over its nodes, of which one is needed.
+    assert abs(found.gain_ns - by_run["host_ns"].sum() * 2 // 3) < len(by_run)
+    insights = prof.insights()
+    (row,) = insights.index[insights["kind"] == "graph capture"]
+    assert prof.evidence(insights.loc[row])["start_ns"].tolist() == by_run["start_ns"].tolist()
+    assert finding(prof) == []
+
+
+def test_captures_for_other_reasons_than_shapes_are_told_apart(ep):
+    (found,) = wasted_captures(ProfileIndex(decoded(ep, [2], ids=range(6))))
+    assert "The input shapes change" not in found.text
+    assert "A graph is for runs of one thread" in found.text
+
+
+@pytest.mark.parametrize("lengths", [[1, 2, 3, 4], [1, 2, 3, 4, 5] * 2], ids=["few", "replayed"])
+def test_nothing_is_said_of_graphs_that_are_few_or_replayed(ep, lengths):
+    assert list(wasted_captures(ProfileIndex(decoded(ep, lengths)))) == []

@@ -109,7 +109,7 @@ def test_replays_are_not_profiled_by_onnxruntime(ep, x, own_options, observer):
             made.run(None, {"x": x + i}, options)
     assert [each is not None for each in seen.options] == [True, False, False]
     assert captured_names(prof) == CHAIN * 2
-    assert len(runs(prof)) == 4  # the first one runs twice
+    assert len(runs(prof)) == 3
     made.run(None, {"x": x}, options)
     assert seen.options[-1] is options  # outside of a profile they are the user's
 
@@ -245,11 +245,33 @@ def test_profiles_begin_and_end_between_capture_and_replay(ep, x):
     made.run(None, {"x": x})
     second = profiled(made, {"x": x}, 1)
     made.release_captured_graph(0)
-    assert first.graphs.empty
+    assert first.graphs["replays"].tolist() == [0]
     assert captured_names(second) == CHAIN
     third = profiled(made, {"x": x}, 2)
     assert third.graphs.index[0] != second.graphs.index[0]
     assert captured_names(second) == CHAIN
+
+
+def test_a_capture_is_one_run_with_its_graph(ep, x):
+    made = session(ep)
+    with epprof_nb.profile() as prof:
+        for rows in (1, 2, 3, 2):
+            made.run(None, {"x": x[:1].repeat(rows, axis=0)})
+    graphs = prof.graphs.reset_index()
+    assert graphs["replays"].tolist() == [0, 1, 0]
+    assert graphs["nodes"].tolist() == [3, 3, 3]
+    assert (
+        graphs.loc[[0, 2], ["device_ns", "launch_ns", "gap_ns"]].to_numpy().tolist()
+        == [[0, 0, 0]] * 2
+    )
+    assert (prof.ops.loc[graphs["capture_op_id"], "name"] == "graph_capture").all()
+    by_run = prof.by_run()
+    ids = graphs["graph_id"].tolist()
+    assert by_run["graph_id"].tolist() == [*ids, ids[1]]
+    # Two runs that warm up, and the capture.
+    assert by_run["nodes"].tolist() == [9, 9, 9, 3]
+    assert by_run["node_events"].tolist() == ["recorded"] * 3 + ["captured"]
+    assert nested_in_time(prof)
 
 
 def test_eager_and_replayed_profiles_have_the_same_nodes(ep, x):

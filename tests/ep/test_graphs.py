@@ -18,52 +18,14 @@ from onnx import helper
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.ep import graphs
-from tests.ep.sessions import CPU, OURS, model, on_cpu
+from tests.ep.sessions import CPU, model, on_cpu, run_options
 from tests.ort import models
 
 pytestmark = pytest.mark.filterwarnings("error::UserWarning")
 
 
-@pytest.fixture
-def new_session(ep, device):
-    """Make a session that captures graphs on the device of the test."""
-
-    def make(serialized=None, **options):
-        options = {"enable_cuda_graph": True, **options}
-        return ep.session(serialized or models.chain(), device=device, **options)
-
-    return make
-
-
 def expected(x):
     return on_cpu(models.chain()).run(None, {"x": x})[0]
-
-
-def run_options(number):
-    made = onnxruntime.RunOptions()
-    made.add_run_config_entry("gpu_graph_id", str(number))
-    return made
-
-
-class Computes(list):
-    """The address that each call of a kernel read."""
-
-    def __init__(self, device):
-        super().__init__()
-        self.calls_per_replay = 1 if device == "host" else 0
-
-
-@pytest.fixture
-def computes(ep, device):
-    """The calls of the Sigmoid of the chain. On a CUDA device, a replay makes none."""
-    seen = Computes(device)
-
-    @ep.kernel("Sigmoid")
-    def sigmoid(ctx, x):
-        seen.append(x.ctypes.data if device == "host" else x.data.ptr)
-        ctx.xp.divide(1, 1 + ctx.xp.exp(-x), out=ctx.out(x.shape, x.dtype))
-
-    return seen
 
 
 class TestRuns:
@@ -356,49 +318,6 @@ class TestLifetime:
             os._exit(0 if right else 1)
         assert os.waitpid(child, 0)[1] == 0
         np.testing.assert_allclose(made.run(None, {"x": x})[0], expected(x), rtol=1e-6)
-
-
-class TestOptions:
-    @pytest.mark.parametrize("number", [0, -1, 8, 100, "many"])
-    def test_warm_ups_out_of_range_are_refused_with_the_bound(self, ep, device, number):
-        with pytest.raises(KernelError, match="1 to 7"):
-            ep.provider(
-                device, enable_cuda_graph=True, min_num_runs_before_cuda_graph_capture=number
-            )
-
-    def test_a_switch_that_is_none_is_refused(self, ep, device, capfd):
-        name, options = ep.provider(device, enable_cuda_graph=True)
-        made = onnxruntime.InferenceSession(
-            models.chain(), providers=[(name, {**options, "enable_cuda_graph": "maybe"}), CPU]
-        )
-        assert made.get_providers() == [CPU]
-        assert "neither 0 nor 1" in capfd.readouterr().out
-
-    def test_without_the_option_nothing_is_captured(self, new_session, x, computes):
-        made = new_session(enable_cuda_graph=False)
-        made.run(None, {"x": x})
-        assert len(computes) == 1
-
-    def test_a_node_without_a_kernel_is_named(self, new_session):
-        with pytest.raises(KernelError, match=r"second \(MatMul\)"):
-            new_session(only=["Relu", "Sigmoid"])
-
-    def test_all_nodes_are_ours(self, new_session):
-        assert new_session().get_providers() == [OURS, CPU]
-
-    def test_a_session_on_pool_threads_says_that_it_runs_eagerly(self, new_session, x):
-        options = onnxruntime.SessionOptions()
-        options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL
-        options.inter_op_num_threads = 2
-        with pytest.warns(UserWarning, match="ORT_PARALLEL"):
-            made = new_session(sess_options=options)
-        for times in range(4):
-            (result,) = made.run(None, {"x": x * times})
-            np.testing.assert_allclose(result, expected(x * times), rtol=1e-6)
-
-    def test_control_flow_is_refused_by_onnx_runtime(self, new_session):
-        with pytest.raises(Exception, match="control flow"):
-            new_session(models.branching())
 
 
 def slots_of(session):

@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 
 from epprof_nb.ep.kernel import REGISTRY
-from epprof_nb.ep.kernels import device_indexing, device_rows
+from epprof_nb.ep.kernels import device_attention, device_indexing, device_rows, heads
 from tests.ep import onnx_backend, test_contrib_operators, test_nhwc, test_operators
 from tests.ep.fake_cuda.library import compiler
 from tests.ep.like_cupy.arrays import Array
@@ -245,6 +245,34 @@ def test_a_normalization_of_rows(kind, has_bias):
     np.testing.assert_allclose(out, wanted, rtol=precision, atol=precision)
     np.testing.assert_allclose(means, mean, rtol=1e-5)
     np.testing.assert_allclose(inverses, 1 / np.sqrt(variance + 1e-5), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("bias", [None, (5,), (1, 3, 4, 5), (2, 1, 4, 1), (2, 3, 4, 5)])
+@pytest.mark.parametrize("mask", [None, (4, 5), (2, 1, 1, 5), (2, 3, 4, 5)])
+@pytest.mark.parametrize("has_sink", [False, True])
+def test_weights_of_an_attention(kind, bias, mask, has_sink):
+    scores = (rng.standard_normal((2, 3, 4, 5)) * 5).astype(kind)
+    scores[0, 0, 0, 1], scores[0, 0, 1, 2] = np.nan, np.inf
+    scores[0, 1, 0], scores[1, 1, 1, 1] = -np.inf, -np.inf
+    added = None if bias is None else rng.standard_normal(bias).astype(kind)
+    shown = None if mask is None else rng.random(mask) < 0.6
+    sink = rng.standard_normal(3).astype(kind) if has_sink else None
+    with np.errstate(invalid="ignore"):
+        wanted = heads._weights(np, scores, added, shown, sink, 0.0, heads.Stages())
+    given = [None if x is None else Array(x) for x in (added, shown, sink)]
+    assert device_attention.write_weights(MODULE, Array(scores), *given)
+    np.testing.assert_allclose(scores, wanted, rtol=20 * np.finfo(kind).eps, atol=1e-7)
+
+
+def test_weights_of_an_attention_need_a_sink_per_head():
+    scores = np.zeros((1, 2, 3, 4), np.float32)
+    one = Array(np.ones(1, np.float32))
+    assert not device_attention.write_weights(MODULE, Array(scores), None, None, one)
+    with pytest.raises(ValueError, match="broadcast"):
+        device_attention.write_weights(
+            MODULE, Array(scores), Array(np.ones((3,), np.float32)), None, None
+        )
 
 
 @pytest.mark.parametrize(

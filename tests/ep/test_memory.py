@@ -223,3 +223,8 @@ def test_dlpack_refuses_memory_that_is_no_cuda_device_s(ep, fake_cuda, x):
 def test_dlpack_passes_on_memory_of_the_cpu(registered, x):
     value = onnxruntime.OrtValue.ortvalue_from_numpy(x, "cpu")
     np.testing.assert_array_equal(np.from_dlpack(registered.dlpack(value)), x)
+
+
+def test_dlpack_says_what_it_shares(ep):
+    with pytest.raises(KernelError, match=r"an onnxruntime.OrtValue, not ndarray\. Arrays share"):
+        ep.dlpack(np.ones(3))

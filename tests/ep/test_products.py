@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 
 import epprof_nb
-from epprof_nb.ep import cublas, products
+from epprof_nb.ep import cublas, cublaslt, products
 from tests.ep.fake_cuda.cublas import Cublas
 from tests.ep.sessions import model, on_cpu
 
@@ -17,6 +17,7 @@ def blas(fake_cuda, monkeypatch):
     """The stand-in for cuBLAS."""
     made = Cublas(fake_cuda.module)
     monkeypatch.setattr(cublas, "library", lambda: made)
+    monkeypatch.setattr(cublaslt, "is_available", lambda: False)
     cublas._is_hopper.cache_clear()
     return made
 

@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from epprof_nb.core.errors import KernelError
@@ -134,12 +135,23 @@ def test_a_type_without_kernel_is_refused(ep):
         ep.provider("host", only=["Softpluss"])
 
 
-def test_selected_names_that_the_model_lacks_are_in_a_warning(ep):
-    with pytest.warns(UserWarning, match=r"nodes=: the model has no 'frist', 'last'\. ") as seen:
-        made = ep.session(models.chain(), nodes=["last", "first", "frist"])
+def test_names_of_nodes_that_the_model_lacks_are_refused(ep, x):
+    message = r"nodes=: the model has no node 'frist', 'tsal'; did you mean 'first'\? .*verify\(\)"
+    for create in (
+        lambda **selected: ep.session(models.chain(), **selected),
+        lambda **selected: session(models.chain(), ep.provider("host", **selected)),
+        lambda **selected: ep.verify(models.chain(), {"x": x}, **selected),
+    ):
+        with pytest.raises(KernelError, match=message):
+            create(nodes=["second", "tsal", "frist"])
+        with pytest.raises(KernelError, match=r"no node 'layer9'\. "):
+            create(nodes=["layer9"])
+
+
+def test_a_type_that_the_model_lacks_is_in_a_warning(ep):
+    with pytest.warns(UserWarning, match=r"only=: the model has no 'Softplus' node\. ") as seen:
+        made = ep.session(models.chain(), only=["Softplus", "Relu"])
     assert [Path(w.filename) for w in seen] == [Path(__file__)]
-    with pytest.warns(UserWarning, match=r"only=: the model has no 'Softplus'\. .*verify\(\)"):
-        session(models.chain(), ep.provider("host", only=["Softplus", "Relu"]))
     assert made.get_providers() == [OURS, CPU]
 
 
@@ -215,3 +227,20 @@ def test_the_observer_is_not_added_and_a_fallback_is_reported(ep, installed, x, 
         bad.run(None, {"x": x})
     assert "EP Error" in capfd.readouterr().out
     assert any("was created for EpprofExecutionProvider" in n for n in prof.info["notes"])
+
+
+def test_a_model_is_a_path_bytes_or_a_model_of_onnx(ep, x, tmp_path):
+    serialized = models.chain()
+    (tmp_path / "model.onnx").write_bytes(serialized)
+    loaded = onnx.load_model_from_string(serialized)
+    results = [
+        ep.session(model).run(None, {"x": x})[0]
+        for model in (serialized, loaded, tmp_path / "model.onnx", str(tmp_path / "model.onnx"))
+    ]
+    assert all(np.array_equal(result, results[0]) for result in results)
+    assert ep.verify(loaded, {"x": x}, repeats=1)["matches"].all()
+
+
+def test_a_graph_with_nodes_left_out_says_why(ep):
+    with pytest.raises(KernelError, match=r"\. Leave only= or nodes= out, or leave enable_cuda"):
+        ep.session(models.chain(), only=["Relu"], enable_cuda_graph=True)

@@ -87,3 +87,28 @@ def test_a_file_is_verified_and_a_missing_one_is_refused(ep, x, tmp_path):
     assert ep.verify(file, {"x": x})["matches"].all()
     with pytest.raises(KernelError, match="cannot be loaded"):
         ep.verify(tmp_path / "other.onnx", {"x": x})
+
+
+def test_a_kernel_that_repeats_a_part_of_its_work_does_not_match(ep, scale):
+    @ep.kernel("Abs", types="float32")
+    def in_part(ctx, x):
+        y = ctx.out(x.shape)
+        ctx.launch(scale, (1,), (1,), (x, y, x.size, np.float32(-1)))
+        ctx.xp.abs(y, out=y)  # which is not repeated
+        ctx.repeat_launches()
+
+    feeds = {"x": np.array([[1, 2, 3], [4, 5, 0]], np.float32)}
+    node = helper.make_node("Abs", ["x"], ["y"], name="abs")
+    table = ep.verify(model([node], feeds, {"y": np.float32}), feeds, device="cuda:0")
+    assert not table.loc[0, "matches"]
+    assert "wrong in a later one" in table.loc[0, "note"]
+
+
+def test_the_kernels_of_the_package_are_right_in_later_runs(ep, fake_cuda, x):
+    table = ep.verify(models.chain(), {"x": x}, device="cuda:0")
+    assert table["matches"].all()
+
+
+def test_at_least_one_run_is_timed(ep, x):
+    with pytest.raises(KernelError, match="repeats=0"):
+        ep.verify(models.chain(), {"x": x}, repeats=0)

@@ -108,7 +108,9 @@ def test_a_view_that_is_known_needs_no_call(ep, device, addresses):
         (got,) = made.run(None, {"x": X * factor})
         np.testing.assert_array_equal(got, -np.abs(X * factor).reshape(3, 2))
         assert ("Reshape" in addresses) == (factor == 1)
-        assert addresses["Abs"][1] == addresses["Neg"][0]
+        # On a CUDA device, later runs repeat the launches of both without a call.
+        assert bool(addresses["Abs"]) == (device == "host" or factor == 1)
+        assert addresses["Abs"][1:] == addresses["Neg"][:1]
 
 
 def test_other_shapes_and_other_functions_are_called(ep, device, addresses):

@@ -7,6 +7,8 @@ import threading
 import pytest
 
 import epprof_nb
+from epprof_nb import _native
+from epprof_nb.frameworks import torch_backward
 
 torch = pytest.importorskip("torch")
 
@@ -27,6 +29,18 @@ from tests.frameworks.notes import notes_of  # noqa: E402
 @pytest.fixture
 def values():
     return torch.ones(2, 4, requires_grad=True)
+
+
+@pytest.fixture(params=["hooks", "followed", "functions"])
+def each_way(request, monkeypatch):
+    """Backward passes with hooks, and those that are followed at API calls, as on a GPU.
+
+    The last way is that of a release without the engine's functions.
+    """
+    if request.param == "followed":
+        monkeypatch.setattr(torch_backward, "can_follow", lambda _: _native.engine_reads_nodes())
+    if request.param == "functions":
+        monkeypatch.setattr(_native, "engine_is_known", lambda: False)
 
 
 class Block(nn.Module):
@@ -59,6 +73,7 @@ class Net(nn.Module):
         return self.tail(self.tail(values))
 
 
+@pytest.mark.usefixtures("each_way")
 def test_each_kernel_belongs_to_its_module(named, values):
     net = Net()
     named(net=net)
@@ -84,6 +99,7 @@ def test_each_kernel_belongs_to_its_module(named, values):
     assert frame.loc["backward", "device_ns"] == kinds["autograd"]
 
 
+@pytest.mark.usefixtures("each_way")
 def test_sums_are_those_of_each_module_alone(named, values):
     """The number of kernels of each module, against each block run alone."""
     net = Net()
@@ -111,6 +127,7 @@ def test_backward_ops_nest_as_the_calls_did(named, values):
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("each_way")
 def test_what_follows_a_node_without_a_number_belongs_to_its_module(named, values):
     layer = Layer("a")
     named(layer=layer)
@@ -122,6 +139,7 @@ def test_what_follows_a_node_without_a_number_belongs_to_its_module(named, value
     assert found["hook"] == found["accumulated"] == {"layer.linear"}
 
 
+@pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_recomputation_counts_as_backward(named, values, reentrant):
     model = nn.Sequential(Layer("a"), Layer("b"))
@@ -173,6 +191,7 @@ def test_hooks_do_not_outlive_the_backward_pass(named, values, retain):
     assert len(second.ops) == 0
 
 
+@pytest.mark.usefixtures("each_way")
 def test_the_ops_of_a_node_begin_before_its_hooks(named, values):
     layer = Layer("a")
     named(layer=layer)
@@ -183,6 +202,7 @@ def test_the_ops_of_a_node_begin_before_its_hooks(named, values):
     assert kernel_modules(prof)["prehook"] == {"layer"}
 
 
+@pytest.mark.usefixtures("each_way")
 def test_gradients_of_gradients(named, values):
     layer = Layer("a")
     named(layer=layer)
@@ -258,6 +278,7 @@ def test_a_backward_pass_on_another_thread_is_not_linked(named, values):
     assert "not linked" in notes_of(prof)[0]
 
 
+@pytest.mark.usefixtures("each_way")
 def test_work_of_autograds_own_threads(named, values):
     """Backward passes nested more than 60 deep run on a pool of threads of autograd."""
     layer = Layer("a")
@@ -275,6 +296,7 @@ def test_work_of_autograds_own_threads(named, values):
     assert notes_of(prof) == []
 
 
+@pytest.mark.usefixtures("each_way")
 def test_an_exception_in_a_backward_pass_ends_the_ops(named, values):
     layer = Layer("a")
     named(layer=layer)
@@ -294,6 +316,7 @@ def test_an_exception_in_a_backward_pass_ends_the_ops(named, values):
     assert ops["parent_op_id"][ops["name"] == "after"].isna().all()
 
 
+@pytest.mark.usefixtures("each_way")
 def test_gradients_are_those_of_an_unprofiled_run(values):
     torch.manual_seed(0)
     net = Net()

@@ -265,11 +265,13 @@ def test_torch_may_be_imported_in_the_profile():
             import torch
             model = torch.nn.Sequential(torch.nn.Linear(4, 4))
             model(torch.ones(2, 4)).sum().backward()
-        print(prof.ops["name"].tolist(), [type(finder).__module__ for finder in sys.meta_path])
+        ours = [f.name for f in sys.meta_path if type(f).__module__.startswith("epprof_nb")]
+        print(prof.ops["name"].tolist(), ours)
         assert torch.nn.Module.__call__ is torch.nn.Module._wrapped_call_impl
     """)
-    assert printed.startswith("['model', 'model.0', 'backward', 'model', 'model.0'] [")
-    assert "epprof_nb.util.after_import" not in printed
+    # What torch compiles is noted at any time.
+    ours = "['torch._inductor.compile_fx']"
+    assert printed == f"['model', 'model.0', 'backward', 'model', 'model.0'] {ours}\n"
 
 
 def test_torch_is_never_imported_by_a_profile():
@@ -307,3 +309,39 @@ def test_the_method_of_a_class_in_a_file_is_known(named):
     # Modules of PyTorch itself have no source of the user's.
     assert prof.info["class_places"] == {"Layer": {"file": file, "line": line}}
     assert "return work(self.linear(values), self.label)" in prof.sources[file]
+
+
+def test_a_class_with_a_call_method_of_its_own(named, values):
+    class Doubled(nn.Linear):
+        def __call__(self, values):
+            return super().__call__(values) * 2
+
+    layer = Doubled(4, 4)
+    named(layer=layer)
+    expected = layer(values)
+    with epprof_nb.profile() as prof:
+        assert torch.equal(layer(values), expected)
+        assert torch.equal(nn.Module.__call__(layer, values) * 2, expected)
+        assert torch.equal(nn.Module.__call__(layer, input=values) * 2, expected)
+        with pytest.raises(TypeError):
+            nn.Module.__call__()
+    assert names_of(prof, "module") == ["layer"] * 3
+
+
+def test_the_call_of_a_module_can_be_inspected(values):
+    layer = nn.Linear(4, 4)
+    expected = inspect.signature(layer), nn.Module.__call__.__name__, nn.Module.__call__.__doc__
+    with epprof_nb.profile():
+        found = inspect.signature(layer), nn.Module.__call__.__name__, nn.Module.__call__.__doc__
+        call = pickle.loads(pickle.dumps(layer.__call__))
+        assert torch.equal(call(values), layer(values))
+    assert found == expected
+
+
+def test_parameters_that_are_no_tensors(values):
+    layer = nn.Linear(4, 4)
+    layer.extra = nn.Identity()
+    layer.extra._parameters = None
+    with epprof_nb.profile() as prof:
+        layer(values)
+    assert names_of(prof, "module") == ["Linear"]

@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
 import epprof_nb
+from epprof_nb.frameworks import torch_backward
 
 pytest.importorskip("cupy", reason="CuPy is not installed")
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -106,6 +108,91 @@ def test_recomputation_is_backward_work(model, reentrant):
     row = prof.by_module().loc["model.first.0"]
     first = prof.activities[names == "a_forward"].sort_values("start_ns")["duration_ns"].iloc[0]
     assert row["backward_ns"] > row["device_ns"] - row["backward_ns"] > first
+
+
+class Positions(nn.Module):
+    """Parameters whose gradients are sums, copies, and parts of others."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.position = nn.Embedding(16, 16), nn.Parameter(torch.zeros(4, 16))
+        self.scale = nn.Parameter(torch.ones(4))
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(16, 16, bias=False)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, numbers):
+        values = self.tokens(numbers) + self.position
+        values = values + checkpoint(self.layers, values, use_reentrant=False)
+        return self.head(values) * self.scale.view(4, 1)
+
+
+def test_followed_nodes_have_the_modules_that_hooks_give_them(named, monkeypatch):
+    torch.manual_seed(0)
+    net = Positions().cuda()
+    named(net=net)
+    numbers = torch.arange(4, device="cuda")
+
+    def modules():
+        """Kernels with their module, in the order of each way; gradients are accumulated."""
+        with epprof_nb.profile() as prof, epprof_nb.op("step"):
+            for _ in range(2):
+                net(numbers).square().sum().backward()
+        rows = prof.joined().sort_values("correlation_id")
+        rows = rows[rows["kind"].isin(["kernel", "memcpy", "memset"])]
+        assert prof.info["notes"] == []
+        found = rows[["name", "module", "op_type"]].astype(object).fillna("")
+        return sorted(map(tuple, found.to_numpy()))
+
+    modules()
+    assert torch_backward.can_follow([torch.ones(1, device="cuda")]) is False  # no profile
+    followed = modules()
+    monkeypatch.setattr(torch_backward, "can_follow", lambda _: False)
+    assert followed == modules()
+    assert {path for _, path, _ in followed} > {"net", "net.tokens", "net.head"}
+
+
+def test_threads_that_train_at_once(named):
+    """Both threads number their nodes from the same number on; one thread runs all nodes."""
+    models = [Model().cuda() for _ in range(2)]
+    named(first=models[0], second=models[1])
+    values = torch.randn(8, 16, device="cuda")
+    for net in models:
+        warm_up(net, values)
+    barrier = threading.Barrier(2)
+
+    def train(net, label):
+        for _ in range(5):
+            barrier.wait()
+            loss = work(net(values), label).sum()
+            barrier.wait()
+            loss.backward()
+
+    with epprof_nb.profile() as prof:
+        threads = [
+            threading.Thread(target=train, args=pair)
+            for pair in zip(models, ("first", "second"), strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        torch.cuda.synchronize()
+    found = modules_of_kernels(prof)
+    for label, path in (("a", "first.0"), ("b", "twice"), ("c", "block.inner")):
+        for way in ("forward", "backward"):
+            assert found[f"{label}_{way}"] == {f"first.{path}", f"second.{path}"}
+    counts = prof.by_module()["kernels"]
+    for path in ("first.0", "twice", "block.inner"):
+        assert counts[f"first.{path}"] == counts[f"second.{path}"]
+    ops = prof.ops
+    for name in ("first", "second"):
+        of_model = ops[ops["name"] == name].set_index("op_type")
+        passes = ops.loc[of_model.loc["backward", "parent_op_id"]]
+        assert set(passes["name"]) == {"backward"}
+        assert set(passes["thread_id"]) == set(of_model.loc["module", "thread_id"])
+    assert prof.info["notes"] == []
 
 
 def test_kernels_of_a_graph_replay_have_the_module_that_captured_them(model):

@@ -12,7 +12,6 @@ import epprof_nb
 from epprof_nb.capture import session as capture
 from epprof_nb.profiles import Profile
 from tests.ort import models, search_models
-from tests.ort.long_runs import await_computing
 from tests.ort.rows import nested_in_time, nodes, path, runs
 
 EXECUTE = "SequentialExecutor::Execute"
@@ -204,39 +203,6 @@ def test_session_profiling_gives_the_file_and_the_ops(installed, x, tmp_path):
     assert len(nodes(prof)) == 3
 
 
-def test_pool_threads_of_a_whole_profile_join_their_run_where_it_is_certain(installed, x, tmp_path):
-    options = installed.SessionOptions()
-    options.execution_mode = installed.ExecutionMode.ORT_PARALLEL
-    options.inter_op_num_threads = 3
-    options.enable_profiling = True
-    options.profile_file_prefix = str(tmp_path / "whole")
-    session = installed.InferenceSession(models.wide(), options)
-    with epprof_nb.profile() as prof:
-        session.run(None, {"x": x})
-        session.run(None, {"x": x})
-    assert nodes(prof).groupby("run_id").size().tolist() == [7, 7]
-
-    def work():
-        for _ in range(50):
-            session.run(None, {"x": x})
-
-    with epprof_nb.profile() as prof:
-        threads = [threading.Thread(target=work) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    found = nodes(prof)
-    missing = found["run_id"].isna().sum()
-    sizes = found.groupby("run_id").size()
-    assert (sizes <= 7).all()
-    assert sizes.sum() + missing == 7 * 150
-    if missing:
-        assert any(
-            f"{missing:,} node events are not assigned to a run" in n for n in prof.info["notes"]
-        )
-
-
 def test_a_run_that_fails_keeps_its_exception_and_its_events(installed, x):
     session = installed.InferenceSession(models.failing())
     with epprof_nb.profile() as prof:
@@ -268,14 +234,6 @@ def test_a_model_without_nodes_has_a_run(installed):
     assert nodes(prof).empty
     assert prof.by_node().empty
     assert prof.by_run()["nodes"].tolist() == [0]
-
-
-def test_a_session_may_go_inside_a_profile(installed, x):
-    with epprof_nb.profile() as prof:
-        session = installed.InferenceSession(models.chain())
-        session.run(None, {"x": x})
-        del session
-    assert nodes(prof)["name"].tolist() == ["first", "second", "third"]
 
 
 HOSTILE = (
@@ -312,67 +270,6 @@ def test_empty_tables_keep_their_columns():
     assert str(prof.by_node()["session"].dtype) == "Int64"
 
 
-def inside_a_run(session, x, times):
-    """Profiles around a run and inside of it; None if it was over too soon."""
-    many = {"x": x, "times": np.array(times)}
-    thread = threading.Thread(target=session.run, args=(None, many))
-    with epprof_nb.profile() as outer:
-        thread.start()
-        await_computing(thread)
-        with epprof_nb.profile() as inner:
-            await_computing(thread, on_pool=True)  # once more
-        going = thread.is_alive()
-        thread.join()
-    return (outer, inner, times) if going else None
-
-
-def test_a_profile_may_begin_and_end_inside_a_run(installed, x):
-    session = installed.InferenceSession(models.looping())
-    tried = (inside_a_run(session, x, times) for times in (60_000, 200_000, 800_000))
-    outer, inner, times = next(found for found in tried if found is not None)
-    assert runs(inner)["status"].tolist() == ["open"]
-    assert len(nodes(inner)) > 10
-    assert set(nodes(inner)["run_id"]) == {0}
-    assert len(nodes(outer)) == 2 * times + 1
-    assert set(nodes(outer)["run_id"]) == {0}
-
-
-def test_a_run_that_began_unrecorded_leaves_no_trace(installed, x):
-    session = installed.InferenceSession(models.looping())
-    many, options = {"x": x, "times": np.array(10**9)}, installed.RunOptions()
-
-    def run():
-        with pytest.raises(Exception, match=r"terminate|Loop"):
-            session.run(None, many, options)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    await_computing(thread)
-    with epprof_nb.profile() as prof:
-        await_computing(thread, on_pool=True)  # once more
-    options.terminate = True
-    thread.join()
-    assert nodes(prof).empty
-
-
-def test_the_child_of_a_fork_starts_afresh(installed, x):
-    import gc
-    import os
-
-    # Sessions of other tests, if the child destroyed them, would wait for threads it has not.
-    gc.collect()
-    gc.freeze()
-    with epprof_nb.profile():
-        child = os.fork()
-        if not child:
-            session = installed.InferenceSession(models.chain())
-            with epprof_nb.profile() as prof:
-                session.run(None, {"x": x})
-            os._exit(0 if len(nodes(prof)) == 3 else 1)
-    gc.unfreeze()
-    assert os.waitpid(child, 0)[1] == 0
-
-
 def test_new_shapes_are_new_details_and_old_ones_stay(installed):
     session = installed.InferenceSession(models.chain())
     with epprof_nb.profile() as prof:
@@ -380,44 +277,6 @@ def test_new_shapes_are_new_details_and_old_ones_stay(installed):
             session.run(None, {"x": np.zeros((rows, 4), np.float32)})
     first = nodes(prof)[nodes(prof)["name"] == "first"]
     assert first["input_shapes"].tolist() == [f"float[{n},4]" for n in (1, 2, 1, 3)]
-
-
-def beside_a_run_from_before(session, x, times):
-    """A profile of a short run that overlaps an earlier, longer run; None if that had ended."""
-    many = {"x": x, "times": np.array(times)}
-    thread = threading.Thread(target=session.run, args=(None, many))
-    thread.start()
-    await_computing(thread, on_pool=True)
-    with epprof_nb.profile() as prof:
-        session.run(None, {"x": x, "times": np.array(1)})
-        await_computing(thread, on_pool=True)  # the other run gets its turn
-        going = thread.is_alive()
-    thread.join()
-    return prof if going else None
-
-
-def test_a_run_from_before_the_profile_makes_pool_nodes_uncertain(installed, x, tmp_path):
-    options = installed.SessionOptions()
-    options.execution_mode = installed.ExecutionMode.ORT_PARALLEL
-    options.inter_op_num_threads = 3
-    options.enable_profiling = True
-    options.profile_file_prefix = str(tmp_path / "whole")
-    session = installed.InferenceSession(models.looping(), options)
-    try:
-        # How long a run lasts is the machine's; and ONNX Runtime may let the short run wait until
-        # the long one is over.
-        lengths = (100_000, 1_000_000, *[300_000] * 6)
-        tried = (beside_a_run_from_before(session, x, n) for n in lengths)
-        prof = next((prof for prof in tried if prof is not None), None)
-        assert prof is not None, "the run was over too soon to test anything"
-        # The run inside has 3 nodes; the others are of the one from before.
-        assert len(nodes(prof)) > 3
-        assert nodes(prof)["run_id"].notna().sum() <= 3
-        with epprof_nb.profile() as prof:
-            session.run(None, {"x": x, "times": np.array(1)})
-        assert nodes(prof)["run_id"].tolist() == [0, 0, 0]
-    finally:
-        session.end_profiling()
 
 
 def test_sessions_are_named_by_the_user_or_after_their_model(installed, x, tmp_path):

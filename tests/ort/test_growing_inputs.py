@@ -36,11 +36,27 @@ def test_few_steps_of_a_generation_are_recorded(installed, monkeypatch):
     assert again.by_run()["node_events"].tolist().count("recorded") == MAX_SIZES
 
 
-def test_the_sizes_of_bound_inputs_are_unknown(installed):
+def test_bound_inputs_are_told_apart_by_their_sizes(installed, monkeypatch):
+    monkeypatch.setattr(run_histories, "SAMPLED_SHARE", -1.0)
     epprof_nb.onnxruntime.install(nodes="auto")
     session = installed.InferenceSession(decoder.decoder())
     plain, _ = decoder.generate(session, STEPS)
     with epprof_nb.profile() as prof:
         assert decoder.generate_bound(session, STEPS) == plain
-    assert len(runs(prof)) == STEPS
-    assert prof.by_run()["node_events"].tolist()[:2] == ["recorded"] * 2
+    states = prof.by_run()["node_events"].tolist()
+    assert states == ["recorded"] * (MAX_SIZES + 2) + ["not recorded"] * (STEPS - MAX_SIZES - 2)
+
+
+def test_the_sizes_of_a_binding_from_before_are_unknown(installed):
+    session = installed.InferenceSession(decoder.decoder())
+    epprof_nb.onnxruntime.uninstall()
+    binding = session.io_binding()
+    epprof_nb.onnxruntime.install(nodes="auto")
+    _, feed = decoder.generate(session, 2)
+    for name, value in feed.items():
+        binding.bind_cpu_input(name, value)
+    binding.bind_output("logits")
+    with epprof_nb.profile() as prof:
+        session.run_with_iobinding(binding)
+    assert prof.by_phase().empty
+    assert len(runs(prof)) == 1

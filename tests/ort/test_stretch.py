@@ -55,7 +55,7 @@ def test_a_session_never_run_outside_of_a_profile_says_so(installed, x):
     assert "stretch" not in entry
     assert prof.by_run()["unprofiled_ns"].isna().all()
     assert prof.by_run()["stretch"].isna().all()
-    assert any("is unknown" in note for note in prof.info["notes"])
+    assert any("an unknown factor" in note for note in prof.info["notes"])
 
 
 def test_the_first_run_with_its_shapes_is_no_measure(installed, x):

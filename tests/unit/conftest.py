@@ -1,4 +1,4 @@
-"""Streams of the host device, a saved profile, a reader of traces, and closed figures."""
+"""Streams and recordings of the host device, a saved profile, and what no test leaves behind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from saved_profiles import some
 
 import epprof_nb
-from epprof_nb import host
+from epprof_nb import _native, host
+from epprof_nb.capture.service import service
 from epprof_nb.core.options import Options
 from epprof_nb.formats.epprof import save
 from epprof_nb.recorders.host import HostRecorder
@@ -69,3 +70,22 @@ def read(tmp_path):
         return epprof_nb.read_trace(path, **options)
 
     return write_and_read
+
+
+@pytest.fixture
+def recording():
+    """The native core records ops and launches, and nothing is left of it afterwards."""
+    _native.set_recording(ops=True, launches=True)
+    yield
+    _native.set_recording(ops=False, launches=False)
+    _native.drain_ops(_native.now_ns(), open_too=False)
+    _native.drain_launches()
+    _native.set_limits()
+
+
+@pytest.fixture
+def nothing_leaks():
+    """No session and no op is open after the test."""
+    yield
+    assert service.open_subscriptions == 0
+    assert _native.top() == 0

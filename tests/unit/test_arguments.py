@@ -1,5 +1,7 @@
 """Options of the line magic."""
 
+from pathlib import Path
+
 import pytest
 from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import TransformerManager
@@ -79,3 +81,19 @@ def test_frameworks_are_those_of_the_settings():
     settings.frameworks = ["torch", "nvtx"]  # offers the injection again
     one, other = Options(frameworks=("torch",)), Options(frameworks=("nvtx",))
     assert one.union(other).frameworks == ("torch", "nvtx")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("prof  # the profile", {"name": "prof"}),
+        ("# nothing else", {}),
+        ("prof --repeat 3 # isn't \"quoted", {"name": "prof", "repeat": 3}),
+        ("--save 'run #1.epprof' # a file", {"save": Path("run #1.epprof")}),
+        ("--save run#1.epprof", {"save": Path("run#1.epprof")}),
+    ],
+)
+def test_a_comment_behind_the_options_is_left_out(line, expected):
+    request = parse(ProfileMagics.gpuprofile, line, GpuProfile())
+    given = {"name": request.name, "repeat": request.repeat, "save": request.save}
+    assert given == {"name": None, "repeat": 1, "save": None} | expected

@@ -32,6 +32,11 @@ def test_work_outside_of_modules_has_rows_of_its_own():
     assert frame.loc["Adam.step", ["type", "other_ns", "kernels"]].tolist() == ["optimizer", 14, 2]
     assert frame.loc["waiting for data", "type"] == "data"
     assert frame.loc["waiting for data", "device_ns"] == 0
+    host = ["forward_host_ns", "backward_host_ns", "other_host_ns"]
+    assert frame.loc["Adam.step", host].tolist() == [0, 0, frame.loc["Adam.step", "host_ns"]]
+    assert frame.loc["waiting for data", host[:2]].tolist() == [0, 0]
+    assert (frame.loc[["Adam.step", "waiting for data"], "other_host_ns"] > 0).all()
+    assert frame[host].sum(axis=1).equals(frame["host_ns"])
     assert frame.index[-1] == OUTSIDE
     outside = frame.loc[OUTSIDE]  # copies of the batch, losses, and the kernel without an op
     assert (outside["device_ns"], outside["kernels"], outside["calls"]) == (37, 5, 0)
@@ -157,3 +162,52 @@ def test_joined_names_the_module_and_the_step():
     assert row.loc["gradient of a", "step"].tolist() == [0, 1]
     assert row.loc["loss", "module"].isna().all()
     assert row.loc["stray", ["module", "step"]].isna().all()
+
+
+def compiled_step():
+    """A step with a compiled model: a kernel of a module, and one of two, forward and backward."""
+    return profile(
+        [
+            framework(1, "net", 0, 50),
+            framework(2, "net.a", 10, 20, 1, "compiled", args={"class": "A"}),
+            framework(3, "net.(a + b)", 20, 30, 1, "fused", args={"modules": ["net.a", "net.b"]}),
+            framework(4, "backward", 60, 100, op_type="autograd"),
+            framework(5, "net", 60, 100, 4, "backward"),
+            framework(6, "net.(a + b)", 60, 80, 5, "fused_backward"),
+            framework(7, "net.a", 80, 90, 5, "backward"),
+            framework(8, "elsewhere.(a + b)", 120, 130, op_type="fused"),
+        ],
+        [
+            kernel(110, 113, 2), kernel(120, 125, 3), kernel(130, 137, 6), kernel(140, 151, 7),
+            kernel(160, 161, 8), kernel(170, 172, 5),
+        ],
+    )  # fmt: skip
+
+
+def test_a_fused_kernel_counts_once_and_in_the_modules_around_it():
+    frame = by_module(compiled_step())
+    fused = frame.loc["net.(a + b)"]
+    assert fused[["type", "device_ns", "forward_ns", "backward_ns"]].tolist() == ["fused", 12, 5, 7]
+    assert fused[["forward_host_ns", "backward_host_ns"]].tolist() == [10, 20]
+    a = frame.loc["net.a"]
+    assert a[["type", "class", "calls"]].tolist() == ["module", "A", 0]
+    assert a[["forward_ns", "backward_ns"]].tolist() == [3, 11]
+    net = frame.loc["net"]
+    assert net[["calls", "forward_ns", "backward_ns", "self_device_ns"]].tolist() == [1, 8, 20, 2]
+    elsewhere = frame.loc["elsewhere.(a + b)"]
+    assert elsewhere[["forward_ns", "other_ns"]].tolist() == [1, 0]
+    assert frame["self_device_ns"].sum() == 29
+
+
+def test_modules_of_an_earlier_profile_have_rows_where_they_have_work():
+    made = profile(
+        [
+            framework(1, "net.a", -50, -40, op_type="compiled", status="earlier"),
+            framework(2, "net.b", -30, -20, op_type="compiled", status="earlier"),
+            framework(3, "net", 0, 50),
+        ],
+        [kernel(10, 14, 3, capture_op_id=1)],
+    )
+    assert by_module(made).index.tolist() == ["net", OUTSIDE]
+    captured = by_module(made, attribution="capture")
+    assert captured["device_ns"].to_dict() == {"net.a": 4, "net": 0, OUTSIDE: 0}

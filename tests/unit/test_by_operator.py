@@ -1,5 +1,6 @@
 """by_operator: operators of PyTorch, and the nodes of the backward pass that they created."""
 
+import pytest
 from tiny import kernel, line, op, profile
 
 from epprof_nb.analysis.by_operator import by_operator
@@ -159,3 +160,8 @@ def test_a_profile_without_operators_has_one_row():
     assert frame["name"].tolist() == ["(no operator)"]
     assert frame["device_ns"].tolist() == [4]
     assert len(by_operator(profile())) == 0
+
+
+def test_an_unknown_argument_is_refused_by_the_name_of_the_public_class():
+    with pytest.raises(TypeError, match=r"^Profile\.by_operator\(\) got an unexpected keyword"):
+        profile().by_operator(shape=True)

@@ -14,6 +14,7 @@ from epprof_nb.analysis import (
     by_op,
     by_operator,
     by_path,
+    by_phase,
     by_repeat,
     by_run,
     by_step,
@@ -54,8 +55,8 @@ FRAMES = {
 }
 FUNCTIONS = (
     by_kernel.by_kernel, by_module.by_module, by_node.by_node, by_node.by_op_type, by_run.by_run,
-    by_op.by_op, by_op.by_line, by_operator.by_operator, by_path.by_path, by_repeat.by_repeat,
-    by_step.by_step,
+    by_op.by_op, by_op.by_line, by_operator.by_operator, by_path.by_path,
+    by_phase.by_phase, by_repeat.by_repeat, by_step.by_step,
     by_stream.by_stream, critical_path.critical_path, idle.gaps, insights.insights, joined.joined,
     launches.launches, overlap.overlap, roofline.roofline, steadiness.steadiness,
     transfers.transfers, waits.waits,

@@ -62,6 +62,7 @@ def test_the_page_of_a_comparison_needs_no_network(tmp_path):
         # Estimated as 15 %, but not shown to be more than 14 %.
         ("slower", ["--fail-above", "14%"], 0),
         ("short", [], 3),
+        ("loud", [], 3),
         ("damaged", [], 4),
         ("missing", [], 4),
         ("same", ["--fail-above", "3"], 2),
@@ -69,12 +70,13 @@ def test_the_page_of_a_comparison_needs_no_network(tmp_path):
     ],
 )
 def test_exit_codes(tmp_path, new, options, code):
-    files = {name: str(tmp_path / f"{name}.epprof") for name in ("old", "same", "slower", "short")}
+    names = ("old", "same", "slower", "short", "loud", "damaged", "missing")
+    files = {name: str(tmp_path / f"{name}.epprof") for name in names}
     repeated(TIMES).save(files["old"])
     repeated(TIMES, seed=1).save(files["same"])
     repeated(TIMES | {"y = model(x)": 12 * MS}, seed=2).save(files["slower"])
     repeated(TIMES, repeats=5).save(files["short"])
-    files |= {name: str(tmp_path / f"{name}.epprof") for name in ("damaged", "missing")}
+    repeated(TIMES, noise=2.5, repeats=12).save(files["loud"])
     (tmp_path / "damaged.epprof").write_bytes(b"PK no zip")
     result = CliRunner().invoke(main, ["compare", files["old"], files[new], *options])
     assert result.exit_code == code, result.output

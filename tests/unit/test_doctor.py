@@ -251,3 +251,34 @@ def test_two_wheels_of_onnx_runtime_are_told_with_what_to_do(monkeypatch):
     assert doctor_checks._onnxruntime().status == "ok"
     wheels["onnxruntime-gpu"] = "1.24.4"
     assert "1.25" in doctor_checks._onnxruntime().remedy
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        ({}, "Ready: work of the GPU is recorded."),
+        ({"NVIDIA driver": "warning"}, "Ready, without a GPU:"),
+        ({"NVIDIA driver": "warning", "front end": "missing"}, "Not ready: see front end."),
+        ({"profiling permission": "warning"}, "may not be recorded: see profiling permission."),
+        ({"ONNX Runtime": "warning"}, "Ready: work of the GPU is recorded."),
+    ],
+)
+def test_the_last_line_says_what_can_be_recorded(monkeypatch, capsys, statuses, expected):
+    names = [name for name, _ in doctor_checks.CHECKS]
+    checks = [
+        Check(name, status, "found", "" if status == "ok" else "Do this.")
+        for name in names
+        for status in [statuses.get(name, "ok")]
+    ]
+    monkeypatch.setattr(diagnosis, "diagnose", lambda: checks)
+    assert diagnosis.run() == int("missing" in statuses.values())
+    assert expected in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_releases_of_onnxruntime_without_graphs_are_named(machine):
+    def found(version):
+        machine(installed={"onnxruntime": version})
+        return next(c for c in diagnosis.diagnose() if c.name == "ONNX Runtime").found
+
+    assert found("1.25.3") == "onnxruntime 1.25.3; graphs of kernels in Python need 1.26"
+    assert found("1.26.0") == "onnxruntime 1.26.0"

@@ -1,6 +1,7 @@
 """Titles of profiles, and the line that says where they were made."""
 
 import datetime as dt
+import re
 
 import pytest
 from tiny import kernel, profile
@@ -49,7 +50,15 @@ def test_live_views_have_the_line_at_once():
     with epprof_nb.profile() as prof:
         pass
     line = first_view_header(ViewModel(prof))["made_on"]
-    assert line.startswith("host device (")
+    # No work ran on the host device.
+    assert not line.startswith("host device")
+    assert re.match(r"[^·]+, \d+ cores? · ", line)
+    shown = {"recorded": {"shown": {"kernel": 1}}}
+    named = {
+        "devices": [{"device_id": 1000, "kind": "host", "name": "host device (Xeon, 2 cores)"}]
+    }
+    assert made_on(named) == "Xeon, 2 cores"
+    assert made_on(named | shown) == "host device (Xeon, 2 cores)"
     assert line.endswith(" UTC")
 
 

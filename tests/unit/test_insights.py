@@ -123,8 +123,13 @@ def test_evidence_of_something_else_is_refused():
     other = short_kernels()
     with pytest.raises(ValueError, match="of another profile"):
         other.evidence(row)
-    with pytest.raises(ValueError, match="has no findings"):
+    with pytest.raises(ValueError, match="has no finding, not 1"):
         profile().evidence(1)
+    count = len(prof.insights())
+    assert count > 1
+    for rank in (0, -1, count + 1):
+        with pytest.raises(ValueError, match=f"has findings 1 to {count}, not {rank}: ranks count"):
+            prof.evidence(rank)
     for wrong in (prof.activities.iloc[0], "idle", None, True, np.True_, prof.insights()):
         with pytest.raises(TypeError, match="expects a row"):
             prof.evidence(wrong)

@@ -10,7 +10,7 @@ MAY_INCLUDE = {
     "core": r"core/",
     "cupti": r"core/(?!api\.h)|cupti/",
     "nvtx": r"core/(?!api\.h)|nvtx/",
-    "torch": r"nvtx/(?!api\.h)|torch/",
+    "torch": r"core/(?!api\.h)|nvtx/(?!api\.h)|torch/",
     "ort": r"core/(?!api\.h)|ort/",
     "ep": r"core/(?!api\.h)|ort/(?!api\.h)|ep/",
     "plugin": r"ort/(?!api\.h)|ep/(?!api\.h)|plugin/",

@@ -158,3 +158,60 @@ def test_learned_nodes_do_not_count():
     ]
     (finding,) = found(ops)
     assert "MatMul nodes account for 75 % of the time of all nodes (300" in finding.text
+
+
+def sampled(recorded, runs, *, wall_ns):
+    """Runs of 100 us, or 1 ms with all their nodes; half of it is that of MatMul."""
+    ops, start = [], 0
+    for number in range(runs):
+        state, took = ("recorded", 1_000_000) if number < recorded else ("not recorded", 100_000)
+        args = {"nodes": state, "call_ns": took, "unprofiled_ns": 100_000}
+        more = {"category": "session", "op_type": "run", "session": 7, "args": args}
+        ops.append(op(100 + number, "run", start, start + took, **more))
+        if number < recorded:
+            ops.append(node(1000 + number, "up", "MatMul", start, 500_000, parent=100 + number))
+            act = node(2000 + number, "act", "Gelu", start + 500_000, 400_000, parent=100 + number)
+            ops.append(act)
+            for row in ops[-2:]:
+                row["node_index"] = row["op_id"] // 1000
+        start += took
+    stretch = [{"session": 7, "stretch": 1.0, "recorded_stretch": 10.0}]
+    return found(ops, wall_ns=wall_ns, onnxruntime_stretch=stretch)
+
+
+def test_the_gain_is_that_of_all_runs_of_which_some_were_recorded():
+    (operator,) = sampled(6, 200, wall_ns=30_000_000)
+    # Half of the 100 us that each of 200 runs takes, not the 3 ms that six slow ones took.
+    assert operator.gain_ns == 10_000_000
+    assert operator.text == (
+        "MatMul nodes account for 56 % of the time of all nodes (3.00 ms in 6 executions, recorded "
+        "in 6 of 200 runs; about 10.0 ms in all runs without the profiler)."
+    )
+    # The threshold is that of the same gain.
+    assert sampled(6, 200, wall_ns=500_000_000)
+    assert not sampled(6, 200, wall_ns=501_000_000)
+    (of_all,) = sampled(200, 200, wall_ns=300_000_000)
+    assert "runs" not in of_all.text
+
+
+def test_runs_that_were_not_measured_without_the_profiler_count_as_recorded():
+    def rows(known):
+        args = [{"nodes": "recorded"}, {"nodes": "not recorded"}, {"nodes": "not recorded"}]
+        if known:
+            args[0] |= {"call_ns": 1_000_000}
+        ops = [
+            op(i + 1, "run", i * 2_000_000, i * 2_000_000 + (1_000_000 if i == 0 else 250_000),
+               category="session", op_type="run", session=7, args=each)
+            for i, each in enumerate(args)
+        ]  # fmt: skip
+        return [
+            *ops,
+            node(10, "up", "MatMul", 0, 800_000, parent=1),
+            node(11, "act", "Gelu", 800_000, 100_000, parent=1),
+        ]
+
+    slow = [{"session": 7, "stretch": 1.0, "recorded_stretch": 4.0}]
+    for known in (False, True):
+        (finding,) = found(rows(known), onnxruntime_stretch=slow)
+        # 80 % of three runs of 250 us each.
+        assert finding.gain_ns == 600_000

@@ -101,6 +101,19 @@ def test_the_length_is_bounded(make, form, max_chars):
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
+def test_short_overviews_have_the_ops_before_notes_and_further_totals(form):
+    ops = [op(i, f"operation number {i}", 10 * i, 10 * i + 9) for i in range(5)]
+    work = [kernel(10 * i, 10 * i + 9, i, correlation_id=i, name=f"k{i}") for i in range(5)]
+    prof = profile(ops, work, info={"wall_ns": 60, "notes": ["This is a long note. " * 10] * 9})
+    text = prof.summary(2_000, form)
+    assert all(f"operation number {i}" in text for i in range(5))
+    assert "omitted" in text
+    # Each row that fits is there.
+    lengths = [prof.summary(n, form).count("operation number") for n in range(500, 2_000, 20)]
+    assert set(lengths) >= {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
 def test_long_and_hostile_names_stay_on_their_line(form):
     name = "x" * 50_000_000
     prof = profile(

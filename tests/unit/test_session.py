@@ -1,9 +1,5 @@
 """Sessions and the capture service on the host device: recordings, limits, faults, forks."""
 
-import multiprocessing
-import os
-import subprocess
-import sys
 import threading
 import time
 from itertools import pairwise
@@ -20,23 +16,9 @@ from epprof_nb.capture.service import service
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
 from tests.time_limits import TimeLimits
+from tests.unit.session_work import kernels, work
 
-
-@pytest.fixture(autouse=True)
-def nothing_leaks():
-    yield
-    assert service.open_subscriptions == 0
-    assert _native.top() == 0
-
-
-def work(name: str) -> None:
-    array = host.empty((16,))
-    host.launch(lambda a: a.fill(1), array, name=name)
-
-
-def kernels(prof) -> list[str]:
-    found = prof.activities
-    return found.loc[found["kind"] == "kernel", "name"].tolist()
+pytestmark = pytest.mark.usefixtures("nothing_leaks")
 
 
 def test_an_empty_profile_has_every_table_with_its_full_schema():
@@ -259,64 +241,6 @@ def was_busy(launched: list[tuple[int, int]]) -> bool:
     )
 
 
-def _child(queue):
-    try:
-        with epprof_nb.profile() as prof, epprof_nb.op("child"):
-            work("child")
-        queue.put((kernels(prof), prof.ops["name"].tolist()))
-    except BaseException as error:
-        queue.put(repr(error))
-
-
-def test_a_forked_child_profiles_itself_and_disturbs_nothing():
-    context = multiprocessing.get_context("fork")
-    queue = context.SimpleQueue()
-    with epprof_nb.profile() as prof, epprof_nb.op("parent"):
-        work("parent")
-        process = context.Process(target=_child, args=(queue,))
-        process.start()
-        assert queue.get() == (["child"], ["child"])
-        process.join(120)
-        work("parent")
-    assert process.exitcode == 0
-    assert kernels(prof) == ["parent", "parent"]
-
-
-def test_a_session_of_the_parent_cannot_be_stopped_in_a_forked_child():
-    one = session.start()
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            one.stop()
-            os.write(write, b"stopped")
-        except CaptureError:
-            os.write(write, b"refused")
-        os._exit(0)
-    os.waitpid(pid, 0)
-    assert os.read(read, 20) == b"refused"
-    os.close(read)
-    os.close(write)
-    one.stop()
-
-
-def test_a_subprocess_in_a_profile_is_left_alone():
-    with epprof_nb.profile() as prof:
-        out = subprocess.run([sys.executable, "-c", "print(1)"], capture_output=True, check=True)
-        work("k")
-    assert out.stdout == b"1\n"
-    assert kernels(prof) == ["k"]
-
-
-def test_importing_the_package_imports_nothing_heavy():
-    code = (
-        "import sys, epprof_nb;"
-        "print([m for m in ('pandas', 'numpy', 'IPython', 'matplotlib') if m in sys.modules])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
-
-
 def test_rows_of_every_table_are_in_the_order_of_their_starts():
     streams = [host.Stream() for _ in range(3)]
 
@@ -335,25 +259,6 @@ def test_rows_of_every_table_are_in_the_order_of_their_starts():
     assert len(prof.activities) >= 60
     for frame in (prof.ops, prof.activities, prof.api_calls):
         assert frame["start_ns"].is_monotonic_increasing
-
-
-@pytest.mark.parametrize("ending", ["", "raise SystemExit(3)", "import os; os._exit(3)"])
-def test_a_session_left_open_lets_the_process_end(ending):
-    code = f"""
-import epprof_nb
-from epprof_nb import host
-from epprof_nb.capture import session
-left = session.start()
-with epprof_nb.op("open"):
-    host.launch(lambda a: a.fill(1), host.empty((16,)))
-epprof_nb.op("never closed").__enter__()
-{ending}
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False
-    )
-    assert done.returncode == (3 if ending else 0), done.stderr
-    assert done.stderr == ""
 
 
 def test_changing_a_frame_does_not_change_the_profile():

@@ -76,22 +76,23 @@ def test_line_has_the_totals():
     )
     assert line.startswith("100 ms wall   GPU busy 40 %")
     assert "2 kernels · 1 copy (1.20 MB) · 1 idle gap > 1 ms between work" in line
-    assert "recorded 100 %, profiler start and join 4.00 ms (not in the wall time)" in line
+    assert "recorded 100 %, profiler took 4.00 ms before and after (not in the wall time)" in line
 
 
 @pytest.mark.parametrize("share", [0.0097, 4.3])
 def test_overhead_is_always_a_time(share):
     cost = {"share": share, "ns": 97_000_000}
     line = summary_line(profile([kernel(1, 0, 20)], profiling_cost=cost))
-    assert "profiler start and join 97.0 ms (not in the wall time)" in line
+    assert "profiler took 97.0 ms before and after (not in the wall time)" in line
 
 
 def test_the_overhead_is_explained():
     cost = {"ns": 40_000_000, "start_ns": 30_000_000, "join_ns": 10_000_000}
     summary = summarise(ProfileIndex(profile([kernel(1, 0, 20)], profiling_cost=cost)))
     assert summary.overhead_note == (
-        "Starting the profiler took 30.0 ms, joining its records 10.0 ms. Neither is part of the "
-        "wall time: this is not a slowdown. How much recording slowed the code down is not known."
+        "The profiler took 30.0 ms to start, and 10.0 ms after the code to find the op of each "
+        "record. This is not part of the wall time and no slowdown. How much recording slowed the "
+        "code down is not known."
     )
     assert (
         "took 40.0 ms"
@@ -281,3 +282,18 @@ def test_headline_and_finding_count_the_same_gaps():
     # Idle time before the first and after the last work is no gap.
     assert sum("before its first work" in text for text in texts) == 1
     assert sum("after its last work" in text for text in texts) == 1
+
+
+def test_work_of_the_host_device_beside_an_idle_gpu_is_not_called_that_of_a_gpu():
+    """A machine with a GPU that the process does not use, as with CUDA_VISIBLE_DEVICES=\"\"."""
+    gpu = {"device_id": 0, "kind": "cuda", "name": "NVIDIA H200"}
+    both = {"devices": [gpu, {"device_id": 1000, "kind": "host", "name": "host device"}]}
+    prof = profile([kernel(1, 0, 20)])
+    prof.tables["activities"] = prof.tables["activities"].replace(
+        device_id=np.full(1, 1000, np.int64)
+    )
+    prof.info["devices"] = [gpu]
+    assert "GPU busy" in summary_line(prof)
+    prof = Profile(prof.tables, prof.info | both)
+    assert "device busy" in summary_line(prof)
+    assert "- busy of host device: 20.0 ms" in prof.summary(sql=False)

@@ -148,3 +148,23 @@ def test_work_that_an_event_holds_is_found(held):
             "event or other work."
         )
         assert found[0].evidence_rows(prof).tolist() == [1]
+
+
+def test_first_work_that_starts_late_is_not_blamed_on_the_line_that_waits_for_it():
+    """Line 1 launches at once, but the device begins after 30 ms, for which line 2 waits."""
+    prof = profile(
+        [line(1, 1, 0, MS), line(2, 2, MS, 90 * MS)],
+        [kernel(31 * MS, 89 * MS, 1, correlation_id=1, thread_id=1)],
+        [call(MS // 10, MS // 5, correlation_id=1, op_id=1),
+         call(MS, 90 * MS, correlation_id=2, op_id=2, name="hostStreamSynchronize")],
+        info=info(90 * MS) | {"devices": [{"device_id": 0, "kind": "host", "name": "host"}]},
+        sources={"In[1]": "host.launch(f, x)\ny = host.to_host(x)\n"},
+    )  # fmt: skip
+    assert not of_kind(prof, "idle")
+    (found,) = of_kind(prof, "held work")
+    assert found.text == (
+        "Device idle 29.8 ms in 1 gap while launched work of line 1 (`host.launch(f, x)`) was held "
+        "by an event or other work, by the GIL or by other threads of the CPU; the host waited in "
+        "line 2 (`y = host.to_host(x)`)."
+    )
+    assert prof.gaps()["cause"].tolist()[0] == "held"

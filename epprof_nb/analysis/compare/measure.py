@@ -95,7 +95,7 @@ def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:
     """
     ops = index.profile.tables["ops"]
     repeats = repeats_of(index)
-    cells = _cells(paths[: len(ops)], _repeat(index, ops["repeat"]), repeats)
+    cells = _cells(paths[: len(ops)], repeat_numbers(index, ops["repeat"]), repeats)
     # An op of an earlier profile is in the table because it captured a graph; it did not run.
     cells[ops.names("status").equals("earlier")] = MISSING
     has_nodes = _has_nodes(index, repeats)
@@ -119,7 +119,7 @@ def _has_nodes(index: ProfileIndex, repeats: int) -> BoolArray:
     ops = index.profile.tables["ops"]
     runs = run_rows(ops)
     is_known = np.isin(np.array(node_events(ops, runs), object), [RECORDED, LEARNED])
-    lacking = _repeat(index, ops["repeat"])[runs[~is_known]]
+    lacking = repeat_numbers(index, ops["repeat"])[runs[~is_known]]
     has_nodes = np.ones(repeats, np.bool_)
     has_nodes[lacking[lacking >= 0]] = False
     return has_nodes
@@ -152,7 +152,7 @@ def add_captured_ops(
         return
     activities = index.profile.tables["activities"]
     repeats = measures.count.shape[1]
-    repeat = _repeat(index, activities["repeat"])
+    repeat = repeat_numbers(index, activities["repeat"])
     inside = index.is_device_work & (repeat >= 0) & np.isin(owners, list(side.captured))
     rows = np.flatnonzero(inside)
     count = len(measures.count)
@@ -176,7 +176,7 @@ def measure_kernels(index: ProfileIndex, owners: IntArray) -> KernelMeasures:
     """
     activities = index.profile.tables["activities"]
     repeats = repeats_of(index)
-    repeat = _repeat(index, activities["repeat"])
+    repeat = repeat_numbers(index, activities["repeat"])
     rows = np.flatnonzero(activities.names("kind").equals("kernel") & (repeat >= 0))
     owner = owners[rows]
     names = activities.names("name").take(rows)
@@ -191,7 +191,7 @@ def measure_kernels(index: ProfileIndex, owners: IntArray) -> KernelMeasures:
     )
 
 
-def _repeat(index: ProfileIndex, repeat: IntArray) -> IntArray:
+def repeat_numbers(index: ProfileIndex, repeat: IntArray) -> IntArray:
     """Return the repeat of each row; 0 for all rows of a profile without repeats."""
     if not len(repeat_bounds(index.profile.info)[0]):
         return np.zeros(len(repeat), np.int64)

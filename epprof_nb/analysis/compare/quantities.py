@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.compare.spread import Place
     from epprof_nb.analysis.compare.tables import Test
     from epprof_nb.analysis.dataframe import ResultTable
+    from epprof_nb.arrays.types import BoolArray
 
 
 def op_table(
@@ -57,12 +58,12 @@ def op_table(
                     "provider": _either(providers, pair),
                     "measure": measure,
                 },
+                measure=measure,
                 status=pair.status,
                 before=test.pooled(values[0]),
                 after=test.pooled(values[1]),
                 counts=([m["count"] for m in one], [m["count"] for m in other]),
                 bytes=([m["bytes"] for m in one], [m["bytes"] for m in other]),
-                floor=test.spread.of(measure),
                 is_complete=is_complete,
             )
         )
@@ -134,12 +135,12 @@ def kernel_table(
             Quantity(
                 path=texts[number] or "(no op)",
                 labels={"name": name},
+                measure="device",
                 status="removed" if not times[1] else "added" if not times[0] else "matched",
                 before=test.pooled(times[0]),
                 after=test.pooled(times[1]),
                 counts=(counts[0], counts[1]),
                 bytes=None,
-                floor=test.spread.device,
             )
             for (number, name), (times, counts) in rows.items()
         ],
@@ -151,10 +152,22 @@ def kernel_table(
 def notes_of_nodes(old: Sequence[OpMeasures], new: Sequence[OpMeasures]) -> Iterator[str]:
     """Yield a sentence if the nodes of some repeats are not known."""
     masks = [np.concatenate([m.has_nodes for m in side]) for side in (old, new)]
-    if not all(mask.all() for mask in masks):
-        texts = [f"{mask.sum():,} of {plural(len(mask), 'repeat')}" for mask in masks]
+    if not any(mask.any() for mask in masks):
         yield (
-            f"The nodes of {texts[0]} of the old code and of {texts[1]} of the new code were "
-            "recorded. Their times are those of these repeats and are not tested. Record both with "
-            "`--ort-nodes every` to record all nodes."
+            "In no repeat were the nodes of all runs of ONNX Runtime recorded, so they are not "
+            "compared: `--ort-nodes every` records all nodes."
         )
+    elif not all(mask.all() for mask in masks):
+        texts = [_of_repeats(mask) for mask in masks]
+        yield (
+            f"The nodes of ONNX Runtime's runs are known in {texts[0]} of the old code and in "
+            f"{texts[1]} of the new code. Their times are those of these repeats, which recording "
+            "can make longer: nodes may take longer than the median of their run. They are not "
+            "tested. `--ort-nodes every` records all nodes."
+        )
+
+
+def _of_repeats(mask: BoolArray) -> str:
+    if mask.all():
+        return "all repeats"
+    return f"{mask.sum():,} of {plural(len(mask), 'repeat')}" if mask.any() else "no repeat"

@@ -23,7 +23,7 @@ MIN_REPEATS = 10
 _MAX_CLOCK_RATIO = 1.02
 _CLOCKS = {"sm_clock_mhz": "SM clock", "memory_clock_mhz": "memory clock"}
 
-Allowed: TypeAlias = Literal["devices", "clocks", "counts", "shapes", "dropped"]
+Allowed: TypeAlias = Literal["devices", "clocks", "counts", "shapes", "dropped", "options"]
 ALLOWED: tuple[str, ...] = get_args(Allowed)
 """Differences that a user can allow."""
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.compare.statistics import ratios
+from epprof_nb.analysis.compare.statistics import is_too_wide, ratios
 from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from epprof_nb.analysis.compare.spread import Spread
+    from epprof_nb.analysis.compare.spread import Place, Spread
     from epprof_nb.analysis.dataframe import Column
     from epprof_nb.arrays.types import BoolArray, IntArray
 
@@ -29,6 +29,8 @@ class Test:
     ----------
     is_possible
         Whether the recordings can be compared.
+    of_host_times
+        Whether their host times can be, too.
     is_paired
         Whether their repeats alternated.
     is_pooled
@@ -38,9 +40,14 @@ class Test:
     """
 
     is_possible: bool
+    of_host_times: bool
     is_paired: bool
     is_pooled: bool
     spread: Spread
+
+    def includes(self, measure: Place) -> bool:
+        """Return whether times of a kind are tested."""
+        return self.is_possible and (self.of_host_times or measure == "device")
 
     def pooled(self, recordings: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the values of the recordings, or of all of them as one."""
@@ -54,19 +61,18 @@ class Quantity:
     """A time that both sides may have in each repeat.
 
     ``before``, ``after``, ``counts`` and ``bytes`` hold one int64 array per recording with a value
-    per repeat, and are empty on a side that lacks the quantity. ``floor`` is that of
-    `epprof_nb.analysis.compare.statistics.ratios`. ``is_complete`` says whether the quantity is
-    known of every repeat.
+    per repeat, and are empty on a side that lacks the quantity. ``measure`` says where the time was
+    measured, ``is_complete`` whether the quantity is known of every repeat.
     """
 
     path: str
     labels: dict[str, str | None]
+    measure: Place
     status: str
     before: Sequence[IntArray]
     after: Sequence[IntArray]
     counts: tuple[Sequence[IntArray], Sequence[IntArray]]
     bytes: tuple[Sequence[IntArray], Sequence[IntArray]] | None
-    floor: float
     is_complete: bool = True
 
     @property
@@ -104,7 +110,7 @@ def comparison_table(
     known = both & (before > 0)
     change[known] = after[known] / before[known] - 1
     verdicts = [_without_test(q.status) for q in quantities]
-    is_tested = np.array([test.is_possible and q.is_testable for q in quantities], np.bool_)
+    is_tested = np.array([test.includes(q.measure) and q.is_testable for q in quantities], np.bool_)
     rows: list[int] = np.flatnonzero(is_tested).tolist()
     if rows:
         tests = [quantities[i] for i in rows]
@@ -112,16 +118,20 @@ def comparison_table(
         found = ratios(
             old,
             new,
-            np.array([q.floor for q in tests]),
+            np.array([test.spread.of(q.measure) for q in tests]),
             freedom=test.spread.freedom,
             paired=test.is_paired,
         )
         before[rows], after[rows] = np.rint(found.before), np.rint(found.after)
         change[rows], low[rows], high[rows] = found.ratio - 1, found.low - 1, found.high - 1
         p_value[rows] = found.p_value
-        for i, differs, ratio in zip(rows, found.differs, found.ratio, strict=True):
-            slower = "slower" if ratio > 1 else "faster"
-            verdicts[i] = slower if differs else "no difference found"
+        for i, row in enumerate(rows):
+            if found.differs[i]:
+                verdicts[row] = "slower" if found.ratio[i] > 1 else "faster"
+            elif is_too_wide(low[row], high[row]):
+                verdicts[row] = "cannot tell"
+            else:
+                verdicts[row] = "no difference found"
     order = _order(before, after, is_tested)
     shown = [quantities[i] for i in order]
     table: dict[str, Column] = {"path": categorical([q.path for q in shown])}

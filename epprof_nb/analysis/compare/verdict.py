@@ -10,6 +10,7 @@ import numpy as np
 from epprof_nb.analysis.compare.aligned import AlignedTimelines, align
 from epprof_nb.analysis.compare.match import match, path_names
 from epprof_nb.analysis.compare.quantities import kernel_table, notes_of_nodes, op_table
+from epprof_nb.analysis.compare.recording_cost import recording_refusals
 from epprof_nb.analysis.compare.recordings import Recordings, have_common_recording
 from epprof_nb.analysis.compare.refusals import (
     MIN_REPEATS,
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.data.profile_data import ProfileData
 
-Verdict: TypeAlias = Literal["faster", "slower", "no difference found", "cannot be compared"]
+Verdict: TypeAlias = Literal[
+    "faster", "slower", "no difference found", "cannot tell", "cannot be compared"
+]
 
 CHANGED = ("faster", "slower")
 """Verdicts on a difference that was found."""
@@ -98,14 +101,6 @@ class ComparisonResult:
     timelines: AlignedTimelines
     paths: tuple[str, ...]
 
-    @property
-    def heading(self) -> str:
-        """The verdict, or that the recordings vary too much to tell."""
-        found = self.total.ratios
-        if self.verdict != "no difference found" or found is None or not _is_too_wide(found):
-            return self.verdict
-        return "cannot tell"
-
 
 def compare(
     old: Sequence[ProfileData],
@@ -145,17 +140,24 @@ def compare(
     texts = path_names(pairs, before.side, after.side)
     found = [
         *refusals(before.indexes, after.indexes),
+        *recording_refusals(before.indexes, after.indexes),
         *refusals_of_ops(pairs, texts, (before.ops, after.ops), (before.shapes(), after.shapes())),
     ]
     refused = [refusal for refusal in found if refusal.kind not in allow]
     single = all(count == 1 for side in (before, after) for count in side.repeats)
     pooled = single and min(len(old), len(new)) >= MIN_REPEATS
-    spread = _spread((*before.indexes, *after.indexes), spreads, alternated=alternated)
-    test = Test(not refused and (pooled or not single), alternated, pooled, spread)
+    indexes = *before.indexes, *after.indexes
+    spread = _spread(indexes, spreads, alternated=alternated)
+    # What recording costs does not change the times of a GPU.
+    is_possible = not refused or (
+        all(refusal.kind == "options" for refusal in refused) and _has_only_gpus(indexes)
+    )
+    is_possible &= pooled or not single
+    test = Test(is_possible, not refused, alternated, pooled, spread)
     ops = op_table(pairs, texts, before, after, test)
     kernels = kernel_table(pairs, texts, before, after, test)
     total = Total(_overall(before.elapsed), _overall(after.elapsed))
-    if test.is_possible:
+    if test.includes("total"):
         tested = ratios(
             test.pooled(before.elapsed),
             test.pooled(after.elapsed),
@@ -247,6 +249,9 @@ def _verdict(
         reasons = " ".join(dict.fromkeys(refusal.text for refusal in refused)) + remedy(refused)
         if any(refusal.kind == "repeats" for refusal in refused):
             reasons += f" {settle}"
+        changes = _largest_changes(ops, total)
+        if changes:
+            reasons += f" Device times are compared all the same. {changes.rstrip()}"
         return "cannot be compared", reasons
     found = total.ratios
     if found is None:
@@ -256,7 +261,7 @@ def _verdict(
             f"differ by up to {percent(SINGLE_RUN_SPREAD)}, and on a busy one by more. {settle}"
         )
         return "cannot be compared", text
-    verdict: Verdict = "no difference found"
+    verdict: Verdict = "cannot tell" if _is_too_wide(found) else "no difference found"
     if found.differs[0]:
         verdict = "slower" if found.ratio[0] > 1 else "faster"
     change = f"{times} per repeat: {signed_percent(total.change)}"

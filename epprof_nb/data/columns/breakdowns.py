@@ -222,7 +222,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("thread_id", "int64", "operating-system thread that ran it"),
             column("start_ns", "int64", "start, since the profile's start"),
             "host_ns",
-            column("graph_id", "Int64", "graph that the run replayed, as in `graphs`"),
+            column("graph_id", "Int64", "graph that the run replayed, or captured, as in `graphs`"),
             column("nodes", "int64", "executions of nodes, also by the replay of a graph"),
             column(
                 "node_events", "category",
@@ -290,18 +290,61 @@ BREAKDOWNS: dict[str, TableDoc] = {
             kernels="kernels it launched",
         ),
     ),
+    "by_phase": TableDoc(
+        "prof.by_phase()",
+        "One row per generation of a language model and phase, in order.",
+        columns(
+            column("model", "category", "file of the session, or path of the module"),
+            column("generation", "int64", "number of the generation, from 0"),
+            column("phase", "category", "`prefill` or `decode`"),
+            column("calls", "int64", "calls of the model"),
+            column("batch", "Int64", "sequences; missing if unknown"),
+            column("tokens", "int64", "tokens of each sequence that the calls processed"),
+            column("past_tokens", "int64", "tokens of each in the KV cache before the first call"),
+            column(
+                "cache_bytes", "Int64",
+                "size of the KV cache in the call where it was largest; missing if unknown",
+            ),
+            column("start_ns", "int64", "start of the first call, since the profile's start"),
+            column(
+                "wall_ns", "int64",
+                "time to the start of the next phase, else to the end of the last call",
+            ),
+            column("ns_per_token", "int64", "`wall_ns` / `tokens`", "ns"),
+            column(
+                "tokens_per_s", "float64",
+                "tokens of all sequences / `wall_ns`; of one sequence if `batch` is missing",
+                "1/s",
+            ),
+            column("host_ns", "int64", "host time of the calls"),
+            "device_ns", "kernels",
+            column(
+                "idle_ns", "Int64",
+                "part of `wall_ns` in which no device was busy; missing if none had work",
+            ),
+            column(
+                "launch_idle_ns", "Int64",
+                "time for which devices waited for launches by the calls, see `launches`; likewise",
+            ),
+            device_ns="device time of what the calls launched", kernels="kernels they launched",
+        ),
+    ),
     "by_module": TableDoc(
         "prof.by_module()",
         "One row per path of a module, by descending device time, and rows for work outside of "
         "modules. `self_device_ns` adds up to the device time of the profile.",
         columns(
             column("path", "category", "path, as `model.encoder.layers.3.self_attn`: the index"),
-            column("type", "category", "module, optimizer, autograd, data or compile"),
+            column("type", "category", "module, fused, optimizer, autograd, data or compile"),
             column("class", "category", "class of the module"),
-            column("calls", "int64", "calls, without those that recompute a forward pass"),
+            column(
+                "calls", "int64",
+                "calls, without those that recompute a forward pass or are compiled into the code "
+                "of another module",
+            ),
             "device_ns", "host_ns",
             column("forward_ns", "int64", "inclusive: device time of the forward pass"),
-            column("forward_host_ns", "int64", "inclusive: host time of the calls"),
+            column("forward_host_ns", "int64", "inclusive: host time of the calls of the module"),
             column(
                 "backward_ns", "int64",
                 "inclusive: device time of the backward pass, recomputation included",
@@ -311,9 +354,14 @@ BREAKDOWNS: dict[str, TableDoc] = {
                 "inclusive: host time of the nodes of the backward pass and of recomputation",
             ),
             column("other_ns", "int64", "inclusive: device time of neither"),
+            column(
+                "other_host_ns", "int64",
+                "host time of a row that is no module and not of the backward pass, such as an "
+                "optimizer; of the last row, host time that no other row has",
+            ),
             "self_device_ns", "share", "kernels",
-            host_ns="sum of `forward_host_ns` and `backward_host_ns`; of a row that is no module, "
-            "without the modules called in it; of the last row, host time that no other row has",
+            host_ns="sum of `forward_host_ns`, `backward_host_ns` and `other_host_ns`; of a row "
+            "that is no module, without the modules called in it",
             device_ns="inclusive: device time of the module and all modules called in it",
             self_device_ns="self: device time without that of the modules called in it",
             kernels="inclusive: kernels of the module and all modules called in it",

@@ -21,8 +21,9 @@ _COMPARED = (
     ),
     column(
         "verdict", "category",
-        "faster, slower or no difference found; added or removed; not tested if it did not run "
-        "in every repeat or the recordings cannot be compared",
+        "faster, slower or no difference found; cannot tell if it varies too much; added or "
+        "removed; not tested if it did not run in every repeat or the recordings cannot be "
+        "compared",
     ),
 )  # fmt: skip
 

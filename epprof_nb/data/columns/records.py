@@ -12,7 +12,9 @@ RECORDS: dict[str, TableDoc] = {
     ),
     "api_calls": TableDoc("prof.api_calls", "One row per API call.", of_schema(schema.API_CALLS)),
     "graphs": TableDoc(
-        "prof.graphs", "One row per CUDA graph that was launched.", of_schema(schema.GRAPHS)
+        "prof.graphs",
+        "One row per CUDA graph that was launched, or captured by a session with kernels in "
+        "Python.", of_schema(schema.GRAPHS)
     ),
     "memory": TableDoc(
         "prof.memory", "One row per allocation or release (`--detail memory`).",

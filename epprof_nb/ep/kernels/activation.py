@@ -78,6 +78,7 @@ def _activation(
         apply_on_device(
             ctx.xp, "Gelu by tanh" if by_tanh else op_type, x, ctx.attrs, ctx.out(x.shape)
         )
+        ctx.repeat_launches()
 
     kernel.__name__ = op_type.lower()
     builtin(op_type, since=since)(kernel)
@@ -120,6 +121,7 @@ def relu(ctx: Context, x: Array) -> None:
     y = ctx.out(x.shape)
     if ctx.xp is not np and x.dtype.kind == "f":
         apply_on_device(ctx.xp, "Relu", x, out=y)
+        ctx.repeat_launches()
     else:
         ctx.xp.maximum(x, x.dtype.type(0), out=y)
 

@@ -21,8 +21,9 @@ _TOTAL = {"absolute", "arcsinh", "arctan", "ceil", "floor", "negative", "rint", 
 def _unary(op_type: str, function: str, since: int) -> None:
     def kernel(ctx: Context, x: Array) -> None:
         y = ctx.out(x.shape)
-        if op_type == "Tanh" and ctx.xp is not np:
+        if ctx.xp is not np and x.dtype.kind == "f":
             apply_on_device(ctx.xp, op_type, x, out=y)
+            ctx.repeat_launches()
         else:
             getattr(ctx.xp, function)(x, out=y)
 
@@ -34,7 +35,9 @@ def _binary(op_type: str, function: str, since: int) -> None:
     @quiet
     def kernel(ctx: Context, a: Array, b: Array) -> None:
         out = ctx.out(broadcast_shape(a.shape, b.shape))
-        if ctx.xp is np or not combine_on_device(ctx.xp, function, a, b, out):
+        if ctx.xp is not np and combine_on_device(ctx.xp, function, a, b, out):
+            ctx.repeat_launches()
+        else:
             getattr(ctx.xp, function)(a, b, out=out)
 
     kernel.__name__ = function
@@ -83,7 +86,11 @@ for _op_type, _function in (
 @quiet
 def reciprocal(ctx: Context, x: Array) -> None:
     """One over each element."""
-    ctx.xp.divide(x.dtype.type(1), x, out=ctx.out(x.shape))
+    if ctx.xp is np:
+        np.divide(x.dtype.type(1), x, out=ctx.out(x.shape))
+    else:
+        apply_on_device(ctx.xp, "Reciprocal", x, out=ctx.out(x.shape))
+        ctx.repeat_launches()
 
 
 @builtin("Div", since=7)
@@ -93,7 +100,9 @@ def divide(ctx: Context, a: Array, b: Array) -> None:
     xp = ctx.xp
     out = ctx.out(broadcast_shape(a.shape, b.shape))
     if out.dtype.kind == "f":
-        if xp is np or not combine_on_device(xp, "divide", a, b, out):
+        if xp is not np and combine_on_device(xp, "divide", a, b, out):
+            ctx.repeat_launches()
+        else:
             xp.divide(a, b, out=out)
         return
     xp.floor_divide(a, b, out=out)
@@ -136,6 +145,7 @@ def error_function(ctx: Context, x: Array) -> None:
         erf(np, x, out=ctx.out(x.shape))
     else:
         apply_on_device(ctx.xp, "Erf", x, out=ctx.out(x.shape))
+        ctx.repeat_launches()
 
 
 @builtin("BitShift", since=11)

@@ -85,7 +85,7 @@ def attention(  # noqa: PLR0917 - the inputs of the operator
         mask = _both(mask, xp.arange(columns) < valid.reshape(-1, 1, 1, 1))
     for visible in _windows(xp, attrs, rows, columns, offset):
         mask = _both(mask, visible)
-    stages = Stages()
+    stages = Stages() if ctx.num_outputs > 3 else None
     y = attend(
         xp, q, k, v, scale=attrs.get("scale", 0.0), bias=bias, mask=mask,
         softcap=attrs["softcap"], stages=stages,
@@ -94,8 +94,9 @@ def attention(  # noqa: PLR0917 - the inputs of the operator
     ctx.out(y.shape, index=0)[...] = y
     write_optional(ctx, 1, k)
     write_optional(ctx, 2, v)
-    shown = (stages.raw, stages.capped, stages.masked, stages.probabilities)
-    write_optional(ctx, 3, shown[attrs["qk_matmul_output_mode"]])
+    if stages is not None:
+        shown = (stages.raw, stages.capped, stages.masked, stages.probabilities)
+        write_optional(ctx, 3, shown[attrs["qk_matmul_output_mode"]])
 
 
 @builtin("RotaryEmbedding", since=23)

@@ -125,13 +125,14 @@ def multi_head_attention(  # noqa: PLR0917 - the inputs of the operator
         penalty = xp.where(mask, np.float32(0), np.float32(filter_value))
         added = penalty if added is None else added + penalty
     causal = causal_mask(xp, rows, columns, past) if attrs.get("unidirectional") else None
-    stages = Stages()
+    stages = Stages() if ctx.num_outputs > 3 else None
     y = attend(xp, q, k, v, scale=attrs.get("scale", 0.0), bias=added, mask=causal, stages=stages)
     y = merge_heads(y)
     ctx.out(y.shape, index=0)[...] = y
     write_optional(ctx, 1, k)
     write_optional(ctx, 2, v)
-    write_optional(ctx, 3, stages.raw)
+    if stages is not None:
+        write_optional(ctx, 3, stages.raw)
 
 
 _GROUPS: Limits = {

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb import _native
+
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
     from epprof_nb.ep.kernels.windows import Geometry
@@ -75,7 +77,7 @@ def columns(
         *begins,
     ))  # fmt: skip
     grid = (min((n + _THREADS - 1) // _THREADS, _MAX_BLOCKS),)
-    _kernel(xp, x.dtype.itemsize)(grid, (_THREADS,), (x, y, *sizes))
+    _native.ep_launch(_kernel(xp, x.dtype.itemsize), grid, (_THREADS,), (x, y, *sizes))
     return y
 
 

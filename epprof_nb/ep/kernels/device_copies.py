@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from epprof_nb import _native
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
@@ -25,6 +28,15 @@ extern "C" __global__ void NAME(const T* x, T* y, long long start, int n, int d1
   }
 }
 """
+_PART_CODE = """
+extern "C" __global__ void NAME(const T* x, T* y, long long start, N n, N width, N pitch) {
+  N step = (N)gridDim.x * blockDim.x;
+  y += start;
+  for (N i = (N)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
+    y[(long long)(i / width) * pitch + i % width] = x[i];
+  }
+}
+"""
 _TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 _RANK = 4
 _THREADS = 256
@@ -33,7 +45,7 @@ _MOST = (1 << 31) - (1 << 28)
 """Elements whose places are counted in 32 bits without an overflow."""
 
 
-def write(xp: ArrayModule, x: Array, view: Array, out: Array) -> None:
+def write(xp: ArrayModule, x: Array, view: Array, out: Array) -> bool:
     """Copy the elements of a view into a contiguous array of its shape.
 
     Parameters
@@ -46,6 +58,11 @@ def write(xp: ArrayModule, x: Array, view: Array, out: Array) -> None:
         Part of it, with any strides.
     out
         Gets the elements. Of another dtype or shape, it gets what an assignment gives.
+
+    Returns
+    -------
+    is_launch
+        Whether the copy is a launch of a raw kernel, or there is nothing to copy.
     """
     if xp is not np and view.size and (view.shape, view.dtype) == (out.shape, out.dtype):
         sizes = _sizes(view.shape, view.strides, view.dtype.itemsize)
@@ -53,9 +70,11 @@ def write(xp: ArrayModule, x: Array, view: Array, out: Array) -> None:
             n = view.size
             grid = min((n + _THREADS - 1) // _THREADS, _MAX_BLOCKS)
             start = np.int64((view.data.ptr - x.data.ptr) // view.dtype.itemsize)
-            _kernel(xp, view.dtype.itemsize)((grid,), (_THREADS,), (x, out, start, *sizes))
-            return
+            kernel = _kernel(xp, view.dtype.itemsize)
+            _native.ep_launch(kernel, (grid,), (_THREADS,), (x, out, start, *sizes))
+            return True
     out[...] = view
+    return not out.size
 
 
 @lru_cache(maxsize=4096)
@@ -88,3 +107,37 @@ def _sizes(
 def _kernel(xp: ArrayModule, itemsize: int) -> Any:  # noqa: ANN401
     name = f"ep_copy_{8 * itemsize}"
     return xp.RawKernel(f"typedef {_TYPES[itemsize]} T;\n" + _CODE.replace("NAME", name), name)
+
+
+def write_part(xp: ArrayModule, x: Array, out: Array, axis: int, start: int) -> None:
+    """Copy an array into a part of an array along an axis.
+
+    Parameters
+    ----------
+    xp
+        CuPy.
+    x
+        Contiguous array of the dtype of `out`, with elements.
+    out
+        Contiguous array of its shape, but for the axis.
+    axis
+        Number of the axis, from 0 on.
+    start
+        Index of the first element of the part along the axis.
+    """
+    n, inner = x.size, math.prod(x.shape[axis + 1 :])
+    width, pitch = x.shape[axis] * inner, out.shape[axis] * inner
+    few = max(n, pitch) < _MOST
+    kind = np.uint32 if few else np.int64
+    _native.ep_launch(
+        _part_kernel(xp, x.dtype.itemsize, few),
+        (min((n + _THREADS - 1) // _THREADS, _MAX_BLOCKS),), (_THREADS,),
+        (x, out, np.int64(start * inner), kind(n), kind(width), kind(pitch)),
+    )  # fmt: skip
+
+
+@cache
+def _part_kernel(xp: ArrayModule, itemsize: int, few: bool) -> Any:  # noqa: ANN401, FBT001
+    name = f"ep_part_{8 * itemsize}_{'few' if few else 'many'}"
+    types = f"typedef {_TYPES[itemsize]} T;\ntypedef {'unsigned int' if few else 'long long'} N;\n"
+    return xp.RawKernel(types + _PART_CODE.replace("NAME", name), name)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb import _native
 from epprof_nb.ep.kernels import device_types
 
 if TYPE_CHECKING:
@@ -20,6 +21,28 @@ if TYPE_CHECKING:
 _SIGMOID = "A(0.5) * tanh(A(0.5) * {}) + A(0.5)"
 _SOFTPLUS = "(v > 0 ? v + log1p(exp(-v)) : log1p(exp(v)))"
 _UNARY = {
+    **{
+        name.capitalize(): ("", f"{name}(v)")
+        for name in (
+            "acos",
+            "acosh",
+            "asin",
+            "asinh",
+            "atan",
+            "atanh",
+            "ceil",
+            "cos",
+            "cosh",
+            "exp",
+            "floor",
+            "log",
+            "sin",
+            "sinh",
+            "sqrt",
+            "tan",
+        )
+    },
+    "Abs": ("", "fabs(v)"),
     "Celu": ("alpha", "v > 0 ? v : p * expm1(v / p)"),
     "Elu": ("alpha", "v > 0 ? v : p * expm1(v)"),
     "Erf": ("", "erf(v)"),
@@ -32,9 +55,13 @@ _UNARY = {
     "HardSwish": ("", "v * limited(v / A(6) + A(0.5))"),
     "LeakyRelu": ("alpha", "v < 0 ? p * v : v"),
     "Mish": ("", f"v * tanh({_SOFTPLUS})"),
+    "Neg": ("", "-v"),
+    "Reciprocal": ("", "A(1) / v"),
     "Relu": ("", "v < 0 ? A(0) : v"),
+    "Round": ("", "rint(v)"),
     "Selu": ("alpha gamma", "q * (v > 0 ? v : p * expm1(v))"),
     "Sigmoid": ("", _SIGMOID.format("v")),
+    "Sign": ("", "v > 0 ? A(1) : v < 0 ? A(-1) : v"),
     "Softplus": ("", _SOFTPLUS),
     "Softsign": ("", "v / (A(1) + (v < 0 ? -v : v))"),
     "Swish": ("alpha", f"v * ({_SIGMOID.format('(p * v)')})"),
@@ -103,9 +130,9 @@ def apply_on_device(
         given = [wide(attrs[a]) for a in _UNARY[name][0].split()] if attrs else []
         p, q = (*given, wide(0), wide(0))[:2]
         contiguous = x if x.flags.c_contiguous else xp.ascontiguousarray(x)
-        _unary(xp, name, x.dtype.name)(
-            _grid(x.size), (_THREADS,), (contiguous, out, np.int64(x.size), p, q)
-        )
+        kernel = _unary(xp, name, x.dtype.name)
+        args = (contiguous, out, np.int64(x.size), p, q)
+        _native.ep_launch(kernel, _grid(x.size), (_THREADS,), args)
     return out
 
 
@@ -133,9 +160,9 @@ def combine_on_device(xp: ArrayModule, function: str, a: Array, b: Array, out: A
     if not n or None in steps:
         return False
     kind = np.uint32 if n < _MOST_32_BIT else np.int64
-    _binary(xp, function, dtype.name, kind is np.uint32)(
-        _grid(n), (_THREADS,), (a, b, out, *map(kind, (n, a.size, b.size, *steps)))
-    )
+    kernel = _binary(xp, function, dtype.name, kind is np.uint32)
+    args = (a, b, out, *map(kind, (n, a.size, b.size, *steps)))
+    _native.ep_launch(kernel, _grid(n), (_THREADS,), args)
     return True
 
 

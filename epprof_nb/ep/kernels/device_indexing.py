@@ -12,15 +12,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb import _native
+
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
 
 _TAKE = """
-long long column = i % inner, place = i / inner;
-long long row = rows[place % count];
-if (row < 0) row += length;
-out = 0 <= row && row < length ? x[(place / count * length + row) * inner + column] : T(0);
+extern "C" __global__ void NAME(const T* x, const I* rows, T* y, N n, long long length, N count,
+                                N inner) {
+  N step = (N)gridDim.x * blockDim.x;
+  for (N i = (N)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
+    N place = i / inner;
+    long long row = rows[place % count];
+    if (row < 0) row += length;
+    long long at = (place / count * length + row) * inner + i % inner;
+    y[i] = 0 <= row && row < length ? x[at] : T(0);
+  }
+}
 """
+_TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
+_INDICES = {np.dtype(np.int32): "int", np.dtype(np.int64): "long long"}
+_THREADS = 256
+_MAX_BLOCKS = 1 << 20
+_MOST_32_BIT = (1 << 31) - (1 << 28)
+"""Elements that are counted in 32 bits without an overflow."""
 
 _PUT = """
 long long row = rows[i / inner];
@@ -61,9 +76,11 @@ _REDUCTIONS = {
 
 
 @cache
-def _take_kernel(xp: ArrayModule) -> Any:  # noqa: ANN401
-    inputs = "raw T x, raw I rows, int64 length, int64 count, int64 inner"
-    return xp.ElementwiseKernel(inputs, "T out", _TAKE, "take_rows")
+def _take_kernel(xp: ArrayModule, itemsize: int, index: np.dtype[Any], few: bool) -> Any:  # noqa: ANN401, FBT001
+    name = f"ep_take_{8 * itemsize}_{index.name}_{'few' if few else 'many'}"
+    types = f"typedef {_TYPES[itemsize]} T;\ntypedef {_INDICES[index]} I;\n"
+    count = f"typedef {'unsigned int' if few else 'long long'} N;\n"
+    return xp.RawKernel(types + count + _TAKE.replace("NAME", name), name)
 
 
 @cache
@@ -86,11 +103,22 @@ def take_rows(xp: ArrayModule, x: Array, rows: Array, out: Array) -> None:
     rows
         Integers: the rows to read of each block. Negative ones count from the end.
     out
-        Gets (blocks, number of rows to read, size of a row) elements, in any shape; zeros for rows
-        that do not exist.
+        Contiguous array. Gets (blocks, number of rows to read, size of a row) elements, in any
+        shape; zeros for rows that do not exist.
     """
-    if out.size:
-        _take_kernel(xp)(x, rows, x.shape[1], rows.size, x.shape[2], out)
+    n = out.size
+    if not n:
+        return
+    if rows.dtype not in _INDICES:
+        rows = rows.astype(np.int64)
+    x, rows = (a if a.flags.c_contiguous else xp.ascontiguousarray(a) for a in (x, rows))
+    few = n < _MOST_32_BIT
+    kind = np.uint32 if few else np.int64
+    _native.ep_launch(
+        _take_kernel(xp, out.dtype.itemsize, rows.dtype, few),
+        (min((n + _THREADS - 1) // _THREADS, _MAX_BLOCKS),), (_THREADS,),
+        (x, rows, out, kind(n), np.int64(x.shape[1]), kind(rows.size), kind(x.shape[2])),
+    )  # fmt: skip
 
 
 def put_rows(xp: ArrayModule, out: Array, rows: Array, updates: Array, reduction: str) -> None:

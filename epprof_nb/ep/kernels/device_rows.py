@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb import _native
 from epprof_nb.ep.kernels import device_types
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
 
-_COMBINING = """
+COMBINING = """
 struct Sum { template <typename A> __device__ A operator()(A a, A b) { return a + b; } };
 struct Max {  // NaN wins
   template <typename A> __device__ A operator()(A a, A b) { return a != a || a > b ? a : b; }
@@ -128,10 +129,10 @@ def _kernel(xp: ArrayModule, name: str, dtype: str) -> Any:  # noqa: ANN401
     code = {
         "softmax_rows": _SOFTMAX, "normalize_rows": _NORMALIZE, "extreme_of_rows": _EXTREME,
     }[name]  # fmt: skip
-    return xp.RawKernel(device_types.preamble(dtype) + _COMBINING + code, name)
+    return xp.RawKernel(device_types.preamble(dtype) + COMBINING + code, name)
 
 
-def _threads(n: int) -> int:
+def threads(n: int) -> int:
     """Return the number of threads for a row: a power of two."""
     return min(max(1 << (n - 1).bit_length(), 32), _MAX_THREADS)
 
@@ -140,9 +141,8 @@ def softmax(xp: ArrayModule, x: Array, axis: int, out: Array) -> None:
     """Write the softmax along an axis of an array with elements."""
     n, step = x.shape[axis], math.prod(x.shape[axis + 1 :])
     rows = x.size // n
-    _kernel(xp, "softmax_rows", x.dtype.name)(
-        (rows,), (_threads(n),), (x, out, np.int64(n), np.int64(step))
-    )
+    kernel = _kernel(xp, "softmax_rows", x.dtype.name)
+    _native.ep_launch(kernel, (rows,), (threads(n),), (x, out, np.int64(n), np.int64(step)))
 
 
 def place_of_extreme(xp: ArrayModule, x: Array, axis: int, *, smallest: bool, last: bool) -> Array:
@@ -152,8 +152,8 @@ def place_of_extreme(xp: ArrayModule, x: Array, axis: int, *, smallest: bool, la
     """
     n, step = x.shape[axis], math.prod(x.shape[axis + 1 :])
     places = xp.empty(x.shape[:axis] + x.shape[axis + 1 :], np.int64)
-    _kernel(xp, "extreme_of_rows", x.dtype.name)(
-        (x.size // n,), (_threads(n),),
+    _native.ep_launch(
+        _kernel(xp, "extreme_of_rows", x.dtype.name), (x.size // n,), (threads(n),),
         (x, places, np.int64(n), np.int64(step), np.int32(smallest), np.int32(last)),
     )  # fmt: skip
     return places
@@ -185,8 +185,8 @@ def normalize(  # noqa: PLR0917 - as many as the operator has
     n = scale.size
     wide = np.float64 if x.dtype == np.float64 else np.float32
     nothing = np.uint64(0)
-    _kernel(xp, "normalize_rows", x.dtype.name)(
-        (x.size // n,), (_threads(n),),
+    _native.ep_launch(
+        _kernel(xp, "normalize_rows", x.dtype.name), (x.size // n,), (threads(n),),
         (
             x, scale, nothing if bias is None else bias, out,
             nothing if means is None else means, nothing if inverses is None else inverses,

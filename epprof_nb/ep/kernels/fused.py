@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.ep import products
+from epprof_nb.ep import cublaslt, products
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 from epprof_nb.ep.kernels.activation import gelu, gelu_tanh, sigmoid, softplus
 from epprof_nb.ep.kernels.convolution import convolve
@@ -93,6 +93,9 @@ def fused_matmul(ctx: Context, a: Array, b: Array) -> None:
     a = _turned(xp, a, batch=attrs["transBatchA"], matrix=attrs["transA"])
     b = _turned(xp, b, batch=attrs["transBatchB"], matrix=attrs["transB"])
     out = ctx.out(products.product_shape(a, b))
+    if xp is not np and cublaslt.multiply(a, b, out, alpha=attrs["alpha"]):
+        ctx.repeat_launches()
+        return
     products.matmul(a, b, out=out)
     if attrs["alpha"] != 1:
         out *= out.dtype.type(attrs["alpha"])

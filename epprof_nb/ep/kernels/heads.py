@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.ep import products
+from epprof_nb.ep.kernels import device_attention
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 if TYPE_CHECKING:
@@ -100,7 +101,32 @@ def attend(
     grouped = (wide * wide.dtype.type(scale)).reshape(batch, shared, grouped_rows, size)
     keys = at_least_float32(k).transpose(0, 1, 3, 2)
     scores = products.matmul(grouped, keys).reshape(batch, heads, rows, columns)
-    stages = stages or Stages()
+    if xp is not np and stages is None and not softcap and scores.size:
+        probabilities = _weights_on_device(xp, scores, bias, mask, sink)
+    else:
+        probabilities = _weights(xp, scores, bias, mask, sink, softcap, stages or Stages())
+    values = at_least_float32(v)
+    result = products.matmul(probabilities.reshape(batch, shared, grouped_rows, columns), values)
+    return result.reshape(batch, heads, rows, v.shape[-1])
+
+
+def _weights_on_device(
+    xp: ArrayModule, scores: Array, bias: Array | None, mask: Array | None, sink: Array | None
+) -> Array:
+    bias = None if bias is None else at_least_float32(bias)
+    sink = None if sink is None else sink.reshape(-1).astype(scores.dtype)
+    if device_attention.write_weights(xp, scores, bias, mask, sink):
+        return scores
+    return _weights(xp, scores, bias, mask, sink, 0.0, Stages())
+
+
+def _weights(  # noqa: PLR0917 - the inputs of the operator
+    xp: ArrayModule,
+    scores: Array,
+    bias: Array | None, mask: Array | None, sink: Array | None,
+    softcap: float,
+    stages: Stages,
+) -> Array:  # fmt: skip
     stages.raw = scores
     if softcap:
         scores = xp.tanh(scores / scores.dtype.type(softcap)) * scores.dtype.type(softcap)
@@ -112,9 +138,7 @@ def attend(
     stages.masked = scores
     probabilities = _softmax(xp, scores, sink)
     stages.probabilities = probabilities
-    values = at_least_float32(v)
-    result = products.matmul(probabilities.reshape(batch, shared, grouped_rows, columns), values)
-    return result.reshape(batch, heads, rows, v.shape[-1])
+    return probabilities
 
 
 def _softmax(xp: ArrayModule, scores: Array, sink: Array | None) -> Array:

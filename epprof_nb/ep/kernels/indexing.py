@@ -34,6 +34,7 @@ def gather(ctx: Context, x: Array, indices: Array) -> None:
     if xp is not np:
         blocks = x.reshape(math.prod(x.shape[:axis]), size, math.prod(rest))
         device_indexing.take_rows(xp, blocks, indices, out)
+        ctx.repeat_launches()
     elif out.size:
         np.take(x, indices, axis=axis, out=out, mode="wrap")
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from epprof_nb.ep import products
+from epprof_nb.ep import cublaslt, narrow, products
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 from epprof_nb.ep.kernels.device_elements import combine_on_device
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 
-@builtin("MatMul", since=1)
+@builtin("MatMul", since=1, in_bfloat16=True)
 def matmul(ctx: Context, a: Array, b: Array) -> None:
     """Product of matrices, or of stacks of them."""
-    products.matmul(a, b, out=ctx.out(products.product_shape(a, b)))
+    out = ctx.out(products.product_shape(a, b))
+    if ctx.xp is not np and cublaslt.multiply(a, b, out):
+        ctx.repeat_launches()
+    else:
+        products.matmul(a, b, out=out)
 
 
 def gemm_matrices(attrs: Attributes, a: Array, b: Array, c: Array | None) -> tuple[Array, Array]:
@@ -40,13 +44,18 @@ def gemm_matrices(attrs: Attributes, a: Array, b: Array, c: Array | None) -> tup
     return a, b
 
 
-@builtin("Gemm", since=7)
+@builtin("Gemm", since=7, in_bfloat16=True)
 def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     """``alpha * a @ b + beta * c``, each matrix transposed if the node says so."""
     a, b = gemm_matrices(ctx.attrs, a, b, c)
     alpha, beta = ctx.attrs["alpha"], ctx.attrs["beta"]
     c = c if beta else None  # else 0 times NaN or infinity would be added
     y = ctx.out((a.shape[0], b.shape[1]))
+    if ctx.xp is not np and cublaslt.multiply(a, b, y, c, alpha=alpha, beta=beta):
+        ctx.repeat_launches()
+        return
+    if narrow.is_narrow(y.dtype):
+        a, b, c = map(narrow.widened, (a, b, c))
     if y.dtype.kind == "f" and y.dtype != np.float16:
         products.matmul(a, b, out=y)
         if alpha != 1:
@@ -67,7 +76,7 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     if in_blas and added is not None:
         ctx.xp.add(value, added, out=y)
     else:
-        y[...] = value if added is None else value + added
+        y[...] = (value if added is None else value + added).astype(y.dtype, copy=False)
 
 
 @builtin("Det", since=11)

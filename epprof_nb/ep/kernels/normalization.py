@@ -77,6 +77,8 @@ def _normalize_rows(
     for index, value in enumerate(statistics, 1):
         if value is not None:
             write_optional(ctx, index, value)
+    if ctx.num_outputs == 1:  # the statistics are copied
+        ctx.repeat_launches()
     return True
 
 

@@ -12,10 +12,14 @@ from epprof_nb.ep.broadcasting import broadcast_shape
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.axes import distinct, nonnegative
 from epprof_nb.ep.kernels.checks import choice
-from epprof_nb.ep.kernels.device_copies import write
+from epprof_nb.ep.kernels.device_copies import write, write_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+_MOST_PARTS = 8
+"""Inputs of Concat that are copied one by one; CuPy joins more in fewer launches."""
 
 
 def _reshaped(ctx: Context, x: Array, shape: tuple[int, ...]) -> None:
@@ -27,6 +31,12 @@ def _reshaped(ctx: Context, x: Array, shape: tuple[int, ...]) -> None:
             y[...] = x.reshape(shape)
     elif x.data.ptr != y.data.ptr:
         write(ctx.xp, x, x.reshape(shape), y)
+
+
+def _write(ctx: Context, x: Array, view: Array) -> None:
+    """Write a view of the input into the output."""
+    if write(ctx.xp, x, view, ctx.out(view.shape)):
+        ctx.repeat_launches()
 
 
 @builtin("Identity", since=1, is_view=True, moves=True)
@@ -102,14 +112,14 @@ def _unsqueeze_before_13(ctx: Context, x: Array) -> None:
 def transpose(ctx: Context, x: Array) -> None:
     """Permuted axes."""
     moved = x.transpose(ctx.attrs.get("perm") or None)
-    write(ctx.xp, x, moved, ctx.out(moved.shape))
+    _write(ctx, x, moved)
 
 
 @builtin("Expand", since=8, host_inputs=[1], moves=True)
 def expand(ctx: Context, x: Array, shape: Array) -> None:
     """Broadcast to a shape."""
     whole = broadcast_shape(x.shape, tuple(shape.tolist()))
-    write(ctx.xp, x, ctx.xp.broadcast_to(x, whole), ctx.out(whole))
+    _write(ctx, x, ctx.xp.broadcast_to(x, whole))
 
 
 @builtin("Tile", since=6, host_inputs=[1])
@@ -141,7 +151,18 @@ def concat(ctx: Context, *inputs: Array) -> None:
     axis = nonnegative(ctx.attrs["axis"], inputs[0].ndim)
     total = sum(x.shape[axis] for x in inputs)
     shape = (*inputs[0].shape[:axis], total, *inputs[0].shape[axis + 1 :])
-    ctx.xp.concatenate(inputs, axis=axis, out=ctx.out(shape))
+    out = ctx.out(shape)
+    if ctx.xp is np or len(inputs) > _MOST_PARTS:
+        ctx.xp.concatenate(inputs, axis=axis, out=out)
+        return
+    start = 0
+    for x in inputs:
+        if (*x.shape[:axis], *x.shape[axis + 1 :]) != (*shape[:axis], *shape[axis + 1 :]):
+            raise ValueError(f"tensors of the shapes {inputs[0].shape} and {x.shape} do not fit")
+        if x.size:
+            write_part(ctx.xp, x, out, axis, start)
+        start += x.shape[axis]
+    ctx.repeat_launches()
 
 
 def _split(ctx: Context, x: Array, sizes: list[int] | None) -> None:
@@ -154,11 +175,14 @@ def _split(ctx: Context, x: Array, sizes: list[int] | None) -> None:
         ends = list(accumulate(sizes))
         if ends[-1] != length or min(sizes) < 0:
             raise ValueError(f"the parts {sizes} do not make up axis {axis}, which has {length}")
+    repeats = True
     for index, (start, end) in enumerate(pairwise([0, *ends])):
         part = x[(slice(None),) * axis + (slice(start, end),)]
         out = ctx.out(part.shape, index=index)
         if out is not None:
-            write(ctx.xp, x, part, out)
+            repeats &= write(ctx.xp, x, part, out)
+    if repeats:
+        ctx.repeat_launches()
 
 
 @builtin("Split", since=13, host_inputs=[1], moves=True)
@@ -212,7 +236,7 @@ def _slice(  # noqa: PLR0917 - the inputs of the operator
         end = min(max(end + length if end < 0 else end, low), length)  # noqa: PLW2901
         chosen[axis] = slice(start, None if end < 0 else end, step)
     part = x[tuple(chosen)]
-    write(ctx.xp, x, part, ctx.out(part.shape))
+    _write(ctx, x, part)
 
 
 @builtin("DepthToSpace", since=1)

@@ -29,6 +29,7 @@ uint64_t op_of_cell(ThreadState* t, const ThreadState* cell, int64_t now, uint16
 // The op that a launch is attributed to: the one open on this thread, otherwise the one open on the
 // cell's thread, marked kNoOpOnThread.
 uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
+  if (auto* update = update_stack.load(std::memory_order_relaxed)) update(t);
   uint64_t recording = epoch.load(std::memory_order_relaxed);
   if (t->epoch.load(std::memory_order_relaxed) == recording && t->top_op) return t->top_op;
   // Before the load: `free_ended_threads` sees this, or it has reset the cell's thread before.

@@ -11,10 +11,14 @@
 namespace epprof {
 
 std::atomic<bool> recording_ops{false};
+std::atomic<void (*)(ThreadState*)> update_stack{nullptr};
 
 namespace {
 
-ResetInChild reset([] { recording_ops = false; });
+ResetInChild reset([] {
+  recording_ops = false;
+  update_stack = nullptr;
+});
 
 std::atomic<uint64_t> id_blocks{1};
 constexpr uint64_t kIdsPerBlock = 4096;
@@ -39,9 +43,15 @@ bool grow_stack(ThreadState* t) {
 ThreadState* stack_thread() {
   if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
   ThreadState* t = this_thread();
-  uint64_t now = epoch.load(std::memory_order_relaxed);
-  if (t && t->epoch.load(std::memory_order_relaxed) != now) clear_stack(t, now);
+  if (!t) return t;
+  renew_stack(t);
+  if (auto* update = update_stack.load(std::memory_order_relaxed)) update(t);
   return t;
+}
+
+void renew_stack(ThreadState* t) {
+  uint64_t now = epoch.load(std::memory_order_relaxed);
+  if (t->epoch.load(std::memory_order_relaxed) != now) clear_stack(t, now);
 }
 
 void clear_stack(ThreadState* t, uint64_t new_epoch) {

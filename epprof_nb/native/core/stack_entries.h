@@ -7,8 +7,13 @@ namespace epprof {
 
 extern std::atomic<bool> recording_ops;
 
+// Brings a thread's stack up to date with what the thread executes. If it is set, the thread calls it
+// before it uses its stack or makes an API call.
+extern std::atomic<void (*)(ThreadState*)> update_stack;
+
 // The calling thread's state, with its stack reset for this recording. Null if not recording.
 ThreadState* stack_thread();
+void renew_stack(ThreadState* t);  // resets it if it is of an earlier recording
 void clear_stack(ThreadState* t, uint64_t new_epoch);  // and frees its memory
 
 uint64_t new_op_id(ThreadState* t);

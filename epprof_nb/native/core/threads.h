@@ -27,6 +27,7 @@ struct Entry {
   int64_t suspended;     // total so far; as in OpRecord
   int64_t suspended_at;  // start of the current suspension
   const void* owner;     // identifies the object that opened the op and will end it
+  uint64_t key;          // what the owner knows the op by
   uint64_t frame;        // the generator or coroutine frame it belongs to; 0: none
   uint32_t name;
   uint32_t payload_id;     // as in OpRecord; statement key of a scope, tag of an open event

@@ -26,6 +26,7 @@ struct ep_cupti_started {
 char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all_calls,
                      int external, struct ep_cupti_started* started);
 void ep_cupti_stop(void);
+int ep_cupti_has_callbacks(void);  // whether callbacks write launch records now
 // Synchronizes every context used in the session. Returns the number of failures, with the context
 // and CUresult of the first `room` of them.
 size_t ep_cupti_sync(uint64_t (*failed)[2], size_t room);

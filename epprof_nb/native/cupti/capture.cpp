@@ -167,6 +167,10 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
   return nullptr;
 }
 
+int ep_cupti_has_callbacks(void) {
+  return capture().subscriber && recording_launches.load(std::memory_order_relaxed);
+}
+
 void ep_cupti_stop(void) {
   Capture& c = capture();
   if (c.external) {

@@ -96,6 +96,44 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
 // The CUDA device on which a Compute runs and its stream; -1 on the host device.
 int ep_call_device(const ep_call* call, void** stream);
 
+// An argument of a launch: where its value comes from, if other tensors take the place of these.
+typedef enum { EP_CONSTANT, EP_OF_INPUT, EP_OF_OUTPUT, EP_OTHER_MEMORY } ep_argument_source;
+typedef struct {
+  ep_argument_source source;
+  size_t index, offset;  // of a tensor: its number, and the bytes before the address
+  const void* value;
+  size_t bytes;
+} ep_argument;
+typedef struct {
+  void* function;  // CUfunction
+  void* owner;     // the interpreter's object that keeps it loaded; borrowed
+  const char* name;
+  unsigned grid[3], block[3], shared_bytes;
+  const ep_argument* arguments;
+  size_t argument_count;
+} ep_launch;
+enum { EP_MOST_ARGUMENTS = 64 };
+// A launch by a library, whose arguments are addresses; constants are null.
+typedef struct {
+  // Returns the library's status. `workspace`: null if it needs none. Thread-safe.
+  int (*launch)(void* object, void* const* addresses, void* workspace, void* stream);
+  void* object;
+  void* owner;       // the interpreter's object that keeps it; borrowed
+  const char* name;  // of the library's function
+  const ep_argument* arguments;
+  size_t argument_count, workspace_bytes, alignment;  // of the addresses
+} ep_library_launch;
+// Launches a kernel on the stream of a call. Returns null or an error message for the caller to free.
+char* ep_call_launch(const ep_call* call, const ep_launch* launch);
+// With the GIL: notes a launch, and that the launches of the call can be repeated without Python.
+void ep_call_note_launch(ep_call* call, const ep_launch* launch);
+void ep_call_note_library_launch(ep_call* call, const ep_library_launch* launch);
+void ep_call_repeat_launches(ep_call* call);
+void ep_call_repeat_nothing(ep_call* call);  // whatever the kernel says: it has launched otherwise
+// With the GIL, once the kernel's function has returned. Outputs that it did not make are not
+// present.
+void ep_call_keep_launches(ep_call* call, void* function, const ep_tensor* outputs, size_t count);
+
 int ep_call_is_replayed(const ep_call* call);
 int ep_call_is_captured(const ep_call* call);  // into a graph
 // Whether the end of its run is reported on this thread.
@@ -121,6 +159,7 @@ typedef struct {
   void (*record_copy)(int64_t start, int64_t end, size_t bytes, int to_device);
   void* (*hold_function)(void* kernel);  // the kernel's current function, not yet released
   void (*release_function)(void* function);  // by a caller that holds the GIL
+  void (*hold_object)(void* object);         // until `release_function`; likewise
   int (*is_current)(void* kernel, void* function);
   void (*release_graphs)(uint32_t session, int gpu_graph_id);  // ONNX Runtime asks for it
   int64_t (*begin_replay)(const ep_graph* graph);  // a recorded replay; returns its stream
@@ -142,6 +181,9 @@ int ep_is_capturing(void);  // whether the launches of this thread are being cap
 int ep_capture_is_intact(void);  // and nothing has ended the capture, on a CUDA device
 void ep_report_violation(const char* what);
 
+// Opens the op of a call of a session, in which ONNX Runtime makes several runs; end it with
+// `ep_ort_end_run`. 0: not recorded, or open already.
+uint64_t ep_begin_call(uint32_t session);
 // Marks the runs of a session on this thread: `graph` is replayed; null: a graph is captured after
 // as many eager runs as `warm_ups`.
 typedef struct ep_graph_run ep_graph_run;
@@ -217,6 +259,38 @@ void ep_device_statistics(int device, ep_memory_statistics* now);
 char* ep_take_allocation_failure(void);
 int ep_device_of(const void* data);  // the CUDA device; -1: the host device, -2: memory of others
 int ep_cuda_device_at(const void* data);  // whoever allocated it; -1: it is not a CUDA device's
+
+// Products of matrices by cuBLASLt, which chooses an algorithm once for each. Matrices lie by columns;
+// a result has no space between its columns. Types are cuBLAS's numbers (cudaDataType_t).
+enum { EP_PRODUCT_FLOAT64 = 1, EP_PRODUCT_FLOAT16 = 2, EP_PRODUCT_BFLOAT16 = 14 };
+enum { EP_PRODUCT_ALIGNMENT = 16 };
+typedef struct {
+  int transposed;
+  int64_t leading;  // elements from one column to the next
+  int64_t step;     // elements from one matrix to the next; 0: all products have the same matrix
+} ep_operand;
+typedef struct {
+  int device, type, result_type;
+  int compute;  // cublasComputeType_t
+  int scale;    // type of alpha and beta
+  int64_t rows, columns, depth;
+  int32_t batch;
+  ep_operand a, b;
+  double alpha, beta;  // of `a * b`, and of a matrix C like the result; 0: there is none
+  int has_bias;        // one number per row of the result, which is added
+  uint64_t most_workspace;  // bytes
+} ep_product_spec;
+typedef struct ep_product ep_product;
+char* ep_open_cublaslt(const char* path);  // null or an error message for the caller to free
+// Returns null or an error message for the caller to free; `*product` is null if cuBLASLt has no
+// algorithm. The device is current.
+char* ep_product_new(const ep_product_spec* spec, ep_product** product);
+void ep_product_free(ep_product* product);
+size_t ep_product_workspace_bytes(const ep_product* product);
+// Launches it on a stream of the current device and returns cuBLAS's status. Addresses are multiples
+// of EP_PRODUCT_ALIGNMENT bytes; `c` and `bias` are null if there is none. Thread-safe.
+int ep_product_launch(ep_product* product, const void* a, const void* b, const void* c,
+                      const void* bias, void* result, void* workspace, void* stream);
 
 // The C++ type_info of the class behind Python's SessionOptions; `name` is what pybind11 calls a
 // capsule of it.

@@ -1,12 +1,18 @@
 // A call of a kernel's function: for a node of ONNX Runtime, or in the replay of a graph.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "ep/graphs.h"
 #include "ep/python_kernel.h"
 #include "ep/runtime.h"
+
+namespace epprof::ep {
+class LaunchPlans;
+struct LaunchPlan;
+}  // namespace epprof::ep
 
 struct ep_call {
   epprof::ep::KernelContext* context = nullptr;      // null in a replay
@@ -17,6 +23,11 @@ struct ep_call {
   const void* first_input = nullptr;         // of a kernel whose output may be a view of it
   std::vector<int64_t>* view = nullptr;      // gets the shape of an output that is one
   bool made_view = false;
+  const ep_tensor* inputs = nullptr;
+  size_t input_count = 0;
+  epprof::ep::LaunchPlans* plans = nullptr;  // gets the launches; null: they are not repeated
+  std::shared_ptr<epprof::ep::LaunchPlan> plan;  // of the launches so far; null: none yet
+  bool repeats = false;                          // the kernel has allowed it
   epprof::ep::Launch* capture = nullptr;         // gets the outputs; null: not captured
   const std::vector<ep_tensor>* recorded = nullptr;  // outputs of the launch that is replayed
   std::string violation;  // why the launch cannot be part of a graph

@@ -76,6 +76,7 @@ std::string load_driver(const char* path) {
   resolve("cuPointerGetAttribute", d.PointerGetAttribute);
   resolve("cuMemcpyAsync", d.MemcpyAsync);
   resolve("cuMemcpy2DAsync_v2", d.Memcpy2DAsync);
+  resolve("cuLaunchKernel", d.LaunchKernel);
   resolve("cuStreamCreate", d.StreamCreate);
   resolve("cuStreamDestroy_v2", d.StreamDestroy);
   resolve("cuStreamSynchronize", d.StreamSynchronize);

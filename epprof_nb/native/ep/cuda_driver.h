@@ -10,6 +10,7 @@ namespace epprof::ep {
 using CudaContext = struct CudaContext_*;
 using CudaStream = struct CudaStream_*;
 using CudaEvent = struct CudaEvent_*;
+using CudaFunction = struct CudaFunction_*;
 using CudaGraphHandle = struct CudaGraph_*;
 using CudaGraphNode = struct CudaGraphNode_*;
 using CudaGraphExec = struct CudaGraphExec_*;
@@ -59,6 +60,9 @@ struct Driver {
   int (*PointerGetAttribute)(void* value, int attribute, uint64_t pointer);
   int (*MemcpyAsync)(uint64_t target, uint64_t source, size_t, CudaStream);
   int (*Memcpy2DAsync)(const Copy2D*, CudaStream);
+  int (*LaunchKernel)(CudaFunction, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                      CudaStream, void** parameters, void** extra);
   int (*StreamCreate)(CudaStream*, unsigned flags);
   int (*StreamDestroy)(CudaStream);
   int (*StreamSynchronize)(CudaStream);

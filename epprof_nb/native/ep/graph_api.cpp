@@ -19,6 +19,8 @@ int ep_capture_is_intact(void) {
 }
 void ep_report_violation(const char* what) { report_violation(what); }
 
+uint64_t ep_begin_call(uint32_t session) { return begin_call(session); }
+
 ep_graph_run* ep_begin_graph_run(uint32_t session, int64_t gpu_graph_id, ep_graph* graph,
                                  int warm_ups) {
   auto* made = new ep_graph_run{};

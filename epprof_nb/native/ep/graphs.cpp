@@ -156,20 +156,25 @@ CapturedGraph::~CapturedGraph() {
 void allow_capture(bool allowed) { allowed_here = allowed; }
 bool capture_allowed() { return allowed_here; }
 
+// The profiler of a run is notified of the start of a run that replays, but not of its end.
+uint64_t begin_call(uint32_t session) {
+  if (!recording_ops.load(std::memory_order_relaxed)) return 0;
+  if (ort::is_profiled_as_whole(session) || ort::opened_run(session)) return 0;
+  uint64_t op = ort::begin_run(session);
+  ort::set_profiled_run(session, op);
+  return op;
+}
+
 void begin_graph_run(GraphRun* run) {
   run->outer = current;
   current = run;
-  // The profiler of a run is notified of the start of a run that replays, but not of its end.
-  if (recording_ops.load(std::memory_order_relaxed) && !ort::is_profiled_as_whole(run->session)) {
-    run->op = ort::begin_run(run->session);
-    ort::set_profiled_run(run->session, run->op);
-  }
+  run->op = begin_call(run->session);
 }
 
 void end_graph_run(GraphRun* run) {
   // ONNX Runtime does not report the end of some runs that fail.
   if (run->state == GraphRunState::capturing) fail_capture(run);
-  if (run->op) ort::end_run(run->op);
+  ort::end_run(run->op);
   current = run->outer;
 }
 

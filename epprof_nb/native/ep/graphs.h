@@ -93,6 +93,9 @@ struct GraphRun {
 void allow_capture(bool allowed);
 bool capture_allowed();
 
+// Opens the op of a call of a session, which may make several of ONNX Runtime's runs; end it with
+// `ort::end_run`. 0: not recorded, or open already.
+uint64_t begin_call(uint32_t session);
 void begin_graph_run(GraphRun*);  // marks the runs of this thread
 void end_graph_run(GraphRun*);
 GraphRun* graph_run(uint32_t session);  // the marked run of this thread; null: none

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "ep/kernel_def.h"
 #include "ort/status.h"
 
 namespace epprof::ep {
@@ -109,6 +110,10 @@ void read_output(const KernelInfo* info, size_t index, NodeDescription* node) {
   ep_output output{};
   std::string& name = node->texts.emplace_back();
   read_text([&](char* to, size_t* size) { return rt.output_name(info, index, to, size); }, &name);
+  // A value that is copied between providers has the name of ours at its end.
+  static const std::string kCopied = std::string("_") + kProviderName;
+  size_t end = name.size() > kCopied.size() ? name.size() - kCopied.size() : name.size();
+  if (name.compare(end, std::string::npos, kCopied) == 0) name.erase(end);
   output.name = name.c_str();
   output.present = !name.empty();
   TypeInfo* type_info = nullptr;

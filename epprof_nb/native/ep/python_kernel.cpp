@@ -18,6 +18,7 @@
 #include "ep/graphs.h"
 #include "ep/interpreter.h"
 #include "ep/known_views.h"
+#include "ep/launch_plans.h"
 #include "ep/memory.h"
 #include "ep/node_description.h"
 #include "ep/pool.h"
@@ -48,6 +49,7 @@ struct Instance : KernelImpl {
   std::string node;
   int32_t node_index;
   KnownViews views;
+  LaunchPlans plans;
 };
 
 bool contains(const std::vector<size_t>& numbers, size_t number) {
@@ -185,6 +187,19 @@ class NodeOp {
   uint64_t op_;
 };
 
+// Errors read like those of calls of Python.
+bool run_plan(const LaunchPlan& plan, const Instance& instance, ep_call* call,
+              const ep_tensor* inputs) {
+  try {
+    return plan.run(call, inputs);
+  } catch (const std::runtime_error& error) {
+    const std::string& op_type = instance.definition->definition.op_type;
+    std::string where = instance.node.empty() ? "a " + op_type + " node"
+                                              : "node '" + instance.node + "' (" + op_type + ")";
+    throw std::runtime_error("The kernel of " + where + " failed: " + error.what());
+  }
+}
+
 Status* compute(KernelImpl* self, KernelContext* context) {
   return as_status([&] {
     Instance& instance = *static_cast<Instance*>(self);
@@ -227,6 +242,13 @@ Status* compute(KernelImpl* self, KernelContext* context) {
     call.device = device;
     call.stream = stream;
     call.is_on_thread_of_run = is_thread_of_run(instance.session);
+    if (device >= 0 && !is_view) {
+      LaunchPlanPtr plan = instance.plans.find(instance.kernel, inputs, count);
+      if (plan && run_plan(*plan, instance, &call, inputs)) return;
+      call.inputs = inputs;
+      call.input_count = count;
+      call.plans = &instance.plans;
+    }
     std::vector<int64_t> shape;
     if (is_view) {
       call.first_input = inputs[0].data;

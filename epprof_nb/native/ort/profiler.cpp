@@ -2,9 +2,11 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <set>
+#include <vector>
 
 #include "core/clock.h"
 #include "core/event_stack.h"
@@ -39,7 +41,13 @@ thread_local int events_open = 0;
 ForkSafeMutex whole_mutex;
 std::set<uint32_t>& profiled_as_whole = *new std::set<uint32_t>;  // sessions
 thread_local uint64_t events_epoch = 0;  // the recording that `events_open` belongs to
-thread_local uint64_t opened_run = 0;  // the op that begin_run opened on this thread
+// The ops that begin_run opened on this thread: a kernel of one session may run another.
+struct OpenedRun {
+  uint64_t op;
+  uint32_t session;
+  uint64_t epoch;  // the recording that it belongs to
+};
+thread_local std::vector<OpenedRun> opened_runs;
 // The run whose node ended last on this thread, or kWholeSession; 0 if unknown.
 thread_local uint64_t pool_times_reset_in = 0;
 constexpr uint64_t kWholeSession = ~uint64_t{0};
@@ -211,8 +219,9 @@ Status* start_event(EpProfiler* self, uint64_t id) {
     uint64_t run_op = in_run ? profiler.run_op.load(std::memory_order_relaxed) : 0;
     // The first event of a run's profiler is the run itself.
     bool is_run = !profiler.whole_session && !profiler.has_event.exchange(true);
-    if (is_run && opened_run) {  // begin_run has opened the run's op already
-      profiler.run_op.store(opened_run, std::memory_order_relaxed);
+    uint64_t opened = is_run ? opened_run(profiler.session) : 0;
+    if (opened) {
+      profiler.run_op.store(opened, std::memory_order_relaxed);
       profiler.run_epoch.store(now, std::memory_order_release);
       return;
     }
@@ -285,8 +294,16 @@ int32_t take_nodes_of_last_run() {
 }
 
 uint64_t begin_run(uint32_t session) {
-  opened_run = push_run_op(session);
-  return opened_run;
+  uint64_t op = push_run_op(session);
+  if (op) opened_runs.push_back({op, session, epoch.load(std::memory_order_relaxed)});
+  return op;
+}
+
+uint64_t opened_run(uint32_t session) {
+  if (opened_runs.empty()) return 0;
+  const OpenedRun& innermost = opened_runs.back();
+  bool is_now = innermost.epoch == epoch.load(std::memory_order_relaxed);
+  return is_now && innermost.session == session ? innermost.op : 0;
 }
 
 uint64_t push_run_op(uint32_t session) {
@@ -306,8 +323,11 @@ int open_events() {
 }
 
 void end_run(uint64_t op_id) {
-  opened_run = 0;
-  if (op_id) pop_op(op_id);
+  if (!op_id) return;
+  auto same_op = [op_id](const OpenedRun& run) { return run.op == op_id; };
+  opened_runs.erase(std::find_if(opened_runs.begin(), opened_runs.end(), same_op),
+                    opened_runs.end());
+  pop_op(op_id);
 }
 
 EpProfiler* make_profiler(uint32_t session, bool whole_session) {

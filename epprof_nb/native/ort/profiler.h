@@ -20,6 +20,7 @@ int32_t take_nodes_of_last_run();
 // Opens the op of a run on this thread; the run's profiler adds events under it. 0: not recording.
 uint64_t begin_run(uint32_t session);
 void end_run(uint64_t op_id);
+uint64_t opened_run(uint32_t session);  // the innermost op that is open here; 0: another session's
 // Whether ONNX Runtime profiles this session as a whole now.
 bool is_profiled_as_whole(uint32_t session);
 int open_events();  // of ONNX Runtime on this thread, while recording

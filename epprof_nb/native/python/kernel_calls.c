@@ -116,24 +116,19 @@ static void record(python_kernel* kernel, int64_t start, int64_t end,
   PyErr_Restore(type, value, traceback);
 }
 
-// `function`: null: the kernel's current one.
 static int call_function(python_kernel* kernel, PyObject* args, const ep_call* call,
                          PyObject* function, const ep_replay_record* replay) {
   void* stream;
   int device = ep_call_device(call, &stream);
   PyObject* left = NULL;
-  if (!function) function = PyList_GetItem(kernel->cell, 0);
-  if (!function) return -1;
-  Py_INCREF(function);  // the kernel may be redefined during the call
-  if (device >= 0 && device_enter(kernel, call, &left) < 0) {
-    Py_DECREF(function);
-    return -1;
-  }
+  if (device >= 0 && device_enter(kernel, call, &left) < 0) return -1;
   int64_t start = device < 0 && ep_recording_ops() ? ep_now_ns() : 0;  // CUPTI records CUDA's
+  // A kernel may run another session.
+  PyObject* outer = context_make_current(PyTuple_GetItem(args, 0));
   PyObject* result = PyObject_Call(function, args, NULL);
+  context_make_current(outer);
   if (device >= 0 && device_leave(left) < 0) Py_CLEAR(result);
   if (start) record(kernel, start, ep_now_ns(), replay);
-  Py_DECREF(function);
   if (result && result != Py_None) {
     PyErr_Format(PyExc_TypeError,
                  "the kernel returned %R; it must write its result into ctx.out(shape, dtype) "
@@ -145,16 +140,19 @@ static int call_function(python_kernel* kernel, PyObject* args, const ep_call* c
   return result ? 0 : -1;
 }
 
-// Returns null or the message of what failed.
+// Returns null or the message of what failed. `function`: null: the kernel's current one.
 static char* call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* inputs,
                          size_t count, PyObject* function, const ep_replay_record* replay) {
   enum { kFewInputs = 16 };
   PyObject* few[kFewInputs] = {NULL};
   PyObject** arrays = count > kFewInputs ? calloc(count, sizeof *arrays) : few;
   PyObject* context = arrays ? context_new(kernel, call) : NULL;
+  if (!function) function = PyList_GetItem(kernel->cell, 0);
+  Py_INCREF(function);  // the kernel may be redefined during the call
   void* stream;
   int device = ep_call_device(call, &stream);
   PyObject* args = context ? arguments(kernel, device, context, arrays, inputs, count) : NULL;
+  if (args) context_set_inputs(context, arrays, inputs, count);
   int failed = args ? call_function(kernel, args, call, function, replay) : -1;
   Py_XDECREF(args);
   if (!failed) failed = context_check_outputs(context);
@@ -170,6 +168,7 @@ static char* call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* 
         error = take_error(kernel->node);
       }
     }
+    if (!error && device >= 0) context_keep_launches(context, call, function);
     context_drop_outputs(context);
     Py_DECREF(context);
   }
@@ -181,6 +180,7 @@ static char* call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* 
     }
   }
   if (arrays != few) free(arrays);
+  Py_DECREF(function);
   return error;
 }
 

@@ -31,6 +31,7 @@ void kernel_record_copy(int64_t start, int64_t end, size_t bytes, int to_device)
 // Graphs (kernel_replays.c).
 void* kernel_hold_function(void* handle);
 void kernel_drop_function(void* function);
+void kernel_hold_object(void* object);
 int kernel_has_function(void* handle, void* function);
 void kernel_release_graphs(uint32_t session, int gpu_graph_id);
 void* kernel_enter_replay(void);

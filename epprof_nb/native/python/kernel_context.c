@@ -3,9 +3,11 @@
 #include <stdlib.h>
 
 #include "python/device_arrays.h"
+#include "python/kernel_launches.h"
 #include "python/numpy_arrays.h"
+#include "python/output_checks.h"
 
-enum { kMaxRank = 32, kFewOutputs = 4 };
+enum { kFewOutputs = 4 };
 
 typedef struct {
   PyObject_HEAD
@@ -14,6 +16,7 @@ typedef struct {
   PyObject** outputs;  // by number; null where not made
   PyObject* few[kFewOutputs];
   ep_tensor *tensors, few_tensors[kFewOutputs];  // of the outputs
+  launch_arrays inputs;
   ep_call* call;  // null once the kernel has returned
   size_t next;    // the output that `out` makes without an index
   int device;     // -1: the host device
@@ -21,7 +24,6 @@ typedef struct {
 } Context;
 
 static PyTypeObject* context_type;
-static PyObject* name_dtype;
 
 // Attributes of the context that are the node's.
 static const char* const node_attributes[] = {"attrs",       "name",   "op_type", "domain",
@@ -41,6 +43,7 @@ PyObject* context_new(python_kernel* kernel, ep_call* call) {
   self->outputs = self->few;
   self->tensors = self->few_tensors;
   self->device = ep_call_device(call, &self->stream);
+  self->inputs = (launch_arrays){NULL, NULL, 0};
   if (kernel->output_count > kFewOutputs) {
     self->outputs = calloc(kernel->output_count, sizeof *self->outputs);
     self->tensors = calloc(kernel->output_count, sizeof *self->tensors);
@@ -97,22 +100,25 @@ const void* context_output_data(PyObject* object, size_t index) {
   return ((Context*)object)->tensors[index].data;
 }
 
-// "(2, ?, 4)": the shape in the model.
-static PyObject* shape_text(const int64_t* dims, size_t rank) {
-  PyObject* parts = PyList_New(0);
-  for (size_t i = 0; parts && i < rank; i++) {
-    PyObject* part = dims[i] < 0 ? PyUnicode_FromString("?")
-                                 : PyUnicode_FromFormat("%lld", (long long)dims[i]);
-    if (!part || PyList_Append(parts, part) < 0) Py_CLEAR(parts);
-    Py_XDECREF(part);
+void context_set_inputs(PyObject* object, PyObject* const* arrays, const ep_tensor* inputs,
+                        size_t count) {
+  ((Context*)object)->inputs = (launch_arrays){arrays, inputs, count};
+}
+
+void context_keep_launches(PyObject* object, ep_call* call, PyObject* function) {
+  Context* self = (Context*)object;
+  for (size_t i = 0; i < self->kernel->output_count; i++) {
+    if (!self->outputs[i]) self->tensors[i].present = 0;
   }
-  PyObject* comma = PyUnicode_FromString(", ");
-  PyObject* joined = parts && comma ? PyUnicode_Join(comma, parts) : NULL;
-  PyObject* text = joined ? PyUnicode_FromFormat(rank == 1 ? "(%U,)" : "(%U)", joined) : NULL;
-  Py_XDECREF(parts);
-  Py_XDECREF(comma);
-  Py_XDECREF(joined);
-  return text;
+  ep_call_keep_launches(call, function, self->tensors, self->kernel->output_count);
+}
+
+static _Thread_local PyObject* current;
+
+PyObject* context_make_current(PyObject* context) {
+  PyObject* previous = current;
+  current = context;
+  return previous;
 }
 
 int context_check_outputs(PyObject* object) {
@@ -127,81 +133,6 @@ int context_check_outputs(PyObject* object) {
     return -1;
   }
   return 0;
-}
-
-static int parse_shape(PyObject* shape, int64_t* dims, size_t* rank) {
-  if (PyLong_Check(shape)) {
-    dims[0] = PyLong_AsLongLong(shape);
-    *rank = 1;
-  } else {
-    Py_ssize_t length = PySequence_Size(shape);
-    if (length < 0) {
-      PyErr_Clear();
-      PyErr_SetString(PyExc_TypeError, "ctx.out takes a shape: a tuple of integers");
-      return -1;
-    }
-    if (length > kMaxRank) {
-      PyErr_Format(PyExc_ValueError, "a shape with %zd dimensions; NumPy allows %d", length,
-                   kMaxRank);
-      return -1;
-    }
-    for (Py_ssize_t i = 0; i < length; i++) {
-      PyObject* item = PySequence_GetItem(shape, i);
-      PyObject* number = item ? PyNumber_Index(item) : NULL;
-      Py_XDECREF(item);
-      if (!number) return -1;
-      dims[i] = PyLong_AsLongLong(number);
-      Py_DECREF(number);
-      if (dims[i] == -1 && PyErr_Occurred()) return -1;
-    }
-    *rank = (size_t)length;
-  }
-  for (size_t i = 0; i < *rank; i++) {
-    if (dims[i] < 0) {
-      if (!PyErr_Occurred()) {
-        PyErr_Format(PyExc_ValueError, "ctx.out: dimension %zu is negative (%lld)", i,
-                     (long long)dims[i]);
-      }
-      return -1;
-    }
-  }
-  return 0;
-}
-
-static int check_shape(const expected_output* output, const int64_t* dims, size_t rank,
-                       size_t index) {
-  if (!output->has_shape) return 0;
-  int same = rank == output->rank;
-  for (size_t i = 0; same && i < rank; i++) {
-    same = output->dims[i] < 0 || output->dims[i] == dims[i];
-  }
-  if (same) return 0;
-  PyObject* expected = shape_text(output->dims, output->rank);
-  PyObject* given = shape_text(dims, rank);
-  if (expected && given) {
-    PyErr_Format(PyExc_ValueError, "output %zu (%s) has the shape %U in the model, not %U", index,
-                 output->name, expected, given);
-  }
-  Py_XDECREF(expected);
-  Py_XDECREF(given);
-  return -1;
-}
-
-static int check_dtype(const expected_output* output, PyObject* array, PyObject* dtype,
-                       size_t index) {
-  PyObject* actual = PyObject_GetAttr(array, name_dtype);
-  if (!actual) return -1;
-  int same = actual == dtype ? 1 : PyObject_RichCompareBool(actual, dtype, Py_EQ);
-  if (same == 0) {
-    PyErr_Format(PyExc_TypeError, "output %zu (%s) is %S in the model, not %S", index,
-                 output->name, actual, dtype);
-  }
-  if (same < 0) {
-    PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "ctx.out: %R is no dtype", dtype);
-  }
-  Py_DECREF(actual);
-  return same > 0 ? 0 : -1;
 }
 
 static PyObject* context_out(PyObject* object, PyObject* const* args, Py_ssize_t count,
@@ -277,6 +208,58 @@ static PyObject* context_out(PyObject* object, PyObject* const* args, Py_ssize_t
   return array;
 }
 
+static PyObject* context_launch(PyObject* object, PyObject* const* args, Py_ssize_t count,
+                                PyObject* keywords) {
+  Context* self = (Context*)object;
+  if (!self->call) {
+    PyErr_SetString(PyExc_RuntimeError, "ctx.launch was called after the kernel had returned");
+    return NULL;
+  }
+  if (self->device < 0) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "ctx.launch launches CUDA kernels, but this node runs on the host device. Test "
+                    "`ctx.device == \"host\"`, and compute with NumPy there");
+    return NULL;
+  }
+  launch_arrays outputs = {self->outputs, self->tensors, self->kernel->output_count};
+  return launch_kernel(self->call, &self->inputs, &outputs, args, count, keywords);
+}
+
+static PyObject* context_repeat_launches(PyObject* object, PyObject* Py_UNUSED(a)) {
+  Context* self = (Context*)object;
+  if (self->call) ep_call_repeat_launches(self->call);
+  Py_RETURN_NONE;
+}
+
+void note_library_launch(const ep_library_launch* launch, void* const* addresses, size_t count,
+                         void* stream) {
+  Context* self = (Context*)current;
+  if (!self || !self->call || self->device < 0) return;
+  launch_arrays outputs = {self->outputs, self->tensors, self->kernel->output_count};
+  note_library_launch_of(self->call, &self->inputs, &outputs, launch, addresses, count,
+                         stream == self->stream);
+}
+
+PyObject* repeat_nothing(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  Context* self = (Context*)current;
+  if (self && self->call) ep_call_repeat_nothing(self->call);
+  Py_RETURN_NONE;
+}
+
+PyObject* launch_in_kernel(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
+  Context* self = (Context*)current;
+  if (self && self->call && self->device >= 0) return context_launch(current, args, count, NULL);
+  if (!count) return PyErr_Format(PyExc_TypeError, "ep_launch needs a kernel");
+  PyObject* given = PyTuple_New(count - 1);
+  for (Py_ssize_t i = 1; given && i < count; i++) {
+    Py_INCREF(args[i]);
+    PyTuple_SetItem(given, i - 1, args[i]);
+  }
+  PyObject* done = given ? PyObject_Call(args[0], given, NULL) : NULL;
+  Py_XDECREF(given);
+  return done;
+}
+
 static PyObject* of_node(PyObject* object, void* name) {
   return PyObject_GetAttr(((Context*)object)->node, *(PyObject**)name);
 }
@@ -298,6 +281,10 @@ int context_type_create(PyObject* module) {
   static PyMethodDef methods[] = {
       {"out", (PyCFunction)(void (*)(void))context_out, METH_FASTCALL | METH_KEYWORDS,
        "The array of an output, to be written into."},
+      {"launch", (PyCFunction)(void (*)(void))context_launch, METH_FASTCALL | METH_KEYWORDS,
+       "Launch a CUDA kernel on the stream of the node."},
+      {"repeat_launches", context_repeat_launches, METH_NOARGS,
+       "Let later runs repeat the launches of this call without calling the kernel."},
       {NULL, NULL, 0, NULL},
   };
   static PyGetSetDef attributes[] = {
@@ -322,8 +309,8 @@ int context_type_create(PyObject* module) {
     node_names[i] = PyUnicode_InternFromString(node_attributes[i]);
     if (!node_names[i]) return -1;
   }
-  name_dtype = PyUnicode_InternFromString("dtype");
+  if (launches_create() < 0 || output_checks_create() < 0) return -1;
   context_type = (PyTypeObject*)PyType_FromSpec(&spec);
-  if (!name_dtype || !context_type) return -1;
+  if (!context_type) return -1;
   return PyModule_AddObjectRef(module, "KernelContext", (PyObject*)context_type);
 }

@@ -27,5 +27,11 @@ PyObject* context_new(python_kernel* kernel, ep_call* call);
 int context_check_outputs(PyObject* context);  // -1 with an exception if one is missing
 PyObject* context_output(PyObject* context, size_t index);  // borrowed; null: not made
 const void* context_output_data(PyObject* context, size_t index);
+void context_set_inputs(PyObject* context, PyObject* const* arrays, const ep_tensor* inputs,
+                        size_t count);
+// Of a kernel that has returned: lets its node repeat the launches, if the kernel allows it.
+void context_keep_launches(PyObject* context, ep_call* call, PyObject* function);
+// The context of the kernel that runs on this thread; borrowed, null: none. Returns the previous one.
+PyObject* context_make_current(PyObject* context);
 void context_end_call(PyObject* context);      // no more outputs can be made
 void context_drop_outputs(PyObject* context);  // and those made are not referred to any more

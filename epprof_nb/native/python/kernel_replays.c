@@ -25,6 +25,8 @@ void* kernel_hold_function(void* handle) {
 
 void kernel_drop_function(void* function) { Py_DECREF((PyObject*)function); }
 
+void kernel_hold_object(void* object) { Py_INCREF((PyObject*)object); }
+
 int kernel_has_function(void* handle, void* function) {
   return PyList_GetItem(((python_kernel*)handle)->cell, 0) == function;
 }

@@ -1,14 +1,16 @@
 // The Python module _native, in the limited API of 3.11, and its functions over core/api.h.
 #include "python/convert.h"
 #include "python/interrupts.h"
+#include "python/recorded_module.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-extern PyMethodDef analysis_functions[], call_functions[], cupti_functions[], device_functions[];
+extern PyMethodDef analysis_functions[], backward_functions[], cupti_functions[];
+extern PyMethodDef device_functions[];
 extern PyMethodDef ep_functions[], frame_functions[], graph_functions[], marker_functions[];
-extern PyMethodDef nvtx_functions[], ort_functions[], stretch_functions[], torch_functions[];
-extern PyMethodDef vectorcall_functions[];
+extern PyMethodDef compiled_functions[], nvtx_functions[], ort_functions[], product_functions[];
+extern PyMethodDef stretch_functions[], torch_functions[], vectorcall_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -283,9 +285,11 @@ static int execute(PyObject* module) {
   if (!failed) failed = add_markers_type(module);
   if (!failed) failed = PyModule_AddFunctions(module, frame_functions);
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
-  if (!failed) failed = PyModule_AddFunctions(module, call_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, backward_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, compiled_functions);
   if (!failed) failed = PyModule_AddFunctions(module, nvtx_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, product_functions);
   if (!failed) failed = PyModule_AddFunctions(module, torch_functions);
   if (!failed) failed = PyModule_AddFunctions(module, stretch_functions);
   if (!failed) failed = PyModule_AddFunctions(module, vectorcall_functions);
@@ -295,6 +299,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, analysis_functions);
   if (!failed) failed = PyModule_AddFunctions(module, graph_functions);
   if (!failed) failed = context_type_create(module);
+  if (!failed) failed = recorded_module_type_create(module);
   Py_DECREF(type);
   if (failed) return failed;
   PyObject* none = PyTuple_New(0);

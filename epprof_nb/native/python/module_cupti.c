@@ -56,6 +56,10 @@ static PyObject* cupti_start(PyObject* Py_UNUSED(m), PyObject* args, PyObject* k
                        "failed_kinds", started.failed_kinds);
 }
 
+static PyObject* cupti_has_callbacks(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyBool_FromLong(ep_cupti_has_callbacks());
+}
+
 static PyObject* cupti_stop(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   Py_BEGIN_ALLOW_THREADS
   ep_cupti_stop();
@@ -168,6 +172,7 @@ PyMethodDef cupti_functions[] = {
     {"cupti_configure", KEYWORDS(cupti_configure), NULL},
     {"cupti_start", KEYWORDS(cupti_start), NULL},
     {"cupti_stop", cupti_stop, METH_NOARGS, NULL},
+    {"cupti_has_callbacks", cupti_has_callbacks, METH_NOARGS, NULL},
     {"cupti_sync", cupti_sync, METH_NOARGS, NULL},
     {"cuda_error", cuda_error, METH_O, NULL},
     {"cupti_pending_records", cupti_pending_records, METH_NOARGS, NULL},

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "python/device_arrays.h"
+#include "python/kernel_launches.h"
 #include "python/numpy_arrays.h"
 
 enum { kMaxNumbers = 64 };
@@ -152,9 +153,9 @@ static void without_gil(void (*work)(void*), void* data) {
 static const ep_interpreter interpreter = {
     open_session,        release_definition,    kernel_limit,        kernel_create,
     kernel_release,      kernel_compute,        kernel_record_copy,  kernel_hold_function,
-    kernel_drop_function, kernel_has_function,  kernel_release_graphs, kernel_begin_replay,
-    kernel_end_replay,   kernel_enter_replay,   kernel_leave_replay, device_of_kept_stream,
-    leave_kept_stream,   without_gil};
+    kernel_drop_function, kernel_hold_object,   kernel_has_function, kernel_release_graphs,
+    kernel_begin_replay, kernel_end_replay,     kernel_enter_replay, kernel_leave_replay,
+    device_of_kept_stream, leave_kept_stream,   without_gil};
 
 static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
   kernel_functions given;
@@ -246,6 +247,8 @@ static PyObject* add_domain(PyObject* Py_UNUSED(m), PyObject* args) {
 }
 
 PyMethodDef ep_functions[] = {
+    {"ep_launch", (PyCFunction)(void (*)(void))launch_in_kernel, METH_FASTCALL, NULL},
+    {"ep_repeat_nothing", repeat_nothing, METH_NOARGS, NULL},
     {"ep_make_kernels", make_kernels, METH_VARARGS, NULL},
     {"ep_make_domain", make_domain, METH_VARARGS, NULL},
     {"ep_add_domain", add_domain, METH_VARARGS, NULL},

@@ -59,6 +59,12 @@ static void release_graph(PyObject* capsule) {
   ep_release_graph(PyCapsule_GetPointer(capsule, kGraph));
 }
 
+static PyObject* begin_call(PyObject* Py_UNUSED(m), PyObject* value) {
+  unsigned long session = PyLong_AsUnsignedLong(value);
+  if (PyErr_Occurred()) return NULL;
+  return PyLong_FromUnsignedLongLong(ep_begin_call((uint32_t)session));
+}
+
 static PyObject* begin_graph_run(PyObject* Py_UNUSED(m), PyObject* args) {
   unsigned int session;
   long long gpu_graph_id;
@@ -162,6 +168,7 @@ PyMethodDef graph_functions[] = {
     {"ep_is_capturing", is_capturing, METH_NOARGS, NULL},
     {"ep_capture_is_intact", capture_is_intact, METH_NOARGS, NULL},
     {"ep_report_violation", report_violation, METH_O, NULL},
+    {"ep_begin_call", begin_call, METH_O, NULL},
     {"ep_begin_graph_run", begin_graph_run, METH_VARARGS, NULL},
     {"ep_end_graph_run", end_graph_run, METH_O, NULL},
     {"ep_describe_graph", describe, METH_O, NULL},

@@ -6,9 +6,7 @@
 
 #include "python/convert.h"
 
-// Changes of the log before that of a stretch, among which that of the next one is searched first:
-// a search of the whole log would read memory that no cache holds.
-enum { kNear = 8 };
+#include "torch/api.h"
 
 typedef struct {
   int64_t number;
@@ -116,118 +114,44 @@ static int by_descending_number(const void* a, const void* b) {
   return (left < right) - (left > right);
 }
 
-// The log of the calls of a thread; see ThreadCalls of frameworks/sequence_log.py.
-typedef struct {
-  PyObject *numbers, *calls;
-  int64_t first;
-  PyObject* others;  // (first number, end) of the logs of other threads
-} Log;
-
-static int number_at(PyObject* list, Py_ssize_t i, int64_t* number) {
-  PyObject* value = PyList_GetItem(list, i);
-  if (!value) return -1;
-  *number = PyLong_AsLongLong(value);
-  return *number == -1 && PyErr_Occurred() ? -1 : 0;
-}
-
-// Sets `at` to the last change up to a number, or to -1, searching before change `*at`.
-static int find_change(const Log* log, int64_t number, Py_ssize_t* at) {
-  int64_t found;
-  Py_ssize_t low = *at - kNear, high = *at + 1, size = PyList_Size(log->numbers);
-  if (high > size) high = size;
-  if (low > 0) {
-    if (number_at(log->numbers, low, &found) < 0) return -1;
-    if (found > number) low = 0;
-  } else {
-    low = 0;
-  }
-  while (low < high) {
-    Py_ssize_t middle = low + (high - low) / 2;
-    if (number_at(log->numbers, middle, &found) < 0) return -1;
-    if (number < found) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  *at = low - 1;
-  return 0;
-}
-
-// 1 if another thread called modules under this number.
-static int is_shared(const Log* log, int64_t number) {
-  Py_ssize_t count = PyList_Size(log->others);
-  for (Py_ssize_t i = 0; i < count; i++) {
-    long long begin, end;
-    PyObject* range = PyList_GetItem(log->others, i);
-    if (!range) return -1;
-    if (!PyTuple_Check(range)) {
-      PyErr_SetString(PyExc_TypeError, "the numbers of other threads must be tuples");
-      return -1;
-    }
-    if (!PyArg_ParseTuple(range, "LL", &begin, &end)) return -1;
-    if (begin <= number && number < end) return 1;
-  }
-  return 0;
-}
-
-static int append(PyObject* list, PyObject* node, PyObject* call) {
-  PyObject* pair = PyTuple_Pack(2, node, call);
+static int append(PyObject* list, PyObject* node, uint64_t call) {
+  PyObject* pair = Py_BuildValue("(OK)", node, (unsigned long long)call);
   int failed = !pair || PyList_Append(list, pair) < 0;
   Py_XDECREF(pair);
   return failed ? -1 : 0;
 }
 
-static PyObject* divide(const Graph* graph, const Log* log) {
+static PyObject* divide(const Graph* graph) {
   PyObject* list = PyList_New(0);
-  PyObject* previous = NULL;
-  Py_ssize_t at = PyList_Size(log->numbers), others = PyList_Size(log->others), unlinked = 0;
-  int64_t lowest = INT64_MAX;
+  Py_ssize_t unlinked = 0;
+  uint64_t previous = 0, lowest = UINT64_MAX;
   for (size_t i = 0; list && i < graph->numbered_count; i++) {
-    int64_t number = graph->numbered[i].number;
+    uint64_t number = (uint64_t)graph->numbered[i].number;
     if (number >= lowest) continue;
-    int shared = is_shared(log, number);
-    if (shared < 0) goto failed;
-    PyObject* call = Py_None;
-    if (number < log->first || shared) {
+    // The same call created the nodes down to `lowest`.
+    uint64_t call = ep_call_of_own_node(number, &lowest);
+    if (call == UINT64_MAX) {
       unlinked++;
-    } else {
-      if (find_change(log, number, &at) < 0) goto failed;
-      if (at >= 0 && !(call = PyList_GetItem(log->calls, at))) goto failed;
-      // The same call created the nodes down to this one, unless other threads did.
-      lowest = log->first;
-      if (others) {
-        lowest = number;
-      } else if (at >= 0 && number_at(log->numbers, at, &lowest) < 0) {
-        goto failed;
-      }
+      lowest = UINT64_MAX;
+      call = 0;
     }
     if (call == previous) continue;
     previous = call;
-    if (append(list, graph->numbered[i].node, call) < 0) goto failed;
+    if (append(list, graph->numbered[i].node, call) < 0) Py_CLEAR(list);
   }
   return list ? Py_BuildValue("(Nnn)", list, (Py_ssize_t)graph->numbered_count, unlinked) : NULL;
-failed:
-  Py_DECREF(list);
-  return NULL;
 }
 
 static PyObject* stretches(PyObject* Py_UNUSED(m), PyObject* args) {
   PyObject *roots, *leaf, *result = NULL;
-  Log log;
-  long long first;
-  if (!PyArg_ParseTuple(args, "O!OO!O!LO!", &PyList_Type, &roots, &leaf, &PyList_Type, &log.numbers,
-                        &PyList_Type, &log.calls, &first, &PyList_Type, &log.others)) {
-    return NULL;
-  }
-  log.first = first;
+  if (!PyArg_ParseTuple(args, "O!O", &PyList_Type, &roots, &leaf)) return NULL;
   Graph graph;
   memset(&graph, 0, sizeof graph);
   if (find_nodes(&graph, roots, leaf) == 0) {
     if (graph.numbered_count) {
       qsort(graph.numbered, graph.numbered_count, sizeof(Numbered), by_descending_number);
     }
-    result = divide(&graph, &log);
+    result = divide(&graph);
   }
   release(&graph);
   return result;

@@ -103,7 +103,7 @@ def _unrecorded_captures(ops: Table, activities: Table, info: dict[str, Any]) ->
     for number in np.unique(session[(session != MISSING) & ~of_node]).tolist():
         of_session = session == number
         yield (
-            f"{_title(info, {'session': number})}: {int((of_session & ~of_node).sum()):,} of "
+            f"{_title(info, number)}: {int((of_session & ~of_node).sum()):,} of "
             f"{int(of_session.sum()):,} kernels, copies and memsets replayed from its CUDA graphs "
             "are attributed to their run but not to a node. ONNX Runtime reports captures only in "
             "the first profile in which the session runs, and these graphs were captured before "
@@ -113,11 +113,11 @@ def _unrecorded_captures(ops: Table, activities: Table, info: dict[str, Any]) ->
 
 
 def _missing_providers(info: dict[str, Any]) -> Iterator[str]:
-    for number, name in info["onnxruntime_sessions"].items():
+    for number in info["onnxruntime_sessions"]:
         missing = sessions.observed_by_number(int(number)).missing_providers
         if missing:
             yield (
-                f"{name} (session {number}) was created for {', '.join(missing)}, but ONNX "
+                f"{_title(info, number)} was created for {', '.join(missing)}, but ONNX "
                 "Runtime did not use it. The nodes run on "
                 f"{', '.join(info['onnxruntime_providers'][number])} instead. ONNX Runtime "
                 "logged the reason when the session was created."
@@ -125,11 +125,11 @@ def _missing_providers(info: dict[str, Any]) -> Iterator[str]:
 
 
 def _low_optimization(info: dict[str, Any]) -> Iterator[str]:
-    for number, name in info["onnxruntime_sessions"].items():
+    for number in info["onnxruntime_sessions"]:
         level = sessions.observed_by_number(int(number)).optimization_level
         if level:
             yield (
-                f"{name} (session {number}) was created with graph_optimization_level {level}: "
+                f"{_title(info, number)} was created with graph_optimization_level {level}: "
                 "ONNX Runtime did not fuse its nodes. Unless the model file is optimized already, "
                 "use ORT_ENABLE_ALL, the default."
             )
@@ -142,7 +142,7 @@ def _runs_without_node_events(info: dict[str, Any]) -> Iterator[str]:
     }
     for entry in entries:
         runs, recorded = entry["runs"], entry["recorded"]
-        which = f"{_title(info, entry)}: " if len(entries) > 1 else ""
+        which = f"{_title(info, entry['session'])}: " if len(entries) > 1 else ""
         by_node = f"{plural(recorded, 'run')} {_were(recorded)} recorded node by node"
         if stretch.get(entry["session"], 1) >= NOTABLE_SLOWDOWN:
             slowed = "it" if recorded == 1 else "them"
@@ -185,7 +185,8 @@ def _always_recorded(ops: Table, info: dict[str, Any]) -> Iterator[str]:
             reason = "its launches do not show for certain which node made them"
         else:
             continue
-        yield f"{_title(info, entry)}: the nodes of all its runs were recorded, because {reason}."
+        title = _title(info, entry["session"])
+        yield f"{title}: the nodes of all its runs were recorded, because {reason}."
 
 
 def _learns_nothing(ops: Table, number: int | None) -> bool:
@@ -205,14 +206,14 @@ def _profiling_overhead(info: dict[str, Any]) -> Iterator[str]:
     slowed.sort(key=lambda entry: -entry["runs"] * (entry["profiled_ns"] - entry["unprofiled_ns"]))
     if slowed:
         worst, *others = slowed
-        which = _title(info, worst)
+        which = _title(info, worst["session"])
         all_recorded = "recorded_stretch" not in worst
         cause = (
             "Most of this is ONNX Runtime's own profiling of each node. " if all_recorded else ""
         )
         if others:
             more = [
-                f"session {entry['session']} {three_digits(entry['stretch'])}x"
+                f"{_title(info, entry['session'])} {three_digits(entry['stretch'])}x"
                 for entry in others[:_MAX_NAMED]
             ]
             if len(others) > _MAX_NAMED:
@@ -224,17 +225,26 @@ def _profiling_overhead(info: dict[str, Any]) -> Iterator[str]:
             f"{cause}Device times are accurate; host times and the gaps between device activities "
             "are too long."
         )
-    unknown = [entry for entry in entries if not entry["compared"]]
+    # Where few runs were recorded node by node, recording hardly slows the code down.
+    mostly = {
+        entry["session"]
+        for entry in info.get("onnxruntime_runs", [])
+        if 2 * entry["recorded"] >= entry["runs"]
+    }
+    unknown = [e for e in entries if not e["compared"] and e["session"] in mostly]
     if unknown:
-        which = _title(info, unknown[0])
+        which = _title(info, unknown[0]["session"])
         if len(unknown) > 1:
             which = f"{which} and {plural(len(unknown) - 1, 'other')}"
         yield (
-            f"{which}: the profiling overhead of these runs is unknown. It is measured for runs "
-            "that do not overlap, after two unprofiled runs with the same input shapes."
+            f"{which}: recording the nodes slowed these runs down by an unknown factor, so their "
+            "host times are too long. The factor is measured for runs that do not overlap, after "
+            "two unprofiled runs with the same input shapes."
         )
 
 
-def _title(info: dict[str, Any], entry: dict[str, Any]) -> str:
-    number = entry["session"]
-    return f"{info['onnxruntime_sessions'][str(number)]} (session {number})"
+def _title(info: dict[str, Any], number: int | str) -> str:
+    """Return the name of a session; with its number, as in tables, if another has that name."""
+    names = info["onnxruntime_sessions"]
+    name = str(names[str(number)])
+    return name if list(names.values()).count(name) == 1 else f"{name} (session {number})"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.arrays.thread_ranges import first_in_ranges
 from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ _MAX_INPUT_KEYS = 64
 _ALWAYS_TIMED, _TIMED_EVERY = 32, 8
 """The first runs are all timed, then one run in every few."""
 _MAX_CALLS = 1_000_000
-
-_FEED_ARGUMENTS = {"run": "input_feed", "run_with_ort_values": "input_dict_ort_values"}
 
 ATTRIBUTE = "_epprof_baseline"
 """Attribute of an observed session that holds its `UnprofiledBaseline`; read at every run."""
@@ -114,22 +113,18 @@ def attach_baseline(session: object) -> None:
     setattr(session, ATTRIBUTE, UnprofiledBaseline())
 
 
-def input_key(args: tuple[Any, ...], kwargs: dict[str, Any], method: str) -> object:
+def input_key(feed: object, method: str) -> object:
     """Return a key that is equal for runs with comparable durations: the input shapes.
 
     Parameters
     ----------
-    args, kwargs
-        Arguments of the session's method.
+    feed
+        The inputs by name: arrays, ``OrtValue`` objects, or other objects with a shape. All runs
+        with anything else are equal.
     method
-        Name of the method. Shapes are known for ``run`` and ``run_with_ort_values``; all runs of
-        another method are equal.
+        Name of the session's method.
     """
-    name = _FEED_ARGUMENTS.get(method)
-    feed = None if name is None else args[1] if len(args) > 1 else kwargs.get(name)
-    if not isinstance(feed, dict):
-        return method
-    return tuple([_shape(value) for value in feed.values()])
+    return tuple([_shape(value) for value in feed.values()]) if isinstance(feed, dict) else method
 
 
 def _shape(value: Any) -> object:  # noqa: ANN401
@@ -187,16 +182,10 @@ def call_durations(thread_ids: I64, starts: I64) -> tuple[I64, I64]:
     calls = np.array(list(_calls), np.int64).reshape(-1, 4)
     calls = calls[np.argsort(calls[:, 1], kind="stable")]
     calls[_overlaps_another(calls[:, 1], calls[:, 2]), 3] = MISSING
-    for thread in np.unique(thread_ids):
-        on_thread = calls[calls[:, 0] == thread]
-        rows = np.flatnonzero(thread_ids == thread)
-        rows = rows[np.argsort(starts[rows], kind="stable")]
-        at = np.searchsorted(on_thread[:, 1], starts[rows], side="right") - 1
-        rows, at = rows[at >= 0], at[at >= 0]
-        inside = (starts[rows] < on_thread[at, 2]) & (np.diff(at, prepend=-1) != 0)
-        rows, at = rows[inside], at[inside]
-        call_ns[rows] = on_thread[at, 2] - on_thread[at, 1]
-        unprofiled_ns[rows] = on_thread[at, 3]
+    at = first_in_ranges(thread_ids, starts, *calls[:, :3].T)
+    rows = np.flatnonzero(at != MISSING)
+    call_ns[rows] = calls[at[rows], 2] - calls[at[rows], 1]
+    unprofiled_ns[rows] = calls[at[rows], 3]
     return call_ns, unprofiled_ns
 
 

@@ -68,7 +68,7 @@ class _Row:
 
 def as_text(comparison: ComparisonResult) -> str:
     """Return the verdict, the reason and the largest changes as plain text."""
-    lines = [comparison.heading, *(f"  {line}" for line in _sentences(comparison))]
+    lines = [comparison.verdict, *(f"  {line}" for line in _sentences(comparison))]
     of_before, of_after, of_change, of_interval, of_verdict = _titles(comparison)
     width = max(8, len(of_change))
     for title, table in _tables(comparison):
@@ -88,7 +88,7 @@ def as_text(comparison: ComparisonResult) -> str:
 
 def as_markdown(comparison: ComparisonResult) -> str:
     """Return the same as Markdown."""
-    parts = [f"**{comparison.heading}**"]
+    parts = [f"**{comparison.verdict}**"]
     parts += [_markdown_text(line) for line in _sentences(comparison)]
     for title, table in _tables(comparison):
         rows, omitted = _rows(table)
@@ -105,7 +105,7 @@ def as_markdown(comparison: ComparisonResult) -> str:
 
 def as_html(comparison: ComparisonResult) -> str:
     """Return the same as HTML for a notebook."""
-    verdict = escape(comparison.heading)
+    verdict = escape(comparison.verdict)
     css = f' class="epprof-{verdict}"' if comparison.verdict in CHANGED else ""
     parts = [f"<p><strong{css}>{verdict}</strong></p>"]
     parts += [f"<p>{with_code(line)}</p>" for line in _sentences(comparison)]
@@ -124,7 +124,7 @@ def as_html(comparison: ComparisonResult) -> str:
 
 def as_page(comparison: ComparisonResult) -> str:
     """Return an HTML document that may not use the network."""
-    title = f"Comparison: {comparison.heading}"
+    title = f"Comparison: {comparison.verdict}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta http-equiv="Content-Security-Policy" '

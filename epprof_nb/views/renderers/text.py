@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from epprof_nb.util.format import duration, percent, plural, shorten
@@ -45,15 +46,29 @@ def _by_device_time(table: ResultTable, rows: int, title: str, omitted: str) -> 
         return []
     head = f"{title:<{_NAME_WIDTH}} {'device':>9} {'share':>6} {'count':>7} {'kernels':>8}"
     lines = ["", head]
-    columns = (shown.values(name) for name in ("name", "device_ns", "share", "count", "kernels"))
-    for name, device_ns, share, count, kernels in zip(*columns, strict=True):
+    columns = (shown.values(name) for name in ("device_ns", "share", "count", "kernels"))
+    for name, device_ns, share, count, kernels in zip(
+        _distinct_names(shown), *columns, strict=True
+    ):
         lines.append(
-            f"{shorten(name or UNNAMED, _NAME_WIDTH):<{_NAME_WIDTH}} {duration(device_ns):>9} "
-            f"{percent(share):>6} {count:>7,} {kernels:>8,}"
+            f"{name:<{_NAME_WIDTH}} {duration(device_ns):>9} {percent(share):>6} {count:>7,} "
+            f"{kernels:>8,}"
         )
     if len(table) > len(shown):
         lines.append(f"({plural(len(table) - len(shown), omitted)})")
     return lines
+
+
+def _distinct_names(table: ResultTable) -> list[str]:
+    """Return the names of ops; of several with one name, also their line or type."""
+    names = table.values("name")
+    counts = Counter(names)
+    found = []
+    lines = table.values("line") if "line" in table else [None] * len(names)
+    for name, op_type, line in zip(names, table.values("op_type"), lines, strict=True):
+        kind = f" ({op_type if line is None else f'line {line}'})" if counts[name] > 1 else ""
+        found.append(shorten(name or UNNAMED, _NAME_WIDTH - len(kind)) + kind)
+    return found
 
 
 def _operators(view_model: ViewModel, rows: int) -> list[str]:

@@ -34,6 +34,11 @@ class Module:
         self.library.fake_launch.argtypes = [
             ctypes.c_void_p, _CALLBACK, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t,
         ]  # fmt: skip
+        self.library.fake_load.restype = ctypes.c_void_p
+        self.library.fake_load.argtypes = [
+            ctypes.c_void_p, ctypes.POINTER(ctypes.c_size_t), ctypes.c_size_t,
+        ]  # fmt: skip
+        self.library.fake_unload.argtypes = [ctypes.c_void_p]
         self.library.cuMemFree_v2.argtypes = [ctypes.c_uint64]
         self.library.cuStreamSynchronize.argtypes = [ctypes.c_void_p]
         self.library.cuMemcpyAsync.argtypes = [
@@ -45,7 +50,7 @@ class Module:
         self.ElementwiseKernel = lambda *how, **named: _Kernel(
             self, compiled.ElementwiseKernel(*how, **named)
         )
-        self.RawKernel = lambda code, name: _Kernel(self, compiled.RawKernel(code, name))
+        self.RawKernel = lambda code, name: _RawKernel(self, compiled.RawKernel(code, name))
         self.ndarray = lambda shape, dtype, memory: Array(self, shape, np.dtype(dtype), memory)
         for name in ("float32", "float64", "int64", "bool_", "inf", "newaxis"):
             setattr(self, name, getattr(np, name))
@@ -239,7 +244,7 @@ class Array:
             return
         part = self._view(self.host[key])
         _expect_fits(np.shape(_host(value)), part.shape)
-        self.module.call(np.positive, (value,), {"out": part})
+        self.module.call(np.asarray, (value,), {"out": part})
 
     def __len__(self):
         return len(self.host)
@@ -264,6 +269,9 @@ class Array:
             self.module.launch(lambda _: made.__setitem__(..., source), [self.data.ptr])
         self.module.synchronize()
         return made
+
+    def __buffer__(self, _flags):  # like CuPy's; Python looks for it from 3.12 on
+        raise TypeError("implicit conversion to a buffer is not allowed; use .get()")
 
     def __array__(self, *_args, **_kwargs):
         raise TypeError("implicit conversion to a NumPy array is not allowed; use .get()")
@@ -304,13 +312,37 @@ for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"
 class _Kernel:
     """A kernel in CUDA C++, compiled for the host and run as work of a stream."""
 
-    def __init__(self, module, kernel):
-        self.module, self.kernel = module, kernel
+    def __init__(self, module, code):
+        self.module, self.code = module, code
 
     def __call__(self, *args):
         used = [a.data.ptr for a in _arrays(args) if a.host.size]
         given = _host(args, lambda array: SimpleNamespace(host=array.host))
-        self.module.launch(lambda _: self.kernel(*given), used)
+        self.module.launch(lambda _: self.code(*given), used)
+
+
+class _RawKernel(_Kernel):
+    """A kernel that also has a handle of the driver, for each device."""
+
+    def __init__(self, module, code):
+        super().__init__(module, code)
+        self.name, self.functions = code.name, {}
+
+    @property
+    def kernel(self):
+        device = self.module.device()
+        if device not in self.functions:
+            self.functions[device] = _Function(self.module.library, *self.code.compiled())
+        return self.functions[device]
+
+
+class _Function:
+    def __init__(self, library, run, sizes):
+        self.library, self.run = library, run
+        self.ptr = library.fake_load(ctypes.cast(run, ctypes.c_void_p), sizes, len(sizes))
+
+    def __del__(self):
+        self.library.fake_unload(self.ptr)
 
 
 class _StrideTricks:

@@ -6,8 +6,10 @@ import ctypes
 
 import numpy as np
 
-_TYPES = {0: np.float32, 1: np.float64, 2: np.float16}
-_SUMS = {68: np.float32, 70: np.float64}
+from epprof_nb.ep import types
+
+_TYPES = {0: np.float32, 1: np.float64, 2: np.float16, 14: types.narrow_dtypes().get(16)}
+_SUMS = {68: np.float32, 70: np.float64, 77: np.float32}
 _INVALID, _NO_WORKSPACE = 7, 3
 
 
@@ -18,6 +20,7 @@ class Cublas:
     def __init__(self, module):
         self.module = module
         self.products = []  # batch, rows, columns, depth, workspace
+        self.computes = []  # types to compute in
         self._stream = self._workspace = None
 
     def cublasSetStream_v2(self, handle, stream):  # noqa: N802 - cuBLAS's name
@@ -38,6 +41,7 @@ class Cublas:
             return _NO_WORKSPACE
         if lda < (k if trans_a else m) or ldb < (n if trans_b else k) or ldc < m:
             return _INVALID
+        self.computes.append(compute)
         self.products.append((batch, n, m, k, self._workspace))
         left = _matrices(a, a_type, lda, a_step, (k, m) if trans_a else (m, k), batch)
         right = _matrices(b, b_type, ldb, b_step, (n, k) if trans_b else (k, n), batch)

@@ -40,8 +40,12 @@ template <typename Word> Word atomicCAS(Word* at, Word expected, Word next) {
 """
 
 
-@cache
 def _compiled(code, symbol):
+    return getattr(_library(code), symbol)
+
+
+@cache
+def _library(code):
     text = _PRELUDE + code
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     path = Path(tempfile.gettempdir()) / f"epprof-device-code-{digest}.so"
@@ -52,7 +56,7 @@ def _compiled(code, symbol):
             options = ["-std=c++17", "-O1", "-fno-strict-aliasing", "-w", "-shared", "-fPIC"]
             subprocess.run([compiler(), *options, str(source), "-o", str(made)], check=True)
             made.rename(path)
-    return getattr(ctypes.CDLL(str(path)), symbol)
+    return ctypes.CDLL(str(path))
 
 
 def _parameters(text):
@@ -123,17 +127,26 @@ class RawKernel:
         assert "asm(" not in code
         self.name = name
         (self.signature,) = re.findall(rf"void {name}\((.*?)\)", code, re.DOTALL)
-        arguments = []
+        arguments, sizes = [], []
         for number, part in enumerate(self.signature.split(",")):
             kind = " ".join(part.split()[:-1])
             is_pointer = kind.endswith("*")
             arguments.append(f"({kind})p[{number}]" if is_pointer else f"*({kind}*)p[{number}]")
+            sizes.append("0" if is_pointer else f"sizeof({kind})")
         self.code = (
             f'{code}\nextern "C" void run(void** p, long long blocks) {{\n'
             "blockDim.x = 1;\ngridDim.x = blocks;\n"
             "for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)\n"
-            f"{name}({', '.join(arguments)});\n}}"
+            f"{name}({', '.join(arguments)});\n}}\n"
+            f'extern "C" const size_t sizes[] = {{{", ".join(sizes)}}};\n'
         )
+        self.count = len(sizes)
+
+    def compiled(self):
+        """Return the compiled code, and the sizes of its parameters: 0 for pointers."""
+        run = _compiled(self.code, "run")
+        sizes = (ctypes.c_size_t * self.count).in_dll(_library(self.code), "sizes")
+        return run, sizes
 
     def __call__(self, grid, block, args):
         assert 0 < block[0] <= 1024

@@ -31,6 +31,7 @@ const SPECS: Record<string, Spec> = {
   host_ns: ["host", "Host time, including all ops below", 8],
   forward_host_ns: ["host, forward", "Host time of the calls", 8],
   backward_host_ns: ["host, backward", "Host time of the backward pass", 8],
+  other_host_ns: ["host, other", "Host time of neither pass, of optimizers and loaders", 8],
   self_host_ns: ["host, self", "Host time outside the ops below", 17],
   count: ["count", "Number of executions", 4],
   recorded: ["recorded", "Executions recorded by ONNX Runtime; host times are of these", 20],

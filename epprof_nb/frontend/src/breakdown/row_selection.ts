@@ -6,11 +6,12 @@ import type { SelectionQuery } from "../data/queries.ts";
 import type { TreeNode } from "./tree.ts";
 
 const NO_OP = "(no op)";
-/** Op types of the calls of a module, by the level of a tree or the type of a row. */
+/** Op types of modules and fused kernels, by the level of a tree or the type of a row. */
 const MODULE_TYPES: Record<string, string[]> = {
-  module: ["module", "recompute", "backward"],
-  forward: ["module"],
+  module: ["module", "compiled", "recompute", "backward"],
+  forward: ["module", "compiled"],
   backward: ["recompute", "backward"],
+  fused: ["fused", "fused_backward"],
 };
 
 type Row = Record<string, Cell>;

@@ -154,8 +154,11 @@ describe("copying", () => {
       'prof.activities[lambda rows: rows["op_id"].isna() & rows["kind"].isin(["kernel", "memcpy", "memset"])]',
     );
     expect(python(queryForRow("module", { path: "net.a", type: "module" }))).toBe(
-      'prof.ops[lambda rows: (rows["name"] == "net.a") & rows["op_type"].isin(["module", "recompute", "backward"]) & (rows["category"] == "framework")]',
+      'prof.ops[lambda rows: (rows["name"] == "net.a") & rows["op_type"].isin(["module", "compiled", "recompute", "backward"]) & (rows["category"] == "framework")]',
     );
+    expect(queryForRow("module", { path: "net.(a + b)", type: "fused" })).toMatchObject({
+      equals: { name: "net.(a + b)", op_type: ["fused", "fused_backward"] },
+    });
     expect(python(queryForRow("kernel", { name: "x".repeat(600) }))).toBeNull();
     expect(queryForRow("module", { path: "(outside of modules)", type: null })).toBeNull();
   });

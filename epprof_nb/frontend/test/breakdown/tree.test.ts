@@ -114,8 +114,8 @@ describe("from a box to the timeline", () => {
       expect(query).toMatchObject({ prefix: "op", equals: { name: "net", category: "framework" } });
       return query.what === "where" && query.equals.op_type;
     };
-    expect(op_type(1)).toEqual(["module", "recompute", "backward"]);
+    expect(op_type(1)).toEqual(["module", "compiled", "recompute", "backward"]);
     expect(op_type(2)).toEqual(["recompute", "backward"]);
-    expect(op_type(3)).toEqual(["module"]);
+    expect(op_type(3)).toEqual(["module", "compiled"]);
   });
 });

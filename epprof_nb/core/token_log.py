@@ -1,0 +1,57 @@
+"""Calls of language models in the current process: how many tokens each of them processed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import NamedTuple
+
+UNKNOWN = -1
+_MAX_CALLS = 1_000_000
+
+
+class TokenCall(NamedTuple):
+    """A call of a language model.
+
+    Attributes
+    ----------
+    thread_id, begin_ns, end_ns
+        Thread and time (CLOCK_MONOTONIC, nanoseconds) in which it was made.
+    batch
+        Number of sequences; `UNKNOWN` if unknown.
+    tokens
+        Number of tokens of each sequence that it processed: the length of the query.
+    past
+        Number of tokens of each sequence that it found in the KV cache.
+    cache_bytes
+        Size of the KV cache that it was given, in bytes; `UNKNOWN` if unknown.
+    """
+
+    thread_id: int
+    begin_ns: int
+    end_ns: int
+    batch: int
+    tokens: int
+    past: int
+    cache_bytes: int
+
+
+now = time.monotonic_ns
+_calls: deque[TokenCall] = deque(maxlen=_MAX_CALLS)
+
+
+def add(begin_ns: int, batch: int, tokens: int, past: int, cache_bytes: int = UNKNOWN) -> None:
+    """Add a call that has ended on this thread."""
+    thread = threading.get_native_id()
+    _calls.append(TokenCall(thread, begin_ns, now(), batch, tokens, past, cache_bytes))
+
+
+def clear() -> None:
+    """Discard the calls of earlier recordings."""
+    _calls.clear()
+
+
+def calls() -> list[TokenCall]:
+    """Return the calls since `clear`, the oldest first."""
+    return list(_calls)

@@ -1,0 +1,216 @@
+// The type that replaces torch.nn.Module.__call__. It is in C because it runs at each call of a module.
+#include "python/recorded_module.h"
+
+#include <string.h>
+
+#include "torch/api.h"
+
+#ifndef Py_TPFLAGS_METHOD_DESCRIPTOR
+#define Py_TPFLAGS_METHOD_DESCRIPTOR (1UL << 17)  // called with the module as the first argument
+#endif
+
+typedef struct {
+  PyObject_HEAD
+  PyObject* original;
+  PyObject* known;         // address of a module -> its number
+  PyObject* find;          // module -> the same, or None if its calls are not ops
+  PyObject* compiler;      // the namespace of torch.compiler
+  PyObject* is_compiling;
+  PyObject* next_number;   // None: the engine's own function
+  PyObject* task;          // the same
+  PyObject* attributes;    // __dict__
+  int on;
+} Recorded;
+
+static PyTypeObject* method_type;
+static PyObject* flag_name;
+
+// The number of a module; -1 if its calls are not ops, -2 on failure.
+static int64_t number_of(Recorded* self, PyObject* module) {
+  PyObject* key = PyLong_FromVoidPtr(module);
+  if (!key) return -2;
+  PyObject* value = PyDict_GetItemWithError(self->known, key);
+  Py_DECREF(key);
+  if (value) return PyLong_AsLongLong(value);
+  if (PyErr_Occurred()) return -2;
+  value = PyObject_CallFunctionObjArgs(self->find, module, NULL);
+  if (!value) return -2;
+  int64_t number = value == Py_None ? -1 : PyLong_AsLongLong(value);
+  Py_DECREF(value);
+  return number == -1 && PyErr_Occurred() ? -2 : number;
+}
+
+static int64_t call_for_number(PyObject* function) {  // -2 on failure
+  PyObject* value = PyObject_CallNoArgs(function);
+  int64_t number = value ? PyLong_AsLongLong(value) : -2;
+  Py_XDECREF(value);
+  return PyErr_Occurred() ? -2 : number;
+}
+
+static int64_t next_number(Recorded* self) {
+  if (self->next_number == Py_None) return (int64_t)ep_next_number();
+  return call_for_number(self->next_number);
+}
+
+static int is_in_pass(Recorded* self) {  // -1 on failure
+  if (!ep_runs_pass()) return 0;
+  if (self->task == Py_None) return ep_is_in_pass();
+  int64_t task = call_for_number(self->task);
+  return task == -2 ? -1 : task >= 0;
+}
+
+static int is_compiling(Recorded* self) {  // -1 on failure
+  // The function returns this flag, unless it is compiled itself, as this one never is.
+  PyObject* flag = PyDict_GetItemWithError(self->compiler, flag_name);
+  if (flag) return PyObject_IsTrue(flag);
+  if (PyErr_Occurred()) return -1;
+  PyObject* value = PyObject_CallNoArgs(self->is_compiling);
+  int result = value ? PyObject_IsTrue(value) : -1;
+  Py_XDECREF(value);
+  return result;
+}
+
+static void end_call(Recorded* self, ep_module_call call) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  int64_t number = next_number(self);
+  if (number == -2) {
+    PyErr_WriteUnraisable((PyObject*)self);
+    number = 0;
+  }
+  ep_module_end(call, (uint64_t)number);
+  PyErr_Restore(type, value, traceback);
+}
+
+static PyObject* recorded_call(PyObject* object, PyObject* args, PyObject* kwargs) {
+  Recorded* self = (Recorded*)object;
+  PyObject* module = PyTuple_Size(args) ? PyTuple_GetItem(args, 0) : NULL;
+  if (!self->on || !module) return PyObject_Call(self->original, args, kwargs);
+  int compiles = is_compiling(self);
+  if (compiles < 0) return NULL;
+  int64_t number = compiles ? -1 : number_of(self, module);
+  if (number == -2) return NULL;
+  if (number == -1) return PyObject_Call(self->original, args, kwargs);
+  int64_t begin = next_number(self);
+  int in_pass = begin == -2 ? -1 : is_in_pass(self);
+  if (in_pass < 0) return NULL;
+  ep_module_call call = ep_module_begin((uint32_t)number, (uint64_t)begin, in_pass);
+  PyObject* result = PyObject_Call(self->original, args, kwargs);
+  end_call(self, call);
+  return result;
+}
+
+static PyObject* bind(PyObject* self, PyObject* module, PyObject* Py_UNUSED(type)) {
+  if (!module || module == Py_None) {
+    Py_INCREF(self);
+    return self;
+  }
+  return PyObject_CallFunctionObjArgs((PyObject*)method_type, self, module, NULL);
+}
+
+static PyObject* stop(PyObject* self, PyObject* Py_UNUSED(unused)) {
+  ((Recorded*)self)->on = 0;
+  Py_RETURN_NONE;
+}
+
+static int recorded_init(PyObject* object, PyObject* args, PyObject* kwargs) {
+  Recorded* self = (Recorded*)object;
+  PyObject *original, *known, *find, *compiler, *compiling, *numbers, *task;
+  static char* names[] = {"original",     "known",       "find", "compiler",
+                          "is_compiling", "next_number", "task", NULL};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!OO!OOO", names, &original, &PyDict_Type,
+                                   &known, &find, &PyDict_Type, &compiler, &compiling, &numbers,
+                                   &task)) {
+    return -1;
+  }
+  if ((numbers == Py_None || task == Py_None) && !ep_engine_is_known()) {
+    PyErr_SetString(PyExc_ValueError, "the engine's functions are not known");
+    return -1;
+  }
+  PyObject* values[] = {original, known, find, compiler, compiling, numbers, task};
+  PyObject** places[] = {&self->original,     &self->known,       &self->find, &self->compiler,
+                         &self->is_compiling, &self->next_number, &self->task};
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    PyObject* old = *places[i];
+    Py_INCREF(values[i]);
+    *places[i] = values[i];
+    Py_XDECREF(old);
+  }
+  self->on = 1;
+  return 0;
+}
+
+static int traverse(PyObject* object, visitproc visit, void* arg) {
+  Recorded* self = (Recorded*)object;
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(self->original);
+  Py_VISIT(self->known);
+  Py_VISIT(self->find);
+  Py_VISIT(self->compiler);
+  Py_VISIT(self->is_compiling);
+  Py_VISIT(self->next_number);
+  Py_VISIT(self->task);
+  Py_VISIT(self->attributes);
+  return 0;
+}
+
+static int clear(PyObject* object) {
+  Recorded* self = (Recorded*)object;
+  Py_CLEAR(self->original);
+  Py_CLEAR(self->known);
+  Py_CLEAR(self->find);
+  Py_CLEAR(self->compiler);
+  Py_CLEAR(self->is_compiling);
+  Py_CLEAR(self->next_number);
+  Py_CLEAR(self->task);
+  Py_CLEAR(self->attributes);
+  return 0;
+}
+
+static void dealloc(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject_GC_UnTrack(object);
+  clear(object);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+  Py_DECREF(type);
+}
+
+static PyMethodDef methods[] = {
+    {"stop", stop, METH_NOARGS, "Only call the original from now on."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(Recorded, attributes), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef getters[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_init, recorded_init}, {Py_tp_call, recorded_call}, {Py_tp_descr_get, bind},
+    {Py_tp_traverse, traverse},  {Py_tp_clear, clear},        {Py_tp_dealloc, dealloc},
+    {Py_tp_methods, methods},    {Py_tp_members, members},    {Py_tp_getset, getters},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "epprof_nb._native.RecordedModule",
+    .basicsize = sizeof(Recorded),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .slots = slots,
+};
+
+int recorded_module_type_create(PyObject* module) {
+  PyObject* types = PyImport_ImportModule("types");
+  method_type = types ? (PyTypeObject*)PyObject_GetAttrString(types, "MethodType") : NULL;
+  Py_XDECREF(types);
+  flag_name = PyUnicode_InternFromString("_is_compiling_flag");
+  PyObject* type = method_type && flag_name ? PyType_FromModuleAndSpec(module, &spec, NULL) : NULL;
+  int failed = !type || PyModule_AddObjectRef(module, "RecordedModule", type) < 0;
+  Py_XDECREF(type);
+  return failed ? -1 : 0;
+}

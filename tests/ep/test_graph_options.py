@@ -1,0 +1,58 @@
+"""Sessions that cannot capture graphs, and options that ask for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from epprof_nb.core.errors import KernelError
+from tests.ep.sessions import CPU, OURS, on_cpu
+from tests.ort import models
+
+pytestmark = pytest.mark.filterwarnings("error::UserWarning")
+
+
+class TestOptions:
+    @pytest.mark.parametrize("number", [0, -1, 8, 100, "many"])
+    def test_warm_ups_out_of_range_are_refused_with_the_bound(self, ep, device, number):
+        with pytest.raises(KernelError, match="1 to 7"):
+            ep.provider(
+                device, enable_cuda_graph=True, min_num_runs_before_cuda_graph_capture=number
+            )
+
+    def test_a_switch_that_is_none_is_refused(self, ep, device, capfd):
+        name, options = ep.provider(device, enable_cuda_graph=True)
+        made = onnxruntime.InferenceSession(
+            models.chain(), providers=[(name, {**options, "enable_cuda_graph": "maybe"}), CPU]
+        )
+        assert made.get_providers() == [CPU]
+        assert "neither 0 nor 1" in capfd.readouterr().out
+
+    def test_without_the_option_nothing_is_captured(self, new_session, x, computes):
+        made = new_session(enable_cuda_graph=False)
+        made.run(None, {"x": x})
+        assert len(computes) == 1
+
+    def test_a_node_without_a_kernel_is_named(self, new_session):
+        with pytest.raises(KernelError, match=r"second \(MatMul\)"):
+            new_session(only=["Relu", "Sigmoid"])
+
+    def test_all_nodes_are_ours(self, new_session):
+        assert new_session().get_providers() == [OURS, CPU]
+
+    def test_a_session_on_pool_threads_says_that_it_runs_eagerly(self, new_session, x):
+        options = onnxruntime.SessionOptions()
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL
+        options.inter_op_num_threads = 2
+        with pytest.warns(UserWarning, match="ORT_PARALLEL"):
+            made = new_session(sess_options=options)
+        for times in range(4):
+            (result,) = made.run(None, {"x": x * times})
+            np.testing.assert_allclose(
+                result, on_cpu(models.chain()).run(None, {"x": x * times})[0], rtol=1e-6
+            )
+
+    def test_control_flow_is_refused_by_onnx_runtime(self, new_session):
+        with pytest.raises(Exception, match="control flow"):
+            new_session(models.branching())
