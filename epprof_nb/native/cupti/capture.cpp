@@ -180,8 +180,8 @@ void ep_cupti_stop(void) {
   c.external = false;
   mirror_ids(nullptr, nullptr);
   // In this order. Beside a thread that launches, CUPTI 13.0 crashed in that thread's launches, or
-  // deadlocked in cuptiActivityEnable, in 1 of 17 processes with hundreds of sessions, and in 4 of 14
-  // with the callbacks' domains disabled first and the records flushed before this.
+  // deadlocked in cuptiActivityEnable, in 1 of 17 processes with hundreds of sessions each, and in
+  // 4 of 14 with the callbacks' domains disabled first and the records flushed before this.
   for (uint32_t kind : c.kinds) cupti.ActivityDisable(kind);
   c.kinds.clear();
   unsubscribe(c);  // one left between sessions would cost other profilers their records
