@@ -86,6 +86,10 @@ void log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlati
 }
 
 uint64_t next_host_correlation() {
+  // Before the call: the ops that begin with it must not begin after the work that it launches.
+  if (auto* update = update_stack.load(std::memory_order_relaxed)) {
+    if (ThreadState* t = this_thread()) update(t);
+  }
   return host_correlations.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -26,6 +26,7 @@ struct Pass {
 constexpr size_t kPasses = 128;  // that run at once; further ones get no ops of modules
 constexpr size_t kDepth = 128;   // of modules in each other; the outermost ones get no op
 constexpr size_t kSeen = 256;    // nodes that are searched for one that produced a gradient
+constexpr size_t kTasks = 4;     // passes whose nodes a thread executes in turn
 constexpr size_t kEdges = 4000;  // that such a search follows at most
 
 std::array<Pass, kPasses> passes;
@@ -38,8 +39,9 @@ ResetInChild reset([] { forget_passes(); });
 
 // The nodes that a thread executed last in one backward pass.
 struct Seen {
+  uint64_t used = 0;  // when, among those of the thread
   uint64_t changes = 0;  // of the passes
-  uint64_t task = 0;
+  uint64_t task = kNoTask;
   Node node{};  // executed now
   CallId call = kNoCall;
   uint64_t stack_changes = 0;
@@ -159,32 +161,56 @@ uint32_t first_call(const ThreadState* t) {
   return first;
 }
 
-bool see_node(Seen& seen, const Node& node, uint64_t now) {
-  if (seen.changes != now || seen.task != current_task()) {
-    seen.changes = now;
-    seen.task = current_task();
-    seen.count = 0;
-  } else if (seen.node.address == node.address && seen.node.number == node.number) {
-    return false;
+// The passes that a thread executes, in turn: those of several threads share one of autograd's.
+struct SeenTasks {
+  std::array<Seen, kTasks> tasks;
+  uint64_t uses = 0;
+  const Seen* last = nullptr;
+
+  Seen& of(uint64_t task) {
+    auto found = std::find_if(tasks.begin(), tasks.end(),
+                              [=](const Seen& seen) { return seen.task == task; });
+    if (found == tasks.end() || task == kNoTask) {
+      // Nodes of other passes may no longer exist: they are not read again.
+      found = std::min_element(tasks.begin(), tasks.end(),
+                               [](const Seen& a, const Seen& b) { return a.used < b.used; });
+      found->task = task;
+      found->node = {};
+      found->count = 0;
+    }
+    found->used = ++uses;
+    return *found;
   }
+};
+
+// Whether the thread executes another node of this pass than at its last call. `now`: the changes of
+// the passes, after which the calls may be those of another recording.
+bool see_node(Seen& seen, const Node& node, uint64_t now) {
+  bool is_new = seen.node.address != node.address || seen.node.number != node.number;
+  if (!is_new && seen.changes == now) return false;
   seen.node = node;
+  seen.changes = now;
   if (node.number == kNoNumber) {
     seen.call = call_of_leaf(seen, node.address);
   } else {
     seen.call = call_of_node(node.thread, node.number);
-    seen.nodes[seen.count++ % kSeen] = node;
+    if (is_new) seen.nodes[seen.count++ % kSeen] = node;
   }
-  return true;
+  return is_new;
 }
 
 void follow(ThreadState* t) {
-  thread_local Seen seen;
+  thread_local SeenTasks tasks;
   Node node;
   if (!recording_ops.load(std::memory_order_relaxed)) return;
   if (!torch::current_node(&node)) return;
   uint64_t now = changes.load(std::memory_order_acquire);
+  Seen& seen = tasks.of(current_task());
+  bool is_same = tasks.last == &seen && seen.changes == now;
   bool is_new = see_node(seen, node, now);
-  if (!is_new && seen.stack_changes == t->stack_changes.load(std::memory_order_relaxed)) return;
+  is_same &= !is_new;
+  tasks.last = &seen;
+  if (is_same && seen.stack_changes == t->stack_changes.load(std::memory_order_relaxed)) return;
   renew_stack(t);
   StackLockGuard stack_lock(t);
   seen.stack_changes = t->stack_changes.load(std::memory_order_relaxed);
