@@ -98,14 +98,21 @@ def write_weights(
             scores, nothing if bias is None else bias, nothing if mask is None else mask,
             nothing if sink is None else sink,
             *map(np.int64, (columns, rows, heads)),
-            *_steps(xp, bias, scores.shape), *_steps(xp, mask, scores.shape),
+            *_steps(bias, scores.shape), *_steps(mask, scores.shape),
         ),
     )  # fmt: skip
     return True
 
 
-def _steps(xp: ArrayModule, x: Array | None, shape: tuple[int, ...]) -> list[np.int64]:
+def _steps(x: Array | None, shape: tuple[int, ...]) -> list[np.int64]:
     """Return elements from one index to the next along each axis of the broadcast array."""
     if x is None:
         return [np.int64(0)] * len(shape)
-    return [np.int64(stride // x.itemsize) for stride in xp.broadcast_to(x, shape).strides]
+    missing = len(shape) - x.ndim
+    if missing < 0 or any(n not in {1, m} for n, m in zip(x.shape, shape[missing:], strict=True)):
+        raise ValueError(f"an array of shape {x.shape} does not broadcast to {shape}")
+    steps = [
+        np.int64(0 if size == 1 else stride // x.itemsize)
+        for size, stride in zip(x.shape, x.strides, strict=True)
+    ]
+    return [np.int64(0)] * missing + steps
