@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core import token_log
@@ -94,7 +95,8 @@ class Generations:
         ) -> object:
             generation = local.generation
             if generation is not None and not is_off():
-                _log_step(generation, outputs, model_kwargs)
+                with suppress(Exception):  # models of the user may return anything
+                    _log_step(generation, outputs, model_kwargs)
             result = original(model, outputs, model_kwargs, *args, **kwargs)
             if generation is not None:
                 generation.begin = token_log.now()
@@ -123,8 +125,9 @@ def _log_step(generation: _Generation, outputs: Any, model_kwargs: Any) -> None:
 
 def _length(kwargs: dict[str, Any]) -> int:
     """Return the number of tokens in the cache that the user passed, without waiting for a GPU."""
-    length = getattr(kwargs.get("past_key_values"), "get_seq_length", None)
-    cached = length() if length is not None else 0
+    cached: object = 0
+    with suppress(Exception):  # the model says what is wrong with it
+        cached = kwargs["past_key_values"].get_seq_length()
     return cached if isinstance(cached, int) else 0
 
 

@@ -125,3 +125,17 @@ def test_the_methods_are_put_back(model):
     with epprof_nb.profile(frameworks=[]) as prof:
         model.generate(IDS, 2)
     assert prof.by_phase().empty
+
+
+def test_outputs_of_any_kind_raise_nothing(model):
+    class Odd(type(model)):
+        def _update_model_kwargs_for_generation(self, outputs, model_kwargs):
+            super()._update_model_kwargs_for_generation(
+                SimpleNamespace(logits="text", past_key_values=None), {}
+            )
+            return super()._update_model_kwargs_for_generation(outputs, model_kwargs)
+
+    odd = Odd()
+    plain = odd.generate(IDS, 2)
+    with epprof_nb.profile():
+        assert torch.equal(odd.generate(IDS, 2), plain)

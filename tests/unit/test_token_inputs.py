@@ -7,7 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from epprof_nb.recorders.onnxruntime.token_inputs import lengths_of, token_inputs
+from epprof_nb.recorders.onnxruntime.token_inputs import (
+    ATTRIBUTE,
+    add_call,
+    lengths_of,
+    token_inputs,
+)
 
 HALF = np.float16
 CACHES = [f"past_key_values.{i}.{name}" for i in range(2) for name in ("key", "value")]
@@ -73,6 +78,27 @@ def test_the_cache_of_an_encoder_is_not_that_of_the_decoder():
         **{f"past_key_values.0.{part}.key": ["b", 4, "l", 8] for part in ("encoder", "decoder")},
     )
     assert found.cache == ("past_key_values.0.decoder.key",)
+
+
+@pytest.mark.parametrize(
+    "positions",
+    [np.array(3), np.array([[np.nan]]), np.array([["a"]]), np.zeros((1, 0), int), "text"],
+)
+def test_positions_that_are_no_integers_tell_nothing(positions):
+    given = feed(1, 12) | {"position_ids": positions}
+    assert lengths_of(optimum(), given)[:3] == (1, 1, 12)
+
+
+def test_inputs_of_any_kind_raise_nothing():
+    class Strange:
+        @property
+        def shape(self):
+            raise OSError("gone")
+
+    session = SimpleNamespace(get_inputs=Strange)
+    add_call(session, 0, {})
+    setattr(session, ATTRIBUTE, optimum())
+    add_call(session, 0, feed(1, 12) | {"input_ids": Strange()})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ onnxruntime-genai write: ``input_ids``, ``attention_mask``, ``past_key_values.0.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -106,11 +107,12 @@ def add_call(session: object, begin_ns: int, feed: object) -> None:
     feed
         Its inputs by name, if they are known.
     """
-    inputs = of_session(session)
-    if inputs is not None and isinstance(feed, dict):
-        lengths = lengths_of(inputs, feed)
-        if lengths is not None:
-            token_log.add(begin_ns, *lengths)
+    with suppress(Exception):  # the run has succeeded, whatever its inputs are
+        inputs = of_session(session)
+        if inputs is not None and isinstance(feed, dict):
+            lengths = lengths_of(inputs, feed)
+            if lengths is not None:
+                token_log.add(begin_ns, *lengths)
 
 
 def lengths_of(inputs: TokenInputs, feed: dict[str, Any]) -> tuple[int, int, int, int] | None:
@@ -140,11 +142,17 @@ def lengths_of(inputs: TokenInputs, feed: dict[str, Any]) -> tuple[int, int, int
     past = cache[inputs.axis]
     mask = _shape(feed.get(inputs.mask)) if inputs.mask else None
     positions = feed.get(inputs.positions) if inputs.positions else None
-    if isinstance(positions, np.ndarray) and positions.size and past:
+    if _are_numbers(positions) and past:
         past = min(past, max(int(positions[..., -1].max()) + 1 - query, 0))
     elif mask is not None and len(mask) > 1 and query <= mask[-1] < past + query:
         past = mask[-1] - query
     return batch, query, past, _bytes(feed.get(name) for name in inputs.cache)
+
+
+def _are_numbers(positions: Any) -> TypeGuard[np.ndarray[Any, Any]]:  # noqa: ANN401
+    if not isinstance(positions, np.ndarray) or not positions.ndim or not positions.size:
+        return False
+    return positions.dtype.kind in "iu"
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:  # noqa: ANN401
