@@ -54,10 +54,13 @@ def by_phase(
 
     Notes
     -----
-    The phases come from the lengths of the inputs. A generation begins with a call whose KV cache
-    is empty, or holds what no other call of the profile has processed. Its calls are prefill until
-    one processes a single token; from there on they are decode. `wall_ns` lasts to the start of the
-    next phase, so that of the prefill is the time to the first token, sampling included.
+    ``generate`` of transformers and onnxruntime-genai tell generations and phases. For sessions of
+    ONNX Runtime they come from the lengths of the inputs: a generation begins with a call whose KV
+    cache is empty, or holds what no other call of the profile has processed. Its calls are prefill
+    until one processes a single token. Calls of up to 16 tokens after it are decode, too, as those
+    that verify a draft; with more, a generation begins, as the next turn of a chat. `wall_ns` lasts
+    to the start of the next phase, so that of the prefill is the time to the first token, sampling
+    included.
 
     Examples
     --------
@@ -102,7 +105,7 @@ def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> 
             "start_ns": start,
             "wall_ns": wall,
             "ns_per_token": wall // np.maximum(tokens, 1),
-            "tokens_per_s": tokens * np.maximum(batch, 1) / seconds,
+            "tokens_per_s": tokens * np.maximum(batch, 1).astype(np.float64) / seconds,
             "host_ns": host,
             "device_ns": sums.measures["device_ns"],
             "kernels": sums.measures["kernels"],

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
 
+_Model = tuple[int, int]
 PREFILL, DECODE = 0, 1
 PHASES = ("prefill", "decode")
-_MAX = 2**62
+_MAX = 2**40
+_MAX_DRAFT = 16
+"""Most tokens of a decode step: those that another model has proposed, and that are verified."""
 
 
 class ModelSteps(NamedTuple):
@@ -41,16 +44,19 @@ class ModelSteps(NamedTuple):
 def model_steps(index: ProfileIndex) -> ModelSteps:
     """Return the calls of language models of a profile, for `ProfileIndex.cached`.
 
-    A call continues a generation if the model's cache holds as many tokens as that generation has
-    processed, in the same number of sequences. All calls that process several tokens before the
-    first call that processes one are the prefill, of which there may be several (chunked prefill).
+    Libraries that generate say which calls belong together. Otherwise a call continues a generation
+    if the model's cache holds as many tokens as that generation has processed, in the same number
+    of sequences; of several, that of the same thread. Its calls are the prefill until one processes
+    a single token; later, a call that processes many tokens begins a generation, as the next turn
+    of a chat does.
     """
     ops = index.profile.tables["ops"]
     rows, arguments = _calls(index)
     order = np.argsort(ops["start_ns"][rows], kind="stable")
     rows, arguments = rows[order], arguments[order]
-    generation, phase = _generations(_models(index, rows), arguments)
-    batch, tokens, past, cache_bytes = arguments.T
+    threads = ops["thread_id"][rows].tolist()
+    generation, phase = _generations(_models(index, rows), threads, arguments)
+    batch, tokens, past, cache_bytes, _, _ = arguments.T
     return ModelSteps(rows, batch, tokens, past, cache_bytes, generation, phase)
 
 
@@ -89,7 +95,7 @@ def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MAX
 
 
-def _models(index: ProfileIndex, rows: IntArray) -> list[tuple[int, int]]:
+def _models(index: ProfileIndex, rows: IntArray) -> list[_Model]:
     """Return what tells models apart: the session, or the name of the module."""
     ops = index.profile.tables["ops"]
     sessions, names = ops["session"][rows].tolist(), ops.names("name").codes[rows].tolist()
@@ -99,23 +105,55 @@ def _models(index: ProfileIndex, rows: IntArray) -> list[tuple[int, int]]:
     ]
 
 
-def _generations(models: list[tuple[int, int]], arguments: IntArray) -> tuple[IntArray, IntArray]:
+def _generations(
+    models: list[_Model], threads: list[int], arguments: IntArray
+) -> tuple[IntArray, IntArray]:
     """Return the generation and the phase of each call."""
     generation = np.empty(len(models), np.int64)
     phase = np.empty(len(models), np.int64)
-    # Model, batch and number of processed tokens of each generation that may go on.
-    expected: dict[tuple[tuple[int, int], int, int], int] = {}
-    decodes: list[bool] = []
-    for i, (model, (batch, tokens, past, _)) in enumerate(
-        zip(models, arguments.tolist(), strict=True)
+    known = _Known()
+    for i, (model, thread, (batch, tokens, past, _, turn, decode)) in enumerate(
+        zip(models, threads, arguments.tolist(), strict=True)
     ):
-        number = expected.pop((model, batch, past), None) if past else None
-        if number is None:
-            number = len(decodes)
-            decodes.append(past > 0 and tokens == 1)
-        elif tokens == 1:
-            decodes[number] = True
+        if turn != MISSING:
+            number = known.turns.setdefault((model, turn), len(known.decodes))
+        else:
+            number = known.continued(model, thread, batch, tokens, past)
+        if number == len(known.decodes):
+            known.decodes.append(past > 0 and tokens == 1)
+        known.decodes[number] |= tokens == 1 and past > 0
+        is_decode = known.decodes[number] if decode == MISSING else decode == 1
         generation[i] = number
-        phase[i] = DECODE if decodes[number] else PREFILL
-        expected[model, batch, past + tokens] = number
+        phase[i] = DECODE if is_decode else PREFILL
+        if turn == MISSING:
+            known.expected.setdefault((model, batch, past + tokens), []).append((thread, number))
     return generation, phase
+
+
+class _Known:
+    """The generations of the calls so far.
+
+    Attributes
+    ----------
+    turns
+        The generation of each model and turn.
+    expected
+        Thread and generation by model, batch and number of processed tokens, the latest last.
+    decodes
+        Whether each generation has a decode step.
+    """
+
+    def __init__(self) -> None:
+        self.turns: dict[tuple[_Model, int], int] = {}
+        self.expected: dict[tuple[_Model, int, int], list[tuple[int, int]]] = {}
+        self.decodes: list[bool] = []
+
+    def continued(self, model: _Model, thread: int, batch: int, tokens: int, past: int) -> int:
+        """Return the generation that a call continues, or the number of a new one."""
+        candidates = self.expected.get((model, batch, past)) if past else None
+        if not candidates:
+            return len(self.decodes)
+        of_thread = [i for i, (other, _) in enumerate(candidates) if other == thread]
+        _, number = candidates.pop(of_thread[-1] if of_thread else -1)
+        is_turn = self.decodes[number] and tokens > _MAX_DRAFT
+        return len(self.decodes) if is_turn else number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections import deque
@@ -26,6 +27,11 @@ class TokenCall(NamedTuple):
         Number of tokens of each sequence that it found in the KV cache.
     cache_bytes
         Size of the KV cache that it was given, in bytes; `UNKNOWN` if unknown.
+    turn
+        Number of the generation from `new_turn`; `UNKNOWN` if only the lengths tell generations
+        apart.
+    decode
+        1 for a decode step, 0 for the prefill; `UNKNOWN` if only the lengths tell.
     """
 
     thread_id: int
@@ -35,16 +41,35 @@ class TokenCall(NamedTuple):
     tokens: int
     past: int
     cache_bytes: int
+    turn: int
+    decode: int
 
 
 now = time.monotonic_ns
+_turns = itertools.count()
 _calls: deque[TokenCall] = deque(maxlen=_MAX_CALLS)
 
 
-def add(begin_ns: int, batch: int, tokens: int, past: int, cache_bytes: int = UNKNOWN) -> None:
-    """Add a call that has ended on this thread."""
+def new_turn() -> int:
+    """Return a number for a generation that begins."""
+    return next(_turns)
+
+
+def add(
+    begin_ns: int,
+    batch: int,
+    tokens: int,
+    past: int,
+    cache_bytes: int = UNKNOWN,
+    *,
+    turn: int = UNKNOWN,
+    decode: int = UNKNOWN,
+) -> None:
+    """Add a call that has ended on this thread; see `TokenCall`."""
     thread = threading.get_native_id()
-    _calls.append(TokenCall(thread, begin_ns, now(), batch, tokens, past, cache_bytes))
+    _calls.append(
+        TokenCall(thread, begin_ns, now(), batch, tokens, past, cache_bytes, turn, decode)
+    )
 
 
 def clear() -> None:

@@ -27,11 +27,13 @@ _WHOLE_SEQUENCE = (
 class _Generation:
     """A generation in progress: when its current step began, and what its cache holds."""
 
-    __slots__ = ("begin", "cached")
+    __slots__ = ("begin", "cached", "is_decode", "turn")
 
     def __init__(self, cached: int) -> None:
         self.begin = token_log.now()
         self.cached = cached
+        self.turn = token_log.new_turn()
+        self.is_decode = False
 
 
 class _Local(threading.local):
@@ -80,6 +82,8 @@ class Generations:
                 return original(model, *args, **kwargs)
             finally:
                 local.generation = outer
+                if outer is not None:  # a step of it goes on, in which this generation ran
+                    outer.begin = token_log.now()
 
         return generate
 
@@ -94,12 +98,18 @@ class Generations:
             **kwargs: Any,
         ) -> object:
             generation = local.generation
-            if generation is not None and not is_off():
-                with suppress(Exception):  # models of the user may return anything
-                    _log_step(generation, outputs, model_kwargs)
+            if generation is None or is_off():
+                return original(model, outputs, model_kwargs, *args, **kwargs)
+            with suppress(Exception):  # models of the user may return anything
+                _log_step(generation, outputs, model_kwargs)
             result = original(model, outputs, model_kwargs, *args, **kwargs)
-            if generation is not None:
-                generation.begin = token_log.now()
+            with suppress(Exception):
+                # The cache holds all tokens but the last one, which was just chosen.
+                length = _length_of_sequence(outputs, result)
+                if length is not None:
+                    generation.cached = length - 1 if _cache_of(outputs) is not None else 0
+            generation.is_decode = True
+            generation.begin = token_log.now()
             return result
 
         return update
@@ -109,18 +119,29 @@ def _log_step(generation: _Generation, outputs: Any, model_kwargs: Any) -> None:
     logits = getattr(outputs, "logits", None)
     if logits is None or logits.dim() < 2:
         return
-    # The logits may be those of the last token only. The mask and the positions cover the cached
-    # and the new tokens. Of a decoder with an encoder, only those called so are its own.
+    # The logits may be those of the last token only.
+    kept, cache = int(logits.shape[1]), _cache_of(outputs)
+    length = _length_of_sequence(outputs, model_kwargs)
+    total = kept + generation.cached if length is None else length
+    cached = 0 if cache is None else min(generation.cached, total)
+    token_log.add(
+        generation.begin, int(logits.shape[0]), max(total - cached, kept), cached,
+        _cache_bytes(cache), turn=generation.turn, decode=int(generation.is_decode),
+    )  # fmt: skip
+    generation.cached = 0 if cache is None else total
+
+
+def _length_of_sequence(outputs: Any, model_kwargs: Any) -> int | None:  # noqa: ANN401
+    """Return the number of tokens that the mask or the positions cover, cached ones included."""
+    # Of a decoder with an encoder, only those called so are its own.
     of_decoder = getattr(outputs, "encoder_last_hidden_state", None) is not None
     names = _WHOLE_SEQUENCE[: 2 if of_decoder else None]
     whole = next((v for v in map(model_kwargs.get, names) if hasattr(v, "shape")), None)
-    total = int(logits.shape[1]) + generation.cached if whole is None else int(whole.shape[-1])
-    cache = next((c for c in (getattr(outputs, n, None) for n in _CACHES) if c is not None), None)
-    cached = 0 if cache is None else min(generation.cached, total)
-    token_log.add(
-        generation.begin, int(logits.shape[0]), total - cached, cached, _cache_bytes(cache)
-    )
-    generation.cached = 0 if cache is None else total
+    return None if whole is None else int(whole.shape[-1])
+
+
+def _cache_of(outputs: Any) -> Any:  # noqa: ANN401
+    return next((c for c in (getattr(outputs, n, None) for n in _CACHES) if c is not None), None)
 
 
 def _length(kwargs: dict[str, Any]) -> int:

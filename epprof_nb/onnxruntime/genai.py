@@ -41,6 +41,7 @@ _of_generator: weakref.WeakKeyDictionary[Any, GenerativeSession] = weakref.WeakK
 _profiled_by_user: weakref.WeakSet[Any] = weakref.WeakSet()
 _has_generated: weakref.WeakSet[Any] = weakref.WeakSet()
 """Generators whose last token the model has not processed."""
+_turns: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 _registered: set[str] = set()
 
 
@@ -213,13 +214,22 @@ def _log_tokens(generator: Any, step: str, begin_ns: int, before: int) -> None: 
 
     Appended tokens are processed at once. A generated token is processed by the next step.
     """
-    cached = max(before - (generator in _has_generated), 0)
+    has_generated = generator in _has_generated
+    cached = max(before - has_generated, 0)
     if step == "append_tokens":
-        token_log.add(begin_ns, token_log.UNKNOWN, generator.token_count() - cached, cached)
+        if has_generated or generator not in _turns:
+            _turns[generator] = token_log.new_turn()
         _has_generated.discard(generator)
+        tokens = generator.token_count() - cached
     elif step == "generate_next_token":
-        token_log.add(begin_ns, token_log.UNKNOWN, 1, cached)
         _has_generated.add(generator)
+        tokens = 1
+    else:
+        return
+    token_log.add(
+        begin_ns, token_log.UNKNOWN, tokens, cached,
+        turn=_turns.get(generator, token_log.UNKNOWN), decode=int(step != "append_tokens"),
+    )  # fmt: skip
 
 
 def _key(generator: Any, step: str) -> object:  # noqa: ANN401

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NO_CACHE = (
-    "No call continues the KV cache of another one. If they should, pass the cache on "
+    "Some calls do not continue the KV cache of the call before. If they should, pass the cache on "
     "(`use_cache=True` in transformers): without it, each call processes the whole sequence."
 )
 
@@ -44,6 +44,8 @@ class GenerationTables(ProfileData):
         from epprof_nb.analysis.by_phase import by_phase
 
         frame = explained(self, "by_phase", by_phase(self, attribution=attribution))
-        if len(frame) > 1 and not frame["past_tokens"].any() and (frame["calls"] == 1).all():
+        without_cache = frame["past_tokens"] == 0
+        alone = len(frame) > 1 and without_cache.all() and (frame["calls"] == 1).all()
+        if alone or (without_cache & (frame["phase"] == "decode")).any():
             return with_note(frame, _NO_CACHE)
         return frame

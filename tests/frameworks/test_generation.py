@@ -98,14 +98,43 @@ def test_a_cache_from_an_earlier_generation(model):
     assert prof.by_phase()[["tokens", "past_tokens"]].values.tolist() == [[2, 3], [2, 5]]
 
 
-def test_without_a_cache_each_call_is_a_prefill(model):
+def test_without_a_cache_each_call_processes_the_whole_sequence(model):
     model.caches = False
     with epprof_nb.profile() as prof:
         model.generate(IDS, 3)
     frame = prof.by_phase()
-    assert frame["tokens"].tolist() == [3, 4, 5]
-    assert frame["phase"].tolist() == ["prefill"] * 3
+    assert frame["tokens"].tolist() == [3, 4 + 5]
+    assert frame["phase"].tolist() == ["prefill", "decode"]
     assert "use_cache=True" in frame.attrs["note"]
+
+
+def test_the_next_turn_of_a_chat_is_a_generation_of_its_own(model):
+    with epprof_nb.profile() as prof:
+        cache = model(IDS, None).past_key_values
+        for _ in range(2):
+            model.generate(IDS[:, :2], 3, past_key_values=cache)
+    frame = prof.by_phase()
+    assert frame["phase"].tolist() == ["prefill", "decode"] * 2
+    assert frame["tokens"].tolist() == [2, 2] * 2
+    assert frame["past_tokens"].tolist() == [3, 5] * 2
+
+
+def test_generations_inside_of_another_one(model):
+    class Outer(type(model)):
+        def _update_model_kwargs_for_generation(self, outputs, model_kwargs):
+            made = super()._update_model_kwargs_for_generation(outputs, model_kwargs)
+            model.generate(IDS, 2)
+            return made
+
+    outer = Outer()
+    plain = outer.generate(IDS, 3)
+    with epprof_nb.profile() as prof:
+        assert torch.equal(outer.generate(IDS, 3), plain)
+    frame = prof.by_phase()
+    rows = frame[frame["model"] == "Outer"]
+    assert rows["phase"].tolist() == ["prefill", "decode"]
+    assert rows["calls"].tolist() == [1, 2]
+    assert frame[frame["model"] == "Model"]["calls"].tolist() == [1, 1] * 3
 
 
 def test_an_error_ends_the_generation(model):

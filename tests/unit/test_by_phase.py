@@ -65,6 +65,43 @@ def test_generations_may_alternate():
     ]
 
 
+def test_many_tokens_after_a_decode_begin_the_next_turn():
+    lengths = [(5, 0), (1, 5), (1, 6), (21, 7), (1, 28)]
+    ops = [call(i + 1, 10 * i, 10 * i + 5, *given) for i, given in enumerate(lengths)]
+    frame = by_phase(profile(ops))
+    assert shown(frame, "tokens", "past_tokens") == [
+        (0, "prefill", 5, 0),
+        (0, "decode", 2, 5),
+        (1, "prefill", 21, 7),
+        (1, "decode", 1, 28),
+    ]
+
+
+def test_threads_with_prompts_of_the_same_length():
+    lengths = [(5, 0), (1, 5), (1, 6), (1, 7)]
+    ops = [
+        call(8 * thread + i, 10 * i + thread, 10 * i + thread + 5, *given) | {"thread_id": thread}
+        for i, given in enumerate(lengths)
+        for thread in (1, 2, 3, 4)
+    ]
+    frame = by_phase(profile(ops))
+    assert frame["phase"].tolist() == ["prefill", "decode"] * 4
+    assert frame["calls"].tolist() == [1, 3] * 4
+
+
+def test_turns_that_a_library_tells():
+    told = [(0, 4, 0, 0), (0, 6, 4, 1), (1, 3, 8, 0), (0, 6, 8, 1)]  # drafts of five tokens
+    ops = [
+        call(i + 1, 10 * i, 10 * i + 5, tokens, past, turn=turn, decode=decode)
+        for i, (turn, tokens, past, decode) in enumerate(told)
+    ]
+    assert shown(by_phase(profile(ops)), "calls", "tokens") == [
+        (0, "prefill", 1, 4),
+        (0, "decode", 2, 12),
+        (1, "prefill", 1, 3),
+    ]
+
+
 def test_models_and_batches_do_not_continue_each_other():
     ops = [call(1, 0, 5, 4, 0), call(2, 10, 15, 1, 4, session=2), call(3, 20, 25, 1, 4, batch=3)]
     ops.append(call(4, 30, 35, 1, 4))
@@ -90,7 +127,7 @@ def test_modules_are_models_too():
     assert frame["device_ns"].tolist() == [2, 0]
 
 
-@pytest.mark.parametrize("bad", ["x", None, -1, True, 2**63, 1.5, [1]])
+@pytest.mark.parametrize("bad", ["x", None, -1, True, 2**63, 2**41, 1.5, [1]])
 def test_arguments_of_another_type_are_no_call(bad):
     ops = [call(1, 0, 10, bad, 0), call(2, 20, 30, 4, bad), call(3, 40, 50, 2, 0, batch=bad)]
     frame = by_phase(profile(ops))
