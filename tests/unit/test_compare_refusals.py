@@ -221,6 +221,7 @@ def test_one_run_each_gives_the_command_that_settles_it():
     assert "differ by up to 15 %, and on a busy one by more" in result.reason
     assert "`%%gpuprofile b --repeat 20 --baseline a`" in result.reason
     assert len(result.ops) == 3
+    assert "`with` block, call `epprof_nb.step()` at the start of each" in result.reason
 
 
 def test_invalid_arguments_are_refused():
