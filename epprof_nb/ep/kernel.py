@@ -147,6 +147,7 @@ NEWEST_OPSET = {"": 28, "ai.onnx.ml": 5}
 """Newest opset that the kernels of the package implement, by domain; others have no versions."""
 
 
+@kernel_arguments.naming_arguments
 def kernel(
     op_type: str,
     *,
@@ -197,6 +198,8 @@ def kernel(
     KernelError
         If ONNX Runtime does not know the operator, a type or version does not exist, or the
         function takes more or fewer inputs than the operator has.
+    TypeError
+        If an argument is unknown.
 
     Notes
     -----
