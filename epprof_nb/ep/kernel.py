@@ -219,7 +219,7 @@ def kernel(
     On CUDA devices, ``ctx.launch(kernel, grid, block, args, shared_mem=0)`` launches a
     ``cupy.RawKernel`` on the stream of the node. A kernel that does nothing else may call
     ``ctx.repeat_launches()``: runs with inputs of the same shapes then repeat its launches without
-    calling it, with the addresses of their own tensors.
+    calling it, with the addresses of their own tensors. On the host device, that does nothing.
 
     Defining a kernel again replaces its body: the next run of every session uses it. Types,
     versions and memory belong to a session; if they change, create a new session.
