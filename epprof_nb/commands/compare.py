@@ -236,7 +236,7 @@ def _missed_limit(result: Comparison, limit: float) -> str | None:
         f"{100 * detectable:.1f} % or more would be found, and the new code may be up to "
         f"{100 * high:.1f} % slower. Record more repeats, three or more recordings of each side, "
         "or both versions alternately (--run or --interleave) while no other program uses the "
-        "machine, or set a higher --fail-above."
+        "machine, run `epprof calibrate`, or set a higher --fail-above."
     )
 
 
