@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from epprof_nb import _native
-from epprof_nb.capture import session
+from epprof_nb.capture import session, steps
 from epprof_nb.core.options import FRAMEWORKS, Options
 from epprof_nb.profile_analyses import ProfileAnalyses
 
@@ -260,6 +261,9 @@ class Profile(ProfileAnalyses):
 class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like contextlib's own
     """Profile the body of a ``with`` statement.
 
+    A body that calls `epprof_nb.step` is divided into steps, by which `epprof_nb.compare` compares
+    it: step 0 lasts from the start of the body to the first call.
+
     Parameters
     ----------
     detail, max_records, time_limit_s, ort_nodes, frameworks
@@ -295,7 +299,9 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
 
     def _enter(self) -> Profile:
         result = Profile()
-        self._open.append((session.start(self._options), result))
+        opened = session.start(self._options)
+        self._open.append((opened, result))
+        steps.on_step(opened.mark_step)
         return result
 
     def _exit(
@@ -315,6 +321,8 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
         opened, _ = self._open[-1]
         opened.abort()  # does nothing if it has stopped
         self._open.pop()
+        with suppress(ValueError):  # `_enter` was interrupted
+            steps.off_step(opened.mark_step)
 
     def __call__(self, *_: object) -> Self:
         """Raise TypeError: this is not a decorator."""

@@ -73,7 +73,8 @@ class Session:
                 # It must not keep the session alive.
                 self._limit = TimeLimit(options.time_limit_s, _on_time_limit, weakref.ref(self))
             self._finalizer = _native.Finalizer(_abandon, self._subscription, self._limit)
-            self._start_overhead_ns = _native.now_ns() - begin
+            self._begun_ns = _native.now_ns()
+            self._start_overhead_ns = self._begun_ns - begin
         except BaseException:
             self.abort()
             raise
@@ -87,6 +88,18 @@ class Session:
         """Record that the next repeat of the profiled code starts now, or step `step` of it."""
         if not self._repeats:
             self._first_step = step
+        self._repeats.append(_native.now_ns())
+
+    def mark_step(self) -> None:
+        """Record that the next step of the profiled code starts now.
+
+        Step 0 lasts from the start of the session to the first call.
+        """
+        if self.belongs_to_parent:
+            return
+        if not self._repeats:
+            self._first_step = 0
+            self._repeats.append(self._begun_ns)
         self._repeats.append(_native.now_ns())
 
     def end_repeat(self) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.compare.refusals import Allowed
     from epprof_nb.commands.recorded_scripts import Script
     from epprof_nb.profiles import Profile
+    from epprof_nb.views.comparison import Comparison
 
 NOT_SLOWER, SLOWER, NO_VERDICT, UNUSABLE_FILE = 0, 1, 3, 4
 """Exit codes; 2 is Click's for a wrong command line."""
@@ -54,7 +55,8 @@ class Output:
     default="0%",
     show_default=True,
     metavar="PERCENT",
-    help="Exit with 1 only if the new code is slower by more than this, with 95 % confidence.",
+    help="Exit with 1 only if the new code is slower by more than this, with 95 % confidence, and "
+    "with 3 if the recordings vary too much to tell.",
 )
 @click.option("--html", type=NEW_FILE, help="Path of an HTML page with both timelines.")
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
@@ -107,7 +109,7 @@ def compare(
     epprof_nb.step(); of others, whole runs are compared, which takes 10 rounds or more.
 
     Exit codes: 0 the new code is not slower, 1 it is slower, 3 they cannot be compared or vary too
-    much to tell, 4 a file cannot be used or a script failed.
+    much to tell (or to find a change of --fail-above), 4 a file cannot be used or a script failed.
     """
     from epprof_nb.analysis.compare.refusals import ALLOWED
     from epprof_nb.commands.recorded_scripts import Script
@@ -212,7 +214,30 @@ def _compare(sides: Sequence[Sequence[Profile]], output: Output) -> int:
         return NO_VERDICT
     if (result.change_low or 0) > output.fail_above:
         return SLOWER
-    return NO_VERDICT if result.verdict == "cannot tell" else NOT_SLOWER
+    if result.verdict == "cannot tell":
+        return NO_VERDICT
+    missed = _missed_limit(result, output.fail_above)
+    if missed is not None:
+        click.echo(missed, err=True)
+        return NO_VERDICT
+    return NOT_SLOWER
+
+
+def _missed_limit(result: Comparison, limit: float) -> str | None:
+    """Return why a comparison cannot tell whether a change is above the limit; None if it can.
+
+    A limit of 0 asks for no certain precision: no comparison finds every change.
+    """
+    detectable, high = result.detectable_change, result.change_high
+    if not limit or detectable is None or high is None or min(detectable, high) <= limit:
+        return None
+    return (
+        f"--fail-above {100 * limit:g}%: these recordings cannot tell. Only a change of "
+        f"{100 * detectable:.1f} % or more would be found, and the new code may be up to "
+        f"{100 * high:.1f} % slower. Record more repeats, three or more recordings of each side, "
+        "or both versions alternately (--run or --interleave) while no other program uses the "
+        "machine, run `epprof calibrate`, or set a higher --fail-above."
+    )
 
 
 def parse_percent(text: str) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from epprof_nb.core.errors import KernelError
 from epprof_nb.ep import schema, types
+from epprof_nb.util.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -130,9 +131,11 @@ def declare(
         ranges = tuple(_restricted(op_type, found, types, tuple(narrow)))
         return Declaration(op_type, domain, ranges, *in_host_memory, None, is_view)
     if not domain:
+        question = did_you_mean(op_type, schema.operator_types(domain))
+        meant = f"; {question} Otherwise" if question else ". Check the spelling, or"
         raise KernelError(
-            f"This ONNX Runtime has no operator {op_type!r} in ONNX's own domain. Check the "
-            "spelling, or give the domain of the model's operator, domain=..."
+            f"This ONNX Runtime has no operator {op_type!r} in ONNX's own domain{meant} give the "
+            "domain of the model's operator, domain=..."
         )
     operator = _operator(op_type, function, types, inputs, outputs)
     first = 1 if since is None else since

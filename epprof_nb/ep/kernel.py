@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import warnings
 import weakref
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from epprof_nb.core.errors import KernelError
 from epprof_nb.ep import kernel_arguments, known_operators, narrow, schema, types
 from epprof_nb.ep.declaration import Declaration, declare
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from epprof_nb.ep.declaration import Types
     from epprof_nb.ep.limits import Limits
@@ -125,6 +127,12 @@ class Registry:
                 self._current = (self._defined.copy(), self._builtin.copy(), current)
             return current
 
+    def defined(self, op_type: str, domain: str) -> Kernel | None:
+        """Return a kernel that the user defined for an operator; None if there is none."""
+        with self._lock:
+            known = ((k, k.declaration) for k in self._defined)
+            return next((k for k, d in known if (d.op_type, d.domain) == (op_type, domain)), None)
+
     def of_domains_without_schema(self) -> list[Kernel]:
         """Return the user's kernels of operators that ONNX Runtime has no schema for."""
         with self._lock:
@@ -147,6 +155,7 @@ NEWEST_OPSET = {"": 28, "ai.onnx.ml": 5}
 """Newest opset that the kernels of the package implement, by domain; others have no versions."""
 
 
+@kernel_arguments.naming_arguments
 def kernel(
     op_type: str,
     *,
@@ -197,6 +206,8 @@ def kernel(
     KernelError
         If ONNX Runtime does not know the operator, a type or version does not exist, or the
         function takes more or fewer inputs than the operator has.
+    TypeError
+        If an argument is unknown.
 
     Notes
     -----
@@ -208,7 +219,7 @@ def kernel(
     On CUDA devices, ``ctx.launch(kernel, grid, block, args, shared_mem=0)`` launches a
     ``cupy.RawKernel`` on the stream of the node. A kernel that does nothing else may call
     ``ctx.repeat_launches()``: runs with inputs of the same shapes then repeat its launches without
-    calling it, with the addresses of their own tensors.
+    calling it, with the addresses of their own tensors. On the host device, that does nothing.
 
     Defining a kernel again replaces its body: the next run of every session uses it. Types,
     versions and memory belong to a session; if they change, create a new session.
@@ -223,26 +234,42 @@ def kernel(
     """
     op_type = kernel_arguments.operator_type(op_type)
     domain = "" if domain == _ONNX_DOMAIN else domain
-    options: dict[str, Any] = {
-        "domain": domain,
-        "types": types,
-        "inputs": inputs,
-        "outputs": outputs,
-        "since": kernel_arguments.opset("since", since),
-        "until": kernel_arguments.opset("until", until),
-        "host_inputs": kernel_arguments.numbers("host_inputs", host_inputs),
-        "host_outputs": kernel_arguments.numbers("host_outputs", host_outputs),
-    }
+    with _saying_what_stays(op_type, domain):
+        options: dict[str, Any] = {
+            "domain": domain,
+            "types": types,
+            "inputs": inputs,
+            "outputs": outputs,
+            "since": kernel_arguments.opset("since", since),
+            "until": kernel_arguments.opset("until", until),
+            "host_inputs": kernel_arguments.numbers("host_inputs", host_inputs),
+            "host_outputs": kernel_arguments.numbers("host_outputs", host_outputs),
+        }
 
     def decorate(function: Function) -> Function:
-        kernel_arguments.check_function(function, op_type)
         checks_shapes = (domain, op_type) not in schema.INFERRED_WRONGLY
-        declared = declare(op_type, function, **options)
-        kernel_arguments.check_inputs(function, declared)
+        with _saying_what_stays(op_type, domain):
+            kernel_arguments.check_function(function, op_type)
+            declared = declare(op_type, function, **options)
+            kernel_arguments.check_inputs(function, declared)
         REGISTRY.define(Kernel(declared, [function], checks_shapes=checks_shapes))
         return function
 
     return decorate
+
+
+@contextmanager
+def _saying_what_stays(op_type: str, domain: str) -> Iterator[None]:
+    """Add to the error that refuses a definition that the previous one stays in use."""
+    try:
+        yield
+    except KernelError as error:
+        previous = REGISTRY.defined(op_type, domain)
+        if previous is not None:
+            raise KernelError(
+                f"{error} The kernel that was defined before, `{previous.name}`, stays in use."
+            ) from error.__cause__
+        raise
 
 
 def builtin(

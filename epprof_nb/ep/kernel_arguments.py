@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from epprof_nb.core.errors import KernelError
 from epprof_nb.ep import schema
+from epprof_nb.util.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from epprof_nb.ep.declaration import Declaration
+
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def naming_arguments(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Return the function `kernel` with a TypeError for an unknown argument that names its own."""
+    parameters = inspect.signature(function).parameters
+    accepted = [name for name, of in parameters.items() if of.kind is of.KEYWORD_ONLY]
+
+    @functools.wraps(function)
+    def checked(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        unknown = [name for name in options if name not in parameters]
+        if unknown:
+            question = did_you_mean(unknown[0], accepted)
+            raise TypeError(
+                f"ep.kernel has no argument {unknown[0]!r}{f'; {question}' if question else '.'} "
+                f"It takes {', '.join(f'{name}=' for name in accepted)}; opset versions are given "
+                "by since= and until=."
+            )
+        return function(*args, **options)
+
+    return checked
 
 
 def operator_type(op_type: object) -> str:

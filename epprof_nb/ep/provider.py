@@ -20,6 +20,7 @@ from epprof_nb.ep import (
     sessions,
 )
 from epprof_nb.ep.kernel import REGISTRY
+from epprof_nb.util.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -204,14 +205,16 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         raise KernelError(f"prefer_nhwc={options['prefer_nhwc']!r} is neither 0 nor 1.")
     only, nodes = selected
     _warm_ups(options)
-    missing = set(only) - {*_CONTROL_FLOW}
-    if missing:
-        missing -= {k.declaration.op_type for k in REGISTRY.kernels()}
-    if missing:
-        raise KernelError(
-            f"only={list(only)!r}: there is no kernel for {', '.join(sorted(missing))}. Define it "
-            "with @epprof_nb.ep.kernel first."
-        )
+    if set(only) - {*_CONTROL_FLOW}:
+        known = {*_CONTROL_FLOW, *(k.declaration.op_type for k in REGISTRY.kernels())}
+        missing = sorted({*only} - known)
+        if missing:
+            question = did_you_mean(missing[0], known)
+            meant = f"; {question} Otherwise define" if question else ". Define"
+            raise KernelError(
+                f"only={list(only)!r}: there is no kernel for {', '.join(missing)}{meant} it with "
+                "@epprof_nb.ep.kernel first."
+            )
     return only, nodes
 
 

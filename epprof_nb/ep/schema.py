@@ -42,6 +42,11 @@ def versions(op_type: str, domain: str) -> list[Any]:
     return _versions().get((domain, op_type), [])
 
 
+def operator_types(domain: str) -> set[str]:
+    """Return the types of the operators of a domain."""
+    return {op_type for known, op_type in _versions() if known == domain}
+
+
 def default_of(attribute: Any) -> int | float | str | None:  # noqa: ANN401
     """Return the default of an attribute in a schema.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb import _native
 from epprof_nb.ep import wheel_kernels
 from epprof_nb.ep.kernel import REGISTRY
+from epprof_nb.util.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -135,8 +135,8 @@ def misspelt(names: Iterable[str], known: Iterable[str]) -> str | None:
     missing = sorted({*names} - {*candidates} - {NO_NODE})
     if not missing:
         return None
-    close = difflib.get_close_matches(missing[0], candidates, n=1)
-    meant = f"; did you mean {close[0]!r}?" if close else "."
+    question = did_you_mean(missing[0], candidates)
+    meant = f"; {question}" if question else "."
     return f"nodes=: the model has no node {_listed(missing)}{meant} {_SELECTION}"
 
 

@@ -42,6 +42,9 @@ class Comparison:
     change, change_low, change_high
         Relative change of the elapsed time, as 0.05 for 5 % slower, and the ends of its interval,
         which are None if the recordings cannot be compared.
+    detectable_change
+        Smallest relative change of the elapsed time that would have been found; None if the
+        recordings cannot be compared.
     notes
         Differences between the recordings that were allowed, and of how many repeats the nodes of
         ONNX Runtime sessions are known, if not of all.
@@ -56,9 +59,11 @@ class Comparison:
         self.change = total.change
         self.change_low: float | None = None
         self.change_high: float | None = None
+        self.detectable_change: float | None = None
         if total.ratios is not None:
             self.change_low = float(total.ratios.low[0]) - 1
             self.change_high = float(total.ratios.high[0]) - 1
+            self.detectable_change = float(total.ratios.detectable[0])
 
     @property
     @with_columns("compare_ops")

@@ -220,6 +220,27 @@ def test_a_wrong_definition_is_refused_at_once(ep, arguments, message):
         ep.kernel(op_type, **(rest[0] if rest else {}))(lambda ctx, x: None)
 
 
+@pytest.mark.parametrize(
+    ("op_type", "message"),
+    [
+        ("Softpluss", "own domain; did you mean 'Softplus'. Otherwise give the domain"),
+        ("gelu", "own domain; did you mean 'Gelu'. Otherwise give the domain"),
+        ("QuiteAnother", "own domain. Check the spelling, or give the domain"),
+    ],
+)
+def test_an_operator_with_a_typo_is_refused_with_the_near_name(ep, op_type, message):
+    with pytest.raises(KernelError, match=message):
+        ep.kernel(op_type)(lambda ctx, x: None)
+
+
+def test_an_unknown_argument_is_refused_with_those_that_there_are(ep):
+    message = r"no argument 'opset'\. It takes domain=, types=, .* given by since= and until="
+    with pytest.raises(TypeError, match=message):
+        ep.kernel("Softplus", opset=99)
+    with pytest.raises(TypeError, match=r"no argument 'type'; did you mean 'types'\? It takes"):
+        ep.kernel("Softplus", type="float32")
+
+
 def test_a_decorator_without_operator_is_refused(ep):
     with pytest.raises(KernelError, match=r'@ep.kernel\("Softplus"\) above `def sigmoid\(ctx, x'):
         ep.kernel(sigmoid)

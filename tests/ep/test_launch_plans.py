@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 import itertools
+import re
+import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,6 +58,37 @@ def test_a_node_repeats_its_launch_without_python(ep, fake_cuda, calls):
         np.testing.assert_array_equal(made.run(None, {"x": x})[0], -x)
         assert fake_cuda.calls("cuLaunchKernel") - launches == 3
     assert calls == [(2, 3)] * 3  # one for each node
+
+
+def test_the_example_of_the_documentation_repeats_its_launch(ep, fake_cuda, monkeypatch, tmp_path):
+    page = (Path(__file__).parents[2] / "docs/kernels.md").read_text(encoding="utf-8")
+    block = re.search(r"```python\n(import cupy\n.*?)```", page, re.DOTALL)[1]
+    monkeypatch.setitem(sys.modules, "cupy", fake_cuda.module)
+    monkeypatch.chdir(tmp_path)
+    Path("model.onnx").write_bytes(chain())
+    names = {}
+    exec(block, names)
+    x = values(20, 30)
+    for _ in range(3):
+        launches = fake_cuda.calls("cuLaunchKernel")
+        np.testing.assert_array_equal(names["session"].run(None, {"x": x})[0], -x)
+        assert fake_cuda.calls("cuLaunchKernel") == launches + 1
+
+
+def test_nothing_is_repeated_on_the_host_device(ep):
+    calls = []
+
+    @ep.kernel("Neg", types="float32")
+    def negative(ctx, x):
+        calls.append(x.shape)
+        np.negative(x, out=ctx.out(x.shape))
+        ctx.repeat_launches()
+
+    made = ep.session(chain())
+    for run in range(3):
+        x = values(2, 3) + run
+        np.testing.assert_array_equal(made.run(None, {"x": x})[0], -x)
+    assert calls == [(2, 3)] * 3
 
 
 def test_each_shape_has_launches_of_its_own(ep, fake_cuda, calls):

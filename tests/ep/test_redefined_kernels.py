@@ -9,6 +9,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from epprof_nb.core.errors import KernelError
 from tests.ep.sessions import CPU, model_of, options, placement, session, sigmoid
 
 DOMAIN = "com.example"
@@ -17,6 +18,20 @@ DOMAIN = "com.example"
 def test_a_redefined_kernel_runs_in_the_next_run(running):
     assert (running(lambda ctx, x: ctx.out(x.shape).fill(1)) == 1).all()
     assert (running(lambda ctx, x: ctx.out(x.shape).fill(2)) == 2).all()
+
+
+def test_an_error_in_a_definition_says_that_the_previous_kernel_stays(ep, x):
+    with pytest.raises(KernelError) as first:
+        ep.kernel("Sigmoid")(lambda ctx, x, y: None)
+    assert "stays in use" not in str(first.value)  # the package's own is there in any case
+    ep.kernel("Sigmoid")(sigmoid)
+    made = session(model_of("Sigmoid", {"x": x}), ep.provider("host"))
+    before = made.run(None, {"x": x})[0]
+    message = r"\. The kernel .* before, `sigmoid`, stays in use\.$"
+    for arguments in ({}, {"types": "float33"}, {"since": "14"}):
+        with pytest.raises(KernelError, match=message):
+            ep.kernel("Sigmoid", **arguments)(lambda ctx, x, y: None)
+    np.testing.assert_array_equal(made.run(None, {"x": x})[0], before)
 
 
 def test_a_kernel_with_other_types_belongs_to_new_sessions(ep, x):

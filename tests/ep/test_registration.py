@@ -131,8 +131,11 @@ def test_a_switch_is_true_or_false(ep, option, value):
 
 
 def test_a_type_without_kernel_is_refused(ep):
-    with pytest.raises(KernelError, match="no kernel for Softpluss"):
+    message = "no kernel for Softpluss; did you mean 'Softplus'. Otherwise define it with @"
+    with pytest.raises(KernelError, match=message):
         ep.provider("host", only=["Softpluss"])
+    with pytest.raises(KernelError, match=r"no kernel for QuiteAnother\. Define it with @"):
+        ep.provider("host", only=["QuiteAnother", "Relu"])
 
 
 def test_names_of_nodes_that_the_model_lacks_are_refused(ep, x):

@@ -61,6 +61,13 @@ def test_the_page_of_a_comparison_needs_no_network(tmp_path):
         ("slower", ["--fail-above", "30%", "--markdown"], 0),
         # Estimated as 15 %, but not shown to be more than 14 %.
         ("slower", ["--fail-above", "14%"], 0),
+        ("same", ["--fail-above", "5%"], 0),
+        # Changes below 30 % or so would not be found.
+        ("noisy", [], 0),
+        ("noisy", ["--fail-above", "3%"], 3),
+        ("noisy", ["--fail-above", "90%"], 0),
+        # As imprecise, but all of the interval is below the limit.
+        ("faster", ["--fail-above", "3%"], 0),
         ("short", [], 3),
         ("loud", [], 3),
         ("damaged", [], 4),
@@ -70,11 +77,16 @@ def test_the_page_of_a_comparison_needs_no_network(tmp_path):
     ],
 )
 def test_exit_codes(tmp_path, new, options, code):
-    names = ("old", "same", "slower", "short", "loud", "damaged", "missing")
+    names = (
+        "old", "same", "slower", "noisy", "faster", "short", "loud", "damaged", "missing"
+    )  # fmt: skip
     files = {name: str(tmp_path / f"{name}.epprof") for name in names}
     repeated(TIMES).save(files["old"])
     repeated(TIMES, seed=1).save(files["same"])
     repeated(TIMES | {"y = model(x)": 12 * MS}, seed=2).save(files["slower"])
+    repeated(TIMES, noise=0.5, repeats=12, seed=3).save(files["noisy"])
+    few = {name: time // 20 for name, time in TIMES.items()}
+    repeated(few, noise=0.5, repeats=12, seed=3).save(files["faster"])
     repeated(TIMES, repeats=5).save(files["short"])
     repeated(TIMES, noise=2.5, repeats=12).save(files["loud"])
     (tmp_path / "damaged.epprof").write_bytes(b"PK no zip")
@@ -82,6 +94,20 @@ def test_exit_codes(tmp_path, new, options, code):
     assert result.exit_code == code, result.output
     assert result.output
     assert not result.exception or isinstance(result.exception, SystemExit)
+
+
+def test_a_limit_that_would_not_be_noticed_is_no_answer(tmp_path):
+    files = [str(tmp_path / f"{name}.epprof") for name in ("old", "new")]
+    for seed, path in enumerate(files, 3):
+        repeated(TIMES, noise=0.5, repeats=12, seed=seed).save(path)
+    noisy = compare(repeated(TIMES, noise=0.5, seed=3), repeated(TIMES, noise=0.5, seed=4))
+    assert noisy.verdict == "no difference found"
+    assert noisy.detectable_change > 0.03
+    result = CliRunner().invoke(main, ["compare", *files, "--fail-above", "3%"])
+    assert result.exit_code == 3
+    assert result.stdout.startswith("no difference found")
+    said = r"--fail-above 3%: .* a change of \d+\.\d % or more .* set a higher --fail-above\.\n"
+    assert re.fullmatch(said, result.stderr)
 
 
 @pytest.mark.parametrize("missing", ["old", "new"])

@@ -64,6 +64,15 @@ def test_other_shapes_and_executions_are_refused():
     assert same.nodes["count_before"].tolist() == [2]
 
 
+def test_counts_of_single_runs_are_not_those_of_repeats():
+    def runs(times):
+        return profile([op(j, "part", 9 * j, 9 * j + 8) for j in range(times)], info={})
+
+    reason = compare(runs(2), runs(3)).reason
+    assert "ran another number of times, as `part`: 2 in the old recording, 3 in the" in reason
+    assert "in each repeat" not in reason
+
+
 def test_a_refusal_names_the_option_that_compares_all_the_same():
     def calls(count):
         bounds = [[1000 * i, 1000 * i + 900] for i in range(12)]
@@ -221,6 +230,7 @@ def test_one_run_each_gives_the_command_that_settles_it():
     assert "differ by up to 15 %, and on a busy one by more" in result.reason
     assert "`%%gpuprofile b --repeat 20 --baseline a`" in result.reason
     assert len(result.ops) == 3
+    assert "`with` block, call `epprof_nb.step()` at the start of each" in result.reason
 
 
 def test_invalid_arguments_are_refused():

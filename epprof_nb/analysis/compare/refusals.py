@@ -186,9 +186,11 @@ def refusals_of_ops(
         )
     if other_counts:
         number, executions, others = other_counts[0]
+        repeated = any(of.count.shape[1] > 1 for side in measures for of in side)
         yield Refusal(
             "counts",
-            f"{plural(len(other_counts), 'op')} ran another number of times in each repeat, as "
+            f"{plural(len(other_counts), 'op')} ran another number of times"
+            f"{' in each repeat' if repeated else ''}, as "
             f"{in_backticks(names[number], 60)}: {executions:,.0f} in the old recording, "
             f"{others:,.0f} in the new.",
         )

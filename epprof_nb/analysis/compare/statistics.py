@@ -141,7 +141,8 @@ def _paired(old: FloatArray, new: FloatArray) -> FloatArray:
 def is_too_wide(low: float, high: float) -> bool:
     """Return whether an interval of relative changes says too little to be shown.
 
-    It does if it reaches from the estimate to more than twice of it.
+    It does if its upper end is a time of more than four times that of its lower end: more than
+    twice the estimate, which is their geometric mean.
 
     Examples
     --------

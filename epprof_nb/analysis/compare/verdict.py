@@ -242,7 +242,8 @@ def _verdict(
     old, new = names
     settle = (
         f"Record both with repeats: `%%gpuprofile {old} --repeat 20`, then "
-        f"`%%gpuprofile {new} --repeat 20 --baseline {old}`."
+        f"`%%gpuprofile {new} --repeat 20 --baseline {old}`. In a script or a `with` block, call "
+        "`epprof_nb.step()` at the start of each of 20 repetitions."
     )
     times = f"{duration(total.before_ns)} before, {duration(total.after_ns)} after"
     if refused:

@@ -1,0 +1,23 @@
+"""Names that a mistyped name may stand for."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """Return the question whether the `known` name that is nearest was meant; None without one.
+
+    Examples
+    --------
+    >>> did_you_mean("softpluss", ["Softplus", "Softmax"])
+    "did you mean 'Softplus'?"
+    >>> did_you_mean("Whatever", ["Softplus", "Softmax"])
+    """
+    spelt = {candidate.lower(): candidate for candidate in sorted(set(known))}
+    close = difflib.get_close_matches(name.lower(), spelt, n=1)
+    return f"did you mean {spelt[close[0]]!r}?" if close else None

@@ -1,0 +1,65 @@
+"""Steps in a `with epprof_nb.profile()` block, and their comparison."""
+
+import gc
+
+import epprof_nb
+from epprof_nb.capture import steps
+
+
+def listeners():
+    return sum(reference() is not None for reference in steps._listeners)
+
+
+def block(count):
+    with epprof_nb.profile() as prof:
+        with epprof_nb.op("prepare"):
+            pass
+        for _ in range(count):
+            epprof_nb.step()
+            for _ in range(3):
+                with epprof_nb.op("layer"):
+                    pass
+    return prof
+
+
+def test_a_block_with_steps_is_compared_by_its_steps():
+    old, new = block(20), block(20)
+    assert old.info["first_step"] == 0
+    assert len(old.info["repeats"]) == 21  # with what comes before the first call
+    assert old.ops["repeat"].tolist() == [0] + [step for step in range(1, 21) for _ in range(3)]
+    result = epprof_nb.compare(old, new)
+    assert result.verdict != "cannot be compared", result.reason
+    assert "per repeat" in result.reason
+    assert result.ops.set_index("path").loc["layer", "verdict"] != "not tested"
+
+
+def test_a_block_without_steps_has_no_repeats():
+    prof = block(0)
+    assert not prof.info.get("repeats")
+    assert "first_step" not in prof.info
+    reason = epprof_nb.compare(prof, block(0)).reason
+    assert "`with` block, call `epprof_nb.step()`" in reason
+
+
+def test_steps_count_for_nested_blocks_and_not_after_them():
+    known = listeners()
+    with epprof_nb.profile() as outer:
+        epprof_nb.step()
+        with epprof_nb.profile() as inner:
+            epprof_nb.step()
+            epprof_nb.step()
+        epprof_nb.step()
+    epprof_nb.step()
+    assert [len(prof.info["repeats"]) for prof in (outer, inner)] == [5, 3]
+    assert listeners() == known
+
+
+def test_an_abandoned_block_ends_in_spite_of_its_steps():
+    known = listeners()
+    manager = epprof_nb.profile()
+    manager.__enter__()
+    epprof_nb.step()
+    del manager
+    gc.collect()
+    epprof_nb.step()
+    assert listeners() == known
