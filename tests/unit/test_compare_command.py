@@ -61,7 +61,7 @@ def test_the_page_of_a_comparison_needs_no_network(tmp_path):
         ("slower", ["--fail-above", "30%", "--markdown"], 0),
         # Estimated as 15 %, but not shown to be more than 14 %.
         ("slower", ["--fail-above", "14%"], 0),
-        ("same", ["--fail-above", "5%"], 0),
+        ("same", ["--fail-above", "3%"], 0),
         # Changes below 30 % or so would not be found.
         ("noisy", [], 0),
         ("noisy", ["--fail-above", "3%"], 3),
