@@ -19,6 +19,7 @@ from epprof_nb.analysis.framework_phases import (
     is_of_type,
     op_phases,
     phase_host_ns,
+    phase_starts,
 )
 from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.op_status import ran
@@ -180,11 +181,13 @@ def _host_ns(index: ProfileIndex) -> dict[int, IntArray]:
 
 def _in_phases(index: ProfileIndex, starts: IntArray, ends: IntArray) -> IntArray:
     """Return for how much of each step the host was in a phase other than `OTHER`, ns."""
-    ops, durations = index.profile.tables["ops"], index.cached(phase_host_ns)
-    rows = np.flatnonzero(sum(durations[p] for p in (DATA, FORWARD, BACKWARD, OPTIMIZER)))
-    phases = union(ops["start_ns"][rows], ops["end_ns"][rows])
-    before, until = (covered_before(*phases, times) for times in (starts, ends))
-    covered: IntArray = until - before
+    ops, begins = index.profile.tables["ops"], index.cached(phase_starts)
+    is_phase = index.cached(op_phases) != OTHER
+    covered = np.zeros(len(starts), np.int64)
+    for rows, sign in ((begins & is_phase, 1), (begins & ~is_phase, -1)):
+        times = union(ops["start_ns"][rows], ops["end_ns"][rows])
+        before, until = (covered_before(*times, bounds) for bounds in (starts, ends))
+        covered += sign * (until - before)
     return covered
 
 

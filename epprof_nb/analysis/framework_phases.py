@@ -59,17 +59,30 @@ def op_phases(index: ProfileIndex) -> npt.NDArray[np.uint8]:
     return np.append(own, np.uint8(OTHER))[index.cached(phase_ops)]
 
 
-def phase_host_ns(index: ProfileIndex) -> dict[int, IntArray]:
-    """Return the host time of each op that begins a phase, by phase; 0 for ops inside of it."""
+def phase_starts(index: ProfileIndex) -> BoolArray:
+    """Return a mask of the ops that begin a phase on the host, compilations inside of one too."""
     ops, tree = index.profile.tables["ops"], index.tree
     phases, deciding = index.cached(op_phases), index.cached(phase_ops)
-    begins = deciding == np.arange(len(ops))
+    begins: BoolArray = deciding == np.arange(len(ops))
     above = np.append(phases, np.uint8(OTHER))[tree.parent]
     begins &= (phases != above) & has_host_time(ops)
-    return {
-        phase: np.where(begins & (phases == phase), ops["duration_ns"], 0)
-        for phase in range(len(PHASES))
-    }
+    compilation = np.append(tree.nearest_ancestor(is_of_type(index, "compile")), MISSING)
+    begins &= compilation[tree.parent] == MISSING
+    return begins
+
+
+def phase_host_ns(index: ProfileIndex) -> dict[int, IntArray]:
+    """Return the host time of each op that begins a phase, by phase; 0 for ops inside of it.
+
+    Compilations are no part of the phase around them.
+    """
+    ops, tree = index.profile.tables["ops"], index.tree
+    phases, begins = index.cached(op_phases), index.cached(phase_starts)
+    compilations = np.flatnonzero(begins & (phases == OTHER))
+    around = np.append(tree.nearest_ancestor(begins & (phases != OTHER)), MISSING)
+    durations = np.append(np.where(begins, ops["duration_ns"], 0), 0)
+    np.subtract.at(durations, around[tree.parent[compilations]], durations[compilations])
+    return {phase: np.where(phases == phase, durations[:-1], 0) for phase in range(len(PHASES))}
 
 
 def modules(index: ProfileIndex) -> IntArray:

@@ -30,6 +30,8 @@ _IN_BACKWARD = ("backward", "recompute")
 def slowest_module(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding on the module that takes most host time, without the modules inside of it.
 
+    Compilations are no part of this time.
+
     Examples
     --------
     >>> from epprof_nb.analysis.index import ProfileIndex
@@ -42,8 +44,10 @@ def slowest_module(index: ProfileIndex) -> Iterator[Finding]:
     rows = np.flatnonzero(is_module)
     if not len(rows):
         return
-    above = np.append(tree.nearest_ancestor(is_module), MISSING)[tree.parent]
-    own_ns = self_host_ns(ops, np.where(is_module, above, MISSING))[rows]
+    # A compilation runs once. It is no work of the module in whose call it happens.
+    counted = is_module | (is_of_type(index, "compile") & has_host_time(ops))
+    above = np.append(tree.nearest_ancestor(counted), MISSING)[tree.parent]
+    own_ns = self_host_ns(ops, np.where(counted, above, MISSING))[rows]
     paths, first = group_codes(ops.names("name").codes[rows])
     of_path = sum_by_group(paths, own_ns, len(first))[:-1]
     top = int(of_path.argmax())

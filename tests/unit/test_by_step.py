@@ -34,6 +34,22 @@ def test_without_device_work_idle_time_is_missing():
     assert frame["other_host_ns"].tolist() == [10]
 
 
+def test_compilations_are_no_part_of_the_phase_around_them():
+    ops = [
+        framework(1, "net", 0, 400),
+        framework(2, "net.a", 10, 390, 1),
+        framework(3, "torch.compile", 20, 320, 2, "compile"),
+        framework(4, "torch.compile", 30, 40, 3, "compile"),
+        framework(5, "backward", 400, 500, None, "autograd"),
+        framework(6, "net", 410, 490, 5, "backward"),
+        framework(7, "torch.compile", 420, 480, 6, "compile"),
+        framework(8, "SGD.step", 500, 600, None, "optimizer"),
+    ]
+    (step,) = by_step(profile(ops, info={"wall_ns": 600})).to_dict("records")
+    phases = ("forward", "backward", "optimizer", "other")
+    assert [step[f"{phase}_host_ns"] for phase in phases] == [100, 40, 100, 360]
+
+
 def test_steps_of_the_script_take_precedence():
     frame = by_step(training(2, repeats=[[0, 100], [100, 1600], [1600, 2500]], first_step=4))
     assert frame["step"].tolist() == [4, 5, 6]

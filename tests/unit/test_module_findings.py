@@ -47,3 +47,14 @@ def test_the_module_that_takes_most_of_the_time_is_named():
 def test_modules_that_take_little_time_or_that_launched_work_are_not_named():
     assert not found(loop(12, wall_ns=500 * MS))
     assert not found(loop(12, work=[kernel(0, MS, 2)]))
+
+
+def test_compilations_are_no_time_of_the_module_that_is_compiled():
+    compilation = framework(99, "torch.compile", 2 * MS, 20 * MS, 1, "compile")
+    (finding,) = found(loop(12, more=[compilation]))
+    assert finding.gain_ns == 72 * MS
+    compiled = [
+        framework(1, "net", 0, 90 * MS),
+        framework(2, "torch.compile", MS, 80 * MS, 1, "compile"),
+    ]
+    assert not found(profile(compiled, info={"wall_ns": 100 * MS}))

@@ -286,7 +286,10 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("forward_host_ns", "int64", "host time of the forward pass"),
             column("backward_host_ns", "int64", "host time of the backward pass"),
             column("optimizer_host_ns", "int64", "host time of optimizers and clipping"),
-            column("other_host_ns", "int64", "time of the step in which the host was in no phase"),
+            column(
+                "other_host_ns", "int64",
+                "time of the step in which the host was in no phase, or compiled",
+            ),
             kernels="kernels it launched",
         ),
     ),
