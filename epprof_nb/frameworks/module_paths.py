@@ -114,9 +114,11 @@ class ModulePaths:
         forward_method = getattr(type(module), "forward", None)
         if not str(getattr(forward_method, "__module__", "torch.")).startswith("torch."):
             range_sources.register_class(class_name, forward_method)
+        args = {"class": class_name}
+        if class_name != type(module).__name__:  # tells its calls from those of the module in it
+            args["wrapper"] = type(module).__name__
         forward, recompute, backward = (
-            kind_id(op_type, "torch", **{"class": class_name})
-            for op_type in ("module", "recompute", "backward")
+            kind_id(op_type, "torch", **args) for op_type in ("module", "recompute", "backward")
         )
         described[key] = (path, class_name)
         name = _native.intern(path)

@@ -77,6 +77,8 @@ def test_a_compiled_module_has_the_class_of_the_module_in_it(named, counter):
     with epprof_nb.profile() as prof:
         model(torch.ones(2, 4))
     assert prof.by_module().loc["model", "class"] == "Block"
+    (args,) = prof.ops["args"][prof.ops["name"] == "model"]
+    assert args == {"class": "Block", "wrapper": "OptimizedModule"}
 
 
 def test_a_recompilation_has_its_reason(named, counter):
