@@ -34,6 +34,7 @@ from epprof_nb.analysis.roofline_findings import far_from_roof
 from epprof_nb.analysis.same_time import with_references, without_consequences
 from epprof_nb.analysis.steadiness_findings import drifting, outliers, warm_up
 from epprof_nb.analysis.summary import wall_of
+from epprof_nb.analysis.torch_compile_findings import torch_compilations
 from epprof_nb.analysis.transfer_findings import copies_to_overlap, pageable_copies, small_copies
 from epprof_nb.analysis.wait_findings import waiting_lines
 from epprof_nb.data.columns import with_columns
@@ -53,7 +54,8 @@ def many_launches(index: ProfileIndex) -> Iterable[Finding]:
 
 
 ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
-    fallbacks, warm_up, outliers, drifting, repeated_compilations, wasted_captures,
+    fallbacks, warm_up, outliers, drifting, repeated_compilations, torch_compilations,
+    wasted_captures,
 )  # fmt: skip
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (

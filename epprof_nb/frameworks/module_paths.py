@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _WRAPPERS = ("torch.nn.parallel.", "torch.distributed.", "torch._dynamo.")
 """Modules of torch with classes that wrap a model, whose attribute for it is no part of a path."""
+_COMPILED = "torch._dynamo."
+"""Module of torch with the class that wraps a compiled model."""
 _WRAPPED = ("module", "_orig_mod")
 _MAX_SCANS = 8
 """How often the modules of one model are listed in a session, as modules may be added to it."""
@@ -108,17 +110,27 @@ class ModulePaths:
             references.pop(key, None)
 
         references[key] = weakref.ref(module, forget)
-        class_name = type(module).__name__
+        class_name = _class_name(module)
         forward_method = getattr(type(module), "forward", None)
         if not str(getattr(forward_method, "__module__", "torch.")).startswith("torch."):
             range_sources.register_class(class_name, forward_method)
+        args = {"class": class_name}
+        if class_name != type(module).__name__:  # tells its calls from those of the module in it
+            args["wrapper"] = type(module).__name__
         forward, recompute, backward = (
-            kind_id(op_type, "torch", **{"class": class_name})
-            for op_type in ("module", "recompute", "backward")
+            kind_id(op_type, "torch", **args) for op_type in ("module", "recompute", "backward")
         )
         described[key] = (path, class_name)
         name = _native.intern(path)
         known[key] = _native.module_add(name, forward, recompute, backward, _is_on_host(module))
+
+
+def _class_name(module: Any) -> str:  # noqa: ANN401
+    """Return the class of a module; of a compiled one that of the module in it."""
+    if f"{type(module).__module__}.".startswith(_COMPILED):
+        # Its attributes are those of the module in it.
+        module = module._modules.get("_orig_mod", module)  # noqa: SLF001
+    return type(module).__name__
 
 
 def _is_on_host(module: Any) -> bool:  # noqa: ANN401 - torch.nn.Module

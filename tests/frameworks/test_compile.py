@@ -71,6 +71,16 @@ def test_what_is_compiled_in_a_profile_is_not_compiled_again(named, counter):
     assert "recompile_reason" not in args
 
 
+def test_a_compiled_module_has_the_class_of_the_module_in_it(named, counter):
+    model = torch.compile(Block(), backend=counter)
+    named(model=model)
+    with epprof_nb.profile() as prof:
+        model(torch.ones(2, 4))
+    assert prof.by_module().loc["model", "class"] == "Block"
+    (args,) = prof.ops["args"][prof.ops["name"] == "model"]
+    assert args == {"class": "Block", "wrapper": "OptimizedModule"}
+
+
 def test_a_recompilation_has_its_reason(named, counter):
     model = torch.compile(Block(), backend=counter, dynamic=False)
     named(model=model)

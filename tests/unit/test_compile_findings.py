@@ -1,4 +1,4 @@
-"""The finding on repeated compilations by JAX: the place, its time, and what is none."""
+"""Findings on compilations by JAX and torch.compile: place, time, remedy, and what is none."""
 
 from __future__ import annotations
 
@@ -76,7 +76,49 @@ def test_two_compilations_are_no_finding():
 
 
 def test_compilations_of_others_are_no_finding():
-    assert found(looped(4, source="torch")) == []
+    assert found(looped(4, source="tvm")) == []
+
+
+def compiled_by_torch(*compilations):
+    """Calls of a module in which torch.compile takes 9 of 10 ms: id and reason of each."""
+    rows = []
+    for n, (number, reason) in enumerate(compilations):
+        start, given = n * 10, {"recompile_reason": reason} if reason else {}
+        rows += [
+            line(3 * n + 1, 3, start * MS, (start + 10) * MS),
+            op(3 * n + 2, "net", start * MS, (start + 10) * MS, 3 * n + 1, op_type="module",
+               source="torch", category="framework"),
+            stage(3 * n + 3, "compile", start, start + 9, 3 * n + 2, "forward", "torch",
+                  compile_id=number, **given),
+        ]  # fmt: skip
+    return profile(
+        rows,
+        info={"wall_ns": 10 * len(compilations) * MS},
+        sources={"In[1]": "x = 1\ny = 2\nz = net(x[:n])\n"},
+    )
+
+
+def test_recompilations_by_torch_have_their_reason_and_a_remedy():
+    reason = "0/0: tensor 'x' size mismatch at index 1. expected 65, actual 33"
+    prof = compiled_by_torch(("0/1", reason), ("0/2", None))
+    (finding,) = found(prof)
+    assert finding.text == (
+        "Line 3 (`z = net(x[:n])`) has torch.compile compile code again: 2 compilations, 18.0 ms. "
+        f"The reason of the longest one: {reason}."
+    )
+    assert finding.gain_ns == 18 * MS
+    assert "dynamic=True" in finding.remedy
+    assert "mark_dynamic" in finding.remedy
+    assert finding.evidence_rows(prof).tolist() == [2, 5]
+    (other,) = found(compiled_by_torch(("1/3", "1/2: tensor 'x' requires_grad mismatch")))
+    assert "TORCH_LOGS=recompiles" in other.remedy
+    assert "The reason: 1/2" in other.text
+
+
+def test_first_compilations_by_torch_call_for_a_warm_up():
+    (finding,) = found(compiled_by_torch(("0/0", None), ("1/0", None)))
+    assert "for the first time, 18.0 ms." in finding.text
+    assert finding.remedy.startswith("Warm up before the profile")
 
 
 def compiled_for(*calls):
