@@ -56,3 +56,8 @@ class TestOptions:
     def test_control_flow_is_refused_by_onnx_runtime(self, new_session):
         with pytest.raises(Exception, match="control flow"):
             new_session(models.branching())
+
+
+def test_a_graph_with_nodes_left_out_says_why(ep):
+    with pytest.raises(KernelError, match=r"\. Leave only= or nodes= out, or leave enable_cuda"):
+        ep.session(models.chain(), only=["Relu"], enable_cuda_graph=True)
