@@ -93,8 +93,9 @@ def cpu_profiler(**options):
 
 
 def kernel_modules(profile):
-    """{kernel name: set of the modules that it is attributed to}; None for no module."""
+    """{kernel or copy: set of the modules that it is attributed to}; None for no module."""
     frame = profile.joined()
+    frame = frame[frame["kind"] != "synchronization"]  # only if the host was faster
     found = {}
     for name, module in zip(frame["name"], frame["module"], strict=True):
         found.setdefault(name, set()).add(module if isinstance(module, str) else None)
