@@ -32,7 +32,7 @@ def test_values_have_the_sizes_that_cupy_gives_them(ep, fake_cuda):
     def negative(ctx, x):
         numbers = (np.uint8(200), np.int16(-3), np.array(5, np.int32), np.float32(0.5))
         args = (x, ctx.out(x.shape), True, -(1 << 40), 0.25, None, *numbers)
-        ctx.launch(kernel, 1, (1, 1), args)
+        ctx.launch(kernel, np.int64(1), (1, 1), args, shared_mem=np.int64(16))
         ctx.repeat_launches()
 
     made = ep.session(NEG, device="cuda:0")
@@ -46,7 +46,10 @@ def test_values_have_the_sizes_that_cupy_gives_them(ep, fake_cuda):
     [
         (lambda x, y: (np.ones(3, np.float32), y, 3, np.float32(1)), "argument 0 .*ndarray"),
         (lambda x, y: (x, y, "3", np.float32(1)), "argument 2 .*str"),
+        (lambda x, y: (x, y, np.str_("3"), np.float32(1)), "argument 2 .*str_"),
+        (lambda x, y: (x, y, np.array(3, ">i8"), np.float32(1)), "argument 2 .*ndarray"),
         (lambda x, y: [x, y, 3, np.float32(1)], "a tuple of at most 64 values, not .*list"),
+        (lambda x, y: (x, y, 3) * 30, "has 90 arguments; ctx.launch takes at most 64"),
     ],
 )
 def test_arguments_that_a_kernel_cannot_take(ep, fake_cuda, scale, args, message):
@@ -62,7 +65,11 @@ def test_arguments_that_a_kernel_cannot_take(ep, fake_cuda, scale, args, message
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda ctx, k, a: ctx.launch(k, (0,), (1,), a), "each size is 1 or more"),
+        (lambda ctx, k, a: ctx.launch(k, (0,), (1,), a), "sizes are from 1 to 2,147,483,647"),
+        (lambda ctx, k, a: ctx.launch(k, (1 << 40,), (1,), a), "sizes are from 1 to"),
+        (lambda ctx, k, a: ctx.launch(k, (1 << 80,), (1,), a), "sizes are from 1 to"),
+        (lambda ctx, k, a: ctx.launch(k, (1,), (1,), a, shared_mem=1 << 32), "sizes are from 0 to"),
+        (lambda ctx, k, a: ctx.launch(k, (1,), (1,), a, shared_mem=-1), "sizes are from 0 to"),
         (lambda ctx, k, a: ctx.launch(k, (1, 1, 1, 1), (1,), a), "one to three integers"),
         (lambda ctx, k, a: ctx.launch(k, (1,), "1", a), "one to three integers"),
         (lambda ctx, k, a: ctx.launch(len, (1,), (1,), a), "takes a cupy.RawKernel"),

@@ -95,6 +95,14 @@ static int refuse(PyObject* value, size_t i) {
   return -1;
 }
 
+// Whether a format of the buffer protocol is that of a number: those of texts and records have more
+// characters, and complex numbers a Z.
+static int is_number(const char* format) {
+  if (!format) return 0;
+  if (*format == 'Z') format++;
+  return *format && !format[1] && strchr("?bBhHiIlLqQefdg", *format) != NULL;
+}
+
 // A scalar of NumPy. Returns 0, or -1, with an exception unless the object has no buffer to read.
 static int pack_buffer(PyObject* value, packed_arguments* packed, size_t i) {
   Py_buffer view;
@@ -103,7 +111,7 @@ static int pack_buffer(PyObject* value, packed_arguments* packed, size_t i) {
     return -1;
   }
   size_t bytes = (size_t)view.len;
-  int is_scalar = view.ndim == 0 && bytes && bytes <= kFewBytes;
+  int is_scalar = view.ndim == 0 && bytes && bytes <= kFewBytes && is_number(view.format);
   if (is_scalar) memcpy(packed->values[i].bytes, view.buf, bytes);
   PyBuffer_Release(&view);
   packed->arguments[i] = (ep_argument){EP_CONSTANT, 0, 0, &packed->values[i], bytes};
@@ -179,9 +187,26 @@ static int pack(PyObject* value, const launch_arrays* inputs, const launch_array
   return PyErr_Occurred() ? -1 : 0;
 }
 
+// An integer between two limits. Returns 0, or -1 with an exception that shows `given`.
+static int parse_integer(PyObject* item, const char* name, PyObject* given, unsigned least,
+                         unsigned* value) {
+  PyObject* index = PyNumber_Index(item);
+  if (!index) return -1;
+  int overflow = 0;
+  long long number = PyLong_AsLongLongAndOverflow(index, &overflow);
+  Py_DECREF(index);
+  if (overflow || number < (long long)least || number > 0x7fffffff) {
+    PyErr_Format(PyExc_ValueError, "%s of the launch is %R; sizes are from %u to 2,147,483,647",
+                 name, given, least);
+    return -1;
+  }
+  *value = (unsigned)number;
+  return 0;
+}
+
 // A number or up to three; the others are 1.
 static int parse_sizes(PyObject* given, const char* name, unsigned* sizes) {
-  Py_ssize_t count = PyTuple_Check(given) ? PyTuple_Size(given) : PyLong_Check(given) ? 1 : 0;
+  Py_ssize_t count = PyTuple_Check(given) ? PyTuple_Size(given) : PyIndex_Check(given) ? 1 : 0;
   if (count < 1 || count > 3) {
     PyErr_Format(PyExc_TypeError, "%s of the launch is a tuple of one to three integers, not %R",
                  name, given);
@@ -191,15 +216,7 @@ static int parse_sizes(PyObject* given, const char* name, unsigned* sizes) {
     sizes[i] = 1;
     if (i >= count) continue;
     PyObject* item = PyTuple_Check(given) ? PyTuple_GetItem(given, i) : given;
-    PyObject* index = PyNumber_Index(item);
-    long long size = index ? PyLong_AsLongLong(index) : -1;
-    Py_XDECREF(index);
-    if (PyErr_Occurred()) return -1;
-    if (size < 1 || size > 0x7fffffff) {
-      PyErr_Format(PyExc_ValueError, "%s of the launch is %R; each size is 1 or more", name, given);
-      return -1;
-    }
-    sizes[i] = (unsigned)size;
+    if (parse_integer(item, name, given, 1, &sizes[i]) < 0) return -1;
   }
   return 0;
 }
@@ -274,18 +291,23 @@ PyObject* launch_kernel(ep_call* call, const launch_arrays* inputs, const launch
   packed_arguments packed;
   PyObject* given = args[3];
   Py_ssize_t length = PyTuple_Check(given) ? PyTuple_Size(given) : -1;
-  if (length < 0 || length > EP_MOST_ARGUMENTS) {
+  if (length < 0) {
     return PyErr_Format(PyExc_TypeError,
                         "the arguments of the launch are a tuple of at most %d values, not %R",
                         EP_MOST_ARGUMENTS, (PyObject*)Py_TYPE(given));
+  }
+  if (length > EP_MOST_ARGUMENTS) {
+    return PyErr_Format(PyExc_ValueError,
+                        "the launch has %zd arguments; ctx.launch takes at most %d", length,
+                        EP_MOST_ARGUMENTS);
   }
   if (parse_sizes(args[1], "the grid", launch.grid) < 0 ||
       parse_sizes(args[2], "the block", launch.block) < 0) {
     return NULL;
   }
-  unsigned long bytes = shared ? PyLong_AsUnsignedLong(shared) : 0;
-  if (PyErr_Occurred()) return NULL;
-  launch.shared_bytes = (unsigned)bytes;
+  if (shared && parse_integer(shared, "shared_mem", shared, 0, &launch.shared_bytes) < 0) {
+    return NULL;
+  }
   for (Py_ssize_t i = 0; i < length; i++) {
     PyObject* value = PyTuple_GetItem(given, i);
     if (pack(value, inputs, outputs, &packed, (size_t)i) < 0) return NULL;
