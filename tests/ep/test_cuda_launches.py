@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from onnx import helper
@@ -73,6 +75,14 @@ def test_arguments_that_a_kernel_cannot_take(ep, fake_cuda, scale, args, message
         (lambda ctx, k, a: ctx.launch(k, (1, 1, 1, 1), (1,), a), "one to three integers"),
         (lambda ctx, k, a: ctx.launch(k, (1,), "1", a), "one to three integers"),
         (lambda ctx, k, a: ctx.launch(len, (1,), (1,), a), "takes a cupy.RawKernel"),
+        (
+            lambda ctx, k, a: ctx.launch(SimpleNamespace(ptr="1"), (1,), (1,), a),
+            "address of a CUfunction, not .*SimpleNamespace",
+        ),
+        (
+            lambda ctx, k, a: ctx.launch(k, (1,), (1,), (SimpleNamespace(ptr="1"), *a[1:])),
+            "argument 0 .*SimpleNamespace",
+        ),
         (lambda ctx, k, a: ctx.launch(k, (1,), (1,)), "takes a kernel, two tuples"),
         (lambda ctx, k, a: ctx.launch(k, (1,), (1,), a, stream=0), "takes a kernel, two tuples"),
     ],

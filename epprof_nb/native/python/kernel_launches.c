@@ -24,12 +24,15 @@ static PyObject* attribute(PyObject* object, PyObject* name) {
   return found;
 }
 
-// The address in an attribute `ptr`. Returns 1 if there is one, 0, or -1 with an exception.
+// The address in an attribute `ptr`. Returns 1 if it is an integer, 0, or -1 with an exception.
 static int pointer_of(PyObject* object, void** pointer) {
   PyObject* number = attribute(object, pointer_name);
   if (!number) return PyErr_Occurred() ? -1 : 0;
-  *pointer = PyLong_AsVoidPtr(number);
+  PyObject* address = PyIndex_Check(number) ? PyNumber_Index(number) : NULL;
   Py_DECREF(number);
+  if (!address) return PyErr_Occurred() ? -1 : 0;
+  *pointer = PyLong_AsVoidPtr(address);
+  Py_DECREF(address);
   return PyErr_Occurred() ? -1 : 1;
 }
 
