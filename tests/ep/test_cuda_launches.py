@@ -43,6 +43,31 @@ def test_values_have_the_sizes_that_cupy_gives_them(ep, fake_cuda):
         np.testing.assert_array_equal(y.ravel(), [run, 1, -(1 << 40), 0.25, 0, 202.5])
 
 
+COMPLEX = """
+struct parts { double real, imaginary; };
+extern "C" __global__ void parts_of(float* y, parts first, parts second) {
+  y[0] = first.real;
+  y[1] = first.imaginary;
+  y[2] = second.real;
+  y[3] = second.imaginary;
+}
+"""
+
+
+def test_complex_numbers_have_two_doubles(ep, fake_cuda):
+    kernel = fake_cuda.module.RawKernel(COMPLEX, "parts_of")
+
+    @ep.kernel("Neg", types="float32")
+    def negative(ctx, x):
+        ctx.launch(kernel, 1, 1, (ctx.out(x.shape), 1 + 2j, np.complex128(3 - 4j)))
+        ctx.repeat_launches()
+
+    made = ep.session(NEG, device="cuda:0")
+    for _ in range(3):
+        (y,) = made.run(None, {"x": X})
+        np.testing.assert_array_equal(y.ravel()[:4], [1, 2, 3, -4])
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

@@ -179,6 +179,10 @@ static int pack(PyObject* value, const launch_arrays* inputs, const launch_array
     packed->values[i].integer = PyLong_AsLongLong(value);
   } else if (PyFloat_Check(value) && !PyObject_CheckBuffer(value)) {
     packed->values[i].number = PyFloat_AsDouble(value);
+  } else if (PyComplex_Check(value)) {
+    double parts[] = {PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value)};
+    bytes = sizeof parts;
+    memcpy(packed->values[i].bytes, parts, bytes);
   } else if (!is_array(value, inputs) && !is_array(value, outputs) &&
              PyObject_CheckBuffer(value) &&
              (pack_buffer(value, packed, i) == 0 || PyErr_Occurred())) {
