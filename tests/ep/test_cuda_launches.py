@@ -143,3 +143,5 @@ def test_a_launch_after_the_kernel_has_returned_is_refused(ep, fake_cuda, scale)
     ep.session(NEG, device="cuda:0").run(None, {"x": X})
     with pytest.raises(RuntimeError, match="after the kernel had returned"):
         kept[0].launch(scale, (1,), (1,), ())
+    with pytest.raises(RuntimeError, match="after the kernel had returned"):
+        kept[0].repeat_launches()

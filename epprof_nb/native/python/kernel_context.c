@@ -227,7 +227,12 @@ static PyObject* context_launch(PyObject* object, PyObject* const* args, Py_ssiz
 
 static PyObject* context_repeat_launches(PyObject* object, PyObject* Py_UNUSED(a)) {
   Context* self = (Context*)object;
-  if (self->call) ep_call_repeat_launches(self->call);
+  if (!self->call) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "ctx.repeat_launches was called after the kernel had returned");
+    return NULL;
+  }
+  ep_call_repeat_launches(self->call);
   Py_RETURN_NONE;
 }
 
