@@ -18,6 +18,7 @@ from epprof_nb.analysis.ort_overhead import (
 )
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data import ort_runs
 from epprof_nb.data.columns import with_columns
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def by_run(
     """
     index = index or index_of(profile)
     ops, tree = profile.tables["ops"], index.tree
-    is_run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
+    is_run = ort_runs.is_run(ops)
     if attribution == "launch":  # a run of an earlier profile has only captured a graph
         is_run &= ~ops.names("status").equals("earlier")
     rows = np.flatnonzero(is_run)

@@ -10,6 +10,7 @@ from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding
 from epprof_nb.analysis.ort_overhead import slowdown_of
 from epprof_nb.analysis.summary import wall_of
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data import ort_runs
 from epprof_nb.util.format import duration, plural, shorten
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def wasted_captures(index: ProfileIndex) -> Iterator[Finding]:
     graphs, ops, tree = index.profile.tables["graphs"], index.profile.tables["ops"], index.tree
     if not np.any(graphs["session"] != MISSING):
         return
-    is_run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
+    is_run = ort_runs.is_run(ops)
     run = tree.nearest_ancestor(is_run)
     capture = tree.rows(graphs["capture_op_id"])
     captured_by = np.where(capture >= 0, np.append(run, MISSING)[capture], MISSING)

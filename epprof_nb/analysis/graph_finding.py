@@ -12,6 +12,7 @@ from epprof_nb.analysis.summary import wall_of
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import EARLIEST, LATEST, covered_by_group
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data import ort_runs
 from epprof_nb.util.format import duration, percent, plural, shorten
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _stretches(index: ProfileIndex) -> _Stretches:
     none = np.empty(0, np.int64)
     of_op = np.full(len(ops), MISSING, np.int64)
     is_node = ops.names("category").equals("node") & ~ops.names("status").equals("earlier")
-    is_run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
+    is_run = ort_runs.is_run(ops)
     run = tree.nearest_ancestor(is_run)
     groups = np.where(is_node, 0, MISSING)
     rows = np.flatnonzero(is_node & (run >= 0) & tree.is_outermost(groups))

@@ -10,6 +10,7 @@ import numpy as np
 from epprof_nb.analysis.framework_phases import is_of_type
 from epprof_nb.analysis.op_status import ran
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data import ort_runs
 from epprof_nb.data.token_arguments import CALL_ARGUMENTS
 
 if TYPE_CHECKING:
@@ -73,8 +74,7 @@ def _calls(index: ProfileIndex) -> tuple[IntArray, IntArray]:
 
 def _may_be_call(index: ProfileIndex) -> BoolArray:
     ops = index.profile.tables["ops"]
-    is_run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
-    mask: BoolArray = (is_run | is_of_type(index, "module")) & ran(ops)
+    mask: BoolArray = (ort_runs.is_run(ops) | is_of_type(index, "module")) & ran(ops)
     return mask
 
 

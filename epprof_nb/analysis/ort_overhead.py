@@ -9,6 +9,7 @@ import numpy as np
 
 from epprof_nb.analysis.op_status import ran
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data import ort_runs
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
@@ -107,8 +108,7 @@ def runs_by_session(ops: Table) -> list[dict[str, Any]]:
 
 def run_rows(ops: Table) -> IntArray:
     """Return the rows of the runs of the profile."""
-    is_run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
-    return np.flatnonzero(is_run & ran(ops))
+    return np.flatnonzero(ort_runs.is_run(ops) & ran(ops))
 
 
 def by_session(ops: Table) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import numpy as np
 from epprof_nb.arrays.thread_ranges import first_in_ranges
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.core import token_log
+from epprof_nb.data import ort_runs
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.token_arguments import CALL_ARGUMENTS
 
@@ -51,7 +52,6 @@ def with_token_arguments(ops: Table) -> Table:
 
 def _may_be_model(ops: Table) -> npt.NDArray[np.bool_]:
     op_type, category = ops.names("op_type"), ops.names("category")
-    is_run = op_type.equals("run") & category.equals("session")
     is_module = op_type.equals("module") & category.equals("framework")
-    mask: npt.NDArray[np.bool_] = is_run | is_module
+    mask: npt.NDArray[np.bool_] = ort_runs.is_run(ops) | is_module
     return mask

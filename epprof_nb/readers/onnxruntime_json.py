@@ -15,6 +15,7 @@ import numpy as np
 import orjson
 
 from epprof_nb.arrays.groups import group_codes
+from epprof_nb.data import ort_runs
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
 from epprof_nb.data.profile_data import ProfileData
@@ -178,7 +179,7 @@ def read(events: OnnxRuntimeEvents, budget: Budget, skipped: Skipped) -> Profile
 def _numbered(ops: Table) -> Table:
     """Nest the ops and number the runs; a node has the run it is nested in."""
     ops, stacks = with_stacks(ops, "onnxruntime")
-    is_run = ops.names("op_type").equals("run") & ops.names("category").equals("session")
+    is_run = ort_runs.is_run(ops)
     run = np.full(len(ops), MISSING, np.int64)
     run[is_run] = np.arange(int(is_run.sum()))
     above = stacks.parent.copy()
