@@ -359,7 +359,7 @@ def cupti_probe() -> tuple[int, int, int, int] | None:
     """
 
 def cupti_drain() -> dict[str, Any]:
-    """Take the decoded records; ``native/cupti/activity_store.cpp`` lists the columns.
+    """Take the decoded records; ``native/gpu/activity_store.cpp`` lists the columns.
 
     ``lost``: records beyond `max_records`; ``unfinished``: records without times; ``dropped``:
     records for which CUPTI had no buffer; ``decode_ns``: decoding time.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from epprof_nb.core.kernel_log import CapturedGraph
 
 CAPTURE_NAME = "graph_capture"
-"""Name of the op around a capture, as in native/ep/graphs.cpp."""
+"""Name of the op around a capture, as in native/ep/graphs/graphs.cpp."""
 
 
 def nodes(graphs: Sequence[CapturedGraph]) -> dict[str, npt.NDArray[np.int64]]:

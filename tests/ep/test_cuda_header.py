@@ -28,7 +28,7 @@ template <typename Ours, typename Theirs> constexpr bool same() {
 """
 CHECKS = f"""
 #include <cuda.h>
-#include "ep/cuda_driver.h"
+#include "ep/cuda/driver.h"
 {SAME}
 #define FIELD(ours, theirs) \\
   static_assert(offsetof(Copy2D, ours) == offsetof(CUDA_MEMCPY2D, theirs), #ours)
@@ -52,7 +52,7 @@ static_assert(kCaptureActive == CU_STREAM_CAPTURE_STATUS_ACTIVE, "capture");
 LT_CHECKS = f"""
 #include <cublasLt.h>
 #include "ep/api.h"
-#include "ep/cublaslt.h"
+#include "ep/cuda/cublaslt.h"
 {SAME}
 static_assert(sizeof(LtAlgorithm) == sizeof(cublasLtMatmulAlgo_t), "algorithm");
 static_assert(sizeof(LtHeuristic) == sizeof(cublasLtMatmulHeuristicResult_t), "size");
@@ -96,7 +96,7 @@ def test_functions_structs_and_constants_are_those_of_the_header(tmp_path):
     found, compiler = header(), shutil.which("g++") or shutil.which("c++")
     if found is None or compiler is None:
         pytest.skip("needs cuda.h and a C++ compiler")
-    source = (NATIVE / "ep" / "cuda_driver.cpp").read_text()
+    source = (NATIVE / "ep" / "cuda" / "driver.cpp").read_text()
     loaded = re.findall(r'resolve\("(\w+)", d\.(\w+)\)', source)
     assert len(loaded) > 25
     exported = subprocess.run(
@@ -134,7 +134,7 @@ def test_what_is_used_of_cublaslt_is_that_of_its_header(tmp_path):
     compiler = shutil.which("g++") or shutil.which("c++")
     if found is None or cuda is None or compiler is None:
         pytest.skip("needs cublasLt.h, cuda.h and a C++ compiler")
-    source = (NATIVE / "ep" / "cublaslt.cpp").read_text()
+    source = (NATIVE / "ep" / "cuda" / "cublaslt.cpp").read_text()
     loaded = re.findall(r'resolve\("(\w+)", lt\.(\w+)\)', source)
     assert len(loaded) == 12
     checks = [

@@ -8,7 +8,8 @@ SOURCES = sorted(p for p in NATIVE.rglob("*") if p.suffix in {".h", ".c", ".cpp"
 MAY_INCLUDE = {
     "analysis": r"analysis/|core/columns\.h",
     "core": r"core/",
-    "cupti": r"core/(?!api\.h)|cupti/",
+    "gpu": r"core/(?!api\.h)|gpu/",
+    "cupti": r"core/(?!api\.h)|gpu/|cupti/",
     "nvtx": r"core/(?!api\.h)|nvtx/",
     "torch": r"core/(?!api\.h)|nvtx/(?!api\.h)|torch/",
     "ort": r"core/(?!api\.h)|ort/",

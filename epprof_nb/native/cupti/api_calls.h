@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "cupti/launch_signature.h"
+#include "gpu/launch_signature.h"
 
 namespace epprof {
 

@@ -6,8 +6,8 @@
 #include "core/launch_log.h"
 #include "core/op_stack.h"
 #include "core/string_table.h"
-#include "cupti/capture.h"
-#include "cupti/graph_nodes.h"
+#include "cupti/recording.h"
+#include "gpu/graph_nodes.h"
 
 namespace epprof {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <unordered_map>
 
-#include "cupti/activity_store.h"
+#include "gpu/activity_store.h"
 #include "cupti/record_layout.h"
 
 namespace epprof {

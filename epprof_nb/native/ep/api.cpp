@@ -5,11 +5,11 @@
 
 #include <typeinfo>
 
-#include "ep/cuda_arena.h"
-#include "ep/cuda_driver.h"
-#include "ep/cuda_memory.h"
+#include "ep/cuda/arena.h"
+#include "ep/cuda/driver.h"
+#include "ep/cuda/memory.h"
 #include "ep/interpreter.h"
-#include "ep/pool.h"
+#include "ep/graphs/pool.h"
 #include "ep/provider.h"
 
 // pybind11 finds a Python object's class by the name of this type.

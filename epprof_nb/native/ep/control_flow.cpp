@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ep/kernel_def.h"
+#include "ep/declaration.h"
 #include "ep/native_kernels.h"
 #include "ort/status.h"
 

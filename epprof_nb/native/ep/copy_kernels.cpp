@@ -1,7 +1,7 @@
 #include "core/clock.h"
 #include "core/stack_entries.h"
 #include "ep/interpreter.h"
-#include "ep/kernel_def.h"
+#include "ep/declaration.h"
 #include "ep/memory.h"
 #include "ep/native_kernels.h"
 #include "ort/status.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "ep/api.h"
-#include "ep/kernel_def.h"
+#include "ep/declaration.h"
 
 namespace epprof::ep {
 

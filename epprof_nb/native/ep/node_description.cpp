@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "ep/kernel_def.h"
+#include "ep/declaration.h"
 #include "ort/status.h"
 
 namespace epprof::ep {

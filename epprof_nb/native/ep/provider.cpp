@@ -6,10 +6,10 @@
 #include <atomic>
 #include <utility>
 
-#include "ep/cuda_arena.h"
-#include "ep/cuda_memory.h"
-#include "ep/cuda_streams.h"
-#include "ep/graphs.h"
+#include "ep/cuda/arena.h"
+#include "ep/cuda/memory.h"
+#include "ep/cuda/streams.h"
+#include "ep/graphs/graphs.h"
 #include "ep/interpreter.h"
 #include "ep/node_description.h"
 #include "ep/run_thread.h"

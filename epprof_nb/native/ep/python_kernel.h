@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "ep/kernel_def.h"
+#include "ep/declaration.h"
 
 namespace epprof::ep {
 

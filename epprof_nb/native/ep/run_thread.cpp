@@ -1,6 +1,6 @@
 #include "ep/run_thread.h"
 
-#include "ep/cuda_driver.h"
+#include "ep/cuda/driver.h"
 #include "ep/interpreter.h"
 #include "ort/status.h"
 

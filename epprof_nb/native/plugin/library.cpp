@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "ep/factory.h"
-#include "ep/kernel_def.h"
+#include "ep/declaration.h"
 #include "ep/runtime.h"
 #include "ort/observer_ep.h"
 #include "ort/runtime.h"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from epprof_nb.core.clock import Calibration
 
 KINDS = ("kernel", "memcpy", "memset", "synchronization")
-"""Activity kinds by their number in the native core (``native/cupti/activity_store.h``)."""
+"""Activity kinds by their number in the native core (``native/gpu/activity_store.h``)."""
 
 
 @cache

@@ -1,0 +1,321 @@
+// Capture sessions: CUPTI's activity buffers go through the decoder into the activity store.
+#include "cupti/recording.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/clock.h"
+#include "core/fork.h"
+#include "core/launch_log.h"
+#include "core/mirrored_ids.h"
+#include "cupti/api.h"
+#include "gpu/graph_nodes.h"
+
+namespace epprof {
+
+Capture* current_capture = new Capture;
+
+namespace {
+
+ResetInChild reset([] { current_capture = new Capture; });
+
+// CUpti_ExternalCorrelationKind, CUpti_ActivityKind, CUpti_ActivityThreadIdType. PyTorch's profiler
+// uses the kinds CUSTOM0 and CUSTOM1.
+constexpr uint32_t kExternalCustom2 = 5;
+constexpr uint32_t kDriverCalls = 4;
+constexpr uint32_t kDefaultThreadIds = 0, kSystemThreadIds = 1;
+
+char* message(const std::string& text) { return strdup(text.c_str()); }
+
+uint64_t timestamp() { return uint64_t(ep_now_ns()); }
+
+void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
+  Capture& c = capture();
+  *buffer = c.buffers.get();
+  *size = *buffer ? c.buffers.bytes() : 0;  // 0: CUPTI drops records and counts them
+  *max_records = 0;
+}
+
+void buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t valid) {
+  Capture& c = capture();
+  {
+    std::lock_guard<std::mutex> lock(c.mutex);
+    c.completed_buffers++;
+    int64_t start = ep_now_ns();
+    c.decoder.forget_names();
+    void* record = nullptr;
+    while (valid && cupti.ActivityGetNextRecord(buffer, valid, &record) == 0) {
+      auto* bytes = static_cast<const unsigned char*>(record);
+      uint32_t kind;
+      memcpy(&kind, bytes, sizeof kind);
+      c.decoder.decode(bytes, kind);
+    }
+    c.decode_ns += ep_now_ns() - start;
+    size_t dropped = 0;
+    if (cupti.ActivityGetNumDroppedRecords(context, stream, &dropped) == 0) {
+      c.dropped_records += dropped;
+    }
+  }
+  if (buffer) c.buffers.put(buffer);
+}
+
+// Of the recording, in the bits of an external id above the op's. Never 0.
+uint64_t external_tag() {
+  return (epoch.load(std::memory_order_relaxed) & ((uint64_t(1) << (63 - kOpBits)) - 1)) |
+         uint64_t(1) << (63 - kOpBits);
+}
+
+void push_external(uint64_t op) {
+  cupti.ActivityPushExternalCorrelationId(kExternalCustom2, external_tag() << kOpBits | op);
+}
+
+void pop_external() {
+  uint64_t last;
+  cupti.ActivityPopExternalCorrelationId(kExternalCustom2, &last);
+}
+
+}  // namespace
+}  // namespace epprof
+
+using namespace epprof;
+
+extern "C" {
+
+char* ep_cupti_load(const char* path, const char* driver_path, uint32_t* version) {
+  std::string failed = load_cupti(path, driver_path);
+  if (!failed.empty()) return message(failed);
+  *version = 0;
+  CUptiResult result = cupti.GetVersion(version);
+  if (result != 0 || *version == 0) {
+    return message("cuptiGetVersion failed: " + cupti_error(result));
+  }
+  return nullptr;
+}
+
+char* ep_cupti_set_layout(const void* layout, size_t bytes) {
+  Capture& c = capture();
+  std::lock_guard<std::mutex> lock(c.mutex);
+  if (!c.layout.assign(layout, bytes)) {
+    return message("The record layout has " + std::to_string(bytes) +
+                   " bytes, the native core expects " + std::to_string(sizeof(RecordLayout)) +
+                   ". The package's Python and native parts differ: reinstall epprof_nb.");
+  }
+  return nullptr;
+}
+
+void ep_cupti_configure(size_t buffer_bytes, uint32_t buffers, uint64_t max_records) {
+  Capture& c = capture();
+  c.buffers.configure(buffer_bytes, buffers);
+  std::lock_guard<std::mutex> lock(c.mutex);
+  c.store.set_record_limit(max_records);
+}
+
+char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all_calls,
+                     int external, struct ep_cupti_started* started) {
+  Capture& c = capture();
+  memset(started, 0, sizeof *started);
+  // At each start, because another profiler may have replaced the callbacks.
+  CUptiResult result = cupti.ActivityRegisterCallbacks(buffer_requested, buffer_completed);
+  if (result != 0) {
+    return message("cuptiActivityRegisterCallbacks failed: " + cupti_error(result));
+  }
+  if (!c.clock_registered) {
+    // Once per process: registering again corrupts the first records of the next session.
+    started->clock_result = cupti.ActivityRegisterTimestampCallback(timestamp);
+    c.clock_registered = started->clock_result == 0;
+  }
+  c.stream_captures = 0;
+  call_session++;
+  c.launch_calls_before = 0;
+  c.store.reset_own_launch_count();
+  c.launch_calls_before = ep_cupti_pending_records();
+  {
+    std::lock_guard<std::mutex> lock(c.contexts_mutex);
+    c.contexts.clear();
+  }
+  if (callbacks) {
+    started->subscribe_result = subscribe(c, all_calls != 0);
+    started->subscribed = started->subscribe_result == 0;
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (cupti.ActivityEnable(kinds[i]) == 0) {
+      c.kinds.push_back(kinds[i]);
+    } else {
+      started->failed_kinds++;
+    }
+  }
+  CUcontext current = nullptr;
+  if (external && cupti.CtxGetCurrent(&current) == 0 && current) {
+    // Without callbacks the contexts in use are unknown: synchronize at least this one.
+    std::lock_guard<std::mutex> lock(c.contexts_mutex);
+    c.contexts.push_back(current);
+  }
+  if (external) {
+    cupti.SetThreadIdType(kSystemThreadIds);  // API records then carry gettid's ids
+    if (!all_calls) select_api_records(false);
+    {
+      std::lock_guard<std::mutex> lock(c.mutex);
+      c.decoder.set_external_tag(external_tag());
+    }
+    c.external = true;
+    mirror_ids(push_external, pop_external);
+  }
+  c.running = true;
+  return nullptr;
+}
+
+int ep_cupti_has_callbacks(void) {
+  return capture().subscriber && recording_launches.load(std::memory_order_relaxed);
+}
+
+void ep_cupti_stop(void) {
+  Capture& c = capture();
+  if (c.external) {
+    cupti.SetThreadIdType(kDefaultThreadIds);
+    select_api_records(true);  // other profilers record all
+  }
+  c.external = false;
+  mirror_ids(nullptr, nullptr);
+  // In this order. Beside a thread that launches, CUPTI 13.0 crashed in that thread's launches, or
+  // deadlocked in cuptiActivityEnable, in 1 of 17 processes with hundreds of sessions each, and in
+  // 4 of 14 with the callbacks' domains disabled first and the records flushed before this.
+  for (uint32_t kind : c.kinds) cupti.ActivityDisable(kind);
+  c.kinds.clear();
+  unsubscribe(c);  // one left between sessions would cost other profilers their records
+  cupti.ActivityFlushAll(1);
+  c.buffers.trim();
+  trim_column_blocks();
+  c.running = false;
+}
+
+size_t ep_cupti_sync(uint64_t (*failed)[2], size_t room) {
+  Capture& c = capture();
+  if (c.stream_captures > 0) return 0;  // synchronizing would invalidate the capture
+  ThreadState* t = this_thread();
+  std::vector<CUcontext> contexts;
+  {
+    std::lock_guard<std::mutex> lock(c.contexts_mutex);
+    contexts = c.contexts;
+  }
+  size_t failures = 0;
+  if (t) t->in_profiler = true;
+  for (CUcontext context : contexts) {
+    int result = cupti.CtxPushCurrent(context);
+    if (result == 0) {
+      result = cupti.CtxSynchronize();
+      CUcontext popped;
+      cupti.CtxPopCurrent(&popped);
+    }
+    if (result != 0 && failures < room) {
+      failed[failures][0] = reinterpret_cast<uintptr_t>(context);
+      failed[failures][1] = uint64_t(result);
+      failures++;
+    }
+  }
+  if (t) t->in_profiler = false;
+  return failures;
+}
+
+void ep_cuda_error(int result, const char** name, const char** text) {
+  if (cupti.GetErrorName(result, name) != 0 || !*name) *name = "";
+  if (cupti.GetErrorString(result, text) != 0 || !*text) *text = "";
+}
+
+int64_t ep_cupti_pending_records(void) {
+  Capture& c = capture();
+  int64_t calls = 0;
+  for_each_thread(
+      [](ThreadState* t, void* sum) {
+        *static_cast<int64_t*>(sum) += int64_t(t->launch_calls.load(std::memory_order_relaxed));
+      },
+      &calls);
+  std::lock_guard<std::mutex> lock(c.mutex);
+  return calls + ended_launch_calls() - c.launch_calls_before - c.store.own_launch_count();
+}
+
+uint32_t ep_cupti_flush(int forced) { return cupti.ActivityFlushAll(forced ? 1 : 0); }
+
+int ep_cuda_started(void) {
+  CUcontext current;
+  return cupti.CtxGetCurrent(&current) == 0;
+}
+
+int ep_cupti_probe(int64_t out[4]) {
+  Capture& c = capture();
+  bool on = std::find(c.kinds.begin(), c.kinds.end(), kDriverCalls) != c.kinds.end();
+  if (!on && cupti.ActivityEnable(kDriverCalls) != 0) return 0;
+  // cuCtxGetCurrent never waits and is allowed during a stream capture. The first call is slow,
+  // because the records were just enabled: use the one with the tightest bounds.
+  constexpr int kTries = 8;
+  int64_t before[kTries], after[kTries];
+  for (int i = 0; i < kTries; i++) {
+    CUcontext current;
+    before[i] = ep_now_ns();
+    cupti.CtxGetCurrent(&current);
+    after[i] = ep_now_ns();
+  }
+  if (!on) cupti.ActivityDisable(kDriverCalls);
+  cupti.ActivityFlushAll(1);
+  int64_t tightest = INT64_MAX;
+  std::lock_guard<std::mutex> lock(c.mutex);
+  for (int i = kTries; i-- > 0;) {
+    ApiCall call;
+    if (!c.store.pop_last_api_call(&call)) break;
+    if (after[i] - before[i] >= tightest) continue;
+    tightest = after[i] - before[i];
+    out[0] = before[i];
+    out[1] = call.start;
+    out[2] = call.end;
+    out[3] = after[i];
+  }
+  return tightest != INT64_MAX;
+}
+
+ep_columns* ep_cupti_drain(uint64_t counts[5]) {
+  Capture& c = capture();
+  auto* columns = new Columns;
+  std::lock_guard<std::mutex> lock(c.mutex);
+  c.store.move_to_columns(columns, counts);
+  counts[3] = c.dropped_records;
+  counts[4] = uint64_t(c.decode_ns);
+  c.dropped_records = 0;
+  c.decode_ns = 0;
+  return columns;
+}
+
+ep_columns* ep_cupti_graph_nodes(void) { return take_graph_nodes(); }
+
+void ep_cupti_state(uint64_t out[6]) {
+  Capture& c = capture();
+  out[0] = c.running;
+  out[1] = c.buffers.out();
+  out[2] = c.buffers.bytes();
+  out[3] = c.completed_buffers;
+  out[4] = uint64_t(c.stream_captures.load());
+  std::lock_guard<std::mutex> lock(c.contexts_mutex);
+  out[5] = c.contexts.size();
+}
+
+const char* ep_cupti_callback_name(uint32_t domain, uint32_t cbid) {
+  const char* name = nullptr;
+  if (!cupti.GetCallbackName || cupti.GetCallbackName(domain, cbid, &name) != 0) return nullptr;
+  return name;
+}
+
+ep_columns* ep_decode(const void* raw, size_t bytes, const void* layout, size_t layout_bytes,
+                      uint64_t counts[5]) {
+  RecordLayout l;
+  if (!l.assign(layout, layout_bytes)) return nullptr;
+  ActivityStore store;
+  int64_t start = ep_now_ns();
+  counts[3] = decode_buffer(static_cast<const unsigned char*>(raw), bytes, l, store);
+  counts[4] = uint64_t(ep_now_ns() - start);
+  auto* columns = new Columns;
+  store.move_to_columns(columns, counts);
+  return columns;
+}
+
+}  // extern "C"

@@ -1,0 +1,53 @@
+// The state of the CUPTI capture, shared by its C functions and its callbacks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "cupti/api_calls.h"
+#include "gpu/buffer_pool.h"
+#include "gpu/callback_gate.h"
+#include "cupti/library.h"
+#include "cupti/record_decoder.h"
+
+namespace epprof {
+
+struct Capture {
+  RecordLayout layout{};
+  BufferPool buffers;
+  std::mutex mutex;  // guards the store and its decoder; locked per buffer, never in a launch
+  ActivityStore store;
+  RecordDecoder decoder{layout, store, true};
+  uint64_t completed_buffers = 0;
+  uint64_t dropped_records = 0;  // by CUPTI, for want of a buffer
+  int64_t decode_ns = 0;
+  int64_t launch_calls_before = 0;  // of all threads, at the start of the session
+
+  std::atomic<bool> running{false};
+  void* subscriber = nullptr;
+  bool external = false;  // ops are pushed as external correlation ids
+  bool clock_registered = false;
+  std::vector<uint32_t> kinds;
+
+  CallbackGate gate;
+  ApiCalls calls;
+  std::atomic<int64_t> stream_captures{0};  // in progress
+
+  std::mutex contexts_mutex;
+  std::vector<CUcontext> contexts;  // seen in this session
+};
+
+// Never destroyed: CUPTI calls back until the process ends. The child of a fork gets a new one,
+// because CUPTI does not work there and `mutex` may be locked for good: a thread that decodes holds
+// it while it calls CUPTI, so a fork must not wait for it.
+extern Capture* current_capture;
+inline Capture& capture() { return *current_capture; }
+
+// Subscribes to the API calls to record. Returns CUPTI's result.
+CUptiResult subscribe(Capture& c, bool all_calls);
+// Returns when no callback runs any more.
+void unsubscribe(Capture& c);
+
+}  // namespace epprof

@@ -1,0 +1,92 @@
+// The memory of a CUDA device: large regions of the driver, divided into chunks that are reused in
+// the order of a stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "ep/cuda/driver.h"
+
+namespace epprof::ep {
+
+struct ArenaStats {
+  size_t in_use, most_in_use, reserved;  // bytes
+  uint64_t allocations, regions_allocated;
+};
+
+// A chunk belongs to the stream that it was allocated for. The stream's work runs in order, so the
+// stream can have the chunk again as soon as it is freed; anybody else only once the stream is idle.
+// Releases of ONNX Runtime that do not name the stream allocate and free on the thread that queues
+// the work, so `use_stream` names it. Streams of another provider (CUDA's) may end unseen: nothing
+// is asked about them.
+//
+// A chunk that was allocated for a graph belongs to the graph in the same way, until it ends: each
+// replay writes it. No stream is waited for or asked while its capture begins.
+class CudaArena {
+ public:
+  explicit CudaArena(int device) : device_(device) {}
+
+  // `stream`: null if it is not known. Returns null if there is no memory.
+  void* allocate(size_t bytes, CudaStream stream);
+  void free(void* memory);  // null is allowed
+
+  void use_stream(CudaStream stream);      // this thread queues work on it
+  void leave_stream();  // of another provider, which this thread does not use beyond a run
+  void add_stream(CudaStream stream);      // it lives until `forget_stream`
+  void flushed_stream(CudaStream stream);  // its work has ended
+  void forget_stream(CudaStream stream);   // likewise, and it ends
+  void reclaim_all();                      // waits for the device
+  void synchronize();  // waits for the streams that are not being captured; throws
+
+  // From now on, what this thread allocates is the graph's. Null: no longer.
+  void allocate_for_graph(const void* graph);
+  void end_graph(const void* graph, bool is_idle);  // no work that uses its memory is pending
+  void begin_capture(CudaStream stream);  // waits for its work first; throws
+
+  bool retain(const void* address);  // never reuses the chunk; false if it is not ours
+  bool owns(const void* address);
+  ArenaStats stats();
+
+ private:
+  struct Chunk;
+  struct BySize {
+    using is_transparent = void;
+    bool operator()(const Chunk*, const Chunk*) const;
+    bool operator()(const Chunk*, size_t) const;
+  };
+  using FreeChunks = std::set<Chunk*, BySize>;
+
+  Chunk* take(CudaStream owner, size_t bytes);
+  CudaStream stream_of_thread();
+  void reclaim_idle();
+  void wait_and_reclaim(std::unique_lock<std::mutex>&);
+  bool captures() const;
+  size_t reclaimable() const;
+  Chunk* grow(size_t bytes, std::unique_lock<std::mutex>&);
+  Chunk* add_region(size_t bytes);
+  bool release_regions();
+  void insert(Chunk*);
+  void erase(Chunk*);
+  void give(CudaStream owner, CudaStream heir);
+  void forget_owner(CudaStream owner, CudaStream heir);
+  Chunk* merge(Chunk*, Chunk* next);
+  Chunk* chunk_at(const void* address);
+
+  const int device_;
+  std::mutex capture_mutex_, mutex_;  // in this order
+  std::map<CudaStream, FreeChunks> free_;
+  std::map<CudaStream, uint64_t> streams_;  // and how often each was flushed
+  bool others_have_streams_ = false;        // that are not among these
+  std::set<CudaStream> graphs_;  // owners that are graphs
+  std::map<uintptr_t, Chunk*> in_use_;  // by address
+  ArenaStats stats_{};
+  size_t next_region_ = 0;
+};
+
+CudaArena& arena_of(int device);
+
+}  // namespace epprof::ep

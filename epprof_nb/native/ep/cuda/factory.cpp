@@ -1,0 +1,91 @@
+// The factory of providers on CUDA devices. It is registered with ONNX Runtime on its own, so that
+// sessions on the host device start no CUDA.
+#include <stdlib.h>
+
+#include <memory>
+
+#include "ep/cuda/memory.h"
+#include "ep/cuda/streams.h"
+#include "ep/factory.h"
+#include "ep/declaration.h"
+#include "ep/provider.h"
+#include "ort/status.h"
+
+namespace epprof::ep {
+namespace {
+
+const char* factory_name(const EpFactory*) { return kProviderName; }
+// As for the host device: on the CPU's hardware device, and with this vendor, no selection policy
+// chooses it.
+const char* vendor(const EpFactory*) { return "Microsoft"; }
+uint32_t vendor_id(const EpFactory*) { return 0; }
+const char* version(const EpFactory*) { return EPPROF_VERSION; }
+
+// ONNX Runtime asks while this thread creates a session, and for streams outside of sessions.
+thread_local bool leaves_streams_to_others = false;
+bool is_stream_aware(const EpFactory*) { return !leaves_streams_to_others; }
+
+Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devices, size_t count,
+                              EpDevice** found, size_t room, size_t* found_count) {
+  *found_count = 0;
+  return as_status([&] {
+    size_t cpu = 0;
+    while (cpu < count && api.device_type(devices[cpu]) != kCpu) cpu++;
+    if (cpu == count) return;
+    for (int device = 0; device < device_count() && size_t(device) < room; device++) {
+      KeyValuePairs* made = nullptr;
+      rt.create_pairs(&made);
+      std::unique_ptr<KeyValuePairs, void (*)(KeyValuePairs*)> metadata(made, rt.release_pairs);
+      rt.add_pair(made, kDeviceIdKey, std::to_string(device).c_str());
+      EpDevice*& ep_device = found[*found_count];
+      check(api.create_ep_device(self, devices[cpu], made, nullptr, &ep_device));
+      ++*found_count;
+      check(rt.add_allocator_info(ep_device, cuda_memory_info(device)));
+      check(rt.add_allocator_info(ep_device, pinned_memory_info(device)));
+    }
+  });
+}
+
+Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs* const* metadata,
+                  size_t count, const SessionOptions* options, const Logger*, Ep** ep) {
+  const char* number = count ? rt.pair(metadata[0], kDeviceIdKey) : nullptr;
+  if (!number) return fail("ONNX Runtime names no CUDA device");
+  return create_provider(atoi(number), options, ep);
+}
+
+void release_ep(EpFactory*, Ep* ep) { release_provider(ep); }
+
+Status* create_allocator(EpFactory*, const MemoryInfo* info, const KeyValuePairs*,
+                         Allocator** allocator) {
+  return as_status([&] { *allocator = make_cuda_allocator(info); });
+}
+
+void release_allocator(EpFactory*, Allocator* allocator) { release_cuda_allocator(allocator); }
+
+Status* create_data_transfer(EpFactory*, DataTransfer** transfer) {
+  *transfer = make_cuda_transfer();
+  return nullptr;
+}
+
+Status* create_stream(EpFactory*, const MemoryDevice* device, const KeyValuePairs*,
+                      SyncStreamImpl** stream) {
+  return as_status([&] {
+    *stream = make_cuda_stream(int(rt.memory_device_id(device)), nullptr);
+  });
+}
+
+EpFactory factory = {kApiVersion,       factory_name,      vendor,
+                     get_supported_devices, create_ep,     release_ep,
+                     vendor_id,         version,           nullptr,
+                     create_allocator,  release_allocator, create_data_transfer,
+                     is_stream_aware,   create_stream,     {}};
+
+}  // namespace
+
+ort::EpFactory* cuda_factory() { return &factory; }
+
+}  // namespace epprof::ep
+
+extern "C" void ep_leave_streams_to_others(int leave) {
+  epprof::ep::leaves_streams_to_others = leave != 0;
+}

@@ -1,0 +1,17 @@
+// Pinned host memory for copies from and to CUDA devices.
+#pragma once
+
+#include <cstddef>
+
+#include "ep/cuda/driver.h"
+
+namespace epprof::ep {
+
+void* pinned_allocate(int device, size_t bytes);  // null if there is no memory
+void pinned_free(void* block);                    // null is allowed
+
+// Notes that a copy of the stream uses the block that contains `address`, if it is one of these:
+// the block is not reused before the copy has ended. `device`: the stream's, which is current.
+void pinned_in_use(const void* address, int device, CudaStream stream);
+
+}  // namespace epprof::ep

@@ -1,0 +1,136 @@
+// Graphs: the launches of one run, with the buffers that the run had. On the host device they are
+// recorded and played back by a stream's worker; on a CUDA device the driver captures them.
+//
+// ONNX Runtime asks the provider at every run whether it captures graphs, and replays without a look
+// at the inputs of the run. Only Python can bind the right buffers, so the provider says yes in runs
+// that Python has marked, and no in all others.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ep/api.h"
+#include "ep/cuda/graph.h"
+#include "ep/graphs/pool.h"
+
+namespace epprof::ep {
+
+// A tensor that a launch reads or writes: device memory, or a copy of what was in host memory.
+struct LaunchTensor {
+  ep_tensor tensor{};
+  size_t bytes = 0;
+  std::vector<int64_t> dims;
+  std::vector<char> copy;
+
+  LaunchTensor(const ep_tensor& source, size_t size);
+  void keep_copy();        // of what is in host memory now
+  ep_tensor view() const;  // valid while this lives
+};
+
+// A call of the function that a kernel had at the capture.
+struct Launch {
+  void* kernel = nullptr;
+  void* function = nullptr;  // the interpreter's
+  std::string node, op_type;
+  int32_t node_index = -1;  // ONNX Runtime's; -1: unknown
+  int64_t node_id = 0;  // of the graph
+  size_t device_nodes = 1;  // that it added to the driver's graph; on the host device, itself
+  uint64_t op = 0;      // that captured it
+  int64_t start = 0, end = 0;  // of the capture
+  std::vector<LaunchTensor> inputs, outputs;
+};
+
+struct CapturedGraph {
+  CapturedGraph(uint32_t session, int64_t gpu_graph_id);
+  ~CapturedGraph();  // releases the functions: the caller holds the interpreter's lock
+  CapturedGraph(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(const CapturedGraph&) = delete;
+
+  const int64_t id;  // unique in the process
+  const uint32_t session;
+  const int64_t gpu_graph_id;
+  const std::unique_ptr<CapturePool> memory;  // what the launches use, apart from bound buffers
+  std::unique_ptr<CudaGraph> cuda;            // null: on the host device
+  std::vector<std::unique_ptr<Launch>> launches;
+  std::vector<void*> functions;  // of the launches, and of calls that are constants of the graph
+  std::string captured_in;      // the line of code, in words
+  uint64_t op = 0;              // of the whole capture
+  uint64_t parent = 0;          // the op that was open
+  int64_t start = 0, end = 0;   // of the capture
+};
+
+using GraphPtr = std::shared_ptr<CapturedGraph>;
+
+}  // namespace epprof::ep
+
+struct ep_graph {
+  epprof::ep::GraphPtr graph;
+};
+
+namespace epprof::ep {
+
+// What happens in a marked run.
+enum class GraphRunState { warm_up, capturing, captured, abandoned, failed };
+
+struct GraphRun {
+  uint32_t session;
+  int64_t gpu_graph_id;
+  int warm_ups;    // eager runs before the capture
+  GraphPtr graph;  // to replay; null: to be captured
+  GraphRunState state = GraphRunState::warm_up;
+  bool replayed = false;
+  uint64_t op = 0;              // of the run; 0: not recorded
+  int open_events = 0;          // ONNX Runtime's, where its run began
+  bool pool_is_ours = false;    // this thread allocates from the graph's memory
+  bool violated = false;        // something was called that a capture does not allow
+  std::string violation;        // what, and what to do instead
+  std::string node;             // the node that did so
+  GraphRun* outer = nullptr;    // a node may run another session
+};
+
+// The session that this thread creates may capture graphs.
+void allow_capture(bool allowed);
+bool capture_allowed();
+
+// Opens the op of a call of a session, which may make several of ONNX Runtime's runs; end it with
+// `ort::end_run`. 0: not recorded, or open already.
+uint64_t begin_call(uint32_t session);
+void begin_graph_run(GraphRun*);  // marks the runs of this thread
+void end_graph_run(GraphRun*);
+GraphRun* graph_run(uint32_t session);  // the marked run of this thread; null: none
+
+// One of ONNX Runtime's runs in it. `device`: -1: the host device. `stream`: the user's, or null.
+void graph_run_started(GraphRun*, int device, CudaStream stream);
+void graph_run_ended(GraphRun*);  // throws
+
+// Whether the launches of the session on this thread are being captured.
+bool is_capturing(uint32_t session);
+bool is_replaying();      // whether the marked run of this thread has a graph to replay
+GraphRun* any_capture();  // the one on this thread, whatever the session; null: none
+void* hold_function(GraphRun*, void* kernel);  // the kernel's current one, for the graph's life
+void add_launch(GraphRun*, std::unique_ptr<Launch>);
+uint64_t capturing_op();  // the op that the next launch is captured in
+bool is_current(const Launch&);  // whether its kernel still has this function
+void fail_capture(GraphRun*);
+// Ends the capture, and the run goes on eagerly. `what` says why, after the name of the node, which
+// is empty if it is not known. Throws if a launch fails that the capture has only recorded.
+void abandon_capture(GraphRun*, const std::string& node, const std::string& what);
+void report_violation(const char* what);  // of the capture on this thread
+
+// Opens an op for a node of a marked run unless ONNX Runtime has reported its event. 0: none.
+uint64_t open_node_op(uint32_t session, const std::string& name, const std::string& op_type,
+                      int32_t node_index);
+
+// Replays of CUDA graphs in a recording since the last call, each with the op that was open.
+struct RecordedReplay {
+  uint64_t op;
+  int64_t graph;
+};
+std::vector<RecordedReplay> take_replays();
+
+// Replays the graph of a run and waits for its end. Returns an error message, or an empty text, or
+// throws. If a launch cannot be replayed, the run says so.
+std::string replay(GraphRun*);
+
+}  // namespace epprof::ep

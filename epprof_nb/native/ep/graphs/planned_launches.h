@@ -1,0 +1,44 @@
+// Launches that can be made again with the addresses of other tensors.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ep/api.h"
+#include "ep/cuda/driver.h"
+
+namespace epprof::ep {
+
+// What the addresses of a launch are taken from: tensors by their number.
+struct LaunchTensors {
+  const ep_tensor *inputs, *outputs;
+};
+
+class PlannedLaunch {
+ public:
+  virtual ~PlannedLaunch() = default;
+  // Whether it can be made with these tensors.
+  virtual bool fits(const LaunchTensors&) const { return true; }
+  virtual void launch(const LaunchTensors&, int device, CudaStream) const = 0;  // throws
+  bool refers_to_output(size_t index) const;
+
+ protected:
+  struct Argument {
+    ep_argument_source source;
+    size_t index;   // of a tensor: its number
+    size_t offset;  // from its beginning; of a constant: where its value begins
+  };
+  static void* address(const Argument&, const LaunchTensors&);
+
+  std::string name_;
+  std::vector<Argument> arguments_;
+};
+
+// Null if an argument is memory that is neither an input nor an output.
+std::unique_ptr<PlannedLaunch> plan_kernel(const ep_launch&);
+std::unique_ptr<PlannedLaunch> plan_library_launch(const ep_library_launch&);
+
+std::string launch_failure(const std::string& kernel, int result);  // the message
+
+}  // namespace epprof::ep
