@@ -8,7 +8,7 @@ import type { Bundle } from "../data/wire_format.ts";
 import type { Theme } from "../render/theme.ts";
 import { Timeline } from "../timeline/timeline.ts";
 import { header } from "./header.ts";
-import { selectCounted } from "./summary_links.ts";
+import { selectCounted } from "./headline_links.ts";
 import { TABS } from "./tabs.ts";
 import { addControls } from "./timeline_controls.ts";
 

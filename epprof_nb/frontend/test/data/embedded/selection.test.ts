@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { nextGap } from "../../../src/app/summary_links.ts";
+import { nextGap } from "../../../src/app/headline_links.ts";
 import { position } from "../../../src/base/format.ts";
 import { bringIntoView } from "../../../src/base/time_scale.ts";
 import { queryForRow } from "../../../src/breakdown/row_selection.ts";
