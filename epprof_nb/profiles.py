@@ -169,14 +169,14 @@ class Profile(ProfileAnalyses):
         ----------
         redact
             What to remove: ``"source"``, ``"paths"``, ``"hosts"``, ``"shapes"``, several of
-            these, or True for all; see `epprof_nb.redaction.profile.redacted`.
+            these, or True for all; see `epprof_nb.files.redaction.profile.redacted`.
 
         Raises
         ------
         ValueError
             If a part is unknown.
         """
-        from epprof_nb.redaction.profile import redacted
+        from epprof_nb.files.redaction.profile import redacted
 
         copy = redacted(self, redact)
         return self if copy is self else Profile.from_data(copy)
@@ -195,7 +195,7 @@ class Profile(ProfileAnalyses):
 
         `redact` is what to remove from the file; see `redacted`.
         """
-        from epprof_nb.formats.epprof import save
+        from epprof_nb.files.epprof.reading_writing import save
 
         save(self.redacted(redact), path)
 
@@ -207,7 +207,7 @@ class Profile(ProfileAnalyses):
         It is compressed if the name ends in ``.gz`` or has no suffix.
         `redact` is what to remove from the file; see `redacted`.
         """
-        from epprof_nb.exporters.chrome_trace import to_chrome
+        from epprof_nb.files.exporters.chrome_trace import to_chrome
 
         to_chrome(self.redacted(redact), path)
 
@@ -220,7 +220,7 @@ class Profile(ProfileAnalyses):
         `redacted`. ``pip install epprof-nb[perfetto]`` installs what this needs; an ImportError
         says so where it is missing.
         """
-        from epprof_nb.exporters.perfetto import to_perfetto
+        from epprof_nb.files.exporters.perfetto import to_perfetto
 
         to_perfetto(self.redacted(redact), path)
 
@@ -232,7 +232,7 @@ class Profile(ProfileAnalyses):
         Each stream is a profile whose stacks lead from the statement to the kernel. The file is
         compressed if its name ends in ``.gz``. `redact` is what to remove from it; see `redacted`.
         """
-        from epprof_nb.exporters.speedscope import to_speedscope
+        from epprof_nb.files.exporters.speedscope import to_speedscope
 
         to_speedscope(self.redacted(redact), path)
 
@@ -355,9 +355,9 @@ def load(path: str | PathLike[str], *, max_bytes: int = 16 * 2**30) -> Profile:
     OSError
         If the file cannot be opened.
     """
-    from epprof_nb.formats import epprof
+    from epprof_nb.files.epprof import reading_writing
 
-    return Profile.from_data(epprof.read(path, max_bytes=max_bytes))
+    return Profile.from_data(reading_writing.read(path, max_bytes=max_bytes))
 
 
 def read_trace(path: str | PathLike[str], *, max_bytes: int = 16 * 2**30) -> Profile:
@@ -390,6 +390,6 @@ def read_trace(path: str | PathLike[str], *, max_bytes: int = 16 * 2**30) -> Pro
     >>> import epprof_nb
     >>> epprof_nb.read_trace("rank0.pt.trace.json.gz").by_op()  # doctest: +SKIP
     """
-    from epprof_nb.readers import read_trace as traces
+    from epprof_nb.files.readers import read_trace as traces
 
     return Profile.from_data(traces.read_trace(path, max_bytes=max_bytes))

@@ -18,7 +18,7 @@ from epprof_nb.analysis.compare.refusals import MIN_REPEATS, refusals
 from epprof_nb.analysis.compare.spread import MIN_RECORDINGS, measure_spread, place_of
 from epprof_nb.commands.recorded_scripts import Script, ScriptFailedError, record_rounds
 from epprof_nb.core.errors import EpprofError
-from epprof_nb.formats.spread_file import check_spread_writable, save_spread, spread_path
+from epprof_nb.files.spread_file import check_spread_writable, save_spread, spread_path
 from epprof_nb.profiles import load
 from epprof_nb.util.format import percent
 from epprof_nb.util.machine import machine_id

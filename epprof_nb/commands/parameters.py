@@ -33,7 +33,7 @@ def redacted_parts(redact: str) -> tuple[str, ...]:
     click.BadParameter
         If a part is unknown.
     """
-    from epprof_nb.redaction.profile import PARTS, parts_of
+    from epprof_nb.files.redaction.profile import PARTS, parts_of
 
     names = [part.strip() for part in redact.split(",") if part.strip()]
     if unknown := [name for name in names if name not in (*PARTS, "all")]:
@@ -72,7 +72,7 @@ def refuse_unwritable(path: Path, option: str) -> None:
     click.BadParameter
         If it cannot be written.
     """
-    from epprof_nb.formats.atomic_file import check_writable
+    from epprof_nb.files.atomic_file import check_writable
 
     try:
         check_writable(path)

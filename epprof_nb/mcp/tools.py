@@ -8,7 +8,7 @@ from epprof_nb.analysis.environment import title_of
 from epprof_nb.analysis.sql import sql
 from epprof_nb.analysis.summary import summary_line
 from epprof_nb.core.version import package_version
-from epprof_nb.redaction.profile import parts_of
+from epprof_nb.files.redaction.profile import parts_of
 from epprof_nb.util.format import plural, size
 from epprof_nb.views.comparison import compare
 from epprof_nb.views.renderers.png import as_png

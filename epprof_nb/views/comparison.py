@@ -10,8 +10,8 @@ from epprof_nb.analysis.compare.refusals import ALLOWED
 from epprof_nb.analysis.compare.spread import Spread
 from epprof_nb.data.columns import with_columns
 from epprof_nb.data.profile_data import ProfileData
-from epprof_nb.formats.atomic_file import replacing
-from epprof_nb.formats.spread_file import load_spread
+from epprof_nb.files.atomic_file import replacing
+from epprof_nb.files.spread_file import load_spread
 from epprof_nb.views.renderers import comparison as renderers
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.analysis.breakdowns import BREAKDOWNS, TREES, breakdown
 from epprof_nb.analysis.by_op import line_table
 from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.formats.atomic_file import replacing
+from epprof_nb.files.atomic_file import replacing
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.views.prefetch import prefetch_for_page
 from epprof_nb.views.queries.selections import Selections

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from epprof_nb.exporters.activity_tracks import ActivityTracks
-from epprof_nb.exporters.chrome_trace import to_chrome
+from epprof_nb.files.exporters.activity_tracks import ActivityTracks
+from epprof_nb.files.exporters.chrome_trace import to_chrome
 from epprof_nb.testing import synthetic_profile
 from tests.benchmarks.harness import header, paired, show
 from tests.unit.chrome_events import slices_and_arrows

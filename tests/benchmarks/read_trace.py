@@ -66,7 +66,7 @@ print(json.dumps({"wall_s": loaded[0], "cpu_s": loaded[1], "bytes": loaded[2],
 """
 _READ = f"""
 import json, sys, time
-import orjson, pandas, epprof_nb.profiles, epprof_nb.readers.kineto
+import orjson, pandas, epprof_nb.profiles, epprof_nb.files.readers.kineto
 from epprof_nb.testing import synthetic_profile
 def breakdowns(profile):
     return profile.overlap(), profile.by_kernel(), profile.gaps()

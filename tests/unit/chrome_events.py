@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.exporters.activity_tracks import ActivityTracks
+    from epprof_nb.files.exporters.activity_tracks import ActivityTracks
 
 _DEVICES = 3
 

@@ -12,7 +12,7 @@ import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.capture.service import service
 from epprof_nb.core.options import Options
-from epprof_nb.formats.epprof import save
+from epprof_nb.files.epprof.reading_writing import save
 from epprof_nb.recorders.host import HostRecorder
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from epprof_nb.formats.atomic_file import replacing
+from epprof_nb.files.atomic_file import replacing
 
 
 def write(path, data=b"new"):
@@ -85,7 +85,7 @@ def test_an_error_leaves_the_old_file_and_no_draft(tmp_path, error):
 
 def test_the_draft_of_a_killed_process_is_removed_by_the_next_write(tmp_path):
     code = (
-        "import os, sys; from epprof_nb.formats.atomic_file import replacing\n"
+        "import os, sys; from epprof_nb.files.atomic_file import replacing\n"
         "with replacing(sys.argv[1]) as file: file.write(b'half'); file.flush(); os._exit(9)"
     )
     path = tmp_path / "run.epprof"

@@ -10,9 +10,9 @@ from chrome_events import slices_and_arrows
 from tiny import activity, call, kernel, line, op, profile
 
 from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.exporters import json_rows
-from epprof_nb.exporters.activity_tracks import ActivityTracks
-from epprof_nb.exporters.chrome_trace import to_chrome
+from epprof_nb.files.exporters import json_rows
+from epprof_nb.files.exporters.activity_tracks import ActivityTracks
+from epprof_nb.files.exporters.chrome_trace import to_chrome
 from epprof_nb.testing import synthetic_profile
 
 
@@ -330,7 +330,7 @@ def test_an_error_while_events_are_made_leaves_the_old_file(tmp_path, monkeypatc
     def broken(*_):
         raise MemoryError("no memory")
 
-    monkeypatch.setattr("epprof_nb.exporters.chrome_trace.integers", broken)
+    monkeypatch.setattr("epprof_nb.files.exporters.chrome_trace.integers", broken)
     with pytest.raises(MemoryError):
         to_chrome(synthetic_profile(1_000), path)
     assert path.read_bytes() == b"old"

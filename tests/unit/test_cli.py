@@ -11,7 +11,7 @@ from saved_profiles import some
 from tiny import kernel, profile
 
 from epprof_nb.cli import main
-from epprof_nb.formats.epprof import save
+from epprof_nb.files.epprof.reading_writing import save
 
 
 @pytest.fixture

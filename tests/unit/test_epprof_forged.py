@@ -13,7 +13,7 @@ from saved_profiles import assert_same, some
 from tiny import kernel, line, op, profile
 
 from epprof_nb.core.errors import ProfileFileError
-from epprof_nb.formats import epprof
+from epprof_nb.files.epprof import reading_writing
 from epprof_nb.profiles import load
 
 
@@ -63,7 +63,7 @@ def test_a_file_put_together_again_unchanged_is_accepted(forged, path):
 
 
 def test_a_newer_major_version_asks_for_an_upgrade(forged, path):
-    forged.manifest["version"] = [epprof.VERSION[0] + 1, 0]
+    forged.manifest["version"] = [reading_writing.VERSION[0] + 1, 0]
     refused(forged, path, "pip install --upgrade epprof-nb")
 
 
@@ -82,7 +82,9 @@ def test_what_a_newer_minor_version_added_is_left_out_with_a_note(forged, path):
 def test_what_an_older_minor_version_lacked_is_filled(forged, path, monkeypatch):
     forged.change("ops", suspended_ns=None, provider=None, end_line=None)
     del forged.members["overhead.parquet"], forged.manifest["tables"]["overhead"]
-    monkeypatch.setattr(epprof, "VERSION", (epprof.VERSION[0], epprof.VERSION[1] + 1))
+    monkeypatch.setattr(
+        reading_writing, "VERSION", (reading_writing.VERSION[0], reading_writing.VERSION[1] + 1)
+    )
     forged.write(path)
     loaded = load(path)
     assert_same(loaded, some())

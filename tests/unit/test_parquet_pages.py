@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from epprof_nb.data.schema import OPS
-from epprof_nb.formats import parquet
-from epprof_nb.formats.parquet_pages import NUMBER_ENCODINGS, chunk_size
+from epprof_nb.files.epprof import parquet
+from epprof_nb.files.epprof.parquet_pages import NUMBER_ENCODINGS, chunk_size
 from epprof_nb.testing import synthetic_profile
 
 
@@ -101,7 +101,7 @@ def test_a_bomb_does_not_reach_the_memory(tmp_path):
     path = tmp_path / "ops.parquet"
     path.write_bytes(written(pa.table({"op_id": [1, 2], "name": text})))
     code = (
-        "import resource, sys; from epprof_nb.formats import parquet\n"
+        "import resource, sys; from epprof_nb.files.epprof import parquet\n"
         "from epprof_nb.data.schema import OPS\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "try: parquet.decode(open(sys.argv[1], 'rb').read(), OPS, rows=2, max_bytes=7 * 10**7,"
@@ -115,7 +115,7 @@ def test_a_bomb_does_not_reach_the_memory(tmp_path):
 
 
 def test_varints_are_bounded():
-    from epprof_nb.formats.parquet_pages import _Reader
+    from epprof_nb.files.epprof.parquet_pages import _Reader
 
     endless = struct.pack("B", 0xFF) * 40
     with pytest.raises(ValueError, match="too long a number"):

@@ -13,8 +13,8 @@ from tiny import activity, call, kernel, line, nested, op, profile
 
 import epprof_nb
 from epprof_nb.cli import main
-from epprof_nb.exporters import perfetto
-from epprof_nb.exporters.perfetto import to_perfetto
+from epprof_nb.files.exporters import perfetto
+from epprof_nb.files.exporters.perfetto import to_perfetto
 from epprof_nb.testing import synthetic_profile
 
 

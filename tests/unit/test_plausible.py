@@ -3,7 +3,7 @@
 import pytest
 from tiny import activity, kernel, op, profile
 
-from epprof_nb.data.plausible import LARGEST, with_plausible_numbers
+from epprof_nb.files.impossible_numbers import LARGEST, with_plausible_numbers
 
 TOO_LARGE = LARGEST + 1
 

@@ -12,8 +12,8 @@ from traces import GOOD, TRACES, kineto, notes, x
 
 import epprof_nb
 from epprof_nb.core.errors import ProfileFileError
-from epprof_nb.readers import byte_stream, json_events
-from epprof_nb.readers.json_events import JsonEvents
+from epprof_nb.files.readers import byte_stream, json_events
+from epprof_nb.files.readers.json_events import JsonEvents
 from tests.unit.test_columns import FRAMES
 
 

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 import epprof_nb
 from epprof_nb.cli import main
 from epprof_nb.data.schema import TABLES
-from epprof_nb.redaction.profile import PARTS, redacted
-from epprof_nb.redaction.text import Filter
+from epprof_nb.files.redaction.profile import PARTS, redacted
+from epprof_nb.files.redaction.text import Filter
 from tests.unit import tiny
 
 MS = 1_000_000
@@ -179,7 +179,7 @@ def test_an_empty_profile_can_be_redacted(tmp_path):
 
 
 def test_this_machine_and_its_user_are_known_by_name(monkeypatch):
-    from epprof_nb.redaction import text
+    from epprof_nb.files.redaction import text
 
     monkeypatch.setattr(socket, "gethostname", lambda: "calc7")
     monkeypatch.setattr(text.getpass, "getuser", lambda: "grace")

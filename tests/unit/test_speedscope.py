@@ -13,8 +13,8 @@ from tiny import activity, call, kernel, line, nested, op, profile
 
 import epprof_nb
 from epprof_nb.cli import main
-from epprof_nb.exporters import json_rows
-from epprof_nb.exporters.speedscope import to_speedscope
+from epprof_nb.files.exporters import json_rows
+from epprof_nb.files.exporters.speedscope import to_speedscope
 from epprof_nb.testing import synthetic_profile
 
 

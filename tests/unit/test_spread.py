@@ -18,7 +18,7 @@ from epprof_nb.analysis.compare.recordings import Recordings
 from epprof_nb.analysis.compare.spread import measure_spread
 from epprof_nb.analysis.compare.statistics import ratios
 from epprof_nb.cli import main
-from epprof_nb.formats.spread_file import load_spread, save_spread, spread_path
+from epprof_nb.files.spread_file import load_spread, save_spread, spread_path
 from epprof_nb.util.format import percent
 from epprof_nb.util.machine import machine_id
 

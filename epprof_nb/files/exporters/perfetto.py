@@ -20,11 +20,11 @@ from epprof_nb.analysis.devices import device_names
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
-from epprof_nb.exporters.activity_tracks import DEVICES, ActivityTracks
-from epprof_nb.exporters.compression import compressed
-from epprof_nb.exporters.device_counters import device_counters
-from epprof_nb.exporters.host_tracks import host_tracks, is_shown
-from epprof_nb.formats.atomic_file import replacing
+from epprof_nb.files.atomic_file import replacing
+from epprof_nb.files.exporters.activity_tracks import DEVICES, ActivityTracks
+from epprof_nb.files.exporters.compression import compressed
+from epprof_nb.files.exporters.device_counters import device_counters
+from epprof_nb.files.exporters.host_tracks import host_tracks, is_shown
 from epprof_nb.util.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
-    from epprof_nb.exporters.host_tracks import HostTrack
+    from epprof_nb.files.exporters.host_tracks import HostTrack
 
 _BATCH = 4_096
 """Number of packets that are built before they are written."""

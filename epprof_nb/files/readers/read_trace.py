@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.core.errors import ProfileFileError
-from epprof_nb.data.plausible import with_plausible_numbers
 from epprof_nb.data.profile_data import ProfileData
-from epprof_nb.readers import chrome_trace, kineto, onnxruntime_json
-from epprof_nb.readers.byte_stream import ByteStream
-from epprof_nb.readers.json_events import JsonEvents
-from epprof_nb.readers.rows import Budget, Skipped
-from epprof_nb.readers.xla_devices import XlaTracks
+from epprof_nb.files.impossible_numbers import with_plausible_numbers
+from epprof_nb.files.readers import chrome_trace, kineto, onnxruntime_json
+from epprof_nb.files.readers.byte_stream import ByteStream
+from epprof_nb.files.readers.json_events import JsonEvents
+from epprof_nb.files.readers.rows import Budget, Skipped
+from epprof_nb.files.readers.xla_devices import XlaTracks
 
 if TYPE_CHECKING:
     import os

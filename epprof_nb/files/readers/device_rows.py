@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS
-from epprof_nb.readers.rows import Rows
+from epprof_nb.files.readers.rows import Rows
 
 if TYPE_CHECKING:
-    from epprof_nb.readers.rows import Budget
+    from epprof_nb.files.readers.rows import Budget
 
 
 def activity_rows(budget: Budget) -> Rows:

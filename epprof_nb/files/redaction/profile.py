@@ -16,7 +16,7 @@ from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import MISSING
 from epprof_nb.data.table import FILL
-from epprof_nb.redaction.text import PATH, SHAPE, Filter
+from epprof_nb.files.redaction.text import PATH, SHAPE, Filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

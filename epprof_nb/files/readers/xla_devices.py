@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.readers.device_rows import activity_rows, call_rows
-from epprof_nb.readers.rows import integer, text
+from epprof_nb.files.readers.device_rows import activity_rows, call_rows
+from epprof_nb.files.readers.rows import integer, text
 
 if TYPE_CHECKING:
     from epprof_nb.data.table import Table
-    from epprof_nb.readers.rows import Budget, Skipped, Threads
+    from epprof_nb.files.readers.rows import Budget, Skipped, Threads
 
 _DEVICE = re.compile(r"/device:GPU:(\d{1,4})$")
 _OTHER_DEVICE = re.compile(r"/device:(?!GPU:|CPU:)\w{1,40}:\d{1,4}$")

@@ -21,11 +21,12 @@ from epprof_nb.analysis.devices import device_names
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
-from epprof_nb.exporters.activity_tracks import DEVICES, ActivityTracks
-from epprof_nb.exporters.compression import compressed
-from epprof_nb.exporters.device_counters import device_counters
-from epprof_nb.exporters.host_tracks import host_threads, is_nested, is_shown
-from epprof_nb.exporters.json_rows import (
+from epprof_nb.files.atomic_file import replacing
+from epprof_nb.files.exporters.activity_tracks import DEVICES, ActivityTracks
+from epprof_nb.files.exporters.compression import compressed
+from epprof_nb.files.exporters.device_counters import device_counters
+from epprof_nb.files.exporters.host_tracks import host_threads, is_nested, is_shown
+from epprof_nb.files.exporters.json_rows import (
     Piece,
     Texts,
     batches,
@@ -34,7 +35,6 @@ from epprof_nb.exporters.json_rows import (
     join_rows,
     microseconds,
 )
-from epprof_nb.formats.atomic_file import replacing
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.util.thread_pool import ThreadPool
 
@@ -97,7 +97,7 @@ def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
 
 
 def _other(profile: ProfileData) -> str:
-    """Return the mark by which `epprof_nb.readers.chrome_trace` knows the file, and its info."""
+    """Return the mark that `epprof_nb.files.readers.chrome_trace` looks for, and the info."""
     info = {key: profile.info[key] for key in _INFO if key in profile.info}
     return json.dumps({"epprof_nb": info}, default=str)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING
-from epprof_nb.readers.nesting import OpStacks
+from epprof_nb.files.readers.nesting import OpStacks
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray

@@ -18,19 +18,19 @@ import orjson
 
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import MEMORY, MISSING, OPS, OVERHEAD
-from epprof_nb.readers.columns import integers, texts, times
-from epprof_nb.readers.correlation import correlated
-from epprof_nb.readers.device_rows import activity_rows, call_rows
-from epprof_nb.readers.finishing import from_zero
-from epprof_nb.readers.kineto_events import NO_ARGS, event_of, parsed
-from epprof_nb.readers.rows import Rows, Threads, integer, nanoseconds, text
+from epprof_nb.files.readers.columns import integers, texts, times
+from epprof_nb.files.readers.correlation import correlated
+from epprof_nb.files.readers.device_rows import activity_rows, call_rows
+from epprof_nb.files.readers.finishing import from_zero
+from epprof_nb.files.readers.kineto_events import NO_ARGS, event_of, parsed
+from epprof_nb.files.readers.rows import Rows, Threads, integer, nanoseconds, text
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
-    from epprof_nb.readers.json_events import JsonEvents
-    from epprof_nb.readers.kineto_events import Args, Event
-    from epprof_nb.readers.rows import Budget, Skipped
+    from epprof_nb.files.readers.json_events import JsonEvents
+    from epprof_nb.files.readers.kineto_events import Args, Event
+    from epprof_nb.files.readers.rows import Budget, Skipped
 
 _OPS = {
     "cpu_op": ("operator", "torch"),

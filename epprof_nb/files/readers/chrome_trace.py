@@ -16,17 +16,17 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.repeats import with_repeats
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
-from epprof_nb.readers.correlation import correlated
-from epprof_nb.readers.finishing import from_zero, with_stacks
-from epprof_nb.readers.nesting import OpStacks
-from epprof_nb.readers.rows import Rows, Threads, integer, nanoseconds, text
-from epprof_nb.readers.xla_devices import XlaDevices
+from epprof_nb.files.readers.correlation import correlated
+from epprof_nb.files.readers.finishing import from_zero, with_stacks
+from epprof_nb.files.readers.nesting import OpStacks
+from epprof_nb.files.readers.rows import Rows, Threads, integer, nanoseconds, text
+from epprof_nb.files.readers.xla_devices import XlaDevices
 
 if TYPE_CHECKING:
     from epprof_nb.data.table import Table
-    from epprof_nb.readers.json_events import JsonEvents
-    from epprof_nb.readers.rows import Budget, Skipped
-    from epprof_nb.readers.xla_devices import XlaTracks
+    from epprof_nb.files.readers.json_events import JsonEvents
+    from epprof_nb.files.readers.rows import Budget, Skipped
+    from epprof_nb.files.readers.xla_devices import XlaTracks
 
 _MAX_ARGS = 2_000
 _SHAPE = ("grid", "block")
@@ -137,7 +137,7 @@ def _written(args: dict[str, Any], skipped: Skipped) -> str | None:
 
 
 def read_own(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
-    """Read a trace written by `epprof_nb.exporters.chrome_trace.to_chrome`."""
+    """Read a trace written by `epprof_nb.files.exporters.chrome_trace.to_chrome`."""
     made = _OwnTables(budget, skipped)
     for piece in events:
         for event in piece:

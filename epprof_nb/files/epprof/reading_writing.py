@@ -25,14 +25,14 @@ import numpy as np
 import pyarrow as pa
 
 from epprof_nb.core.errors import ProfileFileError
-from epprof_nb.data.plausible import with_plausible_numbers
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import TABLES
 from epprof_nb.data.table import row_bytes
-from epprof_nb.formats import parquet
-from epprof_nb.formats.atomic_file import replacing
-from epprof_nb.formats.info_schema import check_info, is_text
-from epprof_nb.formats.older_versions import upgrade
+from epprof_nb.files.atomic_file import replacing
+from epprof_nb.files.epprof import parquet
+from epprof_nb.files.epprof.info_schema import check_info, is_text
+from epprof_nb.files.epprof.older_versions import upgrade
+from epprof_nb.files.impossible_numbers import with_plausible_numbers
 from epprof_nb.util.progress_bar import progress_bar
 
 FORMAT = "epprof"

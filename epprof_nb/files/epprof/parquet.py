@@ -13,7 +13,7 @@ from epprof_nb.data.arrow import to_arrow
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, Column, Kind, TableSchema
 from epprof_nb.data.table import FILL, STORAGE, Table
-from epprof_nb.formats.parquet_pages import NUMBER_ENCODINGS, TEXT_ENCODINGS, chunk_size
+from epprof_nb.files.epprof.parquet_pages import NUMBER_ENCODINGS, TEXT_ENCODINGS, chunk_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_cache_path
 
-from epprof_nb.formats.atomic_file import check_writable, replacing
+from epprof_nb.files.atomic_file import check_writable, replacing
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.data.schema import MISSING
-from epprof_nb.readers.rows import MAX_NAME, MAX_NS, integer, nanoseconds, text
+from epprof_nb.files.readers.rows import MAX_NAME, MAX_NS, integer, nanoseconds, text
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray

@@ -20,15 +20,15 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import ACTIVITIES, MISSING, OPS
-from epprof_nb.readers.finishing import from_zero, with_stacks
-from epprof_nb.readers.json_events import MAX_EVENT_BYTES
-from epprof_nb.readers.rows import Rows, Threads, integer, nanoseconds, signed, text
+from epprof_nb.files.readers.finishing import from_zero, with_stacks
+from epprof_nb.files.readers.json_events import MAX_EVENT_BYTES
+from epprof_nb.files.readers.rows import Rows, Threads, integer, nanoseconds, signed, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from epprof_nb.data.table import Table
-    from epprof_nb.readers.rows import Budget, Skipped
+    from epprof_nb.files.readers.rows import Budget, Skipped
 
 _FIRST = re.compile(rb'\s*\[\s*\{\s*"cat" ?: ?"(Session|Node|Kernel|Api)", ?"pid" ?:')
 _START = b'\n{"cat" : "'

@@ -22,11 +22,11 @@ from epprof_nb.analysis.op_tree import OpTree
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.core.version import package_version
-from epprof_nb.exporters.activity_tracks import DEVICES, ActivityTracks
-from epprof_nb.exporters.compression import compressed
-from epprof_nb.exporters.host_tracks import host_tracks, is_shown
-from epprof_nb.exporters.json_rows import batches, integers, join_rows
-from epprof_nb.formats.atomic_file import replacing
+from epprof_nb.files.atomic_file import replacing
+from epprof_nb.files.exporters.activity_tracks import DEVICES, ActivityTracks
+from epprof_nb.files.exporters.compression import compressed
+from epprof_nb.files.exporters.host_tracks import host_tracks, is_shown
+from epprof_nb.files.exporters.json_rows import batches, integers, join_rows
 from epprof_nb.util.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.exporters.host_tracks import HostTrack
+    from epprof_nb.files.exporters.host_tracks import HostTrack
 
 Piece: TypeAlias = "tuple[int, bytes | memoryview]"
 """A number of events, and text."""

@@ -1,0 +1,1 @@
+"""Files: profiles on disk, traces of other tools, exports and redaction."""

@@ -1,0 +1,1 @@
+"""Exporters to the formats of other tools."""

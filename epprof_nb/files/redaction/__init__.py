@@ -1,0 +1,1 @@
+"""Copies of profiles without names, paths and sources, to share."""

@@ -1,1 +1,0 @@
-"""Redaction: copies of profiles without source, paths, host names or shapes."""
