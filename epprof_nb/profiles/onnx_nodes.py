@@ -93,7 +93,7 @@ class NodeTables(ProfileData):
         from epprof_nb.analysis.roofline import roofline
 
         if measure and "peaks" not in self.info:
-            from epprof_nb.recorders.peaks import measure_devices
+            from epprof_nb.profiles.measured_peaks import measure_devices
 
             found = measure_devices(self.info)
             if found:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from types import FunctionType
 from typing import TYPE_CHECKING
 
-from epprof_nb.profile_analyses.breakdowns import Breakdowns
-from epprof_nb.profile_analyses.findings import Findings
-from epprof_nb.profile_analyses.generation import GenerationTables
-from epprof_nb.profile_analyses.onnx_nodes import NodeTables
-from epprof_nb.profile_analyses.training import TrainingTables
+from epprof_nb.profiles.breakdowns import Breakdowns
+from epprof_nb.profiles.findings import Findings
+from epprof_nb.profiles.generation import GenerationTables
+from epprof_nb.profiles.onnx_nodes import NodeTables
+from epprof_nb.profiles.training import TrainingTables
 
 if TYPE_CHECKING:
     import pandas as pd

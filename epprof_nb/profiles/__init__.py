@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from epprof_nb import _native
 from epprof_nb.capture import session, steps
 from epprof_nb.core.options import FRAMEWORKS, Options
-from epprof_nb.profile_analyses import ProfileAnalyses
+from epprof_nb.profiles.analyses import ProfileAnalyses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
