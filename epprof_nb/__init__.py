@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from epprof_nb import ep, host, mcp, onnxruntime, testing
-    from epprof_nb.capture.steps import step
-    from epprof_nb.instrument.ranges import op
     from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
     from epprof_nb.profiles import Profile, load, profile, read_trace
+    from epprof_nb.recording.ranges.ranges import op
+    from epprof_nb.recording.session.steps import step
     from epprof_nb.views.comparison import compare
 
 __all__ = [
@@ -43,10 +43,10 @@ _HOMES = {
     "compare": "epprof_nb.views.comparison",
     "load": "epprof_nb.profiles",
     "load_ipython_extension": "epprof_nb.notebook.magic",
-    "op": "epprof_nb.instrument.ranges",
+    "op": "epprof_nb.recording.ranges.ranges",
     "profile": "epprof_nb.profiles",
     "read_trace": "epprof_nb.profiles",
-    "step": "epprof_nb.capture.steps",
+    "step": "epprof_nb.recording.session.steps",
     "unload_ipython_extension": "epprof_nb.notebook.magic",
 }
 
@@ -82,12 +82,12 @@ def _import_native() -> object:
 def _offer_nvtx() -> None:
     """Let libraries that use NVTX find the native core: they ask once, at their first range."""
     with suppress(ImportError):  # a checkout that is not installed; using it says so
-        import_module("epprof_nb.frameworks.nvtx_injection").offer()
+        import_module("epprof_nb.recording.nvtx.injection").offer()
 
 
 def _watch_torch() -> None:
     """Note which modules the kernels have that torch compiles, before the first profile as well."""
-    import_module("epprof_nb.frameworks.inductor_origins").watch()
+    import_module("epprof_nb.recording.torch.inductor_origins").watch()
 
 
 def __dir__() -> list[str]:

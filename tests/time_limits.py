@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epprof_nb.capture import session
+from epprof_nb.recording.session import session
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,12 +7,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from epprof_nb import _native
-from epprof_nb.capture import session
-from epprof_nb.capture.op_log import CELL
-from epprof_nb.instrument.cell import instrument
-from epprof_nb.instrument.markers import install_markers
-from epprof_nb.instrument.statements import Cell
 from epprof_nb.profiles import Profile
+from epprof_nb.recording.session import session
+from epprof_nb.recording.session.op_log import CELL
+from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.markers import install_markers
+from epprof_nb.recording.statements.statement_registry import Cell
 
 if TYPE_CHECKING:
     from types import CodeType

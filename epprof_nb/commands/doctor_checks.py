@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from epprof_nb import _native
-from epprof_nb.frameworks import nvtx_injection
-from epprof_nb.recorders import nvml
-from epprof_nb.recorders.cupti import library
-from epprof_nb.recorders.cupti.library import CuptiNotFoundError, Environment, distribution_version
+from epprof_nb.recording.cupti import library, nvml
+from epprof_nb.recording.cupti.library import CuptiNotFoundError, Environment, distribution_version
+from epprof_nb.recording.nvtx import injection as nvtx_injection
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from epprof_nb import _native, onnxruntime
-from epprof_nb.capture import session, steps
-from epprof_nb.capture.op_log import CELL
 from epprof_nb.commands.ending import Ending, say
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.profiles import Profile
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recording.onnxruntime import sessions
+from epprof_nb.recording.session import session, steps
+from epprof_nb.recording.session.op_log import CELL
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType, TracebackType
 
-    from epprof_nb.capture.session import Session
     from epprof_nb.commands.main_module import MainModule
     from epprof_nb.core.options import Options
+    from epprof_nb.recording.session.session import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,14 @@ from epprof_nb import _native
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from epprof_nb.capture.session import Session
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.instrument.statements import Cell
     from epprof_nb.notebook.arguments import Request
     from epprof_nb.notebook.baseline import Baseline
     from epprof_nb.notebook.interleave import Alternation, CellCode
     from epprof_nb.notebook.live_progress import LiveProgress
     from epprof_nb.profiles import Profile
+    from epprof_nb.recording.session.session import Session
+    from epprof_nb.recording.statements.statement_registry import Cell
 
 
 def warn(text: str) -> None:
@@ -129,8 +129,8 @@ class CellRun:
             )
 
     def _start_session(self) -> None:
-        from epprof_nb.capture import session
-        from epprof_nb.capture.op_log import CELL
+        from epprof_nb.recording.session import session
+        from epprof_nb.recording.session.op_log import CELL
 
         self._session = session.start(
             self.request.options, cell=self.cell.name, source=self.cell.source
@@ -165,7 +165,7 @@ class CellRun:
 
     def _begin_repeat(self, session: Session, alternation: Alternation, side: int) -> None:
         """End the repeat of the other side, or the one before, and begin one of this side."""
-        from epprof_nb.capture.op_log import CELL
+        from epprof_nb.recording.session.op_log import CELL
 
         _native.pop(self._op)  # also closes the statement that is still open
         if alternation.sides:
@@ -221,8 +221,8 @@ class CellRun:
 
     def _split(self, data: ProfileData, alternation: Alternation) -> Profile:
         """Return the profile of the cell, with that of the baseline's code as its `baseline`."""
-        from epprof_nb.capture.alternation import split
         from epprof_nb.profiles import Profile
+        from epprof_nb.recording.session.interleaving import split
 
         cells = (alternation.code.cell, self.cell)
         old, new = split(

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 
-from epprof_nb.instrument.cell import instrument
-from epprof_nb.instrument.head import length_of_head
 from epprof_nb.notebook.cell_transform import without_global
 from epprof_nb.notebook.shell import compiler_flags
+from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.leading_statements import length_of_head
 from epprof_nb.util.format import plural
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from IPython.core.interactiveshell import InteractiveShell
 
-    from epprof_nb.instrument.statements import Cell
     from epprof_nb.notebook.baseline import Baseline
     from epprof_nb.profiles import Profile
+    from epprof_nb.recording.statements.statement_registry import Cell
 
 _codes: weakref.WeakKeyDictionary[Profile, CellCode] = weakref.WeakKeyDictionary()
 

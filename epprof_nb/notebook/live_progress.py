@@ -17,13 +17,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from epprof_nb import _native
-from epprof_nb.capture.running_totals import RunningTotals
 from epprof_nb.notebook.progress_display import as_html, as_line
+from epprof_nb.recording.session.running_totals import RunningTotals
 from epprof_nb.util.transient_display import TransientDisplay
 
 if TYPE_CHECKING:
-    from epprof_nb.capture.running_totals import Progress
-    from epprof_nb.capture.session import Session
+    from epprof_nb.recording.session.running_totals import Progress
+    from epprof_nb.recording.session.session import Session
 
 _INTERVAL_S = 0.5
 _MAX_CPU_SHARE = 0.01

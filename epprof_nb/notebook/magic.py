@@ -14,8 +14,6 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from epprof_nb import onnxruntime
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.instrument.markers import MARKERS, install_markers
-from epprof_nb.instrument.statements import Cell
 from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.arguments import Request, parse, parse_line, with_arguments
 from epprof_nb.notebook.cell_run import CellRun, OnError, warn
@@ -29,7 +27,9 @@ from epprof_nb.notebook.shell import (
     patch_linecache_first_line,
     register_source,
 )
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recording.onnxruntime import sessions
+from epprof_nb.recording.statements.markers import MARKERS, install_markers
+from epprof_nb.recording.statements.statement_registry import Cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable

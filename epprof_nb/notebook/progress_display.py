@@ -9,7 +9,7 @@ from epprof_nb.util import palette
 from epprof_nb.util.format import percent, plural, shorten, size, three_digits
 
 if TYPE_CHECKING:
-    from epprof_nb.capture.running_totals import Progress
+    from epprof_nb.recording.session.running_totals import Progress
 
 _NAME_WIDTH = 56
 

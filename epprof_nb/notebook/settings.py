@@ -6,7 +6,7 @@ from traitlets import Bool, Float, Int, List, Unicode, observe
 from traitlets.config import Configurable
 
 from epprof_nb.core.options import FRAMEWORKS, Options
-from epprof_nb.frameworks import nvtx_injection
+from epprof_nb.recording.nvtx import injection as nvtx_injection
 
 _DEFAULTS = Options()
 

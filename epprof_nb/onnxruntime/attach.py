@@ -16,9 +16,9 @@ from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.ort_binding import PROVIDER, register_library
 from epprof_nb.onnxruntime.cuda_graphs import captures, profiled_from_the_start
 from epprof_nb.onnxruntime.session_options import add_observer, added_to
-from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
-from epprof_nb.recorders.onnxruntime.session_names import session_title
-from epprof_nb.recorders.onnxruntime.sessions import ObservedSession
+from epprof_nb.recording.onnxruntime import sessions, unprofiled_runs
+from epprof_nb.recording.onnxruntime.session_names import session_title
+from epprof_nb.recording.onnxruntime.sessions import ObservedSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

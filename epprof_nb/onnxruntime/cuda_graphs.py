@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.ort_binding import PROVIDER
-from epprof_nb.recorders.onnxruntime.sessions import NO_FILE
+from epprof_nb.recording.onnxruntime.sessions import NO_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

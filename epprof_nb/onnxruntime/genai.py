@@ -12,11 +12,11 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
-from epprof_nb.core import token_log
 from epprof_nb.onnxruntime.attach import NAME
-from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
-from epprof_nb.recorders.onnxruntime.session_names import session_title
-from epprof_nb.recorders.onnxruntime.sessions import NO_FILE, ObservedSession
+from epprof_nb.recording import token_log
+from epprof_nb.recording.onnxruntime import sessions, unprofiled_runs
+from epprof_nb.recording.onnxruntime.session_names import session_title
+from epprof_nb.recording.onnxruntime.sessions import NO_FILE, ObservedSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -233,7 +233,7 @@ def _log_tokens(generator: Any, step: str, begin_ns: int, before: int) -> None: 
 
 
 def _key(generator: Any, step: str) -> object:  # noqa: ANN401
-    """Input key of a step, as `epprof_nb.recorders.onnxruntime.unprofiled_runs.input_key`."""
+    """Input key of a step, as `epprof_nb.recording.onnxruntime.unprofiled_runs.input_key`."""
     return (((generator.token_count(),), step),)
 
 

@@ -12,7 +12,7 @@ from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.ort_binding import check_release
 from epprof_nb.onnxruntime import attach, bound_inputs, genai, session_options
 from epprof_nb.onnxruntime.run_wrappers import wrap_end_profiling, wrap_run
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recording.onnxruntime import sessions
 from epprof_nb.util.after_import import after_import, cancel
 
 if TYPE_CHECKING:

@@ -15,18 +15,18 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.arrays.ids import IdIndex
-from epprof_nb.capture.correlate import correlate
-from epprof_nb.capture.service import service
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
 from epprof_nb.data.schema import MISSING
-from epprof_nb.recorders.cupti.loading import driver_present
+from epprof_nb.recording.cupti.loading import driver_present
+from epprof_nb.recording.session.correlate import correlate
+from epprof_nb.recording.session.service import service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from epprof_nb.capture.service import Subscription
     from epprof_nb.data.table import Table
+    from epprof_nb.recording.session.service import Subscription
 
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _KINDS = ("kernel", "memcpy", "memset")

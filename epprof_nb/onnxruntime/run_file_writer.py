@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.capture.correlate import correlate
-from epprof_nb.capture.service import service
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
 from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
 from epprof_nb.onnxruntime.json_profile import device_events
-from epprof_nb.recorders.onnxruntime import run_file_notes
+from epprof_nb.recording.onnxruntime import run_file_notes
+from epprof_nb.recording.session.correlate import correlate
+from epprof_nb.recording.session.service import service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from epprof_nb.capture.correlate import CorrelatedTables
+    from epprof_nb.recording.session.correlate import CorrelatedTables
 
 _numbers = itertools.count(1)
 _NODE_SUFFIX = "_kernel_time"

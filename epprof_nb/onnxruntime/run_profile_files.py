@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from epprof_nb import _native
-from epprof_nb.capture.service import service
 from epprof_nb.onnxruntime import json_profile
 from epprof_nb.onnxruntime.run_file_writer import written_run
-from epprof_nb.recorders.onnxruntime import run_file_notes, sessions
+from epprof_nb.recording.onnxruntime import run_file_notes, sessions
+from epprof_nb.recording.session.service import service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from epprof_nb.capture.service import Subscription
+    from epprof_nb.recording.session.service import Subscription
 
 _numbers = itertools.count(1)
 _naming_lock = threading.Lock()

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.onnxruntime import bound_inputs, graph_replays, run_profile_files
-from epprof_nb.recorders.onnxruntime import sessions, token_inputs, unprofiled_runs
+from epprof_nb.recording.onnxruntime import sessions, token_inputs, unprofiled_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from epprof_nb.ep.graph_runs import UnprofiledReplays
-    from epprof_nb.recorders.onnxruntime.run_log import RunInProgress
-    from epprof_nb.recorders.onnxruntime.sessions import ObservedSession
+    from epprof_nb.recording.onnxruntime.run_log import RunInProgress
+    from epprof_nb.recording.onnxruntime.sessions import ObservedSession
 
 _NO_CONTEXT = nullcontext()
 _FEED_ARGUMENTS = {"run": "input_feed", "run_with_ort_values": "input_dict_ort_values"}

@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from epprof_nb import _native
-from epprof_nb.capture import session, steps
 from epprof_nb.core.options import FRAMEWORKS, Options
 from epprof_nb.profiles.analyses import ProfileAnalyses
+from epprof_nb.recording.session import session, steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from epprof_nb.capture.session import Session
     from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.recording.session.session import Session
     from epprof_nb.views.plots.figures import Figures
     from epprof_nb.views.view import View
 

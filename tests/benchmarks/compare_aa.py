@@ -26,9 +26,9 @@ import epprof_nb
 from epprof_nb.analysis.compare.recordings import Recordings
 from epprof_nb.analysis.compare.spread import ASSUMED
 from epprof_nb.analysis.compare.statistics import ratios
-from epprof_nb.capture import session
-from epprof_nb.capture.alternation import split
 from epprof_nb.profiles import Profile
+from epprof_nb.recording.session import session
+from epprof_nb.recording.session.interleaving import split
 from tests.benchmarks.compare_work import OPS, PLANTED, on_cuda, on_host
 from tests.benchmarks.harness import header
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.recorders.cupti import loading, recorder
+from epprof_nb.recording.cupti import loading, recorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,14 +14,14 @@ import numpy as np
 
 import epprof_nb
 from epprof_nb import host
-from epprof_nb.capture import session
 from epprof_nb.notebook import live_progress
+from epprof_nb.recording.session import session
 from tests.benchmarks.harness import header, paired, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from epprof_nb.capture.running_totals import Progress
+    from epprof_nb.recording.session.running_totals import Progress
 
 
 class Screen:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import epprof_nb
-from epprof_nb.frameworks.nvtx_injection import VARIABLE
+from epprof_nb.recording.nvtx.injection import VARIABLE
 from tests.benchmarks.harness import header, paired, show
 from tests.unit.nvtx_libraries import compiled
 

@@ -15,10 +15,10 @@ from typing import Self
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.instrument.cell import instrument
-from epprof_nb.instrument.markers import MARKERS
-from epprof_nb.instrument.statements import Cell
-from epprof_nb.recorders.cupti.loading import packed_layout
+from epprof_nb.recording.cupti.loading import packed_layout
+from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.markers import MARKERS
+from epprof_nb.recording.statements.statement_registry import Cell
 from tests.benchmarks.harness import header, paired, show
 from tests.benchmarks.synthetic_records import API_VERSION, kernel_records
 

@@ -14,7 +14,7 @@ import numpy as np
 import onnxruntime as ort
 
 import epprof_nb
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recording.onnxruntime import sessions
 from tests.benchmarks.harness import header, paired, show
 from tests.gpu import exported
 from tests.ort import decoder, models

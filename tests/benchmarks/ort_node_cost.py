@@ -19,7 +19,7 @@ import onnxruntime
 from onnx import helper
 
 from epprof_nb.onnxruntime import attach
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recording.onnxruntime import sessions
 from tests.benchmarks.harness import header
 from tests.ort import models
 

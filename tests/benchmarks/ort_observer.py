@@ -19,7 +19,7 @@ import numpy as np
 import onnxruntime
 
 import epprof_nb
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recording.onnxruntime import sessions
 from tests.benchmarks.harness import header, paired, show
 from tests.ort import models
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from epprof_nb.recorders.cupti import layouts as abi
+from epprof_nb.recording.cupti import layouts as abi
 
 API_VERSION = 130001
 

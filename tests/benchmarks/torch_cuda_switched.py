@@ -20,7 +20,7 @@ import epprof_nb  # before torch, whose NVTX ranges it receives
 import torch
 
 from epprof_nb.core.options import Options
-from epprof_nb.frameworks.torch_framework import TorchFramework
+from epprof_nb.recording.torch.framework import TorchFramework
 from tests.benchmarks.harness import header
 from tests.benchmarks.torch_cuda_models import Training, gpt, resnet
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb.capture import replayed_nodes
 from epprof_nb.core.kernel_log import KERNELS, CapturedGraph, GraphNode
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, MISSING
 from epprof_nb.data.table import Table
+from epprof_nb.recording.session import ep_graph_nodes
 from tests.ort import models
 
 
@@ -122,7 +122,7 @@ def records(*replays, graph_id=50):
 
 def identify(*replays, of=((1, GRAPH),)):
     op, table = records(*replays)
-    return replayed_nodes.identify(table, op, list(of))
+    return ep_graph_nodes.identify(table, op, list(of))
 
 
 def test_the_records_of_a_replay_are_those_of_its_nodes_in_order():

@@ -8,7 +8,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.frameworks import torch_backward
+from epprof_nb.recording.torch import backward as torch_backward
 
 torch = pytest.importorskip("torch")
 

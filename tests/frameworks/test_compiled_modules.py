@@ -14,7 +14,7 @@ from torch import nn  # noqa: E402 - torch may be missing
 from torch._dynamo.utils import counters  # noqa: E402
 from torch._inductor.codecache import PyCodeCache  # noqa: E402
 
-from epprof_nb.frameworks import inductor_origins  # noqa: E402
+from epprof_nb.recording.torch import inductor_origins  # noqa: E402
 from tests.frameworks.layers import names_of  # noqa: E402
 from tests.frameworks.notes import notes_of  # noqa: E402
 

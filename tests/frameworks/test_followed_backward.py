@@ -13,8 +13,8 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.frameworks import torch_backward
-from epprof_nb.frameworks.autograd_engine import open_engine
+from epprof_nb.recording.torch import backward as torch_backward
+from epprof_nb.recording.torch.autograd_engine import open_engine
 
 torch = pytest.importorskip("torch")
 

@@ -11,7 +11,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.frameworks.hlo_places import HloPlaces, instructions, live_executables
+from epprof_nb.recording.jax.hlo_places import HloPlaces, instructions, live_executables
 
 jax = pytest.importorskip("jax")
 

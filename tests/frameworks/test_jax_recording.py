@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import epprof_nb
-from epprof_nb.frameworks import jax_framework
+from epprof_nb.recording.jax import framework as jax_framework
 
 jax = pytest.importorskip("jax")
 

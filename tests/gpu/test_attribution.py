@@ -190,7 +190,7 @@ def test_records_beyond_the_limit_are_counted_not_hidden():
 
 
 def test_shown_and_lost_add_up_when_cupti_runs_out_of_buffers(monkeypatch):
-    from epprof_nb.recorders.cupti import recorder
+    from epprof_nb.recording.cupti import recorder
 
     monkeypatch.setattr(recorder, "BUFFER_BYTES", 8192)
     monkeypatch.setattr(recorder, "BUFFERS", 1)

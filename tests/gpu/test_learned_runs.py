@@ -8,8 +8,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import epprof_nb
-from epprof_nb.recorders.onnxruntime import run_histories
-from epprof_nb.recorders.onnxruntime.launch_sequences import LAUNCH
+from epprof_nb.recording.onnxruntime import run_histories
+from epprof_nb.recording.onnxruntime.launch_sequences import LAUNCH
 from tests.gpu import exported
 from tests.gpu.cuda_provider import CUDA, LAUNCHES, ort, states
 from tests.ort import decoder, models

@@ -31,12 +31,12 @@ import warnings
 from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 
 import epprof_nb
-from epprof_nb.instrument.cell import instrument
-from epprof_nb.instrument.head import length_of_head
-from epprof_nb.instrument.markers import install_markers
-from epprof_nb.instrument.statements import Cell
 from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.cell_run import OnError
+from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.leading_statements import length_of_head
+from epprof_nb.recording.statements.markers import install_markers
+from epprof_nb.recording.statements.statement_registry import Cell
 
 HOOKS = {
     cell_transform.START: lambda: None,

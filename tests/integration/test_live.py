@@ -13,10 +13,10 @@ from nbclient.exceptions import CellExecutionError
 
 import epprof_nb
 from epprof_nb import host
-from epprof_nb.capture import session
-from epprof_nb.capture.running_totals import Progress, RunningTotals
 from epprof_nb.core.options import Options
 from epprof_nb.notebook import live_progress
+from epprof_nb.recording.session import session
+from epprof_nb.recording.session.running_totals import Progress, RunningTotals
 from tests.time_limits import TimeLimits
 
 WORK = """\

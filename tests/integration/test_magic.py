@@ -10,7 +10,7 @@ import sys
 import pytest
 from marked_lines import lines
 
-from epprof_nb.capture import session
+from epprof_nb.recording.session import session
 from tests.in_order import with_longer_kernels
 
 

@@ -9,9 +9,9 @@ import pytest
 from marked_lines import lines
 
 import epprof_nb
-from epprof_nb.capture import session
 from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
+from epprof_nb.recording.session import session
 
 
 def test_an_error_keeps_its_traceback_and_the_profile(run, shell, shown, capsys):

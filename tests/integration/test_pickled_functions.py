@@ -9,7 +9,7 @@ import sys
 import pytest
 from marked_lines import lines
 
-from epprof_nb.instrument.markers import MARKERS
+from epprof_nb.recording.statements.markers import MARKERS
 
 CELL = """%%gpuprofile -q prof
 import asyncio

@@ -37,7 +37,7 @@ def test_a_script_cannot_catch_a_signal_that_ends_it(name, body, script, tmp_pat
 def test_a_signal_inside_the_profiler_saves_the_profile(script, tmp_path):
     # The saving thread must wait for the lock of the service, which the main thread holds.
     source = HEAD + (
-        "from epprof_nb.capture.service import service\n"
+        "from epprof_nb.recording.session.service import service\n"
         "from epprof_nb.host._log import LOG\n"
         "drain = LOG.drain\n"
         "def kill_and_drain():\n"

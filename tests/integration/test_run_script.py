@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from scripts import RUN, WORK, execute, kernels
 
 import epprof_nb
-from epprof_nb.capture import steps
 from epprof_nb.cli import main
+from epprof_nb.recording.session import steps
 
 SHOW = '''"""Title."""
 from __future__ import annotations

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recording.onnxruntime import sessions
 
 # run_matrix.py, which brings both, fails where nothing ran.
 collect_ignore_glob = [] if find_spec("onnxruntime") and find_spec("onnx") else ["test_*.py"]
@@ -29,7 +29,7 @@ def x():
 
 @pytest.fixture(autouse=True)
 def nothing_left_open():
-    from epprof_nb.capture.service import service
+    from epprof_nb.recording.session.service import service
 
     yield
     assert service.open_subscriptions == 0

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb.recorders.onnxruntime import run_histories
+from epprof_nb.recording.onnxruntime import run_histories
 from tests.ort import models
 from tests.ort.long_runs import await_computing
 from tests.ort.rows import nested_in_time, nodes, runs

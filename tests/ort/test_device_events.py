@@ -14,7 +14,7 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.data.table import Table
 from epprof_nb.onnxruntime import json_profile
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recording.onnxruntime import sessions
 from tests.ort import models
 
 HOSTILE = 'void k<"a">(\\ \n\t größe </script>)'
@@ -71,7 +71,7 @@ def test_a_recorded_session_ends_its_recording(installed, x, tmp_path, monkeypat
     options.profile_file_prefix = str(tmp_path / "whole")
     session = installed.InferenceSession(models.chain(), options)
     session.run(None, {"x": x})
-    from epprof_nb.capture.service import service
+    from epprof_nb.recording.session.service import service
 
     assert service.open_subscriptions == 1
     with epprof_nb.profile() as prof:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb.capture import session as capture
 from epprof_nb.profiles import Profile
+from epprof_nb.recording.session import session as capture
 from tests.ort import models, search_models
 from tests.ort.rows import nested_in_time, nodes, path, runs
 

@@ -14,7 +14,7 @@ import pytest
 import epprof_nb
 from epprof_nb import _native
 from epprof_nb.onnxruntime import attach
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recording.onnxruntime import sessions
 from tests.ort import models
 from tests.ort.long_runs import await_computing
 from tests.ort.rows import nested_in_time, nodes, runs

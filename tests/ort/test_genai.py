@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import epprof_nb
-from epprof_nb.recorders.onnxruntime import run_histories
-from epprof_nb.recorders.onnxruntime.run_histories import MAX_SIZES
+from epprof_nb.recording.onnxruntime import run_histories
+from epprof_nb.recording.onnxruntime.run_histories import MAX_SIZES
 from tests.ort import decoder, models
 from tests.ort.rows import nested_in_time, nodes, runs
 

@@ -8,7 +8,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.onnxruntime import cuda_graphs as ort_graphs
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recording.onnxruntime import sessions
 from tests.ort import models
 from tests.ort.rows import nodes
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import epprof_nb
-from epprof_nb.recorders.onnxruntime import run_histories
-from epprof_nb.recorders.onnxruntime.run_histories import MAX_SIZES
+from epprof_nb.recording.onnxruntime import run_histories
+from epprof_nb.recording.onnxruntime.run_histories import MAX_SIZES
 from tests.ort import decoder
 from tests.ort.rows import nested_in_time, nodes, runs
 

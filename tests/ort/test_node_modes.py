@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb.recorders.onnxruntime import run_histories, sessions
+from epprof_nb.recording.onnxruntime import run_histories, sessions
 from tests.ort import models
 from tests.ort.rows import nested_in_time, nodes, runs
 

@@ -10,7 +10,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
-from epprof_nb.recorders.onnxruntime.node_usage import COLUMNS
+from epprof_nb.recording.onnxruntime.node_usage import COLUMNS
 from tests.ort import models
 from tests.ort.rows import nodes, runs
 

@@ -11,7 +11,7 @@ import pytest
 import epprof_nb
 from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.onnxruntime import attach, session_options
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recording.onnxruntime import sessions
 from tests.ort import models
 from tests.ort.rows import nodes
 

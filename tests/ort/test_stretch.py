@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb.recorders.onnxruntime import unprofiled_runs
+from epprof_nb.recording.onnxruntime import unprofiled_runs
 from epprof_nb.util.format import three_digits
 from tests.ort import models
 from tests.ort.rows import runs

@@ -17,7 +17,7 @@ from collections import Counter
 
 import epprof_nb
 from epprof_nb import _native, host
-from epprof_nb.capture.service import service
+from epprof_nb.recording.session.service import service
 
 SENDER = """
 import os, random, sys, time

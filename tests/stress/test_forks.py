@@ -6,7 +6,7 @@ import time
 
 import epprof_nb
 from epprof_nb import host
-from epprof_nb.capture.service import service
+from epprof_nb.recording.session.service import service
 from tests.stress import FACTOR
 
 

@@ -9,9 +9,9 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.capture import session
-from epprof_nb.capture.service import service
 from epprof_nb.core.options import Options
+from epprof_nb.recording.session import session
+from epprof_nb.recording.session.service import service
 from tests.stress import FACTOR, interrupts
 
 in_main_thread = pytest.mark.skipif(
@@ -65,7 +65,7 @@ def test_opening_that_fails_half_way_is_undone(monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr("epprof_nb.capture.session.TimeLimit", fail)
+    monkeypatch.setattr("epprof_nb.recording.session.session.TimeLimit", fail)
     with pytest.raises(MemoryError):
         session.start(Options(time_limit_s=60.0))
     assert service.open_subscriptions == 0

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.capture.service import service
+from epprof_nb.recording.session.service import service
 from tests.stress import FACTOR
 
 

@@ -5,7 +5,7 @@ import threading
 
 import epprof_nb
 from epprof_nb import _native, host
-from epprof_nb.capture.service import service
+from epprof_nb.recording.session.service import service
 from tests.stress import FACTOR
 
 THREADS, ROUNDS = 8, 25
@@ -76,7 +76,7 @@ def test_threads_launch_beside_cells_whose_threads_end():
 
 
 def test_sessions_that_are_dropped_on_any_thread_end():
-    from epprof_nb.capture import session
+    from epprof_nb.recording.session import session
 
     def drop() -> None:
         rng = random.Random(threading.get_ident())

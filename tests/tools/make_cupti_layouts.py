@@ -1,4 +1,4 @@
-"""Write ``epprof_nb/recorders/cupti/layouts.json`` from the headers in NVIDIA's CUPTI wheels.
+"""Write ``epprof_nb/recording/cupti/layouts.json`` from the headers in NVIDIA's CUPTI wheels.
 
 Every published wheel is asked: it is downloaded with pip, its headers are unpacked, and a
 small C program compiled against them prints the facts (sizes, offsets, enumerator values).

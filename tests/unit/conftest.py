@@ -10,10 +10,10 @@ from saved_profiles import some
 
 import epprof_nb
 from epprof_nb import _native, host
-from epprof_nb.capture.service import service
 from epprof_nb.core.options import Options
 from epprof_nb.files.epprof.reading_writing import save
-from epprof_nb.recorders.host import HostRecorder
+from epprof_nb.recording.host.recorder import HostRecorder
+from epprof_nb.recording.session.service import service
 
 
 @pytest.fixture(autouse=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from epprof_nb.data.schema import ACTIVITIES, OPS
-from epprof_nb.recorders.onnxruntime import run_log
-from epprof_nb.recorders.onnxruntime.learned_runs import identify_nodes
-from epprof_nb.recorders.onnxruntime.run_histories import RunHistory
-from epprof_nb.recorders.onnxruntime.run_log import LoggedRun
+from epprof_nb.recording.onnxruntime import run_log
+from epprof_nb.recording.onnxruntime.learned_runs import identify_nodes
+from epprof_nb.recording.onnxruntime.run_histories import RunHistory
+from epprof_nb.recording.onnxruntime.run_log import LoggedRun
 from tests.unit.tiny import activity, op, table
 
 NODES = ("Relu", "MatMul", "Reshape", "Sigmoid")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from recorded_ops import drained, recording
 
-from epprof_nb.instrument.cell import instrument
-from epprof_nb.instrument.markers import install_markers
-from epprof_nb.instrument.statements import Cell
+from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.markers import install_markers
+from epprof_nb.recording.statements.statement_registry import Cell
 
 if TYPE_CHECKING:
     from types import SimpleNamespace

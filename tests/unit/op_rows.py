@@ -3,8 +3,8 @@
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.capture import op_log
-from epprof_nb.capture.service import Batch
+from epprof_nb.recording.session import op_log
+from epprof_nb.recording.session.service import Batch
 
 
 def taken(*batches):

@@ -10,7 +10,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.frameworks.framework_ops import kind_id
+from epprof_nb.recording.frameworks.framework_ops import kind_id
 
 KINDS = [kind_id(op_type, "torch") for op_type in ("module", "recompute", "backward")]
 

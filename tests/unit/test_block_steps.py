@@ -3,7 +3,7 @@
 import gc
 
 import epprof_nb
-from epprof_nb.capture import steps
+from epprof_nb.recording.session import steps
 
 
 def listeners():

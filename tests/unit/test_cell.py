@@ -14,9 +14,9 @@ from marked_cells import marked, record, run
 from recorded_ops import drained, recording
 
 from epprof_nb import _native
-from epprof_nb.instrument.cell import instrument
-from epprof_nb.instrument.markers import MARKERS, install_markers
-from epprof_nb.instrument.statements import Cell
+from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.markers import MARKERS, install_markers
+from epprof_nb.recording.statements.statement_registry import Cell
 
 
 @pytest.mark.parametrize("source", CORPUS.values(), ids=CORPUS.keys())

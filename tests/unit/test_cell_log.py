@@ -11,13 +11,13 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.capture.cell_log import observe
-from epprof_nb.capture.launch_log import LaunchLog
-from epprof_nb.capture.service import Batch
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import API_CALLS, OPS
 from epprof_nb.data.table import Table
-from epprof_nb.recorders.base import CellLog, RecorderOutput, merge_outputs
+from epprof_nb.recording.recorder import CellLog, RecorderOutput, merge_outputs
+from epprof_nb.recording.session.cell_log import observe
+from epprof_nb.recording.session.launch_log import LaunchLog
+from epprof_nb.recording.session.service import Batch
 
 NATIVE = Path(__file__).parents[2] / "epprof_nb" / "native"
 CELL, WORKER, OTHER = 1, 2, 3

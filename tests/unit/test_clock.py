@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.core import clock
-from epprof_nb.core.clock import Calibration, Probe, pair_with_epoch
+from epprof_nb.recording import clock
+from epprof_nb.recording.clock import Calibration, Probe, pair_with_epoch
 
 
 def probe(ours: int, theirs: int, width: int = 400) -> Probe:

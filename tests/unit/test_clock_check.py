@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import epprof_nb
-from epprof_nb.analysis import clock_check
-from epprof_nb.analysis.clock_check import EPSILON_NS
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, OPS
+from epprof_nb.recording.session import clock_check
+from epprof_nb.recording.session.clock_check import EPSILON_NS
 from tests.unit.tiny import activity, call, kernel, op, table
 
 BASE = 1_000_000

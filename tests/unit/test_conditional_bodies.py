@@ -2,7 +2,7 @@
 
 from tiny import kernel, profile
 
-from epprof_nb.capture.conditional_bodies import with_launches
+from epprof_nb.recording.session.conditional_bodies import with_launches
 
 
 def correlations(*rows):

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from epprof_nb import _native
-from epprof_nb.recorders.cupti import layouts as abi
-from epprof_nb.recorders.cupti.loading import packed_layout
-from epprof_nb.recorders.cupti.tables import KINDS
+from epprof_nb.recording.cupti import layouts as abi
+from epprof_nb.recording.cupti.loading import packed_layout
+from epprof_nb.recording.cupti.tables import KINDS
 
 RECORDINGS = sorted((Path(__file__).parent.parent / "data").glob("cupti_*.npz"))
 

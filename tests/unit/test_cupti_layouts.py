@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from epprof_nb.recorders.cupti import layouts
-from epprof_nb.recorders.cupti.layouts import (
+from epprof_nb.recording.cupti import layouts
+from epprof_nb.recording.cupti.layouts import (
     NATIVE_CALLBACKS,
     NATIVE_RECORDS,
     OPTIONAL_FIELDS,

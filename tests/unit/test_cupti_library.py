@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.recorders.cupti import library
-from epprof_nb.recorders.cupti.library import (
+from epprof_nb.recording.cupti import library
+from epprof_nb.recording.cupti.library import (
     CuptiNotFoundError,
     Environment,
     find_driver,
@@ -205,7 +205,7 @@ def test_mapped_files_are_read_from_the_process(tmp_path, monkeypatch):
 
 def test_the_search_loads_and_imports_nothing():
     code = (
-        "import sys; from epprof_nb.recorders.cupti import library\n"
+        "import sys; from epprof_nb.recording.cupti import library\n"
         "before = set(library.mapped_files()); modules = set(sys.modules)\n"
         "try: library.locate_libcupti()\n"
         "except library.CuptiNotFoundError: pass\n"

@@ -4,7 +4,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb import host
-from epprof_nb.recorders.host import HostRecorder
+from epprof_nb.recording.host.recorder import HostRecorder
 
 
 @pytest.fixture

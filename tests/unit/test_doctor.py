@@ -10,9 +10,8 @@ import pytest
 
 from epprof_nb.commands import diagnosis, doctor_checks
 from epprof_nb.commands.doctor_checks import Check
-from epprof_nb.recorders import nvml
-from epprof_nb.recorders.cupti import library
-from epprof_nb.recorders.cupti.library import CuptiLibrary, CuptiNotFoundError, Environment
+from epprof_nb.recording.cupti import library, nvml
+from epprof_nb.recording.cupti.library import CuptiLibrary, CuptiNotFoundError, Environment
 
 H200 = {
     "driver_version": "580.159.04",

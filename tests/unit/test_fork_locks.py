@@ -9,13 +9,17 @@ import time
 import pytest
 
 LOCKS = [
-    "epprof_nb.core.native_columns._lock",
-    "epprof_nb.instrument.range_sources._lock",
-    "epprof_nb.instrument.torch_dynamo._lock",
+    "epprof_nb.recording.native_columns._lock",
+    "epprof_nb.recording.ranges.range_sources._lock",
+    "epprof_nb.recording.statements.torch_dynamo._lock",
     "epprof_nb.core.ort_binding._registration_lock",
     "epprof_nb.onnxruntime.run_profile_files._naming_lock",
-    "epprof_nb.recorders.onnxruntime.sessions._lock",
-    *(["epprof_nb.instrument.suspension._monitor.lock"] if sys.version_info >= (3, 12) else []),
+    "epprof_nb.recording.onnxruntime.sessions._lock",
+    *(
+        ["epprof_nb.recording.ranges.suspension._monitor.lock"]
+        if sys.version_info >= (3, 12)
+        else []
+    ),
 ]
 
 

@@ -13,15 +13,15 @@ from epprof_nb import _native
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import OPS
 from epprof_nb.data.table import Table
-from epprof_nb.frameworks import framework_ops
-from epprof_nb.frameworks.framework_ops import (
+from epprof_nb.recording.frameworks import framework_ops
+from epprof_nb.recording.frameworks.framework_ops import (
     CALL,
     RANGE,
     kind_id,
     new_kind,
 )
-from epprof_nb.frameworks.op_columns import add_framework_columns
-from epprof_nb.instrument.markers import install_markers
+from epprof_nb.recording.session.framework_columns import add_framework_columns
+from epprof_nb.recording.statements.markers import install_markers
 
 
 def run(source, **variables):

@@ -8,10 +8,10 @@ import types
 import numpy as np
 import pytest
 
-from epprof_nb.capture.framework_recorder import FrameworkRecorder
-from epprof_nb.capture.graph_nodes import GraphNodes
 from epprof_nb.core.options import Options
 from epprof_nb.data.schema import MISSING
+from epprof_nb.recording.session.framework_recorder import FrameworkRecorder
+from epprof_nb.recording.session.graph_nodes import GraphNodes
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epprof_nb.capture.graph_nodes import GraphNodes
 from epprof_nb.data.schema import MISSING
+from epprof_nb.recording.session.graph_nodes import GraphNodes
 from tests import cupti_stub
 
 LOG = Path(__file__).parents[1] / "data" / "graph_callbacks.txt"

@@ -2,7 +2,7 @@
 
 from tiny import kernel, profile
 
-from epprof_nb.capture.graph_notes import notes_on_graphs
+from epprof_nb.recording.session.graph_notes import notes_on_graphs
 
 
 def notes(*kernels):

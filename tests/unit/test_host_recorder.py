@@ -12,7 +12,7 @@ from host_streams import fail, wait_until
 from epprof_nb import host
 from epprof_nb.core.options import Options
 from epprof_nb.host._log import Activity, Log
-from epprof_nb.recorders.host import HostRecorder
+from epprof_nb.recording.host.recorder import HostRecorder
 
 pytestmark = pytest.mark.usefixtures("quiet_device")
 

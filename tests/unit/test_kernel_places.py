@@ -11,7 +11,7 @@ from tiny import kernel, op, profile
 import epprof_nb
 from epprof_nb import host
 from epprof_nb.core.options import Options
-from epprof_nb.frameworks.kernel_framework import RUNTIMES, KernelFramework
+from epprof_nb.recording.frameworks.python_kernels import RUNTIMES, KernelFramework
 
 TRITON = next(runtime for runtime in RUNTIMES if runtime.name == "triton")
 

@@ -16,7 +16,7 @@ from nvtx_libraries import built, compiled, rows
 import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.commands import doctor_checks
-from epprof_nb.frameworks import nvtx_injection
+from epprof_nb.recording.nvtx import injection
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def library(path):
-    assert nvtx_injection.is_ours()
+    assert injection.is_ours()
     loaded = ctypes.CDLL(str(path))
     loaded.start.restype = ctypes.c_ulonglong
     loaded.end.argtypes = [ctypes.c_ulonglong]
@@ -315,7 +315,7 @@ def test_distinct_payloads_have_a_bound(path):
 
 
 def in_a_process(code, path, **environment):
-    plain = {k: v for k, v in os.environ.items() if k != nvtx_injection.VARIABLE}
+    plain = {k: v for k, v in os.environ.items() if k != injection.VARIABLE}
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), str(path)],
         env={**plain, "PYTHONPATH": ":".join(sys.path), **environment},

@@ -13,12 +13,12 @@ import pytest
 from nvtx_libraries import compiled, rows
 
 import epprof_nb
-from epprof_nb.frameworks import nvtx_injection
+from epprof_nb.recording.nvtx import injection
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    assert nvtx_injection.is_ours()
+    assert injection.is_ours()
     path = tmp_path_factory.mktemp("nvtx") / "payload.so"
     loaded = ctypes.CDLL(str(compiled("nvtx_payload.cpp", path, "-shared", "-fPIC")))
     loaded.push_collective.argtypes = [ctypes.c_ulonglong, ctypes.c_size_t, ctypes.c_int]

@@ -14,9 +14,9 @@ from nvtx_libraries import built, rows
 
 import epprof_nb
 from epprof_nb import _native, host
-from epprof_nb.frameworks import hlo_places, xla_attachment
-from epprof_nb.frameworks.hlo_places import HloPlaces
-from epprof_nb.frameworks.xla_attachment import is_xla_attached
+from epprof_nb.recording.jax import hlo_places, xla_attachment
+from epprof_nb.recording.jax.hlo_places import HloPlaces
+from epprof_nb.recording.jax.xla_attachment import is_xla_attached
 
 TEXT = """HloModule jit_step, is_scheduled=true
 

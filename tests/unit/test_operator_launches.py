@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from epprof_nb.recorders.onnxruntime import operator_launches
-from epprof_nb.recorders.onnxruntime.launch_sequences import _OP, LAUNCH, RUN, LaunchSequence
-from epprof_nb.recorders.onnxruntime.operator_launches import OperatorLaunches
+from epprof_nb.recording.onnxruntime import operator_launches
+from epprof_nb.recording.onnxruntime.launch_sequences import _OP, LAUNCH, RUN, LaunchSequence
+from epprof_nb.recording.onnxruntime.operator_launches import OperatorLaunches
 
 A, B, C = 10, 20, 30
 """Operators."""

@@ -9,11 +9,11 @@ from epprof_nb.analysis.ort_overhead import (
     slowdown_of_nodes,
 )
 from epprof_nb.data.schema import ACTIVITIES, OPS
-from epprof_nb.recorders.onnxruntime import run_log, sessions
-from epprof_nb.recorders.onnxruntime.info import session_info, session_notes
-from epprof_nb.recorders.onnxruntime.run_histories import RunHistory
-from epprof_nb.recorders.onnxruntime.run_log import LoggedRun
-from epprof_nb.recorders.onnxruntime.sessions import ObservedSession
+from epprof_nb.recording.onnxruntime import run_log, sessions
+from epprof_nb.recording.onnxruntime.info import session_info, session_notes
+from epprof_nb.recording.onnxruntime.run_histories import RunHistory
+from epprof_nb.recording.onnxruntime.run_log import LoggedRun
+from epprof_nb.recording.onnxruntime.sessions import ObservedSession
 from tests.unit.tiny import kernel, op, table
 
 SESSION = 1 << 40  # no session of other tests has this number

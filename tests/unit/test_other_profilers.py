@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from epprof_nb.core.clock import Probe, same_clock
-from epprof_nb.recorders.cupti import other_profilers
-from epprof_nb.recorders.cupti.other_profilers import TorchProfilerHooks, teardown_attempts
+from epprof_nb.recording.clock import Probe, same_clock
+from epprof_nb.recording.cupti import other_profilers
+from epprof_nb.recording.cupti.other_profilers import TorchProfilerHooks, teardown_attempts
 
 
 class Activity(Enum):

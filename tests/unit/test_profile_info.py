@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 from tiny import call, kernel, table
 
-from epprof_nb.capture.profile_info import _recorded
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS
+from epprof_nb.recording.session.profile_info import _recorded
 
 
 def counted(names, kernels):

@@ -13,7 +13,7 @@ from recorded_ops import drained, recording
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.instrument.range_args import TEXT_LIMIT, as_json
+from epprof_nb.recording.ranges.range_args import TEXT_LIMIT, as_json
 
 
 def recorded(**args):

@@ -9,7 +9,7 @@ import inspect
 import pytest
 from recorded_ops import drained, recording
 
-from epprof_nb.instrument.ranges import op
+from epprof_nb.recording.ranges.ranges import op
 
 
 def test_ranges_nest():

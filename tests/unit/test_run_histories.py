@@ -6,14 +6,14 @@ import threading
 
 import numpy as np
 
-from epprof_nb.recorders.onnxruntime.run_histories import (
+from epprof_nb.recording.onnxruntime.run_histories import (
     MAX_INPUTS,
     MAX_SIZES,
     SAMPLED_SHARE,
     RunHistory,
     SessionRuns,
 )
-from epprof_nb.recorders.onnxruntime.run_log import LoggedRun
+from epprof_nb.recording.onnxruntime.run_log import LoggedRun
 
 
 def ran(history, *, launches=0, launch_hash=0, functions=0, recorded_ns=0, plain_ns=0, first=False):

@@ -10,11 +10,11 @@ import tiny
 
 import epprof_nb
 from epprof_nb import _native, host
-from epprof_nb.capture import session
-from epprof_nb.capture.profile_info import notes_on_statements
-from epprof_nb.capture.service import service
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
+from epprof_nb.recording.session import session
+from epprof_nb.recording.session.profile_info import notes_on_statements
+from epprof_nb.recording.session.service import service
 from tests.time_limits import TimeLimits
 from tests.unit.session_work import kernels, work
 
@@ -278,8 +278,8 @@ def test_changing_a_frame_does_not_change_the_profile():
 
 
 def test_a_recorder_that_cannot_start_is_told_and_costs_nothing_else(monkeypatch):
-    from epprof_nb.capture import service
-    from epprof_nb.recorders.host import HostRecorder
+    from epprof_nb.recording.host.recorder import HostRecorder
+    from epprof_nb.recording.session import service
 
     class Broken:
         name = "broken"
@@ -295,8 +295,8 @@ def test_a_recorder_that_cannot_start_is_told_and_costs_nothing_else(monkeypatch
 
 
 def test_a_missing_gpu_is_said_once_in_a_process(monkeypatch):
-    from epprof_nb.capture import profile_info, service
-    from epprof_nb.recorders.host import HostRecorder
+    from epprof_nb.recording.host.recorder import HostRecorder
+    from epprof_nb.recording.session import profile_info, service
 
     monkeypatch.setattr(service, "_recorders", lambda: (HostRecorder(),))
     monkeypatch.setattr(profile_info, "_UNSAID", [True])

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 import epprof_nb
-from epprof_nb.capture import session
 from epprof_nb.core.errors import CaptureError
+from epprof_nb.recording.session import session
 from tests.unit.session_work import kernels, work
 
 pytestmark = pytest.mark.usefixtures("nothing_leaks")

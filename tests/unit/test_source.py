@@ -15,7 +15,7 @@ import epprof_nb
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.line_totals import function_totals, line_totals
 from epprof_nb.data.schema import MISSING
-from epprof_nb.instrument import range_sources
+from epprof_nb.recording.ranges import range_sources
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.source import source_listing
 from epprof_nb.views.queries.syntax import syntax_spans

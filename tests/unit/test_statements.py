@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from epprof_nb import _native
-from epprof_nb.instrument.cell import instrument
-from epprof_nb.instrument.statements import (
+from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.statement_registry import (
     TEXT_LIMIT,
     Cell,
     _statements,

@@ -11,8 +11,8 @@ import pytest
 from recorded_ops import drained, recording, stack
 
 from epprof_nb import _native
-from epprof_nb.instrument import suspension
-from epprof_nb.instrument.ranges import op
+from epprof_nb.recording.ranges import suspension
+from epprof_nb.recording.ranges.ranges import op
 
 MS = 1_000_000
 

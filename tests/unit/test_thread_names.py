@@ -14,7 +14,7 @@ import pytest
 import epprof_nb
 from epprof_nb import host
 from epprof_nb.analysis.threads import thread_names
-from epprof_nb.capture import thread_names as names_of_threads
+from epprof_nb.recording.session import thread_names as names_of_threads
 from epprof_nb.views.view_model import ViewModel
 
 PR_SET_NAME = 15

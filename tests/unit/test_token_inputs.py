@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from epprof_nb.recorders.onnxruntime.token_inputs import (
+from epprof_nb.recording.onnxruntime.token_inputs import (
     ATTRIBUTE,
     add_call,
     lengths_of,

@@ -10,9 +10,9 @@ from types import CodeType
 
 import pytest
 
-from epprof_nb.instrument.cell import instrument
-from epprof_nb.instrument.markers import BODY, LINE, install_markers
-from epprof_nb.instrument.statements import Cell
+from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.markers import BODY, LINE, install_markers
+from epprof_nb.recording.statements.statement_registry import Cell
 
 DYNAMO = """
 substituted = []

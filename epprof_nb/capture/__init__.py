@@ -1,1 +1,0 @@
-"""The capture service, profiling sessions, and the correlation of recorded data."""

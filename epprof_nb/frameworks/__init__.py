@@ -1,1 +1,0 @@
-"""Operations of frameworks as ops: modules, optimizers, data loaders, compilations."""

@@ -1,1 +1,0 @@
-"""Instrumentation that records cell statements and named ranges as ops."""

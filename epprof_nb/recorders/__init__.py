@@ -1,1 +1,0 @@
-"""Recorders: sources of activities, one per module."""

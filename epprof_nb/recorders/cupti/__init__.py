@@ -1,1 +1,0 @@
-"""The CUPTI recorder."""

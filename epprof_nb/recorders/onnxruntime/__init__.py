@@ -1,1 +1,0 @@
-"""The ONNX Runtime recorder: events of observed sessions, their runs and nodes."""

@@ -1,0 +1,1 @@
+"""Recording: sources of activities and ops, and the sessions that record them."""

@@ -1,0 +1,1 @@
+"""The CUPTI recorder: activities and API calls of NVIDIA GPUs."""

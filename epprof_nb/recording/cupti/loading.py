@@ -1,0 +1,78 @@
+"""Loading of libcupti, once per process."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from epprof_nb import _native
+from epprof_nb.core.errors import CaptureError
+from epprof_nb.recording.cupti import layouts, library
+
+_KIND_TABLE = 128  # kKinds in native/cupti/record_layout.h
+
+_loaded_in: int | None = None
+"""Id of the process that loaded libcupti. A forked child cannot use it."""
+
+
+def packed_layout(api_version: int) -> bytes:
+    """Pack the layout of one CUPTI version as the native ``RecordLayout``."""
+    layout = layouts.layout_for(api_version)
+    record_of_kind = np.full(_KIND_TABLE, -1, np.int32)
+    for number, (record, _) in enumerate(layouts.NATIVE_RECORDS):
+        for kind in layouts.RECORD_KINDS[record]:
+            record_of_kind[kind] = number
+    return np.concatenate([record_of_kind, layout.packed(), layout.packed_callbacks()]).tobytes()
+
+
+def driver_present() -> bool:
+    """Whether this machine has an NVIDIA driver with a device. Does not start CUDA."""
+    return Path("/dev/nvidiactl").exists() and library.find_driver() is not None
+
+
+def load() -> tuple[library.CuptiLibrary, int]:
+    """Locate and load libcupti, if that has not been done yet.
+
+    Returns
+    -------
+    library, version
+        The library, and the version of its interface.
+
+    Raises
+    ------
+    CaptureError
+        If there is none that can be used in this process.
+    """
+    if _loaded_in not in (None, os.getpid()):
+        raise CaptureError(
+            "GPU activity cannot be recorded in this process: it was forked from a process "
+            "that uses CUDA, and CUDA does not work in forked children. Start worker processes "
+            "with the 'spawn' method."
+        )
+    return _load()
+
+
+@cache
+def _load() -> tuple[library.CuptiLibrary, int]:
+    global _loaded_in  # noqa: PLW0603 - process-wide state
+    driver = library.find_driver()
+    if driver is None:
+        raise CaptureError(
+            "GPU activity cannot be recorded: the NVIDIA driver (libcuda.so.1) was not found on "
+            "this machine. If the machine has a GPU, install the driver. Run `epprof doctor` for "
+            "details."
+        )
+    libcupti = library.locate_libcupti()
+    try:
+        version = _native.cupti_load(libcupti.path, driver)
+        _native.cupti_set_layout(packed_layout(version))
+    except RuntimeError as error:
+        raise CaptureError(
+            f"GPU activity cannot be recorded: {libcupti.path} ({libcupti.origin}) could not "
+            f"be used: {error}. Run `epprof doctor` to see how to fix this."
+        ) from error
+    _loaded_in = os.getpid()
+    return libcupti, version

@@ -1,0 +1,331 @@
+"""The CUPTI recorder: activities of the GPUs used by this process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb import _native
+from epprof_nb.core.errors import CaptureError
+from epprof_nb.recording.cupti import layouts, loading, tables
+from epprof_nb.recording.cupti.clock import CuptiClock
+from epprof_nb.recording.cupti.other_profilers import (
+    TorchProfilerHooks,
+    active_profiler,
+    likely_holder,
+    teardown_attempts,
+)
+from epprof_nb.recording.native_columns import ids, numbers
+from epprof_nb.recording.recorder import CellLog, RecorderOutput, merge_outputs
+
+if TYPE_CHECKING:
+    from epprof_nb.core.options import Options
+
+BUFFER_BYTES = 4 << 20
+BUFFERS = 16
+"""Limits raw records waiting to be decoded to 64 MiB. CUPTI drops further ones and counts them."""
+
+_DEVICE_LOST = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721}
+"""CUresult values after which every further call of CUDA in the process fails.
+
+Uncorrectable errors of memory and of NVLink, contained errors, illegal address, timeout, assert,
+hardware stack error, illegal instruction, misaligned address, invalid address space, invalid
+program counter, failed launch, leak of tensor memory.
+"""
+
+
+def _kind(name: str) -> int:
+    return layouts.ENUMERATORS[f"CUPTI_ACTIVITY_KIND_{name}"]
+
+
+def _cell_log() -> CellLog:
+    raw = _native.take_cell_log()
+    return CellLog(
+        raw["thread_id"],
+        numbers(raw, "top_ns", np.int64),
+        ids(raw, "top_op_id", np.uint64),
+        numbers(raw, "cpu_at_ns", np.int64),
+        numbers(raw, "cpu_ns", np.int64),
+    )
+
+
+class CuptiRecorder:
+    """Records GPU activities through CUPTI. See `epprof_nb.recording.recorder.Recorder`."""
+
+    name = "cupti"
+
+    def __init__(self) -> None:
+        self._options: Options | None = None
+        self._cupti_clock = CuptiClock()
+        self._external = False
+        self._expected_missing = 0
+        self._sync_intervals: list[tuple[int, int]] = []
+        self._records_left = 0
+        self._devices: list[str] = []
+        self._device_of_context: dict[int, int] = {}
+        self._failure: tuple[str, str] | None = None
+        self._notes: list[str] = []
+        # PyTorch's profiler pauses the recorder from any thread.
+        self._lock = threading.RLock()
+        self._hooks = TorchProfilerHooks(self._pause, self._resume)
+        self._paused_ns: int | None = None
+        self._interrupted_ns = 0
+        self._before_pause: list[RecorderOutput] = []
+        self.versions: dict[str, str] = {}
+        self.clock: dict[str, Any] = {}
+
+    def start(self, options: Options) -> list[str]:
+        """Start CUPTI.
+
+        Raises
+        ------
+        CaptureError
+            If GPU activity cannot be recorded. The message says why and what to do.
+        """
+        libcupti, version = loading.load()
+        self.versions = {
+            "cupti": str(version),
+            "cupti_library": libcupti.path,
+            "cuda_major": str(libcupti.cuda_major),
+        }
+        if active_profiler() == "torch.profiler":
+            raise CaptureError(
+                "GPU activity was not recorded: torch.profiler is recording in this process, and "
+                "CUPTI serves one profiler at a time. Stop it first, or use the two profilers in "
+                "separate cells."
+            )
+        with self._lock:
+            self._options = options
+            self._records_left = options.max_records
+            self._failure = None
+            self._notes = []
+            self._paused_ns = None
+            self._interrupted_ns = 0
+            self._before_pause = []
+            notes = self._begin(options)
+            self._hooks.install()
+        return notes
+
+    def _begin(self, options: Options) -> list[str]:
+        """Start CUPTI with callbacks or, if they are held, with external correlation."""
+        notes: list[str] = []
+        kinds = [_kind(k) for k in ("CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET")]
+        # Graphs are recorded node by node. With GRAPH_TRACE enabled, CUPTI 13.0 crashes at the
+        # launch of a graph that was instantiated before.
+        kinds.append(_kind("SYNCHRONIZATION"))
+        if options.records("memory"):
+            kinds.append(_kind("MEMORY2"))
+        if options.records("overhead"):
+            kinds.append(_kind("OVERHEAD"))
+        _native.cupti_configure(
+            buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=self._records_left
+        )
+        all_calls = options.records("api")
+        self._external = False
+        self._expected_missing = 0
+        started = self._start(kinds, callbacks=True, all_calls=all_calls)
+        if not started["subscribed"]:
+            for _ in teardown_attempts():
+                _native.cupti_stop()
+                started = self._start(kinds, callbacks=True, all_calls=all_calls)
+                if started["subscribed"]:
+                    break
+        other = active_profiler()
+        if not started["subscribed"]:
+            # Another tool owns CUPTI's callbacks: fall back to external correlation.
+            _native.cupti_stop()
+            kinds += [_kind(k) for k in ("RUNTIME", "DRIVER", "EXTERNAL_CORRELATION")]
+            self._start(kinds, callbacks=False, all_calls=all_calls)
+            _native.start_cell_log()
+            self._external = True
+            result = layouts.RESULTS.get(started["subscribe_result"], started["subscribe_result"])
+            holder = other or likely_holder(str(result))
+            notes.append(
+                f"CUPTI's callbacks are held by {holder} ({result}). Activities are attributed by "
+                "external correlation instead, which has more overhead and does not tell which ops "
+                "captured a CUDA graph. Restart the Jupyter kernel to avoid this."
+            )
+        elif other:
+            notes.append(
+                f"{other} is active in this process. It may consume records that are then missing "
+                "from this profile."
+            )
+        if not self._cupti_clock.start():
+            notes.append(
+                "CUPTI did not deliver a test record. Another profiler may hold its buffers, and "
+                "GPU activity may be missing. Restart the Jupyter kernel without the other one."
+            )
+        return notes
+
+    def extend(self, options: Options) -> list[str]:
+        """Record what `options` ask for, too.
+
+        If CUPTI has to record other kinds, it is started again, after the work launched so far.
+        """
+        with self._lock:
+            before = self._options
+            if before is None:
+                return []
+            self._options = wider = before.union(options)
+            self._records_left += wider.max_records - before.max_records
+            if self._paused_ns is not None or all(map(before.records, wider.details)):
+                return []
+            self.sync()
+            self._before_pause.append(self._drain(waited=True))
+            self._end()
+            try:
+                return self._begin(wider)
+            except CaptureError as error:
+                self._paused_ns = _native.now_ns()
+                return [str(error)]
+
+    def _end(self) -> None:
+        _native.cupti_stop()
+        _native.stop_cell_log()
+
+    def _pause(self) -> None:
+        """Keep what was recorded so far and release CUPTI."""
+        with self._lock:
+            if self._paused_ns is not None or self._options is None:
+                return
+            self.sync()
+            self._before_pause.append(self._drain(waited=True))
+            self._end()
+            self._paused_ns = _native.now_ns()
+
+    def _resume(self) -> None:
+        with self._lock:
+            if self._paused_ns is None or self._options is None:
+                return
+            self._interrupted_ns += _native.now_ns() - self._paused_ns
+            self._paused_ns = None
+            try:
+                self._notes += self._begin(self._options)
+            except CaptureError as error:
+                self._paused_ns = _native.now_ns()
+                self._notes.append(str(error))
+
+    def _start(self, kinds: list[int], *, callbacks: bool, all_calls: bool) -> dict[str, int]:
+        try:
+            return _native.cupti_start(
+                kinds=np.array(kinds, np.uint32).tobytes(),
+                callbacks=callbacks,
+                all_calls=all_calls,
+                external=not callbacks,
+            )
+        except RuntimeError as error:
+            raise CaptureError(
+                f"GPU activity was not recorded: {error}. Another profiler may hold CUPTI. Stop it "
+                "(nsys, ncu, torch.profiler), or restart the Jupyter kernel without it."
+            ) from error
+
+    def sync(self) -> None:
+        """Wait for all used contexts, except while a stream is capturing (it would be aborted)."""
+        with self._lock:
+            if self._paused_ns is not None:
+                return
+            before = _native.now_ns()
+            for _, result in _native.cupti_sync():
+                if result in _DEVICE_LOST and self._failure is None:
+                    self._failure = _native.cuda_error(result)
+            self._sync_intervals.append((before, _native.now_ns()))
+            self._wait_for_outstanding()
+
+    def _wait_for_outstanding(self) -> None:
+        """Flush until every launch has its record; CUPTI completes records on its own thread.
+
+        The forced flush comes last, because it abandons the records of work still running.
+        """
+        if not self._external:
+            for pause_s in (0.0, 0.0005, 0.001, 0.002, 0.004):
+                time.sleep(pause_s)
+                _native.cupti_flush(forced=False)
+                if _native.cupti_pending_records() <= self._expected_missing:
+                    return
+        _native.cupti_flush(forced=True)
+        # Copies within host memory and records dropped by CUPTI never complete.
+        self._expected_missing = max(0, _native.cupti_pending_records())
+
+    def drain(self, *, waited: bool = True) -> RecorderOutput:
+        """Return the records that CUPTI has completed."""
+        with self._lock:
+            outputs, self._before_pause = self._before_pause, []
+            if self._paused_ns is None:
+                outputs.append(self._drain(waited=waited))
+            return merge_outputs(outputs)
+
+    def _drain(self, *, waited: bool) -> RecorderOutput:
+        _native.cupti_flush(forced=False)
+        raw = _native.cupti_drain()
+        calibration = self._cupti_clock.calibrate(may_read=waited)
+        self.clock = self._cupti_clock.info
+        output = RecorderOutput(
+            activities=tables.activities(raw, calibration, self._device_of_context),
+            memory=tables.memory(raw, calibration),
+            overhead=tables.overhead(raw, calibration),
+            dropped=raw["lost"] + raw["dropped"] + raw["unfinished"],
+            decode_ns=raw["decode_ns"],
+            failure=self._failure,
+        )
+        if self._external:
+            output.api_calls = tables.api_calls(raw, calibration)
+            output.external_correlation = (
+                ids(raw, "external.correlation_id", np.uint32),
+                ids(raw, "external.id", np.uint64),
+            )
+            output.cell_log = _cell_log()
+            output.profiler_sync_intervals = tuple(self._sync_intervals)
+        self._sync_intervals.clear()
+        self._update_record_limit(output)
+        nodes = _native.cupti_graph_nodes()
+        output.graph_nodes = {
+            name: np.frombuffer(nodes[name], np.uint64).astype(np.int64) for name in nodes
+        }
+        return output
+
+    def _update_record_limit(self, output: RecorderOutput) -> None:
+        """Lower the native limit to the rest of `max_records`; draining resets its counter."""
+        drained = (output.activities, output.memory, output.overhead)
+        self._records_left = max(self._records_left - sum(map(len, drained)), 0)
+        _native.cupti_configure(
+            buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=self._records_left
+        )
+
+    def notes(self) -> list[str]:
+        """Return notes on interruptions by other profilers; dropped records are counted."""
+        with self._lock:
+            interrupted = self._interrupted_ns
+            if self._paused_ns is not None:
+                interrupted += _native.now_ns() - self._paused_ns
+            if not interrupted:
+                return list(self._notes)
+            note = (
+                f"torch.profiler recorded for {interrupted / 1e9:.3g} s inside this profile. GPU "
+                "activity of that time is in its trace, and missing here."
+            )
+            return [note, *self._notes]
+
+    def stop(self) -> None:
+        """Stop CUPTI and end the subscription to its callbacks."""
+        with self._lock:
+            self._hooks.remove()
+            self._options = None
+            if self._paused_ns is None:
+                self._end()
+            _native.cupti_drain()
+            self._before_pause = []
+            self._sync_intervals.clear()
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Return the GPUs of this machine."""
+        from epprof_nb.recording.cupti.nvml import device_names
+
+        # CUDA ordinals are fixed once CUDA has started, as it has when anything was recorded.
+        self._devices = self._devices or device_names()
+        return [
+            {"device_id": index, "name": name, "kind": "cuda"}
+            for index, name in enumerate(self._devices)
+        ]

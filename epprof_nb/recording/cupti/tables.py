@@ -1,0 +1,174 @@
+"""Decoded CUPTI records as tables, with names, calibrated times and missing ids."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb import _native
+from epprof_nb.arrays.ids import unique_inverse
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
+from epprof_nb.data.table import Table
+from epprof_nb.recording.cupti import layouts
+from epprof_nb.recording.native_columns import ids, names_of, numbers
+
+if TYPE_CHECKING:
+    from epprof_nb.recording.clock import Calibration
+
+KINDS = ("kernel", "memcpy", "memset", "synchronization")
+"""Activity kinds by their number in the native core (``native/gpu/activity_store.h``)."""
+
+
+@cache
+def _demangled(name: str) -> str:
+    return _native.demangle(name)
+
+
+def _times(
+    raw: dict[str, Any], name: str, calibration: Calibration | None
+) -> npt.NDArray[np.int64]:
+    times = numbers(raw, name, np.int64)
+    return times if calibration is None else calibration.apply(times)
+
+
+def activities(
+    raw: dict[str, Any], calibration: Calibration | None, devices: dict[int, int]
+) -> Table:
+    """Kernels, copies, memsets and synchronizations.
+
+    `devices` maps contexts to devices; contexts found in the records are added to it.
+    """
+    kind = numbers(raw, "kind", np.uint8)
+    start, end = (_times(raw, column, calibration) for column in ("start_ns", "end_ns"))
+    is_copy = kind == 1
+    is_transfer = is_copy | (kind == 2)
+    subtype = numbers(raw, "type", np.uint8)
+    graph = ids(raw, "graph_id", np.int32)
+    node = ids(raw, "graph_node_id", np.int64)
+    columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
+        "kind": CategoryColumn.from_ids(kind, KINDS),
+        "name": _activity_names(kind, numbers(raw, "name_id", np.uint32), subtype),
+        "start_ns": start,
+        "end_ns": end,
+        "duration_ns": end - start,
+        "correlation_id": ids(raw, "correlation_id", np.uint32),
+        "bytes": np.where(is_transfer, ids(raw, "bytes", np.int64), MISSING),
+        "copy_kind": CategoryColumn.from_ids(np.where(is_copy, subtype, 255), layouts.MEMCPY_KINDS),
+        "src_kind": _memory_kinds(numbers(raw, "src_kind", np.uint8), is_copy),
+        "dst_kind": _memory_kinds(numbers(raw, "dst_kind", np.uint8), is_transfer),
+        # CUPTI numbers graphs and their nodes from 1; 0 means "not launched by a graph".
+        "graph_id": np.where(graph == 0, MISSING, graph),
+        "graph_node_id": np.where(node == 0, MISSING, node),
+    }
+    for name in (
+        "stream_id", "grid_x", "grid_y", "grid_z", "block_x", "block_y",
+        "block_z", "registers_per_thread", "static_shared_bytes", "dynamic_shared_bytes",
+        "src_device_id", "dst_device_id",
+    ):  # fmt: skip
+        columns[name] = ids(raw, name, np.int32)
+    context = ids(raw, "context_id", np.int32)
+    columns["context_id"] = context
+    columns["device_id"] = _with_devices(ids(raw, "device_id", np.int32), context, devices)
+    return Table(ACTIVITIES, columns)
+
+
+def _with_devices(
+    device: npt.NDArray[np.int64], context: npt.NDArray[np.int64], known: dict[int, int]
+) -> npt.NDArray[np.int64]:
+    """Fill in the device of synchronizations, for which CUPTI records only the context.
+
+    `known` maps contexts to devices and is extended with the other records.
+    """
+    missing = np.flatnonzero(device == MISSING)
+    for c in unique_inverse(context[missing])[0].tolist():
+        if c not in known:
+            with_device = np.flatnonzero((context == c) & (device != MISSING))
+            if not len(with_device):
+                continue
+            known[c] = int(device[with_device[0]])
+        device[missing[context[missing] == c]] = known[c]
+    return device
+
+
+def _memory_kinds(kinds: npt.NDArray[np.uint8], where: npt.NDArray[np.bool_]) -> CategoryColumn:
+    return CategoryColumn.from_ids(np.where(where, kinds, 255), layouts.MEMORY_KINDS)
+
+
+def _activity_names(
+    kind: npt.NDArray[np.uint8], name_id: npt.NDArray[np.uint32], subtype: npt.NDArray[np.uint8]
+) -> CategoryColumn:
+    """Demangled names of kernels; the type of copies, memsets and synchronizations."""
+    kernels = {int(i): _demangled(name) for i, name in names_of(name_id[kind == 0]).items()}
+    first = max(kernels, default=0) + 1  # keys of the other kinds follow the name ids
+    others = {first + 256 + n: f"memcpy {name}" for n, name in layouts.MEMCPY_KINDS.items()}
+    others[first + 2 * 256] = "memset"
+    others |= {first + 3 * 256 + n: name for n, name in layouts.SYNCHRONIZATION_TYPES.items()}
+    keys = np.where(kind == 0, name_id, first + kind.astype(np.int64) * 256 + subtype)
+    return CategoryColumn.from_ids(keys, kernels | others)
+
+
+def api_calls(raw: dict[str, Any], calibration: Calibration | None) -> Table:
+    """API calls recorded by CUPTI (with external correlation only)."""
+    start, end = (_times(raw, f"api.{c}", calibration) for c in ("start_ns", "end_ns"))
+    runtime = numbers(raw, "api.runtime", np.uint8).astype(np.int64)
+    key = (runtime + 1) << 32 | numbers(raw, "api.cbid", np.uint32)
+    names = {
+        int(k): _native.cupti_callback_name(int(k) >> 32, int(k) & 0xFFFFFFFF) or f"cbid {k}"
+        for k in np.unique(key)
+    }
+    return Table(
+        API_CALLS,
+        {
+            "domain": CategoryColumn.from_ids(runtime, ("driver", "runtime")),
+            "name": CategoryColumn.from_ids(key, names),
+            "thread_id": ids(raw, "api.thread_id", np.uint32),
+            "start_ns": start,
+            "end_ns": end,
+            "duration_ns": end - start,
+            "correlation_id": ids(raw, "api.correlation_id", np.uint32),
+            "return_value": numbers(raw, "api.return_value", np.int32),
+        },
+    )
+
+
+def memory(raw: dict[str, Any], calibration: Calibration | None) -> Table:
+    """Allocations and releases."""
+    return Table(
+        MEMORY,
+        {
+            "operation": CategoryColumn.from_ids(
+                numbers(raw, "memory.operation", np.uint32), layouts.MEMORY_OPERATIONS
+            ),
+            "memory_kind": CategoryColumn.from_ids(
+                numbers(raw, "memory.memory_kind", np.uint32), layouts.MEMORY_KINDS
+            ),
+            "address": ids(raw, "memory.address", np.uint64),
+            "bytes": ids(raw, "memory.bytes", np.uint64),
+            "time_ns": _times(raw, "memory.time_ns", calibration),
+            "device_id": ids(raw, "memory.device_id", np.int32),
+            "context_id": ids(raw, "memory.context_id", np.int32),
+            "stream_id": ids(raw, "memory.stream_id", np.int32),
+            "correlation_id": ids(raw, "memory.correlation_id", np.uint32),
+        },
+    )
+
+
+def overhead(raw: dict[str, Any], calibration: Calibration | None) -> Table:
+    """Overhead of CUPTI itself."""
+    start, end = (_times(raw, f"overhead.{c}", calibration) for c in ("start_ns", "end_ns"))
+    return Table(
+        OVERHEAD,
+        {
+            "kind": CategoryColumn.from_ids(
+                numbers(raw, "overhead.kind", np.uint32), layouts.OVERHEAD_KINDS
+            ),
+            "thread_id": ids(raw, "overhead.thread_id", np.uint32),
+            "start_ns": start,
+            "end_ns": end,
+            "duration_ns": end - start,
+        },
+    )

@@ -1,0 +1,111 @@
+"""Replaced functions of frameworks, put back when recording stops."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb import _native
+from epprof_nb.recording.frameworks.framework_ops import CALL, kind_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+class Switch:
+    """Whether the functions that stand in for those of a framework record.
+
+    Attributes
+    ----------
+    on
+        True from the start of a recording to its end; in a forked child, which records nothing, up
+        to the fork.
+    """
+
+    __slots__ = ("on",)
+
+    def __init__(self) -> None:
+        self.on = True
+
+
+class Patches:
+    """Attributes of classes and modules that are replaced while recording.
+
+    Other code may replace them meanwhile, too. Then its function stays, and ours, which it probably
+    calls, must do nothing but call the original.
+    """
+
+    def __init__(self) -> None:
+        self._replaced: list[tuple[Any, str, Any, Any]] = []
+
+    def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:  # noqa: ANN401
+        """Replace an attribute by ``wrap(attribute)``, which takes its name and documentation."""
+        original = getattr(owner, name)
+        ours = wrap(original)
+        for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+            value = getattr(original, attribute, None)
+            if isinstance(value, str):  # functions of extensions may have anything there
+                setattr(ours, attribute, value)
+        self._replaced.append((owner, name, original, ours))
+        setattr(owner, name, ours)
+
+    def suspend(self) -> None:
+        """Put the originals back for a while, except where others have replaced ours."""
+        for owner, name, original, ours in reversed(self._replaced):
+            if getattr(owner, name, None) is ours:
+                setattr(owner, name, original)
+
+    def resume(self) -> None:
+        """End `suspend`, except where others have replaced the originals."""
+        for owner, name, original, ours in self._replaced:
+            if getattr(owner, name, None) is original:
+                setattr(owner, name, ours)
+
+    def restore(self) -> None:
+        """Put the originals back for good, except where others have replaced ours."""
+        self.suspend()
+        self._replaced.clear()
+
+
+def missing_functions(package: str, needed: Iterable[str]) -> list[str]:
+    """Return the functions that recording needs and that an imported package lacks.
+
+    Parameters
+    ----------
+    package
+        Name of the package.
+    needed
+        Names of the functions, below the package.
+
+    Examples
+    --------
+    >>> import json
+    >>> missing_functions("json", ["dumps", "decoder.JSONDecoder", "decoder.fast"])
+    ['json.decoder.fast']
+    """
+    missing = []
+    for path in needed:
+        found: Any = sys.modules[package]
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if found is None:
+            missing.append(f"{package}.{path}")
+    return missing
+
+
+def recorded_function(
+    original: Callable[..., Any], name: str, op_type: str, source: str, is_off: Callable[[], bool]
+) -> Callable[..., Any]:
+    """Wrap a function so that its calls are ops, except while ``is_off()``."""
+    name_id, kind = _native.intern(name), kind_id(op_type, source)
+
+    def recorded(*args: Any, **kwargs: Any) -> object:
+        if is_off():
+            return original(*args, **kwargs)
+        op_id = _native.push(name_id, CALL, kind)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _native.pop(op_id)
+
+    return recorded

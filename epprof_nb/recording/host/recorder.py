@@ -1,0 +1,107 @@
+"""The recorder of the host device; see `epprof_nb.host`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb.core.kernel_log import KERNELS
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.schema import ACTIVITIES, MEMORY, TableSchema
+from epprof_nb.data.table import Table
+from epprof_nb.host._log import LOG, Activity
+from epprof_nb.host._queue import in_worker, wait_for_all
+from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
+from epprof_nb.recording.host import ep_graphs
+from epprof_nb.recording.recorder import RecorderOutput
+
+if TYPE_CHECKING:
+    from epprof_nb.core.kernel_log import KernelRun
+    from epprof_nb.core.options import Options
+
+
+class HostRecorder:
+    """Records the activities of the host device. See `epprof_nb.recording.recorder.Recorder`."""
+
+    name = "host"
+
+    def start(self, options: Options) -> list[str]:
+        """Start recording. All options are supported, so there are no notes."""
+        LOG.start(options.max_records, memory=options.records("memory"), api=options.records("api"))
+        KERNELS.start(options.max_records)
+        return []
+
+    def extend(self, options: Options) -> list[str]:
+        """Record what `options` ask for, too, without an interruption."""
+        LOG.extend(
+            options.max_records, memory=options.records("memory"), api=options.records("api")
+        )
+        return []
+
+    def sync(self) -> None:
+        """Wait for the work launched so far, leaving its errors to the user's next call.
+
+        Does not wait when called inside a kernel, which would wait for itself.
+        """
+        if not in_worker():
+            wait_for_all()
+
+    def drain(self, *, waited: bool = True) -> RecorderOutput:  # noqa: ARG002
+        """Return the activities and allocations recorded since the last call."""
+        kernels, dropped = KERNELS.take()
+        for run in kernels:
+            LOG.add(_activity(run), run.start_ns, run.end_ns)
+        rows = LOG.drain()
+        graphs = KERNELS.graphs()
+        return RecorderOutput(
+            activities=_table(ACTIVITIES, rows.activities, rows.names),
+            memory=_table(MEMORY, rows.memory, rows.names),
+            dropped=rows.dropped + dropped,
+            graph_nodes=ep_graphs.nodes(graphs),
+            capture_ops=ep_graphs.capture_ops(graphs),
+            graphs=ep_graphs.table(graphs),
+            replays=KERNELS.take_replays(),
+        )
+
+    def notes(self) -> list[str]:
+        """Return no notes."""
+        return []
+
+    def stop(self) -> None:
+        """Stop recording and discard rows that were not drained."""
+        KERNELS.start(0)
+        KERNELS.take_replays()
+        LOG.stop()
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Return the host device."""
+        return [{"device_id": HOST_DEVICE_ID, "name": device_name(), "kind": "host"}]
+
+
+def _activity(run: KernelRun) -> Activity:
+    activity = Activity(
+        run.kind, run.name, run.correlation_id, run.stream_id, graph_id=run.graph_id,
+        graph_node_id=run.graph_node_id,
+    )  # fmt: skip
+    if run.copy_kind is None:
+        return activity
+    source, target = ("pageable", "device") if run.copy_kind == "HtoD" else ("device", "pageable")
+    return activity._replace(
+        bytes=run.bytes, copy_kind=run.copy_kind, src_kind=source, dst_kind=target
+    )
+
+
+def _table(schema: TableSchema, rows: npt.NDArray[Any], names: tuple[str, ...]) -> Table:
+    columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
+        "device_id": np.full(len(rows), HOST_DEVICE_ID),
+        "context_id": np.full(len(rows), CONTEXT_ID),
+    }
+    for column in rows.dtype.names or ():
+        values = rows[column]
+        is_name = schema.column(column).kind == "name"
+        columns[column] = CategoryColumn.from_ids(values, names) if is_name else values
+    if "start_ns" in columns:
+        columns["duration_ns"] = rows["end_ns"] - rows["start_ns"]
+    return Table(schema, columns)

@@ -1,0 +1,1 @@
+"""Jitted functions, compilations and XLA's ranges of JAX as ops."""

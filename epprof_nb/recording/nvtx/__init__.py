@@ -1,0 +1,1 @@
+"""Ranges of NVTX as ops."""

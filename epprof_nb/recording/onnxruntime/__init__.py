@@ -1,0 +1,1 @@
+"""The recorder of ONNX Runtime sessions: their runs and nodes as ops."""

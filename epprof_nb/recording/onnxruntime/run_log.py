@@ -1,0 +1,101 @@
+"""Runs of a recording that need not be recorded node by node, and what was decided for each."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from epprof_nb import _native
+
+if TYPE_CHECKING:
+    from epprof_nb.recording.onnxruntime.run_histories import RunHistory, SessionRuns
+
+_MAX_RUNS = 1_000_000
+
+
+@dataclass(slots=True)
+class LoggedRun:
+    """A run of a recording in another mode than ``"every"``."""
+
+    op_id: int
+    history: RunHistory | None
+    """None in the mode ``"off"``."""
+    recorded: bool
+    failed: bool
+    launch_hash: int = 0
+    function_hash: int = 0
+    """Hashes of its launches; see `epprof_nb.recording.onnxruntime.launch_comparison`."""
+
+
+_log: deque[LoggedRun] = deque(maxlen=_MAX_RUNS)
+_recordings = 0
+"""Incremented when a recording begins or ends."""
+
+
+class RunInProgress:
+    """A run that is being made on this thread.
+
+    Parameters
+    ----------
+    runs
+        The session's runs.
+    key
+        The input key; None to record no nodes and to learn nothing (the mode ``"off"``).
+
+    Attributes
+    ----------
+    records_nodes
+        Whether the run is to be recorded node by node.
+    """
+
+    __slots__ = ("_first", "_history", "_recording", "records_nodes")
+
+    def __init__(self, runs: SessionRuns, key: object) -> None:
+        self._recording = _recordings
+        self._history = None if key is None else runs.history(key)
+        self._first = self._history is not None and runs.is_first_of_thread()
+        self.records_nodes = self._history is not None and self._history.must_record(
+            first=self._first
+        )
+        _native.ort_observe_run(runs.number)
+
+    def end(self, duration_ns: int, *, failed: bool) -> None:
+        """Add the run to its history and to the log of the recording."""
+        op_id, launches, launch_hash, function_hash, is_recorded, has_subgraphs = (
+            _native.ort_take_run()
+        )
+        if not op_id:
+            return  # refused, for example because of the shapes of its inputs
+        if self._recording != _recordings:
+            return  # the recording ended, and with it the log of launches
+        history = self._history
+        if history is not None and has_subgraphs:
+            history.may_learn = False
+        if history is not None and not failed:
+            history.add(
+                recorded=is_recorded,
+                first=self._first,
+                launches=launches,
+                launch_hash=launch_hash,
+                function_hash=function_hash,
+                duration_ns=duration_ns,
+            )
+        _log.append(LoggedRun(op_id, history, is_recorded, failed, launch_hash, function_hash))
+
+
+def begin_recording() -> None:
+    """Discard the runs of earlier recordings."""
+    end_recording()
+    _log.clear()
+
+
+def end_recording() -> None:
+    """Ignore the runs that are in progress: their launches are not seen to the end."""
+    global _recordings  # noqa: PLW0603
+    _recordings += 1
+
+
+def logged_runs() -> dict[int, LoggedRun]:
+    """Return the runs of the recording in other modes than ``"every"``, by the id of their op."""
+    return {run.op_id: run for run in list(_log)}

@@ -1,0 +1,1 @@
+"""Sessions: the recording service, and the correlation of launches, ops and activities."""

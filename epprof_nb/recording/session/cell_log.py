@@ -1,0 +1,98 @@
+"""Observation of the cell's thread at each API call of another thread, after the recording.
+
+Where CUPTI's callbacks are held by another profiler, no code of this package runs at a launch. The
+launch log then gets from here what the callback would have written into it: the op that was open on
+the cell's thread, and whether that thread used CPU time since the previous call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb.data.schema import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epprof_nb.recording.recorder import CellLog
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_IDLE = 8
+"""An idle thread uses at most one part in `_IDLE` of the time, as in core/launch_log.cpp."""
+_FALLING_ASLEEP_NS = 50_000
+"""CPU time that a thread may use while it begins or ends to wait, next to the calls of another."""
+
+
+def observe(logs: Sequence[CellLog], thread: I64, at: I64) -> tuple[I64, Mask, Mask]:
+    """Look up the cell's thread at API calls of threads without an op.
+
+    Parameters
+    ----------
+    logs
+        The log of the cell's thread, in parts by time.
+    thread, at
+        Thread id and start time of each call.
+
+    Returns
+    -------
+    op
+        The op that was open on the cell's thread at each call; `MISSING` if there was none, or if
+        the call was made by the cell's thread itself.
+    waited, ran
+        Masks of the calls before which the cell's thread used no CPU time, or did, since an earlier
+        call of the same thread under the same op. A call may be in neither.
+    """
+    op = np.full(len(at), MISSING, np.int64)
+    waited, ran = np.zeros(len(at), np.bool_), np.zeros(len(at), np.bool_)
+    logs = [log for log in logs if len(log.top_ns)]
+    if not logs:
+        return op, waited, ran
+    top_ns = np.concatenate([log.top_ns for log in logs])
+    top_op = np.concatenate([log.top_op for log in logs])
+    interval = np.searchsorted(top_ns, at, side="right") - 1
+    others = (interval >= 0) & ~np.isin(thread, [log.thread_id for log in logs])
+    # The last change is where the log ends: what followed is unknown.
+    others &= interval < len(top_ns) - 1
+    op[others] = top_op[interval[others]]
+    op[op == 0] = MISSING
+    rows = np.flatnonzero(op != MISSING)
+    rows = rows[np.lexsort((at[rows], interval[rows], thread[rows]))]
+    if not len(rows):
+        return op, waited, ran
+    # A burst: the calls of one thread while the stack of the cell's thread did not change.
+    begins = (np.diff(thread[rows]) != 0) | (np.diff(interval[rows]) != 0)
+    first = np.flatnonzero(np.concatenate([[True], begins]))
+    burst = np.cumsum(np.concatenate([[0], begins]))
+    last = np.append(first[1:], len(rows)) - 1
+    idle, busy = _use_of_cpu(logs, at[rows[first]], at[rows[last]])
+    later = np.ones(len(rows), np.bool_)
+    later[first] = False
+    waited[rows] = later & idle[burst]
+    ran[rows] = later & busy[burst]
+    return op, waited, ran
+
+
+def _use_of_cpu(logs: Sequence[CellLog], begin: I64, end: I64) -> tuple[Mask, Mask]:
+    """Tell in which of some time ranges the cell's thread was surely idle, or surely busy."""
+    at = np.concatenate([log.cpu_at_ns for log in logs])
+    cpu = np.concatenate([log.cpu_ns for log in logs])
+    if len(at) < 2:
+        return np.zeros(len(begin), np.bool_), np.zeros(len(begin), np.bool_)
+    # Between samples inside the range if there are any. Otherwise between those around it, where
+    # an unknown part of the CPU time was used outside the range.
+    low, high = np.searchsorted(at, begin), np.searchsorted(at, end, side="right") - 1
+    inside = high > low
+    low = np.where(inside, low, np.maximum(np.searchsorted(at, begin, side="right") - 1, 0))
+    high = np.where(inside, high, np.minimum(np.searchsorted(at, end), len(at) - 1))
+    wall, used = at[high] - at[low], cpu[high] - cpu[low]
+    span = np.where(inside, wall, end - begin)
+    known = inside | ((at[low] <= begin) & (at[high] >= end))
+    most = np.minimum(used, span)
+    least = np.maximum(used - (wall - span), 0)
+    ran = (least * _IDLE > span) & (least > _FALLING_ASLEEP_NS)
+    return known & (most * _IDLE <= span), known & ran

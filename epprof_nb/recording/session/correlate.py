@@ -1,0 +1,242 @@
+"""Correlation: from the raw logs of a recording to tables in which activities have their op.
+
+The API call of an activity is found by correlation id. The op of the call is the one that was
+open on the launching thread. Nothing is matched by name or by time, but for what CUPTI reports
+without a correlation id; see `epprof_nb.recording.session.conditional_bodies`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb.arrays.ids import IdIndex, contains, mask_as_slice
+from epprof_nb.data.graph_table import graph_table
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
+from epprof_nb.data.table import Table, concat
+from epprof_nb.recording.onnxruntime.learned_runs import identify_nodes
+from epprof_nb.recording.onnxruntime.node_usage import with_node_usage
+from epprof_nb.recording.session import conditional_bodies, ep_graph_nodes
+from epprof_nb.recording.session.launch_log import NO_OP, LaunchLog
+from epprof_nb.recording.session.op_log import ops_table
+from epprof_nb.recording.session.service import Recording, column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epprof_nb.recording.recorder import RecorderOutput
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class CorrelatedTables:
+    """Tables of a recording, with absolute times, and counts of what was dropped."""
+
+    tables: dict[str, Table]
+    ops_dropped: int
+    calls_dropped: int
+    activities_dropped: int
+    unresolved_ops: int
+    """Activities whose op was open at the launch but was dropped from the full op log."""
+
+
+def correlate(recording: Recording) -> CorrelatedTables:
+    """Correlate the activities, API calls and ops of a recording."""
+    ops, ops_dropped = ops_table(recording.batches)
+    outputs = [output for batch in recording.batches for output in batch.outputs]
+    ops = with_node_usage(ops, [o.node_usage for o in outputs if o.node_usage])
+    launches = LaunchLog.of(recording.batches, outputs, ops)
+    activities = conditional_bodies.with_launches(_activities_of(recording, outputs, launches))
+    call = IdIndex(launches.correlation).rows(activities["correlation_id"])
+    op, attribution, unresolved_ops = _attribute(launches, call, ops["op_id"])
+    capture_op = np.full(len(activities), MISSING, np.int64)
+    in_graph = activities["graph_node_id"] != MISSING
+    if in_graph.any():
+        replays = [replay for output in outputs for replay in output.replays]
+        replayed = ep_graph_nodes.identify(activities, op, replays)
+        if replayed is not None:
+            recording.graph_nodes.add(replayed.graph_nodes)
+            outputs.append(replayed)
+        capture_op[in_graph] = recording.graph_nodes.capture_op(
+            activities["graph_node_id"][in_graph]
+        )
+        _remember_ops(recording, ops, outputs)
+        ops, capture_op = _with_earlier_ops(recording, ops, capture_op)
+    elif any(output.graph_nodes for output in outputs):
+        _remember_ops(recording, ops, outputs)
+    activities = activities.replace(
+        op_id=op,
+        capture_op_id=capture_op,
+        attribution=CategoryColumn(attribution, ("stack", "cell", "none", "learned")),
+        thread_id=_take(launches.thread, call),
+    )
+    ops, activities = _with_learned_nodes(recording, ops, activities, launches, call)
+    memory = concat([output.memory for output in outputs]) if outputs else Table(MEMORY)
+    memory_call = IdIndex(launches.correlation).rows(memory["correlation_id"])
+    memory_op, _, _ = _attribute(launches, memory_call, ops["op_id"])
+    tables = {
+        "ops": ops,
+        "activities": activities,
+        "api_calls": _api_calls(launches, ops["op_id"]),
+        "graphs": graph_table(
+            activities,
+            ops,
+            launches.end - launches.start,
+            call,
+            [output.graphs for output in outputs if output.graphs is not None],
+        ),
+        "memory": memory.replace(op_id=memory_op),
+        "overhead": concat([output.overhead for output in outputs]) if outputs else Table(OVERHEAD),
+    }
+    return CorrelatedTables(
+        tables,
+        ops_dropped,
+        sum(batch.launches["lost"] for batch in recording.batches),
+        sum(output.dropped for output in outputs),
+        unresolved_ops,
+    )
+
+
+def _with_learned_nodes(
+    recording: Recording, ops: Table, activities: Table, launches: LaunchLog, call: I64
+) -> tuple[Table, Table]:
+    """Return ops and activities with the nodes of ONNX Runtime's runs known by their launches.
+
+    The API calls of these activities get the nodes, too.
+    """
+    found = identify_nodes(
+        ops,
+        activities,
+        _take(launches.start, call),
+        _take(launches.end, call),
+        recording.stopped_ns,
+    )
+    if found is None:
+        return ops, activities
+    rows = np.flatnonzero(found.is_learned)
+    if not len(rows):
+        return found.ops, activities
+    attribution = activities.names("attribution")
+    learned = attribution.categories.index("learned")
+    codes = np.where(found.is_learned, learned, attribution.codes).astype(np.int32)
+    # A runtime call and its driver call have the same correlation id.
+    at = IdIndex(activities["correlation_id"][rows]).rows(launches.correlation)
+    launches.op = np.where(at >= 0, found.op_id[rows][at].astype(np.uint64), launches.op)
+    attribution = CategoryColumn(codes, attribution.categories)
+    return found.ops, activities.replace(op_id=found.op_id, attribution=attribution)
+
+
+def _take(values: I64, rows: I64) -> I64:
+    """Return `values` at `rows`; `MISSING` where the row is -1."""
+    if not len(values):
+        return np.full(len(rows), MISSING, np.int64)
+    return np.where(rows >= 0, values[rows], MISSING)
+
+
+def _activities_of(
+    recording: Recording, outputs: Sequence[RecorderOutput], launches: LaunchLog
+) -> Table:
+    """Activities launched during the recording, and those without a known launch."""
+    tables = [output.activities for output in outputs if len(output.activities)]
+    if not tables:
+        return Table(ACTIVITIES)
+    activities = tables[0] if len(tables) == 1 else concat(tables)
+    correlation = activities["correlation_id"]
+    row = IdIndex(launches.correlation).rows(correlation)
+    keep = row >= 0
+    if len(launches):
+        keep &= ~launches.is_internal[row]
+    unknown = row < 0
+    if unknown.any():
+        in_recording = activities["start_ns"] >= recording.opened_ns
+        if recording.previous_batches:
+            launched_before = column(
+                recording.previous_batches, "launches", "correlation_id", np.uint64
+            )
+            in_recording &= ~contains(launched_before.astype(np.int64), correlation)
+        keep |= unknown & in_recording
+    return _by_time(activities if keep.all() else activities.take(mask_as_slice(keep)))
+
+
+def _by_time(table: Table) -> Table:
+    """Sort the rows by start time; each stream and thread is recorded separately."""
+    start = table["start_ns"]
+    if (start[1:] >= start[:-1]).all():
+        return table
+    return table.take(np.argsort(start, kind="stable"))
+
+
+def _attribute(
+    launches: LaunchLog, call: I64, known_ops: I64
+) -> tuple[I64, npt.NDArray[np.int32], int]:
+    """Return the op and attribution code (0 stack, 1 cell, 2 none) for each row of `call`.
+
+    The last value is the number of rows whose op is missing from the op log.
+    """
+    if not len(launches):
+        return np.full(len(call), MISSING, np.int64), np.full(len(call), 2, np.int32), 0
+    by_stack = launches.has_own_op
+    attributed = by_stack | launches.is_awaited_by_cell
+    op_of_call = np.where(attributed, (launches.op & ~NO_OP).astype(np.int64), MISSING)
+    op_of_call[op_of_call == 0] = MISSING
+    exists = contains(known_ops, op_of_call)
+    op = np.where(call >= 0, op_of_call[call], MISSING)
+    unresolved = (op != MISSING) & ~exists[call]
+    op[unresolved] = MISSING
+    code = np.where(op == MISSING, 2, np.where(by_stack[call], 0, 1)).astype(np.int32)
+    return op, code, int(unresolved.sum())
+
+
+def _remember_ops(recording: Recording, ops: Table, outputs: Sequence[RecorderOutput]) -> None:
+    """Keep the ops that captured nodes: as they were recorded, or as the recorder knows them."""
+    recording.graph_nodes.remember_ops(ops)
+    for output in outputs:
+        if output.capture_ops is not None:
+            recording.graph_nodes.remember_ops(output.capture_ops)
+
+
+def _with_earlier_ops(recording: Recording, ops: Table, capture_op: I64) -> tuple[Table, I64]:
+    """Add rows for ops of earlier sessions that captured nodes replayed in this one."""
+    capturing = np.unique(capture_op[capture_op != MISSING])
+    absent = np.setdiff1d(capturing, ops["op_id"])
+    earlier = recording.graph_nodes.earlier_ops(absent)
+    if earlier is not None:
+        added = earlier.take(~contains(ops["op_id"], earlier["op_id"]))
+        # Run ids are unique within a profile only.
+        added = added.replace(
+            status=CategoryColumn.constant("earlier", len(added)),
+            run_id=np.full(len(added), MISSING, np.int64),
+        )
+        ops = concat([ops, added])
+        parent = ops["parent_op_id"]  # not of every capture was there a recording
+        ops = ops.replace(parent_op_id=np.where(contains(ops["op_id"], parent), parent, MISSING))
+    # An op that was dropped from the op log has no row to refer to.
+    capture_op[~contains(ops["op_id"], capture_op)] = MISSING
+    return ops, capture_op
+
+
+def _api_calls(launches: LaunchLog, known_ops: I64) -> Table:
+    internal = launches.is_internal
+    shown = launches.take(mask_as_slice(~internal)) if internal.any() else launches
+    op, _, _ = _attribute(shown, np.arange(len(shown)), known_ops)
+    table = Table(
+        API_CALLS,
+        {
+            "domain": shown.domains,
+            "name": shown.names,
+            "thread_id": shown.thread,
+            "start_ns": shown.start,
+            "end_ns": shown.end,
+            "duration_ns": shown.end - shown.start,
+            "correlation_id": shown.correlation,
+            "op_id": op,
+            "return_value": shown.result,
+            "captured": shown.is_captured,
+        },
+    )
+    return _by_time(table)

@@ -1,0 +1,79 @@
+"""Nodes of the CUDA graphs that the provider of Python kernels has captured and replayed.
+
+CUPTI reports the nodes of a capture in a recording only. The provider knows at any time how many
+nodes each kernel has captured. One stream was captured, so they run in the order of the capture:
+the k-th record of a replay is that of the k-th node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.data.schema import MISSING
+from epprof_nb.recording.host import ep_graphs
+from epprof_nb.recording.recorder import RecorderOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from epprof_nb.core.kernel_log import CapturedGraph
+    from epprof_nb.data.table import Table
+
+
+def identify(
+    activities: Table,
+    op: npt.NDArray[np.int64],
+    replays: Sequence[tuple[int, CapturedGraph]],
+) -> RecorderOutput | None:
+    """Return the nodes that the activities of replays belong to; None if there are none.
+
+    Parameters
+    ----------
+    activities
+        The activities, sorted by start.
+    op
+        The op of each activity.
+    replays
+        The op of each replay, and its graph.
+
+    Returns
+    -------
+    RecorderOutput
+        ``graph_nodes``, ``capture_ops`` and ``graphs``. A replay of which not every node was
+        recorded, or that has activities of another number than nodes, is left out.
+    """
+    graph_of_op = dict(replays)
+    rows = np.flatnonzero(
+        (activities["graph_id"] != MISSING)
+        & ~activities.names("kind").equals("graph_launch")
+        & np.isin(op, list(graph_of_op))
+    )
+    if not len(rows):
+        return None
+    nodes: dict[int, int] = {}
+    graphs: dict[int, CapturedGraph] = {}
+    _, replay = np.unique(activities["correlation_id"][rows], return_inverse=True)
+    by_replay = rows[np.argsort(replay, kind="stable")]
+    for of_replay in np.split(by_replay, np.cumsum(np.bincount(replay))[:-1]):
+        graph = graph_of_op[int(op[of_replay[0]])]
+        captured = [node.op_id for node in graph.nodes for _ in range(node.launches)]
+        if len(captured) != len(of_replay):
+            continue
+        graphs[int(activities["graph_id"][of_replay[0]])] = graph
+        nodes.update(zip(activities["graph_node_id"][of_replay].tolist(), captured, strict=True))
+    if not graphs:
+        return None
+    facts = [graph._replace(graph_id=number) for number, graph in graphs.items()]
+    return RecorderOutput(
+        graph_nodes={
+            "node": np.array(list(nodes), np.int64),
+            "original": np.zeros(len(nodes), np.int64),
+            "op_id": np.array(list(nodes.values()), np.int64),
+        },
+        capture_ops=ep_graphs.capture_ops(list(graphs.values())),
+        graphs=ep_graphs.table(facts),
+    )

@@ -1,0 +1,80 @@
+"""The recorder of frameworks' operations, which are ops and no activities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb.recording.frameworks.python_kernel_places import unambiguous
+from epprof_nb.recording.frameworks.python_kernels import RUNTIMES, KernelFramework
+from epprof_nb.recording.jax.framework import JaxFramework
+from epprof_nb.recording.nvtx.framework import NvtxFramework
+from epprof_nb.recording.recorder import RecorderOutput
+from epprof_nb.recording.torch.framework import TorchFramework
+from epprof_nb.recording.torch.graph_annotations import GraphAnnotations
+
+if TYPE_CHECKING:
+    from epprof_nb.core.options import Options
+    from epprof_nb.recording.frameworks.framework import Framework
+
+
+class FrameworkRecorder:
+    """Starts the frameworks that the options name. See `epprof_nb.recording.recorder.Recorder`."""
+
+    name = "frameworks"
+
+    def __init__(self) -> None:
+        self._with_kernels = [KernelFramework(runtime) for runtime in RUNTIMES]
+        self._known: tuple[Framework, ...] = (
+            TorchFramework(), JaxFramework(), *self._with_kernels, NvtxFramework(),
+        )  # fmt: skip
+        self._started: list[Framework] = []
+        self._annotations = GraphAnnotations()
+
+    def start(self, options: Options) -> list[str]:
+        """Start the frameworks."""
+        return self.extend(options)
+
+    def extend(self, options: Options) -> list[str]:
+        """Start further frameworks; those that were started stay."""
+        for framework in self._known:
+            if framework.name not in options.frameworks:
+                continue
+            if framework in self._started:
+                framework.extend(options)
+            else:
+                self._started.append(framework)
+                framework.start(options)
+        if options.records("operators") and "torch" not in options.frameworks:
+            return ["Operators are not recorded, because the option frameworks has no torch."]
+        return []
+
+    def sync(self) -> None:
+        """Do nothing: there is no device to wait for."""
+
+    def drain(self, *, waited: bool = True) -> RecorderOutput:  # noqa: ARG002
+        """Complete the ops, which the native core has, and return annotated nodes of graphs."""
+        for framework in self._started:
+            framework.complete()
+        if any(framework.name == TorchFramework.name for framework in self._started):
+            graph_nodes, capture_ops = self._annotations.drain()
+            return RecorderOutput(graph_nodes=graph_nodes, capture_ops=capture_ops)
+        return RecorderOutput()
+
+    @property
+    def kernel_places(self) -> dict[str, dict[str, Any]]:
+        """File and line of kernels by name, as far as their frameworks know them."""
+        return unambiguous(place for known in self._with_kernels for place in known.kernel_places())
+
+    def notes(self) -> list[str]:
+        """Return the notes of all frameworks."""
+        return [note for framework in self._started for note in framework.notes()]
+
+    def stop(self) -> None:
+        """Stop the frameworks."""
+        while self._started:
+            self._started[-1].stop()
+            self._started.pop()
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Return no devices."""
+        return []

@@ -1,0 +1,237 @@
+"""The launch log: one row per API call, with the op that was open on the calling thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb.arrays.ids import IdIndex, contains
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.schema import MISSING
+from epprof_nb.data.table import Table, concat
+from epprof_nb.recording.native_columns import names_of
+from epprof_nb.recording.session.cell_log import observe
+from epprof_nb.recording.session.service import Batch, column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epprof_nb.recording.recorder import RecorderOutput
+
+I64 = npt.NDArray[np.int64]
+
+# Launch flags and the op column's top bit, as in native/core/records.h.
+_CAPTURED, _PROFILER_INTERNAL, _STILL_IN_CALL, CELL_WAITED, _CELL_RAN = 1, 2, 4, 8, 16
+NO_OP = np.uint64(1 << 63)
+_PROFILER_SYNC_CALLS = (
+    "cuCtxPushCurrent_v2",
+    "cuCtxSynchronize",
+    "cuCtxPopCurrent_v2",
+    "cuCtxGetCurrent",
+)
+"""Calls with which the profiler itself waits for a context."""
+_CLOCK_SLACK_NS = 100_000
+"""Tolerated error of a calibrated clock."""
+_DOMAINS = ("driver", "runtime", "host")
+
+
+@dataclass(slots=True)
+class LaunchLog:
+    """Columns of the launch log, the profiler's own calls included (see `is_internal`)."""
+
+    correlation: I64
+    op: npt.NDArray[np.uint64]
+    start: I64
+    end: I64
+    thread: I64
+    result: I64
+    flags: npt.NDArray[np.uint16]
+    names: CategoryColumn
+    domains: CategoryColumn
+
+    @classmethod
+    def of(cls, batches: list[Batch], outputs: Sequence[RecorderOutput], ops: Table) -> LaunchLog:
+        """Build the log of some batches, with the calls that recorders logged themselves."""
+        return _with_external_correlation(_from_batches(batches), outputs, ops)
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    def take(self, rows: npt.NDArray[Any] | slice) -> LaunchLog:
+        """Return the log restricted to `rows`."""
+        return LaunchLog(
+            self.correlation[rows],
+            self.op[rows],
+            self.start[rows],
+            self.end[rows],
+            self.thread[rows],
+            self.result[rows],
+            self.flags[rows],
+            self.names.take(rows),
+            self.domains.take(rows),
+        )
+
+    @property
+    def is_internal(self) -> npt.NDArray[np.bool_]:
+        """Mask of the profiler's own calls."""
+        internal: npt.NDArray[np.bool_] = (self.flags & _PROFILER_INTERNAL) != 0
+        return internal
+
+    @property
+    def is_captured(self) -> npt.NDArray[np.bool_]:
+        """Mask of the calls that were captured into a CUDA graph instead of executed."""
+        captured: npt.NDArray[np.bool_] = (self.flags & _CAPTURED) != 0
+        return captured
+
+    @property
+    def has_own_op(self) -> npt.NDArray[np.bool_]:
+        """Mask of the calls made while an op was open on the calling thread."""
+        own: npt.NDArray[np.bool_] = (self.op & NO_OP) == 0
+        return own
+
+    @property
+    def is_awaited_by_cell(self) -> npt.NDArray[np.bool_]:
+        """Mask of the calls on threads without ops whose work the cell's statement waited for.
+
+        For each such call the log says whether the cell's thread used CPU time since the previous
+        call of the calling thread, or waited with an unchanged op stack. A thread that only made
+        calls while the cell's thread waited works for the waiting statement. A thread seen
+        launching while the cell's thread was running is treated as independent; its work is
+        unattributed.
+        """
+        # The calling thread has no op, the cell's thread has one.
+        candidate: npt.NDArray[np.bool_] = self.op > NO_OP
+        if not candidate.any():
+            return candidate
+        waited = candidate & ((self.flags & CELL_WAITED) != 0)
+        ran = candidate & ((self.flags & _CELL_RAN) != 0)
+        workers = np.setdiff1d(np.unique(self.thread[waited]), np.unique(self.thread[ran]))
+        awaited: npt.NDArray[np.bool_] = candidate & np.isin(self.thread, workers)
+        return awaited
+
+
+def _from_batches(batches: list[Batch]) -> LaunchLog:
+    def get(name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        return column(batches, "launches", name, dtype)
+
+    name_ids = get("name_id", np.uint32)
+    launches = LaunchLog(
+        get("correlation_id", np.uint64).astype(np.int64),
+        get("op_id", np.uint64),
+        get("start_ns", np.int64),
+        get("end_ns", np.int64),
+        get("thread_id", np.uint64).astype(np.int64),
+        get("return_value", np.int32).astype(np.int64),
+        get("flags", np.uint16),
+        CategoryColumn.from_ids(name_ids, names_of(name_ids)),
+        CategoryColumn.from_ids(get("domain", np.uint16), _DOMAINS),
+    )
+    in_call = (launches.flags & _STILL_IN_CALL) != 0
+    if in_call.any():
+        # A call in progress at a flush is logged again by each later flush until it ends.
+        ended = contains(launches.correlation[~in_call], launches.correlation)
+        last = np.zeros(len(in_call), np.bool_)
+        _, first_from_end = np.unique(launches.correlation[::-1], return_index=True)
+        last[len(in_call) - 1 - first_from_end] = True
+        launches = launches.take(~in_call | (~ended & last))
+    return launches
+
+
+def _with_external_correlation(
+    launches: LaunchLog, outputs: Sequence[RecorderOutput], ops: Table
+) -> LaunchLog:
+    """Append the API calls of recorders that use external correlation."""
+    external = from_external_correlation(outputs, ops)
+    if external is None:
+        return launches
+    return LaunchLog(
+        np.concatenate([launches.correlation, external.correlation]),
+        np.concatenate([launches.op, external.op]),
+        np.concatenate([launches.start, external.start]),
+        np.concatenate([launches.end, external.end]),
+        np.concatenate([launches.thread, external.thread]),
+        np.concatenate([launches.result, external.result]),
+        np.concatenate([launches.flags, external.flags]),
+        _append(launches.names, external.names),
+        _append(launches.domains, external.domains),
+    )
+
+
+def from_external_correlation(
+    outputs: Sequence[RecorderOutput], ops: Table | None = None
+) -> LaunchLog | None:
+    """Build the log that launch callbacks would have written; None if they wrote it themselves.
+
+    The op of a call is the id that was pushed on its thread. The columns of calls without one say
+    the same about the cell's thread as those of a callback.
+
+    Parameters
+    ----------
+    outputs
+        Outputs of the recorders.
+    ops
+        The ops, if they are known. An op that another thread ended stays pushed until its own
+        thread opens or ends the next one; the calls in between are not attributed to it.
+    """
+    external = [output for output in outputs if output.api_calls is not None]
+    if not external:
+        return None
+    calls = concat([output.api_calls for output in external if output.api_calls is not None])
+    pairs = [o.external_correlation for o in external if o.external_correlation is not None]
+    correlation = np.concatenate([pair[0] for pair in pairs])
+    pushed = np.concatenate([pair[1] for pair in pairs])
+    # CUPTI writes one record per call and kind of id, with the innermost id that was pushed.
+    row = IdIndex(correlation).rows(calls["correlation_id"])
+    op = np.where(row >= 0, pushed[row] if len(pushed) else 0, 0).astype(np.uint64)
+    if ops is not None:
+        # Row -1, of an op that is unknown, finds the last element.
+        ends = np.append(ops["end_ns"], 2**63 - 1)[IdIndex(ops["op_id"]).rows(op.astype(np.int64))]
+        op[ends < calls["start_ns"] - _CLOCK_SLACK_NS] = 0
+    internal = _waits_of_profiler(external, calls)
+    flags = np.where(internal, _PROFILER_INTERNAL, 0).astype(np.uint16)
+    others = np.flatnonzero((op == 0) & ~internal)
+    cell_op, waited, ran = observe(
+        [output.cell_log for output in external if output.cell_log is not None],
+        calls["thread_id"][others],
+        calls["start_ns"][others],
+    )
+    flags[others] |= np.where(waited, CELL_WAITED, 0).astype(np.uint16)
+    flags[others] |= np.where(ran, _CELL_RAN, 0).astype(np.uint16)
+    op[op == 0] = NO_OP
+    op[others] |= np.maximum(cell_op, 0).astype(np.uint64)
+    return LaunchLog(
+        calls["correlation_id"],
+        op,
+        calls["start_ns"],
+        calls["end_ns"],
+        calls["thread_id"],
+        calls["return_value"],
+        flags,
+        calls.names("name"),
+        calls.names("domain"),
+    )
+
+
+def _waits_of_profiler(outputs: Sequence[RecorderOutput], calls: Table) -> npt.NDArray[np.bool_]:
+    """Mask of the calls with which the profiler itself waited for the device."""
+    internal = np.zeros(len(calls), np.bool_)
+    names = calls.names("name")
+    may_be_internal = np.logical_or.reduce([names.equals(n) for n in _PROFILER_SYNC_CALLS])
+    for output in outputs:
+        for begin, end in output.profiler_sync_intervals:
+            internal |= (
+                may_be_internal
+                & (calls["start_ns"] >= begin - _CLOCK_SLACK_NS)
+                & (calls["end_ns"] <= end + _CLOCK_SLACK_NS)
+            )
+    return internal
+
+
+def _append(a: CategoryColumn, b: CategoryColumn) -> CategoryColumn:
+    index = {name: code for code, name in enumerate(a.categories)}
+    codes = [index.setdefault(name, len(index)) for name in b.categories]
+    remap = np.array([*codes, MISSING], np.int32)  # code -1 finds the last element
+    return CategoryColumn(np.concatenate([a.codes, remap[b.codes]]), tuple(index))

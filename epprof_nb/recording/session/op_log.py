@@ -1,0 +1,132 @@
+"""The op log as a table: each op once, with the parts of coalesced statements added up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb.arrays.ids import unique_inverse
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.schema import MISSING, OPS
+from epprof_nb.data.table import Table
+from epprof_nb.recording.frameworks.framework_ops import FRAMEWORK_CATEGORIES, FRAMEWORK_TYPES
+from epprof_nb.recording.native_columns import OP_NAME, name_of
+from epprof_nb.recording.onnxruntime.op_rows import ORT_CATEGORIES, add_ort_columns
+from epprof_nb.recording.session.framework_columns import add_framework_columns
+from epprof_nb.recording.session.service import Batch, column
+from epprof_nb.recording.session.token_calls import with_token_arguments
+from epprof_nb.recording.statements.statement_registry import statements_table
+
+# Categories and flags, as in native/core/records.h.
+RANGE, STATEMENT, CELL = 0, 1, 2
+_OPEN, _COALESCED = 1, 2
+_TYPES = ("range", "line", "cell", "event", "run", "node", *FRAMEWORK_TYPES)
+_CATEGORIES = ("user", "cell", "cell", *ORT_CATEGORIES, *FRAMEWORK_CATEGORIES)
+_SOURCES = ("range", "cell", "cell", *(("onnxruntime",) * len(ORT_CATEGORIES)))
+
+
+def ops_table(batches: list[Batch]) -> tuple[Table, int]:
+    """Return the ops of a recording (absolute times) and the number of dropped ops."""
+
+    def get(name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        return column(batches, "ops", name, dtype)
+
+    flags = get("flags", np.uint16)
+    in_last = np.ones(len(flags), np.bool_)
+    in_last[: len(flags) - len(batches[-1].ops["flags"]) // 2] = False
+    # Each flush copies the ops that are still open. Only the copies of the last one are kept.
+    rows = np.flatnonzero(in_last | ((flags & _OPEN) == 0))
+    raw = {
+        name: get(name, dtype)[rows]
+        for name, dtype in (
+            ("op_id", np.int64), ("parent_op_id", np.int64), ("start_ns", np.int64),
+            ("end_ns", np.int64), ("duration_ns", np.int64), ("suspended_ns", np.int64),
+            ("name_id", np.uint32), ("payload_id", np.uint32), ("count", np.uint32),
+            ("category", np.uint16), ("flags", np.uint16), ("thread_id", np.int64),
+        )
+    }  # fmt: skip
+    raw = _merge_coalesced(raw)
+    order = np.argsort(raw["start_ns"], kind="stable")
+    if (np.diff(order) != 1).any():
+        raw = {name: values[order] for name, values in raw.items()}
+    dropped = sum(batch.ops["lost"] for batch in batches)
+    return _table(raw, batches[-1].ops), dropped
+
+
+def _merge_coalesced(raw: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Merge coalesced statement rows that were split over several flushes."""
+    coalesced = (raw["flags"] & _COALESCED) != 0
+    if not coalesced.any():
+        return raw
+    parts = {name: values[coalesced] for name, values in raw.items()}
+    op_id, first, inverse = np.unique(parts["op_id"], return_index=True, return_inverse=True)
+    merged = {name: values[first].copy() for name, values in parts.items()}
+    for name in ("duration_ns", "suspended_ns", "count"):
+        total = np.zeros(len(op_id), np.int64)
+        np.add.at(total, inverse, parts[name].astype(np.int64))
+        merged[name] = total
+    np.minimum.at(merged["start_ns"], inverse, parts["start_ns"])
+    np.maximum.at(merged["end_ns"], inverse, parts["end_ns"])
+    np.bitwise_or.at(merged["flags"], inverse, parts["flags"])
+    return {
+        name: np.concatenate([values[~coalesced], merged[name]]) for name, values in raw.items()
+    }
+
+
+def _table(raw: dict[str, npt.NDArray[Any]], session: dict[str, Any]) -> Table:
+    n = len(raw["op_id"])
+    category = raw["category"].astype(np.int64)
+    parent = np.where(raw["parent_op_id"] == 0, MISSING, raw["parent_op_id"])
+    columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
+        "op_id": raw["op_id"],
+        "parent_op_id": parent,
+        "name": _names_column(raw["name_id"], session["op_names"]),
+        "op_type": CategoryColumn.from_ids(category, _TYPES),
+        "category": CategoryColumn.from_ids(category, _CATEGORIES),
+        "source": CategoryColumn.from_ids(category, _SOURCES),
+        "thread_id": np.where(raw["thread_id"] == 0, MISSING, raw["thread_id"]),
+        "start_ns": raw["start_ns"],
+        "end_ns": raw["end_ns"],
+        "duration_ns": raw["duration_ns"],
+        "suspended_ns": raw["suspended_ns"],
+        "count": raw["count"].astype(np.int64),
+        "status": CategoryColumn.from_ids(
+            (raw["flags"] & _OPEN).astype(np.int64), ("complete", "open")
+        ),
+        "args": _args(raw["payload_id"], category, session["op_args"]),
+    }
+    statements = np.flatnonzero(category == STATEMENT)
+    if len(statements):
+        details = statements_table(raw["payload_id"][statements])
+        cell = np.full(n, MISSING, np.int32)
+        cell[statements] = details.cell.codes
+        columns["cell"] = CategoryColumn(cell, details.cell.categories)
+        for name, values in (("line", details.line), ("end_line", details.end_line)):
+            column_values = np.full(n, MISSING, np.int64)
+            column_values[statements] = values
+            columns[name] = column_values
+    table = add_ort_columns(Table(OPS, columns), category, raw["payload_id"])
+    table = add_framework_columns(table, category, raw["payload_id"])
+    return with_token_arguments(table)
+
+
+def _args(
+    payload: npt.NDArray[Any], category: npt.NDArray[Any], texts: list[str]
+) -> CategoryColumn:
+    ids = np.where(category == RANGE, payload, 0).astype(np.int64)
+    used: list[int] = unique_inverse(ids)[0].tolist()
+    return CategoryColumn.from_ids(ids, {i: texts[i - 1] for i in used if i > 0})
+
+
+def _names_column(name_ids: npt.NDArray[Any], op_names: list[str]) -> CategoryColumn:
+    """Return the names of ops as a column."""
+    of_op = (name_ids & OP_NAME) != 0
+    # Small numbers, which `unique_inverse` need not sort.
+    base = int(name_ids[~of_op].max(initial=0)) + 1
+    ids_ = np.where(of_op, (name_ids & (OP_NAME - 1)) + base, name_ids).astype(np.int64)
+    used = unique_inverse(ids_)[0].tolist()
+    return CategoryColumn.from_ids(
+        ids_, {i: op_names[i - base] if i >= base else name_of(i) for i in used}
+    )

@@ -1,0 +1,237 @@
+"""`Profile.info`: what was recorded, on which devices, and which records were dropped."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from contextlib import suppress
+from functools import cache
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.arrays.ids import contains, unique_inverse
+from epprof_nb.recording.onnxruntime import sessions
+from epprof_nb.recording.onnxruntime.info import session_info, session_notes
+from epprof_nb.recording.session import clock_check
+from epprof_nb.recording.session.graph_notes import notes_on_graphs
+from epprof_nb.util.machine import machine_id
+
+if TYPE_CHECKING:
+    from epprof_nb.data.table import Table
+    from epprof_nb.recording.session.correlate import CorrelatedTables
+    from epprof_nb.recording.session.service import Recording
+
+_LAUNCHES = {"kernel": "Launch", "memcpy": "Memcpy", "memset": "Memset"}
+"""Activity kind to a part of the names of the driver calls that launch it."""
+
+_OTHER_LAUNCHES = ("Graph", "HostFunc")
+"""Parts of the names of calls that launch a graph, or a host function, which has no record."""
+
+_UNSAID = [True]
+"""Empty once a profile of this process has said that there is no GPU; taking from it is atomic."""
+
+_MANY_STATEMENTS = 1_000_000
+"""Executions whose recording takes long enough to be mentioned."""
+
+
+def build_info(
+    recording: Recording, correlated: CorrelatedTables, epoch: tuple[int, int]
+) -> dict[str, Any]:
+    """Build the part of `Profile.info` that describes the recording.
+
+    Parameters
+    ----------
+    recording, correlated
+        The recording and its tables.
+    epoch
+        The monotonic and the epoch clock at the same moment, in nanoseconds.
+    """
+    activities, calls = correlated.tables["activities"], correlated.tables["api_calls"]
+    monotonic, epoch_ns = epoch
+    attribution = activities.names("attribution")
+    recorded = _recorded(activities, calls, correlated)
+    plausible = clock_check.check(correlated.tables["ops"], activities, calls)
+    onnxruntime = session_info(correlated.tables["ops"])
+    failure = _device_failure(recording)
+    return {
+        "format": 1,
+        "started_at_epoch_ns": epoch_ns + recording.opened_ns - monotonic,
+        "wall_ns": recording.closed_ns - recording.opened_ns,
+        "code_ns": recording.stopped_ns - recording.opened_ns,
+        "devices": _devices_used(recording.devices, activities),
+        "threads": recording.thread_names.of(
+            np.unique(
+                np.concatenate([correlated.tables["ops"]["thread_id"], calls["thread_id"]])
+            ).tolist()
+        ),
+        "clock": {"source": "CLOCK_MONOTONIC", **recording.clock},
+        "recorded": recorded,
+        "attribution": {
+            how: int(attribution.equals(how).sum()) for how in ("stack", "cell", "learned", "none")
+        },
+        "device_error": failure[0] if failure else None,
+        **_missing_gpu(recording.devices, activities),
+        **_kernel_places(recording.kernel_places, activities),
+        **onnxruntime,
+        "recording": {
+            "detail": recording.options.detail,
+            "frameworks": list(recording.options.frameworks),
+            "ort_nodes": sessions.mode(),
+        },
+        "plausibility": plausible,
+        "notes": [
+            *dict.fromkeys(recording.notes),
+            *_notes_on_dropped(recorded, correlated, failure),
+            *notes_on_statements(correlated.tables["ops"]),
+            *notes_on_graphs(activities),
+            *clock_check.notes(plausible),
+            *session_notes(correlated.tables["ops"], activities, onnxruntime),
+        ],
+        "versions": {**_versions(), **recording.versions},
+        "machine": machine_id(),
+    }
+
+
+def _devices_used(devices: list[dict[str, Any]], activities: Table) -> list[dict[str, Any]]:
+    """All GPUs, and the host device if it was used or there is no GPU."""
+    used = set(unique_inverse(activities["device_id"])[0].tolist())
+    gpus = [d for d in devices if d["kind"] == "cuda"]
+    return [d for d in devices if d["kind"] == "cuda" or d["device_id"] in used or not gpus]
+
+
+def _missing_gpu(devices: list[dict[str, Any]], activities: Table) -> dict[str, Any]:
+    """Tell that there is no GPU, and whether this profile is the first one to say so."""
+    if any(device["kind"] == "cuda" for device in devices):
+        return {}
+    is_first = False
+    if not len(activities):  # work on the host device needs no explanation
+        with suppress(IndexError):
+            is_first = _UNSAID.pop()
+    return {"no_gpu": {"is_first": is_first}}
+
+
+def _kernel_places(
+    places: dict[str, dict[str, Any]], activities: Table
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the places of the kernels that the profile has."""
+    used = {name: places[name] for name in activities.names("name").categories if name in places}
+    return {"kernel_places": used} if used else {}
+
+
+def _recorded(activities: Table, calls: Table, correlated: CorrelatedTables) -> dict[str, Any]:
+    """Count activities launched, shown and lost by kind.
+
+    A successful call that was not captured launched at least one activity of its kind. If the
+    activity is missing, its record is counted as lost. Graph launches are not counted here,
+    because the call does not reveal the number of nodes; they are part of ``dropped``.
+    """
+    kinds = activities.names("kind")
+    counts = {k: int(kinds.equals(k).sum()) for k in kinds.categories}
+    shown = {kind: count for kind, count in counts.items() if count}
+    launched, lost = dict(shown), {}
+    launching = (calls["return_value"] == 0) & ~calls["captured"]
+    # A runtime call and its driver call are the same launch: only the driver call is counted.
+    domain = calls.names("domain")
+    is_runtime = domain.equals("runtime")
+    if correlated.activities_dropped:
+        # With external correlation CUPTI records no driver calls inside those of the runtime.
+        is_runtime &= contains(calls["correlation_id"][~is_runtime], calls["correlation_id"])
+    launching &= ~is_runtime
+    if not correlated.activities_dropped:
+        # The host device counts dropped records itself. Without any, a call without an activity
+        # is a command that was skipped because an earlier one failed.
+        launching &= ~domain.equals("host")
+    names = calls.names("name")
+    for kind, part in _LAUNCHES.items():
+        of_kind = np.array(
+            [part in name and not any(other in name for other in _OTHER_LAUNCHES)
+             for name in names.categories] + [False]
+        )  # fmt: skip
+        rows = launching & of_kind[names.codes]
+        correlations = calls["correlation_id"][rows]
+        missing = ~contains(activities["correlation_id"], correlations)
+        if missing.any():
+            lost[kind] = int(missing.sum())
+            launched[kind] = shown.get(kind, 0) + lost[kind]
+    return {
+        "launched": launched,
+        "shown": shown,
+        "lost": lost,
+        "dropped": correlated.activities_dropped,
+        "ops_lost": correlated.ops_dropped,
+        "calls_lost": correlated.calls_dropped,
+    }
+
+
+def _device_failure(recording: Recording) -> tuple[str, str] | None:
+    """Return the name and description of the CUDA error that ended all device work, if any."""
+    outputs = (output for batch in recording.batches for output in batch.outputs)
+    return next((output.failure for output in outputs if output.failure), None)
+
+
+def _note_on_failure(recorded: dict[str, Any], failure: tuple[str, str]) -> str:
+    name, description = failure
+    shown = ", ".join(f"{n:,} {kind}" for kind, n in recorded["shown"].items()) or "none"
+    lost = ", ".join(f"{n:,} {kind}" for kind, n in recorded["lost"].items()) or "none"
+    return (
+        f"The GPU failed: {name} ({description}). CUDA does not work in this "
+        "process any more: restart the Jupyter kernel to use the GPU. Activities recorded before "
+        f"the failure: {shown}. Launched, but lost with the CUDA context: {lost}."
+    )
+
+
+def _notes_on_dropped(
+    recorded: dict[str, Any], correlated: CorrelatedTables, failure: tuple[str, str] | None
+) -> list[str]:
+    notes = []
+    counts = ", ".join(f"{n:,} {kind}" for kind, n in recorded["lost"].items())
+    if failure:
+        notes.append(_note_on_failure(recorded, failure))
+    elif counts:
+        notes.append(
+            f"Dropped records: {counts}. Totals do not include them. Profile a smaller part of "
+            "the code, or raise max_records."
+        )
+    if correlated.ops_dropped or correlated.calls_dropped:
+        notes.append(
+            f"The logs are full: {correlated.ops_dropped:,} ops and "
+            f"{correlated.calls_dropped:,} API calls were dropped, which leaves "
+            f"{correlated.unresolved_ops:,} activities without an op. Profile a smaller part of "
+            "the code."
+        )
+    return notes
+
+
+def notes_on_statements(ops: Table) -> list[str]:
+    """Return a note if recording the statements took a notable part of the time."""
+    executions = int(ops["count"].sum(where=ops.names("op_type").equals("line")))
+    if executions < _MANY_STATEMENTS:
+        return []
+    return [
+        (
+            f"{executions:,} executions of statements were recorded, which slows short statements "
+            "down; --no-lines avoids this overhead."
+        )
+    ]
+
+
+@cache
+def _numpy_version() -> str:
+    return metadata.version("numpy")
+
+
+def _versions() -> dict[str, str]:
+    from epprof_nb.core.version import package_version
+
+    versions = {
+        "epprof_nb": package_version(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
+    for package in ("torch", "jax", "cupy", "onnxruntime"):
+        if package in sys.modules:
+            versions[package] = str(getattr(sys.modules[package], "__version__", "?"))
+    versions["numpy"] = _numpy_version()
+    return versions

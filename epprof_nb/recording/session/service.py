@@ -1,0 +1,353 @@
+"""The capture service of the process: it runs the recorders and serves their data to sessions.
+
+A profiled cell, a ``profile()`` inside it and a profile that outlives both each hold a
+`Subscription`. The service flushes the recorders into a `Batch` whenever a subscription opens or
+closes, so the recording of a subscription is a whole number of batches and exact.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb import _native
+from epprof_nb.core.errors import CaptureError
+from epprof_nb.recording.ranges import suspension
+from epprof_nb.recording.session import created_threads
+from epprof_nb.recording.session.graph_nodes import GraphNodes
+from epprof_nb.recording.session.thread_names import ThreadNames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from epprof_nb.core.options import Options
+    from epprof_nb.recording.recorder import Recorder, RecorderOutput
+
+
+@dataclass(slots=True)
+class Batch:
+    """Data recorded between two flushes: the native core's columns and each recorder's output."""
+
+    ops: dict[str, Any]
+    launches: dict[str, Any]
+    outputs: list[RecorderOutput]
+    flushed_ns: int
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """A request for events, from `CaptureService.open` to `CaptureService.close`."""
+
+    options: Options
+    first_batch: int
+    opened_ns: int
+    previous_batches: list[Batch]
+    """Batches recorded for others before it opened. It does not own the work launched in them."""
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Recording:
+    """The data of one subscription: its batches, and the batches that came before them."""
+
+    batches: list[Batch]
+    previous_batches: list[Batch]
+    opened_ns: int
+    stopped_ns: int
+    closed_ns: int
+    devices: list[dict[str, Any]]
+    versions: dict[str, str]
+    clock: dict[str, Any]
+    notes: list[str]
+    graph_nodes: GraphNodes
+    thread_names: ThreadNames
+    kernel_places: dict[str, dict[str, Any]]
+    """File and line of kernels by name, as far as their frameworks know them."""
+    options: Options
+    """The options of all subscriptions that were open meanwhile: what was recorded together."""
+
+
+@cache
+def _recorders() -> tuple[Recorder, ...]:
+    from epprof_nb.recording.cupti.loading import driver_present
+    from epprof_nb.recording.cupti.recorder import CuptiRecorder
+    from epprof_nb.recording.host.recorder import HostRecorder
+    from epprof_nb.recording.onnxruntime.recorder import OnnxRuntimeRecorder
+    from epprof_nb.recording.session.framework_recorder import FrameworkRecorder
+
+    always: tuple[Recorder, ...] = (HostRecorder(), OnnxRuntimeRecorder(), FrameworkRecorder())
+    return (CuptiRecorder(), *always) if driver_present() else always
+
+
+class CaptureService:
+    """Starts the recorders with the first subscription and stops them after the last.
+
+    Ctrl-C can raise between any two statements of the main thread. Callers therefore open and
+    abort subscriptions inside ``_native.uninterrupted``, and `close` does so itself.
+    """
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.RLock()
+        self._depth = 0  # of the calls that hold the lock
+        self._abandoned: deque[Subscription] = deque()
+        self._recording = False
+        self._subscriptions: list[Subscription] = []
+        self._batches: list[Batch] = []
+        self._dropped_batches = 0
+        self._running: list[Recorder] = []
+        self._notes: list[str] = []
+        self._options: Options | None = None
+        self._graph_nodes = GraphNodes()
+        self._thread_names = ThreadNames()
+
+    @property
+    def open_subscriptions(self) -> int:
+        """Number of open subscriptions."""
+        return len(self._subscriptions)
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        with self._lock:
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+        self._end_abandoned()
+
+    def open(self, options: Options) -> Subscription:
+        """Open a subscription, starting or extending recorders as `options` require.
+
+        If it fails, everything is as before.
+        """
+        with self._exclusive():
+            try:
+                if not self._subscriptions:
+                    self._stop_if_unused()  # what an error of a recorder left behind
+                    self._start(options)
+                    self._options = None
+                else:
+                    self._flush()
+                    for recorder in self._running:
+                        notes = recorder.extend(options)
+                        self._notes += [note for note in notes if note not in self._notes]
+                subscription = Subscription(
+                    options,
+                    self._dropped_batches + len(self._batches),
+                    _native.now_ns(),
+                    list(self._batches),
+                    list(self._notes),
+                )
+                self._options = options.union(self._options or options)
+                self._subscriptions.append(subscription)
+            except BaseException:
+                self._stop_if_unused()
+                raise
+            return subscription
+
+    def close(self, subscription: Subscription) -> Recording:
+        """Wait for the device work launched so far, close the subscription and return its data.
+
+        Raises
+        ------
+        CaptureError
+            If the subscription is already closed, or the process was forked after it opened.
+        """
+        stopped = _native.now_ns()
+        self.wait(subscription)
+        return _native.uninterrupted(self._take, subscription, stopped)
+
+    def wait(self, subscription: Subscription) -> None:
+        """Wait for the device work launched so far.
+
+        Raises
+        ------
+        CaptureError
+            If the subscription is closed, or the process was forked after it opened.
+        """
+        with self._lock:  # no more than this: Ctrl-C may end the wait
+            self._check_open(subscription)
+            for recorder in list(self._running):
+                recorder.sync()
+
+    def _check_open(self, subscription: Subscription) -> None:
+        if subscription not in self._subscriptions:
+            raise CaptureError(
+                "This profile has no data: it was already stopped, or it was started in the "
+                "parent of this forked process. Start a new profile."
+            )
+
+    def _take(self, subscription: Subscription, stopped_ns: int) -> Recording:
+        with self._exclusive():
+            self._check_open(subscription)
+            try:
+                self._flush(waited=True)
+                first = subscription.first_batch - self._dropped_batches
+                return Recording(
+                    batches=self._batches[first:],
+                    previous_batches=subscription.previous_batches,
+                    opened_ns=subscription.opened_ns,
+                    stopped_ns=stopped_ns,
+                    closed_ns=self._batches[-1].flushed_ns,
+                    devices=[d for r in self._running for d in r.devices()],
+                    versions={k: v for r in self._running for k, v in _items(r, "versions")},
+                    clock={k: v for r in self._running for k, v in _items(r, "clock")},
+                    notes=[*subscription.notes, *(n for r in self._running for n in r.notes())],
+                    graph_nodes=self._graph_nodes,
+                    thread_names=self._thread_names,
+                    kernel_places=dict(
+                        i for r in self._running for i in _items(r, "kernel_places")
+                    ),
+                    options=self._options or subscription.options,
+                )
+            finally:
+                self._remove(subscription)
+
+    def batches_since(self, subscription: Subscription, index: int) -> list[Batch] | None:
+        """Return the newest batches of an open subscription, without waiting for the device.
+
+        The recorders are flushed first. The subscription keeps all its batches.
+
+        Parameters
+        ----------
+        subscription
+            An open subscription.
+        index
+            Number of its batches that the caller already has.
+
+        Returns
+        -------
+        batches
+            The batches from `index` on; None if the subscription is closed.
+        """
+        with self._exclusive():
+            if subscription not in self._subscriptions:
+                return None
+            self._flush()
+            return self._batches[subscription.first_batch - self._dropped_batches + index :]
+
+    def abort(self, subscription: Subscription) -> None:
+        """Close a subscription, if it is open, and discard its data."""
+        with self._exclusive():
+            self._remove(subscription)
+
+    def abandon(self, subscription: Subscription) -> None:
+        """Do the same from a finalizer.
+
+        A finalizer can run anywhere, even inside another call of the service or on a thread that
+        holds a lock a recorder needs. It therefore never waits: if the service is in use, the
+        subscription is closed at the end of that use.
+        """
+        self._abandoned.append(subscription)
+        self._end_abandoned()
+
+    def _end_abandoned(self) -> None:
+        while self._abandoned and self._lock.acquire(blocking=False):
+            try:
+                if self._depth:  # called inside the call that holds the lock
+                    return
+                self._depth += 1
+                try:
+                    while self._abandoned:
+                        self._remove(self._abandoned.popleft())
+                finally:
+                    self._depth -= 1
+            finally:
+                self._lock.release()
+
+    def _remove(self, subscription: Subscription) -> None:
+        if subscription in self._subscriptions:
+            self._subscriptions.remove(subscription)
+        self._stop_if_unused()
+        if self._subscriptions:
+            first = min(c.first_batch for c in self._subscriptions)
+            drop = first - self._dropped_batches
+            del self._batches[:drop]
+            self._dropped_batches += drop
+
+    def _start(self, options: Options) -> None:
+        self._recording = True
+        self._notes = []
+        self._thread_names = ThreadNames()
+        created_threads.start()
+        # Discard what threads logged after the end of the last session.
+        _native.drain_ops(_native.now_ns(), open_too=False)
+        _native.drain_launches()
+        _native.set_recording(ops=True, launches=True)
+        _native.set_cell_thread(True)
+        for recorder in _recorders():
+            self._start_recorder(recorder, options)
+
+    def _start_recorder(self, recorder: Recorder, options: Options) -> None:
+        try:
+            self._notes += recorder.start(options)
+        except CaptureError as error:
+            # The other recorders still work. The profile reports the missing one in its notes.
+            self._notes.append(str(error))
+        else:
+            self._running.append(recorder)
+
+    def _stop_if_unused(self) -> None:
+        """Stop recording if no subscription is open; a call that failed can be repeated."""
+        if self._subscriptions or not self._recording:
+            return
+        try:
+            while self._running:
+                recorder = self._running[-1]
+                try:
+                    recorder.stop()
+                finally:
+                    self._running.remove(recorder)
+        finally:
+            if not self._running:
+                created_threads.stop()
+                _native.set_cell_thread(False)
+                _native.set_recording(ops=False, launches=False)
+                suspension.stop_tracking()
+                self._batches = []
+                self._dropped_batches = 0
+                self._recording = False
+
+    def _flush(self, *, waited: bool = False) -> None:
+        now = _native.now_ns()
+        # Drain activities first, so that the launch of each is in the same or an earlier batch.
+        outputs = [recorder.drain(waited=waited) for recorder in self._running]
+        launches = _native.drain_launches()
+        ops = _native.drain_ops(now, open_too=True)
+        for output in outputs:
+            self._graph_nodes.add(output.graph_nodes)
+        batch = Batch(ops, launches, outputs, now)
+        self._batches.append(batch)
+        threads = [column([batch], log, "thread_id", np.uint64) for log in ("ops", "launches")]
+        self._thread_names.update(np.unique(np.concatenate(threads)).tolist())
+
+    def after_fork_in_child(self) -> None:
+        """Reset: a forked child has neither the threads nor the device of its parent."""
+        created_threads.stop()
+        self._reset()
+
+
+def _items(recorder: Recorder, name: str) -> list[tuple[str, Any]]:
+    return list(getattr(recorder, name, {}).items())
+
+
+service = CaptureService()
+os.register_at_fork(after_in_child=service.after_fork_in_child)
+
+
+def column(batches: list[Batch], table: str, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return one native column of a list of batches, concatenated."""
+    parts = [np.frombuffer(getattr(batch, table)[name], dtype) for batch in batches]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

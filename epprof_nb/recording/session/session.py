@@ -1,0 +1,238 @@
+"""A profiling session: one subscription to the capture service, turned into `ProfileData`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import epprof_nb.recording.ranges.ranges  # noqa: F401 - installs the hooks that track generators
+from epprof_nb import _native
+from epprof_nb.core.errors import CaptureError
+from epprof_nb.core.options import Options
+from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.data.repeats import with_repeats
+from epprof_nb.recording.clock import pair_with_epoch
+from epprof_nb.recording.cupti import nvml
+from epprof_nb.recording.ranges import range_sources
+from epprof_nb.recording.session.correlate import correlate
+from epprof_nb.recording.session.profile_info import build_info
+from epprof_nb.recording.session.service import Recording, Subscription, service
+from epprof_nb.recording.session.time_limit import TimeLimit
+
+if TYPE_CHECKING:
+    from epprof_nb.data.table import Table
+    from epprof_nb.recording.session.service import Batch
+
+
+_TIME_COLUMNS = ("start_ns", "end_ns", "time_ns")
+
+
+class Session:
+    """A profiling session in progress, created by `start`; `stop` returns its data.
+
+    A session that is no longer referenced ends by itself.
+
+    Parameters
+    ----------
+    options
+        What to record.
+    cell, source
+        Name (such as ``In[3]``) and source text of the profiled cell or script, if there is one.
+    script
+        Name of the profiled script. Without a cell, it defaults to the program that is running.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        cell: str | None = None,
+        source: str | None = None,
+        script: str | None = None,
+    ) -> None:
+        self.options = options
+        self._cell = cell
+        self._script = script
+        self._sources = {} if cell is None or source is None else {cell: source}
+        self._repeats: list[int] = []
+        self._repeat_ends: list[int] = []
+        self._first_step: int | None = None
+        self._limit: TimeLimit | None = None
+        self._recording: Recording | None = None
+        self._process = os.getpid()
+        begin = _native.now_ns()
+        self._gpu_before = nvml.snapshot()
+        self._epoch = pair_with_epoch()
+        self._subscription: Subscription = service.open(options)
+        try:
+            if options.time_limit_s is not None:
+                # It must not keep the session alive.
+                self._limit = TimeLimit(options.time_limit_s, _on_time_limit, weakref.ref(self))
+            self._finalizer = _native.Finalizer(_abandon, self._subscription, self._limit)
+            self._begun_ns = _native.now_ns()
+            self._start_overhead_ns = self._begun_ns - begin
+        except BaseException:
+            self.abort()
+            raise
+
+    @property
+    def belongs_to_parent(self) -> bool:
+        """Whether this process is a forked child of the one that started the session."""
+        return os.getpid() != self._process
+
+    def mark_repeat(self, step: int | None = None) -> None:
+        """Record that the next repeat of the profiled code starts now, or step `step` of it."""
+        if not self._repeats:
+            self._first_step = step
+        self._repeats.append(_native.now_ns())
+
+    def mark_step(self) -> None:
+        """Record that the next step of the profiled code starts now.
+
+        Step 0 lasts from the start of the session to the first call.
+        """
+        if self.belongs_to_parent:
+            return
+        if not self._repeats:
+            self._first_step = 0
+            self._repeats.append(self._begun_ns)
+        self._repeats.append(_native.now_ns())
+
+    def end_repeat(self) -> None:
+        """Record that the repeat ends now, and wait until its device work is done.
+
+        Without this, a repeat lasts until the next one starts, and its work may outlast it.
+        """
+        self._repeat_ends.append(_native.now_ns())
+        with suppress(CaptureError):  # the time limit has ended the recording
+            service.wait(self._subscription)
+
+    def stop_recording(self) -> None:
+        """Stop recording, if it has not stopped; `stop` still returns the data."""
+        with suppress(CaptureError):  # it was aborted
+            self._recording = service.close(self._subscription)
+
+    def stop(self, *, error: str | None = None, ended_ns: int | None = None) -> ProfileData:
+        """End the session and correlate what was recorded.
+
+        Parameters
+        ----------
+        error
+            Name of the exception that ended the profiled code, if any.
+        ended_ns
+            When the profiled code, and so its last repeat, ended; now if None.
+
+        Raises
+        ------
+        CaptureError
+            If the session was already stopped, or was started in the parent of a forked process.
+        """
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit.join()
+        stopped = _native.now_ns()
+        recording, self._recording = self._recording or service.close(self._subscription), None
+        correlated = correlate(recording)
+        correlated_ns = _native.now_ns()
+        info = {
+            "cell": self._cell,
+            "script": _program() if self._cell is None else self._script,
+            "detail": self.options.detail,
+            **build_info(recording, correlated, self._epoch),
+            "gpu": {"before": self._gpu_before, "after": nvml.snapshot()},
+        }
+        info["error"] = error
+        if self.options.time_limit_s is not None and recording.closed_ns < stopped:
+            info["notes"].append(
+                f"Recording stopped after {self.options.time_limit_s:g} s (the time limit). The "
+                "code continued to run without being recorded."
+            )
+        overhead_ns = self._start_overhead_ns + correlated_ns - recording.closed_ns
+        info["profiling_cost"] = {
+            "ns": overhead_ns,
+            "share": overhead_ns / max(1, info["wall_ns"]),
+            "start_ns": self._start_overhead_ns,
+            "join_ns": correlated_ns - recording.closed_ns,
+            "decode_ns": sum(r.decode_ns for b in recording.batches for r in b.outputs),
+        }
+        tables = {
+            name: _rebased(table, recording.opened_ns) for name, table in correlated.tables.items()
+        }
+        info["recording"]["waits"] = bool(self._repeat_ends)
+        if self._repeats:
+            until = min(ended_ns or stopped, recording.closed_ns)
+            info["repeats"] = _bounds(self._repeats, self._repeat_ends, until, recording.opened_ns)
+            if self._first_step is not None:
+                info["first_step"] = self._first_step
+            tables = with_repeats(tables, info)
+        functions = range_sources.sources_of(tables["ops"], self._sources)
+        if functions.op_places:
+            info["op_places"] = functions.op_places
+        if functions.class_places:
+            info["class_places"] = functions.class_places
+        return ProfileData(tables, info, {**self._sources, **functions.texts})
+
+    def batches_since(self, index: int) -> list[Batch] | None:
+        """Return the batches recorded so far, from `index` on; None once recording has ended."""
+        return service.batches_since(self._subscription, index)
+
+    def abort(self) -> None:
+        """End the session and discard what it recorded."""
+        if self._limit is not None:
+            self._limit.cancel()
+        service.abort(self._subscription)
+
+
+def _on_time_limit(session: weakref.ref[Session]) -> None:
+    reached = session()
+    if reached is not None:
+        reached.stop_recording()
+
+
+def _abandon(subscription: Subscription, limit: TimeLimit | None) -> None:
+    if limit is not None:
+        limit.cancel()
+    service.abandon(subscription)
+
+
+def start(
+    options: Options | None = None,
+    *,
+    cell: str | None = None,
+    source: str | None = None,
+    script: str | None = None,
+) -> Session:
+    """Start a session; see `Session`.
+
+    On the main thread, call it inside ``_native.uninterrupted``, in a function that also stores the
+    session.
+    """
+    return Session(options or Options(), cell=cell, source=source, script=script)
+
+
+def _program() -> str | None:
+    """Return the file name of the program, None in an interactive one."""
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return Path(file).name if isinstance(file, str) else None
+
+
+def _rebased(table: Table, origin: int) -> Table:
+    times = {name: table[name] - origin for name in _TIME_COLUMNS if name in table.schema.names}
+    return table.replace(**times) if times else table
+
+
+def _bounds(starts: list[int], ends: list[int], until: int, origin: int) -> list[list[int]]:
+    """Return start and end of each repeat that began before recording ended, from `origin`.
+
+    A repeat for which `ends` has no time ends where the next one starts.
+    """
+    recorded = [start for start in starts if start < until]
+    ends = [*ends[: len(recorded)], *[*recorded[1:], until][len(ends) :]]
+    return [
+        [start - origin, min(end, until) - origin]
+        for start, end in zip(recorded, ends, strict=True)
+    ]

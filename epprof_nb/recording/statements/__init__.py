@@ -1,0 +1,1 @@
+"""Statements of profiled cells and functions as ops."""

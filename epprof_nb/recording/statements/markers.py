@@ -1,0 +1,58 @@
+"""The markers that instrumented code calls, by name, and their installation in a namespace."""
+
+from __future__ import annotations
+
+import builtins
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb import _native
+from epprof_nb.recording.statements import torch_dynamo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Names ending in two underscores are not mangled inside classes.
+LINE = "__epprof_line__"
+BACK = "__epprof_back__"
+BODY = "__epprof_body__"
+FRAME_BODY = "__epprof_frame_body__"
+
+
+class _Markers(_native.Markers):
+    """The markers as methods of an object that is pickled as functions without effect.
+
+    Functions of a cell that are pickled by value (with cloudpickle, by Dask, Ray or joblib) include
+    the markers. Keys of statements have no meaning in the process that receives them, which may
+    not even have this package.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        nothing = SimpleNamespace(line=bool, back=bool, body=nullcontext, frame_body=nullcontext)
+        return nothing.__reduce__()
+
+
+_markers = _Markers()
+MARKERS: dict[str, Callable[[int], object]] = {
+    LINE: _markers.line,
+    BACK: _markers.back,
+    BODY: _markers.body,
+    FRAME_BODY: _markers.frame_body,
+}
+
+
+def install_markers(namespace: dict[str, object]) -> None:
+    """Define the markers for code that runs in `namespace`.
+
+    They are added to the namespace, so that functions pickled by value include them, and to
+    ``builtins``, so that functions still work after a ``%reset`` of the namespace.
+    """
+    for name, marker in MARKERS.items():
+        namespace[name] = marker
+        setattr(builtins, name, marker)
+    torch_dynamo.register_markers(
+        calls=(MARKERS[LINE], MARKERS[BACK]), bodies=(MARKERS[BODY], MARKERS[FRAME_BODY])
+    )

@@ -1,0 +1,1 @@
+"""Modules, backward passes, operators and compiled code of PyTorch as ops."""
