@@ -385,7 +385,7 @@ def add_activities(sums: npt.NDArray[np.int64], /, *columns: npt.NDArray[Any]) -
     `sums` has one row per measure and one column per group, and a last one for no group. Columns:
     group (int32), kind (uint8), is_work (bool), start, duration, bytes and row of the API call
     (int64), of one length; and the starts of all API calls (int64). Groups and rows of calls must
-    be valid; see `epprof_nb.analysis.activity_sums`.
+    be valid; see `epprof_nb.analysis.base.activity_sums`.
     """
 
 def add_covered(

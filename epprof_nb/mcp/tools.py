@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from epprof_nb.analysis.environment import title_of
-from epprof_nb.analysis.sql import sql
-from epprof_nb.analysis.summary import summary_line
+from epprof_nb.analysis.sql.queries import sql
+from epprof_nb.analysis.summary.environment import title_of
+from epprof_nb.analysis.summary.headline import summary_line
 from epprof_nb.core.version import package_version
 from epprof_nb.files.redaction.profile import parts_of
 from epprof_nb.util.format import plural, size

@@ -97,9 +97,9 @@ class Profile(ProfileAnalyses):
         >>> print(synthetic_profile(activities=100).summary().splitlines()[3])
         Totals:
         """
-        from epprof_nb.analysis.index import index_of
-        from epprof_nb.analysis.overview import overview
-        from epprof_nb.analysis.overview_text import render
+        from epprof_nb.analysis.base.index import index_of
+        from epprof_nb.analysis.summary.fact_text import render
+        from epprof_nb.analysis.summary.facts import overview
 
         made = overview(index_of(self.redacted(redact)))
         return render(made, max_chars, format, sql=sql)
@@ -253,7 +253,7 @@ class Profile(ProfileAnalyses):
         return View(self).mimebundle()
 
     def __repr__(self) -> str:
-        from epprof_nb.analysis.summary import summary_line
+        from epprof_nb.analysis.summary.headline import summary_line
 
         return summary_line(self)
 

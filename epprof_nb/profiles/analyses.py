@@ -65,7 +65,7 @@ class ProfileAnalyses(Breakdowns, TrainingTables, GenerationTables, NodeTables, 
         ...     "select name, sum(duration_ns) t from activities group by all order by t desc"
         ... )  # doctest: +SKIP
         """
-        from epprof_nb.analysis.sql import sql
+        from epprof_nb.analysis.sql.queries import sql
 
         return sql(self, query, time_limit_s=time_limit_s, max_bytes=max_bytes)
 

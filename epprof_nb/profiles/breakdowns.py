@@ -42,7 +42,7 @@ class Breakdowns(ProfileData):
         --------
         >>> by_layer = prof.joined().groupby("arg_layer")["duration_ns"].sum()  # doctest: +SKIP
         """
-        from epprof_nb.analysis.joined import joined
+        from epprof_nb.analysis.breakdowns.joined import joined
 
         return explained(self, "joined", joined(self, args=args, attribution=attribution))
 
@@ -77,7 +77,7 @@ class Breakdowns(ProfileData):
         ValueError
             If `attribution` is unknown, or no op has one of `args`.
         """
-        from epprof_nb.analysis.by_op import by_op
+        from epprof_nb.analysis.breakdowns.by_op import by_op
 
         return explained(self, "by_op", by_op(self, args=args, attribution=attribution))
 
@@ -97,7 +97,7 @@ class Breakdowns(ProfileData):
         frame
             {columns}
         """
-        from epprof_nb.analysis.by_kernel import by_kernel
+        from epprof_nb.analysis.breakdowns.by_kernel import by_kernel
 
         return explained(self, "by_kernel", by_kernel(self, by))
 
@@ -110,7 +110,7 @@ class Breakdowns(ProfileData):
         frame
             {columns}
         """
-        from epprof_nb.analysis.by_stream import by_stream
+        from epprof_nb.analysis.breakdowns.by_stream import by_stream
 
         return explained(self, "by_stream", by_stream(self))
 
@@ -136,7 +136,7 @@ class Breakdowns(ProfileData):
         frame
             {columns}
         """
-        from epprof_nb.analysis.by_op import by_line
+        from epprof_nb.analysis.breakdowns.by_op import by_line
 
         return explained(
             self, "by_line", by_line(self, inclusive=inclusive, attribution=attribution)
@@ -155,7 +155,7 @@ class Breakdowns(ProfileData):
         --------
         >>> prof.by_repeat()["wall_ns"].describe()  # doctest: +SKIP
         """
-        from epprof_nb.analysis.by_repeat import by_repeat
+        from epprof_nb.analysis.steps.by_repeat import by_repeat
 
         return explained(self, "by_repeat", by_repeat(self))
 
@@ -187,7 +187,7 @@ class Breakdowns(ProfileData):
         ValueError
             If `by` or `attribution` is unknown.
         """
-        from epprof_nb.analysis.by_path import by_path
+        from epprof_nb.analysis.breakdowns.by_path import by_path
 
         if by == "module":
             return explained(self, "by_module", by_path(self, by=by, attribution=attribution))

@@ -37,7 +37,7 @@ class Findings(ProfileData):
         0     1      idle     1
         1     2  hot line    10
         """
-        from epprof_nb.analysis.insights import insights
+        from epprof_nb.analysis.findings.ranking import insights
 
         return explained(self, "insights", insights(self))
 
@@ -66,7 +66,7 @@ class Findings(ProfileData):
         --------
         >>> prof.timeline(select=prof.evidence(1))  # doctest: +SKIP
         """
-        from epprof_nb.analysis.insights import evidence
+        from epprof_nb.analysis.findings.ranking import evidence
 
         return evidence(self, insight)
 
@@ -91,7 +91,7 @@ class Findings(ProfileData):
           position  line
         0   before     1
         """
-        from epprof_nb.analysis.idle import gaps
+        from epprof_nb.analysis.idle.gaps import gaps
 
         return explained(self, "gaps", gaps(self, min_ns))
 
@@ -104,7 +104,7 @@ class Findings(ProfileData):
         frame
             {columns}
         """
-        from epprof_nb.analysis.overlap import overlap
+        from epprof_nb.analysis.idle.overlap import overlap
 
         return explained(self, "overlap", overlap(self))
 
@@ -117,7 +117,7 @@ class Findings(ProfileData):
         frame
             {columns}
         """
-        from epprof_nb.analysis.launches import launches
+        from epprof_nb.analysis.idle.launches import launches
 
         return explained(self, "launches", launches(self))
 
@@ -130,7 +130,7 @@ class Findings(ProfileData):
         frame
             {columns}
         """
-        from epprof_nb.analysis.transfers import transfers
+        from epprof_nb.analysis.idle.transfers import transfers
 
         return explained(self, "transfers", transfers(self))
 
@@ -143,7 +143,7 @@ class Findings(ProfileData):
         frame
             {columns}
         """
-        from epprof_nb.analysis.waits import waits
+        from epprof_nb.analysis.idle.waits import waits
 
         return explained(self, "waits", waits(self))
 
@@ -156,7 +156,7 @@ class Findings(ProfileData):
         frame
             {columns}
         """
-        from epprof_nb.analysis.steadiness import steadiness
+        from epprof_nb.analysis.steps.steadiness import steadiness
 
         return explained(self, "steadiness", steadiness(self))
 
@@ -202,6 +202,6 @@ class Findings(ProfileData):
         line                                                 1
         Name: 1, dtype: object
         """
-        from epprof_nb.analysis.critical_path import critical_path
+        from epprof_nb.analysis.critical_path.chain import critical_path
 
         return explained(self, "critical_path", critical_path(self, by, attribution=attribution))

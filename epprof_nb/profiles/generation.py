@@ -41,7 +41,7 @@ class GenerationTables(ProfileData):
         --------
         >>> prof.by_phase().groupby("phase")["tokens_per_s"].median()  # doctest: +SKIP
         """
-        from epprof_nb.analysis.by_phase import by_phase
+        from epprof_nb.analysis.steps.by_phase import by_phase
 
         frame = explained(self, "by_phase", by_phase(self, attribution=attribution))
         without_cache = frame["past_tokens"] == 0

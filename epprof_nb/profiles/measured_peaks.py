@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.peaks import Peaks, measure
+from epprof_nb.analysis.base.peaks import Peaks, measure
 from epprof_nb.host.device import device_name
 
 if TYPE_CHECKING:

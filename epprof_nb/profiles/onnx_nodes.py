@@ -30,7 +30,7 @@ class NodeTables(ProfileData):
         frame
             {columns}
         """
-        from epprof_nb.analysis.by_node import by_node
+        from epprof_nb.analysis.onnx.by_node import by_node
 
         return explained(self, "by_node", by_node(self, attribution=attribution))
 
@@ -48,7 +48,7 @@ class NodeTables(ProfileData):
         frame
             {columns}
         """
-        from epprof_nb.analysis.by_node import by_op_type
+        from epprof_nb.analysis.onnx.by_node import by_op_type
 
         return explained(self, "by_op_type", by_op_type(self, attribution=attribution))
 
@@ -61,7 +61,7 @@ class NodeTables(ProfileData):
         frame
             {columns}
         """
-        from epprof_nb.analysis.by_run import by_run
+        from epprof_nb.analysis.onnx.by_run import by_run
 
         return explained(self, "by_run", by_run(self, attribution=attribution))
 
@@ -90,7 +90,7 @@ class NodeTables(ProfileData):
         --------
         >>> prof.roofline().query("roof_share < 0.3")  # doctest: +SKIP
         """
-        from epprof_nb.analysis.roofline import roofline
+        from epprof_nb.analysis.onnx.roofline import roofline
 
         if measure and "peaks" not in self.info:
             from epprof_nb.profiles.measured_peaks import measure_devices

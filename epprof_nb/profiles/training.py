@@ -33,7 +33,7 @@ class TrainingTables(ProfileData):
         --------
         >>> prof.by_module().loc["model.layers.0"]  # doctest: +SKIP
         """
-        from epprof_nb.analysis.by_module import by_module
+        from epprof_nb.analysis.frameworks.by_module import by_module
 
         return explained(self, "by_module", by_module(self, attribution=attribution))
 
@@ -70,7 +70,7 @@ class TrainingTables(ProfileData):
         >>> frame = prof.by_operator(modules=True)  # doctest: +SKIP
         >>> frame[frame["module"] == "model.layers.0"]  # doctest: +SKIP
         """
-        from epprof_nb.analysis.by_operator import by_operator
+        from epprof_nb.analysis.frameworks.by_operator import by_operator
 
         frame = explained(
             self,
@@ -97,6 +97,6 @@ class TrainingTables(ProfileData):
         --------
         >>> prof.by_step()["data_ns"].sum() / prof.by_step()["wall_ns"].sum()  # doctest: +SKIP
         """
-        from epprof_nb.analysis.by_step import by_step
+        from epprof_nb.analysis.steps.by_step import by_step
 
         return explained(self, "by_step", by_step(self))

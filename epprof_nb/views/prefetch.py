@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.framework_phases import has_modules
+from epprof_nb.analysis.frameworks.phases import has_modules
 from epprof_nb.util.thread_pool import ThreadPool
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.analysis.breakdowns import BREAKDOWNS, TREES, breakdown
-from epprof_nb.analysis.by_op import line_table
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.breakdowns.by_op import line_table
+from epprof_nb.analysis.breakdowns.registry import BREAKDOWNS, TREES, breakdown
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.views.prefetch import prefetch_for_page
@@ -42,8 +42,9 @@ class View:
     tab
         Tab to open: ``"timeline"``, ``"breakdown"`` or ``"source"``.
     by
-        Table to open in the breakdown: a key of `epprof_nb.analysis.breakdowns.BREAKDOWNS` or
-        `epprof_nb.analysis.breakdowns.TREES`.
+        Table to open in the breakdown: a key of
+        `epprof_nb.analysis.breakdowns.registry.BREAKDOWNS` or
+        `epprof_nb.analysis.breakdowns.registry.TREES`.
     select
         Rows of the profile's tables to highlight in the timeline; see `Profile.timeline`.
 

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis import breakdowns, counters, insights, summary
-from epprof_nb.analysis.captured_work import captured_work
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.line_totals import LineTotals, function_totals, line_totals
-from epprof_nb.analysis.operators import Operators, rank_operators
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.breakdowns import registry as breakdowns
+from epprof_nb.analysis.breakdowns.captured_work import captured_work
+from epprof_nb.analysis.breakdowns.line_totals import LineTotals, function_totals, line_totals
+from epprof_nb.analysis.findings import ranking
+from epprof_nb.analysis.frameworks.operator_colours import Operators, rank_operators
+from epprof_nb.analysis.idle import counters
+from epprof_nb.analysis.summary import headline
 from epprof_nb.arrays.intervals import EARLIEST, LATEST
 from epprof_nb.util.cached import cached_property
 from epprof_nb.util.thread_pool import ThreadPool
@@ -19,8 +22,8 @@ from epprof_nb.views.timeline import lanes
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from epprof_nb.analysis.dataframe import ResultTable
-    from epprof_nb.analysis.findings import Finding
+    from epprof_nb.analysis.base.result_table import ResultTable
+    from epprof_nb.analysis.findings.finding import Finding
     from epprof_nb.data.profile_data import ProfileData
 
 
@@ -89,9 +92,9 @@ class ViewModel:
                 part.result()
 
     @property
-    def summary(self) -> summary.Summary:
+    def summary(self) -> headline.Summary:
         """The numbers of the summary line."""
-        return self.index.cached(summary.summarise)
+        return self.index.cached(headline.summarise)
 
     @property
     def operators(self) -> Operators:
@@ -106,10 +109,10 @@ class ViewModel:
     @property
     def findings(self) -> list[Finding]:
         """The first findings: causes by descending gain, then hot lines and operators."""
-        return self.index.cached(insights.findings)
+        return self.index.cached(ranking.findings)
 
     def breakdown(self, by: str) -> ResultTable:
-        """Return one of the tables and trees of `epprof_nb.analysis.breakdowns`."""
+        """Return one of the tables and trees of `epprof_nb.analysis.breakdowns.registry`."""
         return self.index.cached(breakdowns.breakdown, by)
 
     @property
@@ -162,7 +165,7 @@ class ViewModel:
 
     @property
     def tracks(self) -> list[dict[str, Any]]:
-        """The counters of the profile; see `epprof_nb.analysis.counters.tracks`."""
+        """The counters of the profile; see `epprof_nb.analysis.idle.counters.tracks`."""
         return self.index.cached(counters.tracks)
 
     @property

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.line_totals import line_totals
+from epprof_nb.analysis.breakdowns.line_totals import line_totals
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.icicle import icicle

@@ -27,9 +27,9 @@ def measure(activities: int) -> dict[str, float]:
     """Measure one size in this process."""
     import pandas as pd  # noqa: F401 - imported before the measurement
 
-    from epprof_nb.analysis.critical_path import Path as CriticalPath
-    from epprof_nb.analysis.critical_path import path_op_table
-    from epprof_nb.analysis.index import ProfileIndex
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.critical_path.chain import Path as CriticalPath
+    from epprof_nb.analysis.critical_path.chain import path_op_table
     from epprof_nb.testing import synthetic_profile
 
     profile = synthetic_profile(activities=activities)

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.analysis.by_range import by_range
+from epprof_nb.analysis.breakdowns.by_range import by_range
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.related import related
 from epprof_nb.views.queries.selections import Selections

@@ -11,10 +11,10 @@ import pytest
 from onnx import helper
 
 import epprof_nb
-from epprof_nb.analysis import graph_finding
-from epprof_nb.analysis.capture_findings import wasted_captures
-from epprof_nb.analysis.graph_finding import MIN_NODES, graph_opportunity
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.rules import missing_graph
+from epprof_nb.analysis.findings.rules.missing_graph import MIN_NODES, graph_opportunity
+from epprof_nb.analysis.findings.rules.repeated_captures import wasted_captures
 from epprof_nb.core.kernel_log import KERNELS
 from tests.ep.sessions import CPU, model
 from tests.ort.rows import nodes
@@ -49,7 +49,7 @@ def slow_abs(ep, monkeypatch):
 
     monkeypatch.setattr(KERNELS, "add", shortened)
     # Between two runs, the system may suspend the thread for longer than all kernels wait.
-    monkeypatch.setattr(graph_finding, "GAP_SHARE", 0)
+    monkeypatch.setattr(missing_graph, "GAP_SHARE", 0)
 
 
 def profiled(ep, count, times, *, left_out=(), graphs=False):
@@ -83,7 +83,7 @@ def test_the_stretch_and_its_saving_are_named(ep, monkeypatch):
     assert (found.start_ns, found.end_ns) == (longest["start"], longest["end"])
     share = gaps.sum() / prof.wall_ns
     for least, findings in ((0.99 * share, 1), (1.01 * share, 0)):
-        monkeypatch.setattr(graph_finding, "GAP_SHARE", least)
+        monkeypatch.setattr(missing_graph, "GAP_SHARE", least)
         assert len(finding(prof)) == findings
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from epprof_nb.analysis.link import link_bytes_per_s
+from epprof_nb.analysis.idle.host_link import link_bytes_per_s
 from epprof_nb.profiles.measured_peaks import measure_devices
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")

@@ -7,8 +7,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import epprof_nb
-from epprof_nb.analysis import ort_node_findings
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.rules import nodes as ort_node_findings
 from tests.ort import models
 
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16

@@ -3,8 +3,8 @@
 import numpy as np
 from tiny import call, kernel, line, profile
 
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.insights import findings
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.ranking import findings
 
 MS, US = 1_000_000, 1_000
 CUDA = {"devices": [{"device_id": 0, "name": "GPU", "kind": "cuda"}]}

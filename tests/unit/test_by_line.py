@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from tiny import kernel, line, nested, op, profile, rows
 
-from epprof_nb.analysis.by_op import NO_LINE, by_line
+from epprof_nb.analysis.breakdowns.by_op import NO_LINE, by_line
 
 
 def test_by_line_includes_nested_statements_and_ranges():

@@ -4,8 +4,8 @@ import pytest
 from tiny import kernel, line, op, profile
 from training import framework, training
 
-from epprof_nb.analysis.by_module import OUTSIDE, by_module
-from epprof_nb.analysis.joined import joined
+from epprof_nb.analysis.breakdowns.joined import joined
+from epprof_nb.analysis.frameworks.by_module import OUTSIDE, by_module
 
 
 def test_modules_have_their_forward_and_backward_time():

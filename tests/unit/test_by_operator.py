@@ -3,9 +3,9 @@
 import pytest
 from tiny import kernel, line, op, profile
 
-from epprof_nb.analysis.by_operator import by_operator
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.operator_links import forward_operators
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.frameworks.by_operator import by_operator
+from epprof_nb.analysis.frameworks.operator_links import forward_operators
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import first_view_header
 

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from tiny import activity, kernel, line, op, profile
 
-from epprof_nb.analysis.by_path import MAX_DEPTH, by_path
+from epprof_nb.analysis.breakdowns.by_path import MAX_DEPTH, by_path
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.icicle import icicle
 from epprof_nb.views.view_model import ViewModel

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tiny import kernel, op, profile
 
-from epprof_nb.analysis.by_phase import by_phase
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.summary import summarise
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.steps.by_phase import by_phase
+from epprof_nb.analysis.summary.headline import summarise
 
 
 def call(op_id, start, end, tokens, past, *, session=1, batch=1, **more):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from tiny import activity, kernel, op, profile
 
-from epprof_nb.analysis import time_chunks
-from epprof_nb.analysis.by_range import by_range
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.time_chunks import TimeChunks
+from epprof_nb.analysis.base import time_chunks
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.base.time_chunks import TimeChunks
+from epprof_nb.analysis.breakdowns.by_range import by_range
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.testing import synthetic_profile
 

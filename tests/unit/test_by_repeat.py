@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from tiny import activity, call, kernel, line, op, profile
 
-from epprof_nb.analysis.iterations import iterations
+from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.data.repeats import with_repeats
 from epprof_nb.profiles import Profile
 from epprof_nb.views.renderers.html import notebook_html, page_html

@@ -3,8 +3,8 @@
 from tiny import kernel, line, profile
 from training import framework, training
 
-from epprof_nb.analysis.by_step import by_step, step_statistics
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.steps.by_step import by_step, step_statistics
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import summary_header
 

@@ -9,7 +9,7 @@ import pytest
 from chrome_events import slices_and_arrows
 from tiny import activity, call, kernel, line, op, profile
 
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.files.exporters import json_rows
 from epprof_nb.files.exporters.activity_tracks import ActivityTracks
 from epprof_nb.files.exporters.chrome_trace import to_chrome

@@ -6,16 +6,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from epprof_nb.analysis import (
+from epprof_nb.analysis.base import (
     activity_sums,
     attribution,
-    by_kernel,
     device_work,
-    idle,
-    idle_causes,
     index,
-    launches,
+)
+from epprof_nb.analysis.breakdowns import (
+    by_kernel,
     line_totals,
+)
+from epprof_nb.analysis.idle import (
+    causes,
+    gaps,
+    launches,
 )
 from epprof_nb.arrays import groups, ids, nearest
 from epprof_nb.arrays.chunks import chunks
@@ -30,7 +34,7 @@ def tables(profile):
     names = ("op", "kernel", "line", "stream")
     return [
         *(model.breakdown(name).to_frame() for name in names),
-        idle.gaps(profile, 1_000),
+        gaps.gaps(profile, 1_000),
         profile.launches(),
         profile.waits(),
         of_lines,
@@ -52,7 +56,7 @@ def test_results_do_not_depend_on_the_chunk_size(monkeypatch, size):
         device_work,
         activity_sums,
         nearest,
-        idle_causes,
+        causes,
         launches,
         by_kernel,
         line_totals,

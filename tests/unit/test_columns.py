@@ -7,28 +7,40 @@ import pytest
 from tiny import call, kernel, line, op, profile
 
 from epprof_nb import compare
-from epprof_nb.analysis import (
+from epprof_nb.analysis.breakdowns import (
     by_kernel,
-    by_module,
-    by_node,
     by_op,
-    by_operator,
     by_path,
-    by_phase,
-    by_repeat,
-    by_run,
-    by_step,
     by_stream,
-    critical_path,
-    idle,
-    insights,
     joined,
+)
+from epprof_nb.analysis.critical_path import (
+    chain,
+)
+from epprof_nb.analysis.findings import (
+    ranking,
+)
+from epprof_nb.analysis.frameworks import (
+    by_module,
+    by_operator,
+)
+from epprof_nb.analysis.idle import (
+    gaps,
     launches,
     overlap,
-    roofline,
-    steadiness,
     transfers,
     waits,
+)
+from epprof_nb.analysis.onnx import (
+    by_node,
+    by_run,
+    roofline,
+)
+from epprof_nb.analysis.steps import (
+    by_phase,
+    by_repeat,
+    by_step,
+    steadiness,
 )
 from epprof_nb.data.columns import TABLES
 from epprof_nb.data.schema import TABLES as SCHEMAS
@@ -57,7 +69,7 @@ FUNCTIONS = (
     by_kernel.by_kernel, by_module.by_module, by_node.by_node, by_node.by_op_type, by_run.by_run,
     by_op.by_op, by_op.by_line, by_operator.by_operator, by_path.by_path,
     by_phase.by_phase, by_repeat.by_repeat, by_step.by_step,
-    by_stream.by_stream, critical_path.critical_path, idle.gaps, insights.insights, joined.joined,
+    by_stream.by_stream, chain.critical_path, gaps.gaps, ranking.insights, joined.joined,
     launches.launches, overlap.overlap, roofline.roofline, steadiness.steadiness,
     transfers.transfers, waits.waits,
 )  # fmt: skip

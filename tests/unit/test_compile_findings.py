@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tiny import line, op, profile
 
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.insights import findings
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.ranking import findings
 
 MS = 1_000_000
 

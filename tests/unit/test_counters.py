@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from epprof_nb.analysis.counters import busy_ns, bytes_copied, columns, queued, tracks
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.idle.counters import busy_ns, bytes_copied, columns, queued, tracks
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, OPS
 from epprof_nb.data.table import Table

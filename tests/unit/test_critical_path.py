@@ -10,9 +10,9 @@ from tiny import activity, call, kernel, line, op, profile
 
 import epprof_nb
 from epprof_nb import _native, host
-from epprof_nb.analysis.critical_path import Path
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.path_findings import critical_work
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.critical_path.chain import Path
+from epprof_nb.analysis.findings.rules.hidden_work import critical_work
 from epprof_nb.data.table import concat
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile

@@ -3,8 +3,8 @@
 from tiny import kernel, line, profile
 from training import framework
 
-from epprof_nb.analysis.data_findings import waiting_for_data
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.rules.data_loading import waiting_for_data
 from epprof_nb.arrays.types import MISSING
 
 MS = 1_000_000

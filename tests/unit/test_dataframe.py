@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from epprof_nb.analysis import dataframe
-from epprof_nb.analysis.dataframe import ResultTable, categorical, objects, optional
+from epprof_nb.analysis.base import result_table
+from epprof_nb.analysis.base.result_table import ResultTable, categorical, objects, optional
 from epprof_nb.arrays import ids
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.ids import unique_values
@@ -81,4 +81,4 @@ def test_groups_do_not_depend_on_how_they_are_hashed(monkeypatch):
 
 
 def test_the_example_of_the_documentation_holds():
-    assert doctest.testmod(dataframe).failed == 0
+    assert doctest.testmod(result_table).failed == 0

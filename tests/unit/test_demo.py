@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from epprof_nb.analysis.threads import thread_names
+from epprof_nb.analysis.base.threads import thread_names
 from epprof_nb.cli import main
 from epprof_nb.commands import demo_run
 from epprof_nb.views.view_model import ViewModel

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tiny import op, profile
 from training import framework, training
 
-from epprof_nb.analysis.framework_operators import rank_framework_operators
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.frameworks.framework_operators import rank_framework_operators
 from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import first_view_header

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import activity, call, kernel, line, op, profile
 
-from epprof_nb.analysis.idle import busy_intervals, busy_ns, gaps
+from epprof_nb.analysis.idle.gaps import busy_intervals, busy_ns, gaps
 from epprof_nb.arrays.intervals import complement, union
 from epprof_nb.testing import synthetic_profile
 

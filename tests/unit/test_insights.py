@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from planted import MS, info, of_kind, repeats, short_kernels, steady, synchronising
 from tiny import activity, call, kernel, line, op, profile
 
-from epprof_nb.analysis.findings import gain_text
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.insights import findings
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.finding import gain_text
+from epprof_nb.analysis.findings.ranking import findings
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 
@@ -64,7 +64,7 @@ def test_each_kind_is_documented():
     root = Path(__file__).parents[2]
     sources = [
         *root.glob("epprof_nb/analysis/*find*.py"),
-        root / "epprof_nb/analysis/hot_places.py",
+        root / "epprof_nb/analysis/findings/rules/hot_places.py",
     ]
     text = "".join(path.read_text("utf-8") for path in sources)
     kinds = sorted({*re.findall(r'\bkind="([^"]+)"', text)} - {"stable"})  # a kind of np.argsort

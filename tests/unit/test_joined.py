@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tiny import activity, call, kernel, line, nested, op, profile
 
 import epprof_nb
-from epprof_nb.analysis.by_op import NO_OP
+from epprof_nb.analysis.breakdowns.by_op import NO_OP
 from epprof_nb.data.op_args import Arguments
 from epprof_nb.host import launch, to_device
 from epprof_nb.testing import synthetic_profile

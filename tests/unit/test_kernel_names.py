@@ -3,7 +3,7 @@
 import pytest
 from tiny import activity, kernel, profile
 
-from epprof_nb.analysis.by_kernel import by_kernel
+from epprof_nb.analysis.breakdowns.by_kernel import by_kernel
 from epprof_nb.data import kernel_names
 from epprof_nb.data.kernel_name_rules import NAMES, OPERATIONS
 from epprof_nb.data.kernel_names import short_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from epprof_nb.analysis.ort_overhead import node_events
+from epprof_nb.analysis.onnx.overhead import node_events
 from epprof_nb.recording.onnxruntime import run_histories, run_log
 from epprof_nb.recording.onnxruntime.run_histories import RunHistory
 from tests.unit.logged_runs import NODES, SPACING, WORK, Recording, nodes_of, states, taught

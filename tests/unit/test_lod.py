@@ -8,7 +8,7 @@ import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.arrays.intervals import clip_times
 from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.views.timeline import lanes, lod

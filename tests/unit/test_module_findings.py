@@ -3,8 +3,8 @@
 from tiny import kernel, op, profile
 from training import framework
 
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.insights import findings
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.ranking import findings
 
 MS = 1_000_000
 

@@ -5,9 +5,9 @@ import pytest
 from tiny import kernel, line, op, profile
 from training import framework, training
 
-from epprof_nb.analysis.by_module import OUTSIDE, by_module
-from epprof_nb.analysis.by_path import by_path
-from epprof_nb.analysis.op_paths import MAX_DEPTH
+from epprof_nb.analysis.base.op_paths import MAX_DEPTH
+from epprof_nb.analysis.breakdowns.by_path import by_path
+from epprof_nb.analysis.frameworks.by_module import OUTSIDE, by_module
 from epprof_nb.testing import synthetic_profile
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import op, profile
 
-from epprof_nb.analysis import op_tree
-from epprof_nb.analysis.op_tree import OpTree
+from epprof_nb.analysis.base import op_tree
+from epprof_nb.analysis.base.op_tree import OpTree
 from epprof_nb.arrays import groups, ids
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.ids import IdIndex

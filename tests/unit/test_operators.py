@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 from tiny import kernel, op, profile
 
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.operators import rank_operators
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.frameworks.operator_colours import rank_operators
 from epprof_nb.util import palette
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.renderers.html import notebook_html

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from epprof_nb.analysis.by_node import by_node
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.insights import findings
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.ranking import findings
+from epprof_nb.analysis.onnx.by_node import by_node
 from epprof_nb.views.queries.tables import breakdown_table
 from epprof_nb.views.view_model import ViewModel
 from tests.unit.tiny import activity, kernel, op, profile

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import activity, call, kernel, line, op, profile
 
-from epprof_nb.analysis.idle import busy_ns
+from epprof_nb.analysis.idle.gaps import busy_ns
 
 PARTS = ["compute_ns", "copy_ns", "communication_ns", "overlap_ns", "idle_ns"]
 CAUSES = [

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 from tiny import activity, call, kernel, line, nested, op, profile
 
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.overview import overview
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.summary.facts import overview
 from epprof_nb.cli import main
 from epprof_nb.testing import synthetic_profile
 

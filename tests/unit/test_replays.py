@@ -3,8 +3,8 @@
 import pytest
 from tiny import kernel, line, op, profile, rows
 
-from epprof_nb.analysis.by_node import by_node, by_op_type
-from epprof_nb.analysis.by_op import by_line, by_op
+from epprof_nb.analysis.breakdowns.by_op import by_line, by_op
+from epprof_nb.analysis.onnx.by_node import by_node, by_op_type
 from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.view_model import ViewModel
 

@@ -9,10 +9,10 @@ from tiny import call, kernel, op, profile
 
 import epprof_nb
 from epprof_nb import host
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.op_costs import op_cost, parse_shapes
-from epprof_nb.analysis.peaks import Peaks, measure, peaks_of
-from epprof_nb.analysis.roofline_findings import far_from_roof
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.base.peaks import Peaks, measure, peaks_of
+from epprof_nb.analysis.findings.rules.far_from_peak import far_from_roof
+from epprof_nb.analysis.onnx.op_costs import op_cost, parse_shapes
 
 COSTS = [
     # op_type, inputs, outputs, FLOPs, least bytes

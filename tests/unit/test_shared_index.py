@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tiny import line, nested, op, table
 
-from epprof_nb.analysis import insights as insights_module
-from epprof_nb.analysis.index import index_of
+from epprof_nb.analysis.base.index import index_of
+from epprof_nb.analysis.findings import ranking as insights_module
 from epprof_nb.data.schema import OPS
 from epprof_nb.testing import synthetic_profile
 
@@ -41,7 +41,9 @@ def test_analyses_share_the_index(monkeypatch):
     prof = nested()
     assert index_of(prof).tree is index_of(prof).tree
     prof.by_op()
-    monkeypatch.setattr("epprof_nb.analysis.index.OpTree", lambda _: pytest.fail("built again"))
+    monkeypatch.setattr(
+        "epprof_nb.analysis.base.index.OpTree", lambda _: pytest.fail("built again")
+    )
     prof.by_line(), prof.by_path(), prof.critical_path(), prof.gaps(), prof.summary()
 
 

@@ -12,8 +12,8 @@ from tiny import activity, kernel, line, op, profile
 from training import framework, training
 
 import epprof_nb
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.line_totals import function_totals, line_totals
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.breakdowns.line_totals import function_totals, line_totals
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.ranges import range_sources
 from epprof_nb.testing import synthetic_profile

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from tiny import activity, call, kernel, nested, op, profile
 
-from epprof_nb.analysis import sql, sql_tables
-from epprof_nb.analysis.idle import busy_ns
+from epprof_nb.analysis.idle.gaps import busy_ns
+from epprof_nb.analysis.sql import queries, tables
 from epprof_nb.data.arrow import to_arrow
 from epprof_nb.data.columns import TABLES as DOCUMENTED
 from epprof_nb.data.schema import TABLES
@@ -64,8 +64,8 @@ def test_findings_are_computed_only_for_queries_that_name_them(monkeypatch):
     def fail(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr(sql_tables, "findings", fail)
-    monkeypatch.setattr(sql_tables, "insight_table", fail)
+    monkeypatch.setattr(tables, "findings", fail)
+    monkeypatch.setattr(tables, "insight_table", fail)
     assert synthetic_profile(10).sql("select count(*) n from activities")["n"].tolist() == [10]
 
 
@@ -171,13 +171,13 @@ def test_a_function_that_cannot_be_interrupted_is_left_alone():
 
 
 def test_a_query_that_begins_after_its_time_ends_at_once(monkeypatch):
-    check = sql._check
+    check = queries._check
 
     def waiting(*args):
         check(*args)
         sleep(0.3)  # the limit is reached before DuckDB runs anything
 
-    monkeypatch.setattr(sql, "_check", waiting)
+    monkeypatch.setattr(queries, "_check", waiting)
     with pytest.raises(TimeoutError, match="time_limit_s") as caught:
         nested().sql(SLOW.replace("1e6", "2e5"), time_limit_s=0.1)
     assert "Interrupt" in type(caught.value.__cause__).__name__  # it did not run to its end
@@ -185,14 +185,14 @@ def test_a_query_that_begins_after_its_time_ends_at_once(monkeypatch):
 
 def test_the_time_limit_includes_the_preparation_and_the_conversion(monkeypatch):
     for slow in ("_connect", "_to_series"):
-        real = getattr(sql, slow)
+        real = getattr(queries, slow)
 
         def waiting(*args, real=real, **options):
             sleep(0.2)
             return real(*args, **options)
 
         with monkeypatch.context() as patched:
-            patched.setattr(sql, slow, waiting)
+            patched.setattr(queries, slow, waiting)
             with pytest.raises(TimeoutError, match="time_limit_s"):
                 nested().sql("select 1 from range(1000000)", time_limit_s=0.15)
 
@@ -216,7 +216,7 @@ def test_an_interrupt_that_arrow_reports_is_a_timeout(monkeypatch):
     def batches(*_):
         raise OSError("INTERRUPT Error: Interrupted!")
 
-    monkeypatch.setattr(sql, "_batches", batches)
+    monkeypatch.setattr(queries, "_batches", batches)
     with pytest.raises(TimeoutError, match="did not finish in 60 s"):
         nested().sql("select 1")
 

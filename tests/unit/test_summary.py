@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tiny
 
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.insights import findings
-from epprof_nb.analysis.summary import summarise, summary_line
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.ranking import findings
+from epprof_nb.analysis.summary.headline import summarise, summary_line
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.data.table import Table

@@ -4,8 +4,8 @@ import pytest
 from planted import MS, US, info, of_kind
 from tiny import activity, call, kernel, line, op, profile
 
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.overlap_findings import exposed_communication
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.rules.exposed_communication import exposed_communication
 
 
 @pytest.mark.parametrize("pinned", [False, True])

@@ -5,8 +5,8 @@ import pytest
 from planted import MS, info, of_kind, synchronising
 from tiny import activity, call, kernel, line, op, profile
 
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.insights import findings
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.ranking import findings
 
 
 def test_idle_time_of_another_line_after_a_wait_is_reported_once():

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from epprof_nb.analysis.base.op_paths import SESSION, OpPaths, op_steps
 from epprof_nb.analysis.compare.siblings import Matching
-from epprof_nb.analysis.op_paths import SESSION, OpPaths, op_steps
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.compare.siblings import Label
-    from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
 
 Key: TypeAlias = tuple[str | None, str | None, int]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.ort_overhead import LEARNED, RECORDED, node_events, run_rows
-from epprof_nb.analysis.whole_repeats import whole_repeats
+from epprof_nb.analysis.base.whole_repeats import whole_repeats
+from epprof_nb.analysis.onnx.overhead import LEARNED, RECORDED, node_events, run_rows
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds
@@ -16,8 +16,8 @@ from epprof_nb.data.repeats import repeat_bounds
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.compare.match import Side
-    from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 

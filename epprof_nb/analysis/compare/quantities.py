@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.op_paths import SESSION
 from epprof_nb.analysis.compare.measure import repeats_of
 from epprof_nb.analysis.compare.tables import Quantity, comparison_table
-from epprof_nb.analysis.op_paths import SESSION
 from epprof_nb.util.format import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from epprof_nb.analysis.base.result_table import ResultTable
     from epprof_nb.analysis.compare.match import Pair
     from epprof_nb.analysis.compare.measure import OpMeasures
     from epprof_nb.analysis.compare.recordings import Recordings
     from epprof_nb.analysis.compare.spread import Place
     from epprof_nb.analysis.compare.tables import Test
-    from epprof_nb.analysis.dataframe import ResultTable
     from epprof_nb.arrays.types import BoolArray
 
 

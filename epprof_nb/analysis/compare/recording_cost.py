@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.op_status import ran
 from epprof_nb.analysis.compare.measure import repeat_numbers, repeats_of
 from epprof_nb.analysis.compare.refusals import Refusal
-from epprof_nb.analysis.op_status import ran
-from epprof_nb.analysis.operator_links import is_operator
-from epprof_nb.analysis.ort_overhead import RECORDED, call_durations, node_events, run_rows
+from epprof_nb.analysis.frameworks.operator_links import is_operator
+from epprof_nb.analysis.onnx.overhead import RECORDED, call_durations, node_events, run_rows
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import plural, three_digits, without_backticks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from epprof_nb.analysis.index import ProfileIndex
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 _FRAMEWORK_SOURCES = {"torch": ("torch",), "jax": ("jax", "xla"), "nvtx": ("nvtx",)}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.compare.match import Side
 from epprof_nb.analysis.compare.measure import (
     add_captured_ops,
@@ -17,7 +18,6 @@ from epprof_nb.analysis.compare.measure import (
     repeats_of,
 )
 from epprof_nb.analysis.compare.path_shapes import PathShapes
-from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.groups import group_codes
 
 if TYPE_CHECKING:

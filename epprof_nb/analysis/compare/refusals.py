@@ -13,10 +13,10 @@ from epprof_nb.util.format import in_backticks, plural, without_backticks
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.compare.match import Pair
     from epprof_nb.analysis.compare.measure import OpMeasures
     from epprof_nb.analysis.compare.path_shapes import PathShapes
-    from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
 
 MIN_REPEATS = 10

@@ -17,8 +17,8 @@ from epprof_nb.analysis.compare.variance import variance_between
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.compare.recordings import Recordings
-    from epprof_nb.analysis.index import ProfileIndex
 
 Place: TypeAlias = Literal["total", "device", "host"]
 PLACES: tuple[Place, ...] = ("total", "device", "host")

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
 from epprof_nb.analysis.compare.statistics import is_too_wide, ratios
-from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from epprof_nb.analysis.base.result_table import Column
     from epprof_nb.analysis.compare.spread import Place, Spread
-    from epprof_nb.analysis.dataframe import Column
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 _OP_LABELS = ("name", "old_name", "op_type", "category", "provider", "measure")

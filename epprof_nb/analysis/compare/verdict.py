@@ -27,10 +27,10 @@ from epprof_nb.util.format import duration, in_backticks, percent, plural, signe
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.base.result_table import ResultTable
     from epprof_nb.analysis.compare.spread import Spread
     from epprof_nb.analysis.compare.statistics import FloatArray, Ratios
-    from epprof_nb.analysis.dataframe import ResultTable
-    from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.data.profile_data import ProfileData
 
 Verdict: TypeAlias = Literal[

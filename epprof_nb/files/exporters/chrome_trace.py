@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from epprof_nb.analysis.devices import device_names
+from epprof_nb.analysis.base.devices import device_names
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds, repeat_names

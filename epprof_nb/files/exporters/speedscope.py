@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from epprof_nb.analysis.devices import device_labels
-from epprof_nb.analysis.op_paths import SESSION, OpPaths, op_steps
-from epprof_nb.analysis.op_tree import OpTree
+from epprof_nb.analysis.base.devices import device_labels
+from epprof_nb.analysis.base.op_paths import SESSION, OpPaths, op_steps
+from epprof_nb.analysis.base.op_tree import OpTree
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.core.version import package_version

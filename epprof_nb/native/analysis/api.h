@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-// Measures of `epprof_nb.analysis.activity_sums.MEASURES`, in that order.
+// Measures of `epprof_nb.analysis.base.activity_sums.MEASURES`, in that order.
 enum {
   EP_ACTIVITIES, EP_DEVICE_NS, EP_BYTES, EP_KERNELS, EP_MEMCPYS, EP_MEMSETS, EP_COPIED_BYTES,
   EP_COPY_NS, EP_DELAY_NS, EP_DELAYS, EP_MEASURES

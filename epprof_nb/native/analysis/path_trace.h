@@ -9,7 +9,7 @@
 
 namespace epprof {
 
-// What a row of the path is; the numbers are known to epprof_nb/analysis/critical_path.py.
+// What a row of the path is; the numbers are known to epprof_nb/analysis/critical_path/chain.py.
 enum class Step : uint8_t { kHost, kCall, kActivity, kLaunch, kGap, kEvent, kReturn };
 
 // What the start of an activity depended on.

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.ort_fallback import has_accelerator
-from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, by_session, runs_by_session
+from epprof_nb.analysis.onnx.fallback import has_accelerator
+from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, by_session, runs_by_session
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.onnxruntime import run_histories, run_log, sessions
@@ -38,8 +38,8 @@ def session_info(ops: Table) -> dict[str, Any]:
         ``onnxruntime_providers``: the execution providers of each, likewise;
         ``onnxruntime_selected``: the options ``only`` and ``nodes`` of those with kernels in
         Python that have any;
-        ``onnxruntime_stretch``: see `epprof_nb.analysis.ort_overhead.by_session`;
-        ``onnxruntime_runs``: see `epprof_nb.analysis.ort_overhead.runs_by_session`.
+        ``onnxruntime_stretch``: see `epprof_nb.analysis.onnx.overhead.by_session`;
+        ``onnxruntime_runs``: see `epprof_nb.analysis.onnx.overhead.runs_by_session`.
     """
     numbers = np.unique(ops["session"][ops["session"] != MISSING]).tolist()
     observed = {str(number): sessions.observed_by_number(number) for number in numbers}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
-from epprof_nb.analysis.ort_fallback import has_accelerator
+from epprof_nb.analysis.onnx.fallback import has_accelerator
 from epprof_nb.core.options import ORT_NODES, OrtNodes, check_ort_nodes
 from epprof_nb.core.ort_binding import run_options_pointer
 from epprof_nb.recording.onnxruntime import (

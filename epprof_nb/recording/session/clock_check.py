@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.device_work import device_work
+from epprof_nb.analysis.base.device_work import device_work
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.types import MISSING
 

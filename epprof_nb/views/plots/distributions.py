@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.by_kernel import by_kernel
-from epprof_nb.analysis.idle import gaps as idle_gaps
+from epprof_nb.analysis.breakdowns.by_kernel import by_kernel
+from epprof_nb.analysis.idle.gaps import gaps as idle_gaps
 from epprof_nb.data.kernel_names import short_name
 from epprof_nb.util import palette
 from epprof_nb.util.format import shorten

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.device_work import KERNEL
+from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.util import palette
 from epprof_nb.util.format import elide, shorten
 from epprof_nb.views.plots.style import MANY, axes_or_new, explain_empty, printable, time_axis

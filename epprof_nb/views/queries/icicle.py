@@ -12,7 +12,7 @@ from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten
 
 if TYPE_CHECKING:
-    from epprof_nb.analysis.dataframe import ResultTable
+    from epprof_nb.analysis.base.result_table import ResultTable
     from epprof_nb.views.view_model import ViewModel
 
 MAX_NODES = 1500
@@ -24,14 +24,14 @@ _SUMS = ("count", "device_ns", "self_device_ns", "host_ns", "kernels", "bytes")
 def icicle(
     view_model: ViewModel, by: str = "tree", *, max_nodes: int = MAX_NODES
 ) -> dict[str, Any]:
-    """Return the paths of `epprof_nb.analysis.by_path.by_path` as JSON columns.
+    """Return the paths of `epprof_nb.analysis.breakdowns.by_path.by_path` as JSON columns.
 
     Parameters
     ----------
     view_model
         The profile.
     by
-        A key of `epprof_nb.analysis.breakdowns.TREES`.
+        A key of `epprof_nb.analysis.breakdowns.registry.TREES`.
     max_nodes
         Maximum number of paths. Those with the most device and host time are kept.
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.analysis.device_work import device_kinds_ns
-from epprof_nb.analysis.source_lines import split_lines
+from epprof_nb.analysis.base.device_work import device_kinds_ns
+from epprof_nb.analysis.base.source_lines import split_lines
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.syntax import syntax_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from epprof_nb.analysis.line_totals import LineTotals
+    from epprof_nb.analysis.breakdowns.line_totals import LineTotals
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.views.view_model import ViewModel
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.breakdowns import BREAKDOWNS
-from epprof_nb.analysis.framework_phases import has_modules
+from epprof_nb.analysis.breakdowns.registry import BREAKDOWNS
+from epprof_nb.analysis.frameworks.phases import has_modules
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.search import match_names
@@ -17,7 +17,7 @@ from epprof_nb.views.queries.search import match_names
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from epprof_nb.analysis.dataframe import ResultTable
+    from epprof_nb.analysis.base.result_table import ResultTable
     from epprof_nb.views.view_model import ViewModel
 
 MAX_ROWS = 400

@@ -19,8 +19,8 @@ from epprof_nb.views.renderers.aligned_timelines import as_svg
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from epprof_nb.analysis.base.result_table import ResultTable
     from epprof_nb.analysis.compare.verdict import ComparisonResult
-    from epprof_nb.analysis.dataframe import ResultTable
 
 _ROWS = 12
 _NAME_WIDTH = 48

@@ -23,7 +23,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
-from epprof_nb.analysis.environment import title_of
+from epprof_nb.analysis.summary.environment import title_of
 from epprof_nb.util.format import duration, percent, shorten
 from epprof_nb.util.html import with_code
 from epprof_nb.views.wire.payload import page_payload, to_base64

@@ -9,7 +9,7 @@ from epprof_nb.util.format import duration, percent, plural, shorten
 from epprof_nb.views.view_model import UNNAMED
 
 if TYPE_CHECKING:
-    from epprof_nb.analysis.dataframe import ResultTable
+    from epprof_nb.analysis.base.result_table import ResultTable
     from epprof_nb.views.view_model import ViewModel
 
 _NAME_WIDTH = 48

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.device_work import FIRST_WAIT
-from epprof_nb.analysis.devices import device_labels, device_names
-from epprof_nb.analysis.threads import thread_names
+from epprof_nb.analysis.base.device_work import FIRST_WAIT
+from epprof_nb.analysis.base.devices import device_labels, device_names
+from epprof_nb.analysis.base.threads import thread_names
 from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.arrays.small_codes import SmallCodes
 from epprof_nb.data.schema import ACTIVITY_KINDS
@@ -21,7 +21,7 @@ from epprof_nb.views.timeline.row_builder import build_rows
 from epprof_nb.views.timeline.with_statements import depth_without, ops_of_with_statements
 
 if TYPE_CHECKING:
-    from epprof_nb.analysis.index import ProfileIndex
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
     from epprof_nb.views.timeline.rows import EventRows

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
-    from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.analysis.base.op_tree import OpTree
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from epprof_nb.analysis.by_range import by_range
+from epprof_nb.analysis.breakdowns.by_range import by_range
 from epprof_nb.views.queries.event_fields import event_fields
 from epprof_nb.views.queries.icicle import icicle
 from epprof_nb.views.queries.related import related

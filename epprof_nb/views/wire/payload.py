@@ -6,12 +6,13 @@ import base64
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.analysis import by_operator, counters
-from epprof_nb.analysis.breakdowns import TREES
-from epprof_nb.analysis.by_repeat import repeat_statistics
-from epprof_nb.analysis.devices import device_labels
-from epprof_nb.analysis.environment import made_on
-from epprof_nb.analysis.summary import device_word, wall_of
+from epprof_nb.analysis.base.devices import device_labels
+from epprof_nb.analysis.breakdowns.registry import TREES
+from epprof_nb.analysis.frameworks import by_operator
+from epprof_nb.analysis.idle import counters
+from epprof_nb.analysis.steps.by_repeat import repeat_statistics
+from epprof_nb.analysis.summary.environment import made_on
+from epprof_nb.analysis.summary.headline import device_word, wall_of
 from epprof_nb.arrays.small_codes import count_codes
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
 from epprof_nb.data.schema import ACTIVITY_KINDS
@@ -27,7 +28,7 @@ from epprof_nb.views.wire.columns import encode_message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from epprof_nb.analysis.by_repeat import RepeatStatistics
+    from epprof_nb.analysis.steps.by_repeat import RepeatStatistics
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.views.queries.selections import ActiveSelection
     from epprof_nb.views.queries.window import Ints

@@ -1,0 +1,1 @@
+"""Foundations of the analyses: the index of a profile, and measures that they share."""

@@ -1,0 +1,37 @@
+"""Copies: their sizes, kinds of memory, and which of them the host waited for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import BoolArray, IntArray
+
+LARGE_BYTES = 1_000_000
+"""Least size of a copy whose bandwidth can be that of the link."""
+
+
+def copied_bytes(index: ProfileIndex, rows: IntArray) -> IntArray:
+    """Return the bytes of some copies; 0 if unknown."""
+    size: IntArray = np.maximum(index.profile.tables["activities"]["bytes"][rows], 0)
+    return size
+
+
+def is_pageable(index: ProfileIndex, rows: IntArray) -> BoolArray:
+    """Return which copies read or write pageable memory."""
+    activities = index.profile.tables["activities"]
+    source, target = activities.names("src_kind"), activities.names("dst_kind")
+    pageable: BoolArray = source.equals("pageable")[rows] | target.equals("pageable")[rows]
+    return pageable
+
+
+def is_synchronous(index: ProfileIndex, rows: IntArray) -> BoolArray:
+    """Return which copies had ended when their API call returned: the host waited for them."""
+    tables = index.profile.tables
+    call = index.calls.rows(tables["activities"]["correlation_id"][rows])
+    returned = np.append(tables["api_calls"]["end_ns"], np.iinfo(np.int64).min)[call]
+    waited: BoolArray = returned >= tables["activities"]["end_ns"][rows]
+    return waited

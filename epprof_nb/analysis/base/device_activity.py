@@ -1,0 +1,112 @@
+"""Activity of one device in the order of time: busy time, copies and queued launches.
+
+These are the data of the counters; `ProfileIndex.cached` keeps them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.intervals import clip_times
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+_CHUNK = 1 << 16
+
+
+class Copies(NamedTuple):
+    """Copies by start, int64: ``start`` and ``end`` in ns, ``size`` in bytes."""
+
+    start: IntArray
+    end: IntArray
+    size: IntArray
+
+
+class QueuedLaunches(NamedTuple):
+    """Number of queued launches from each time at which it changes.
+
+    ``t`` is ascending, int64 ns; ``level`` is int32.
+    """
+
+    t: IntArray
+    level: npt.NDArray[np.int32]
+
+
+def busy_total(index: ProfileIndex, device_id: int) -> IntArray:
+    """Return the running sum of a device's busy intervals, int64 ns, from 0."""
+    starts, ends = index.busy(device_id)
+    return np.concatenate(([0], np.cumsum(ends - starts)))
+
+
+def copies(index: ProfileIndex, device_id: int) -> Copies:
+    """Return the copies of a device; a copy without a duration lasts one nanosecond."""
+    activities = index.profile.tables["activities"]
+    mask = activities.names("kind").equals("memcpy")
+    mask &= activities["device_id"] == device_id
+    rows = np.flatnonzero(mask & (activities["bytes"] > 0))
+    rows = rows[np.argsort(activities["start_ns"][rows], kind="stable")]
+    start, end = clip_times(activities["start_ns"][rows], activities["end_ns"][rows])
+    return Copies(start, np.maximum(end, start + 1), activities["bytes"][rows])
+
+
+def queued_launches(index: ProfileIndex, device_id: int) -> QueuedLaunches:
+    """Count the launches that a device has been given and has not finished.
+
+    A launch is queued from the start of its API call until the last activity that it launched
+    has ended, so the replay of a CUDA graph is one launch. An activity whose API call was not
+    recorded counts while it runs.
+    """
+    activities, calls = index.profile.tables["activities"], index.profile.tables["api_calls"]
+    none = np.iinfo(np.int64).min
+    last_end = np.full(len(calls) + 1, none)
+    starts_alone, ends_alone = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for chunk in chunks(len(activities)):
+        on_device = index.is_device_work[chunk] & (activities["device_id"][chunk] == device_id)
+        start, end = (
+            activities["start_ns"][chunk][on_device],
+            activities["end_ns"][chunk][on_device],
+        )
+        end = np.maximum(end, start)
+        call = index.calls.rows(activities["correlation_id"][chunk][on_device])
+        np.maximum.at(last_end, call, end)
+        alone = call == MISSING
+        starts_alone.append(start[alone])
+        ends_alone.append(end[alone])
+    launching = np.flatnonzero(last_end[:-1] != none)
+    last_end = last_end[launching]
+    # No launch ends before it was queued, whatever the clocks say.
+    queued = np.concatenate([np.minimum(calls["start_ns"][launching], last_end), *starts_alone])
+    done = np.concatenate([last_end, *ends_alone])
+    # They are nearly in order: a stable sort, which merges runs, is the fastest.
+    queued.sort(kind="stable")
+    done.sort(kind="stable")
+    return _levels(*clip_times(queued, done))
+
+
+def _levels(queued: IntArray, done: IntArray) -> QueuedLaunches:
+    """Count queued launches from the times at which they were queued and done, both ascending."""
+    t, level = np.empty(2 * len(queued), np.int64), np.empty(2 * len(queued), np.int32)
+    up = down = size = 0
+    while up < len(queued):
+        bound = queued[min(up + _CHUNK, len(queued)) - 1]
+        ups = slice(up, int(np.searchsorted(queued, bound, "right")))
+        is_last = ups.stop == len(queued)
+        downs = slice(down, len(done) if is_last else int(np.searchsorted(done, bound, "right")))
+        # The lowest bit tells queued and done apart: one sort does for both.
+        events = np.concatenate([queued[ups] * 2 + 1, done[downs] * 2])
+        events.sort(kind="stable")
+        at = events >> 1
+        last = np.flatnonzero(np.append(at[1:] != at[:-1], True))
+        here = slice(size, size + len(last))
+        t[here] = at[last]
+        level[here] = up - down + np.cumsum((events & 1) * 2 - 1)[last]
+        up, down, size = ups.stop, downs.stop, here.stop
+    return QueuedLaunches(t[:size], level[:size])

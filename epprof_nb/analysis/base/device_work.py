@@ -1,0 +1,165 @@
+"""Kinds of activities: their codes, which of them are device work, and the time they take.
+
+The package distinguishes two sets of activities:
+
+* `DEVICE_KINDS`, kernels, memcpys and memsets: what a device executes.
+* *Device work*, see `device_work`: these, and the launches of CUDA graphs whose nodes were not
+  recorded one by one. It decides when a device was busy, and all ``device_ns`` add it up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.schema import ACTIVITY_KINDS, DEVICE_KINDS
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from epprof_nb.analysis.base.op_tree import OpTree
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.table import Table
+
+KERNEL, MEMCPY, MEMSET, FIRST_WAIT = 1, 2, 3, 4
+_DEVICE_CODES = (KERNEL, MEMCPY, MEMSET)
+
+
+def kind_codes(activities: Table) -> npt.NDArray[np.uint8]:
+    """Return the code in `ACTIVITY_KINDS` of each activity's kind; 0 for an unknown kind."""
+    kinds = activities.names("kind")
+    known = {name: code for code, name in enumerate(ACTIVITY_KINDS)}
+    # The last element is for missing names, whose code is -1.
+    of_category = np.array([known.get(name, 0) for name in kinds.categories] + [0], np.uint8)
+    codes = np.empty(len(kinds), np.uint8)
+    for chunk in chunks(len(kinds)):
+        np.take(of_category, kinds.codes[chunk], out=codes[chunk], mode="wrap")
+    return codes
+
+
+def is_device_kind(kinds: npt.NDArray[np.uint8]) -> BoolArray:
+    """Return which of some kind codes are those of `DEVICE_KINDS`."""
+    return (kinds >= _DEVICE_CODES[0]) & (kinds <= _DEVICE_CODES[-1])
+
+
+def device_work(activities: Table) -> BoolArray:
+    """Return which activities are work of the device.
+
+    These are the kernels, memcpys and memsets. Synchronizations are waits of the host. A graph
+    launch counts if its nodes were not recorded one by one; otherwise the nodes count.
+
+    Parameters
+    ----------
+    activities
+        A table of schema `epprof_nb.data.schema.ACTIVITIES`.
+
+    Returns
+    -------
+    work
+        bool array, one value per activity.
+    """
+    kind = activities.names("kind")
+    work = np.zeros(len(activities), np.bool_)
+    for name in DEVICE_KINDS:
+        work |= kind.equals(name)
+    launches = np.flatnonzero(kind.equals("graph_launch"))
+    if len(launches):
+        # Nodes have the correlation id of the API call that launched their graph.
+        nodes = IdIndex(activities["correlation_id"][work])
+        has_no_nodes = nodes.rows(activities["correlation_id"][launches]) == MISSING
+        work[launches[has_no_nodes]] = True
+    return work
+
+
+def device_kinds_ns(activities: Table, kinds: npt.NDArray[np.uint8]) -> int:
+    """Return the total time of the kernels, memcpys and memsets, ns."""
+    total = 0
+    for chunk in chunks(len(activities)):
+        length = activities["end_ns"][chunk] - activities["start_ns"][chunk]
+        np.maximum(length, 0, out=length)
+        total += int(length.sum(where=is_device_kind(kinds[chunk])))
+    return total
+
+
+class OpDeviceTime:
+    """Time of the kernels, memcpys and memsets of each op and all ops below it.
+
+    It costs one pass over the activities; the op of an activity is the one that launched it.
+
+    Parameters
+    ----------
+    activities
+        A table of schema `epprof_nb.data.schema.ACTIVITIES`.
+    tree
+        The tree of the profile's ops.
+    kinds
+        The result of `kind_codes`.
+    """
+
+    __slots__ = ("_begin", "_end", "_until")
+
+    def __init__(self, activities: Table, tree: OpTree, kinds: npt.NDArray[np.uint8]) -> None:
+        self._begin, self._end = tree.preorder_begin, tree.preorder_end
+        self._until = _time_until(activities, tree, kinds)
+
+    @property
+    def total(self) -> IntArray:
+        """Time in all kinds, int64 ns, one value per op."""
+        time: IntArray = self._by_kind(slice(None)).sum(axis=0)
+        return time
+
+    def main_kind(self, ops: IntArray | slice) -> npt.NDArray[np.uint8]:
+        """Return the code of the kind that takes most of the time of each of `ops`; 0 if none."""
+        time = self._by_kind(ops)
+        return np.where(time.any(axis=0), time.argmax(axis=0) + KERNEL, 0).astype(np.uint8)
+
+    def _by_kind(self, ops: IntArray | slice) -> IntArray:
+        """Return the time of ops and all ops below them, one row per kind of `DEVICE_KINDS`."""
+        time: IntArray = self._until[:, self._end[ops]]
+        time -= self._until[:, self._begin[ops]]
+        return time
+
+
+def _time_until(activities: Table, tree: OpTree, kinds: npt.NDArray[np.uint8]) -> IntArray:
+    """Return the time of all ops before each number in preorder, one row per device kind."""
+    start, end, ids = (activities[name] for name in ("start_ns", "end_ns", "op_id"))
+    ops, slots = len(tree), len(_DEVICE_CODES) + 1
+    # The last slot of an op is for other kinds. The slots of row -1, no op, follow all ops.
+    time = np.zeros((ops + 1) * slots, np.int64)
+    for chunk in chunks(len(activities)):
+        key = tree.rows(ids[chunk])
+        key *= slots
+        # Device kinds begin at 1; unsigned, 0 - 1 is the largest number.
+        key += np.minimum(kinds[chunk] - np.uint8(_DEVICE_CODES[0]), np.uint8(slots - 1))
+        length = end[chunk] - start[chunk]
+        np.add.at(time, key, np.maximum(length, 0, out=length))
+    until = np.zeros((len(_DEVICE_CODES), ops + 1), np.int64)
+    for slot in range(len(_DEVICE_CODES)):
+        until[slot, 1:][tree.preorder_begin] = time[slot:-slots:slots]
+    return np.cumsum(until, axis=1, out=until)
+
+
+def count_launches(
+    tree: OpTree, activity_op: npt.NDArray[np.integer[Any]], kinds: npt.NDArray[np.uint8]
+) -> IntArray:
+    """Count the kernels, memcpys and memsets of each op and all ops below it.
+
+    Parameters
+    ----------
+    tree
+        The tree of the profile's ops.
+    activity_op
+        Row of the op of each activity; `MISSING` for none.
+    kinds
+        The result of `kind_codes`.
+    """
+    counts = np.zeros(len(tree) + 1, np.int64)
+    for chunk in chunks(len(kinds)):
+        np.add.at(counts, activity_op[chunk][is_device_kind(kinds[chunk])], 1)
+    return tree.subtree_sum(counts[:-1])

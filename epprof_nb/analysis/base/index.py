@@ -1,0 +1,226 @@
+"""ProfileIndex: arrays derived from a profile's tables, each computed once."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from epprof_nb.analysis.base.activity_sums import activity_sums
+from epprof_nb.analysis.base.attribution import Attribution, attributed_op_rows, launch_delays
+from epprof_nb.analysis.base.device_work import (
+    OpDeviceTime,
+    count_launches,
+    device_work,
+    kind_codes,
+)
+from epprof_nb.analysis.base.op_tree import OpTree
+from epprof_nb.analysis.base.time_chunks import TimeChunks
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.ids import IdIndex, unique_values
+from epprof_nb.arrays.intervals import union
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.util.cached import KeyedCache, cached_property
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from epprof_nb.arrays.types import BoolArray, IntArray
+
+_T = TypeVar("_T")
+
+
+class ProfileIndex:
+    """Derived arrays of a profile, and a cache of the results computed from them.
+
+    Everything is computed on first access and kept as long as the index. All methods are
+    thread-safe.
+
+    Parameters
+    ----------
+    profile
+        The profile; it must not change while the index is in use.
+
+    Examples
+    --------
+    >>> from epprof_nb.analysis.summary.headline import summarise
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> index = ProfileIndex(synthetic_profile(activities=100))
+    >>> index.cached(summarise) is index.cached(summarise)
+    True
+    """
+
+    def __init__(self, profile: ProfileData) -> None:
+        self.profile = profile
+        self._results: KeyedCache[tuple[Any, ...], Any] = KeyedCache(
+            lambda key: key[0](self, *key[1:])
+        )
+        self._op_sums = KeyedCache(self._compute_op_sums)
+        self._busy = KeyedCache(self._compute_busy)
+
+    def cached(self, compute: Callable[..., _T], *args: Any) -> _T:
+        """Return ``compute(index, *args)``, computed once for each function and arguments."""
+        result: _T = self._results[compute, *args]
+        return result
+
+    @cached_property
+    def tree(self) -> OpTree:
+        """The tree of the ops."""
+        return OpTree(self.profile.tables["ops"])
+
+    @cached_property
+    def statement(self) -> IntArray:
+        """Row of the innermost statement that each op is or is in; `MISSING` for none."""
+        return self.tree.nearest_ancestor(self.profile.tables["ops"]["line"] != MISSING)
+
+    @cached_property
+    def kinds(self) -> npt.NDArray[np.uint8]:
+        """Code of each activity's kind; see `kind_codes`."""
+        return kind_codes(self.profile.tables["activities"])
+
+    @cached_property
+    def is_device_work(self) -> BoolArray:
+        """Mask of the activities that are device work; see `device_work`."""
+        return device_work(self.profile.tables["activities"])
+
+    @cached_property
+    def device_ids(self) -> list[int]:
+        """Devices of the activities, ascending; starts with `MISSING` if some have none."""
+        return unique_values(self.profile.tables["activities"]["device_id"])
+
+    @cached_property
+    def activity_op(self) -> npt.NDArray[np.int32]:
+        """Row of the op that launched each activity; `MISSING` if unattributed."""
+        return self._op_rows("activities")
+
+    @cached_property
+    def call_op(self) -> npt.NDArray[np.int32]:
+        """Row of the op that made each API call; `MISSING` if unattributed."""
+        return self._op_rows("api_calls")
+
+    def _op_rows(self, table: str) -> npt.NDArray[np.int32]:
+        ids = self.profile.tables[table]["op_id"]
+        rows = np.empty(len(ids), np.int32)
+        for chunk in chunks(len(ids)):
+            rows[chunk] = self.tree.rows(ids[chunk])
+        return rows
+
+    @cached_property
+    def calls(self) -> IdIndex:
+        """Index from correlation ids to rows of the API calls."""
+        return IdIndex(self.profile.tables["api_calls"]["correlation_id"])
+
+    @cached_property
+    def delays(self) -> tuple[IntArray, BoolArray]:
+        """Launch delays of the activities, and where they are known; see `launch_delays`."""
+        tables = self.profile.tables
+        return launch_delays(tables["activities"], tables["api_calls"], self.calls)
+
+    @cached_property
+    def op_device_time(self) -> OpDeviceTime:
+        """Device time of each op and all ops below it, by kind of activity."""
+        return OpDeviceTime(self.profile.tables["activities"], self.tree, self.kinds)
+
+    @cached_property
+    def op_launches(self) -> IntArray:
+        """Number of kernels, memcpys and memsets of each op and all ops below it."""
+        return count_launches(self.tree, self.activity_op, self.kinds)
+
+    @cached_property
+    def time_chunks(self) -> TimeChunks:
+        """Chunks of the activities with their time bounds."""
+        return TimeChunks(self.profile.tables["activities"])
+
+    def busy(self, device_id: int | None = None) -> tuple[IntArray, IntArray]:
+        """Return when a device was busy; see `epprof_nb.analysis.idle.gaps.busy_intervals`."""
+        return self._busy[device_id]
+
+    def _compute_busy(self, device_id: int | None) -> tuple[IntArray, IntArray]:
+        activities = self.profile.tables["activities"]
+        if device_id is None:
+            of_devices = [self.busy(device) for device in self.device_ids]
+            if len(of_devices) == 1:
+                return of_devices[0]
+            starts = [np.empty(0, np.int64), *(start for start, _ in of_devices)]
+            ends = [np.empty(0, np.int64), *(end for _, end in of_devices)]
+            return union(np.concatenate(starts), np.concatenate(ends))
+        work = self.is_device_work & (activities["device_id"] == device_id)
+        return union(activities["start_ns"][work], activities["end_ns"][work])
+
+    def op_sums(self, attribution: Attribution) -> dict[str, IntArray]:
+        """Return the sums of the activities attributed to each op itself.
+
+        Parameters
+        ----------
+        attribution
+            See `epprof_nb.analysis.base.attribution.attributed_op_rows`.
+
+        Returns
+        -------
+        sums
+            Name of a measure to int64 array, shape ``(ops + 1,)``; the last element is the sum
+            over the activities without an op. See `epprof_nb.analysis.base.activity_sums.MEASURES`.
+        """
+        return self._op_sums[attribution]
+
+    def _compute_op_sums(self, attribution: Attribution) -> dict[str, IntArray]:
+        op_rows: npt.NDArray[np.signedinteger[Any]] = self.activity_op
+        if attribution != "launch":
+            activities = self.profile.tables["activities"]
+            op_rows = attributed_op_rows(activities, self.tree, attribution)
+        return activity_sums(self, op_rows, len(self.tree))
+
+
+_indexes: WeakKeyDictionary[ProfileData, ProfileIndex] = WeakKeyDictionary()
+_lock = fork_safe_lock()
+
+
+def index_of(profile: ProfileData) -> ProfileIndex:
+    """Return the index that is kept with a profile, so that analyses share what they compute.
+
+    Parameters
+    ----------
+    profile
+        The profile. If its tables, info or sources have changed since the last call, the index is
+        a new one.
+
+    Notes
+    -----
+    The index holds the tables of the profile, not the profile itself: it is freed with it.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> profile = synthetic_profile(activities=100)
+    >>> index_of(profile) is index_of(profile)
+    True
+    """
+    with _lock:
+        index = _indexes.get(profile)
+        if index is not None and _is_same(index.profile, profile):
+            return index
+        try:
+            info = deepcopy(profile.info)
+        except Exception:  # noqa: BLE001 - a value of the user's that cannot be copied
+            return ProfileIndex(profile)
+        index = _indexes[profile] = ProfileIndex(ProfileData(profile.tables, info, profile.sources))
+    return index
+
+
+def _is_same(indexed: ProfileData, profile: ProfileData) -> bool:
+    """Return whether a profile has the tables, info and sources that were indexed."""
+    try:
+        return (
+            indexed.tables.keys() == profile.tables.keys()
+            and all(table is profile.tables[name] for name, table in indexed.tables.items())
+            and indexed.sources == profile.sources
+            and bool(indexed.info == profile.info)
+        )
+    except Exception:  # noqa: BLE001 - arrays and DataFrames do not compare as a whole
+        return False

@@ -1,0 +1,143 @@
+"""MeasureColumns: the columns that all breakdowns by op share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.op_status import has_host_time, ran
+from epprof_nb.analysis.base.op_totals import share
+from epprof_nb.analysis.base.result_table import OptionalColumn, optional
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.intervals import EARLIEST, LATEST
+from epprof_nb.arrays.percentiles import GroupStatistics
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from epprof_nb.analysis.base.executions import Executions
+    from epprof_nb.analysis.base.op_totals import Totals
+    from epprof_nb.analysis.base.result_table import Column
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+
+class MeasureColumns:
+    """Columns of selected groups, followed by the unattributed device work if there is any.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    groups
+        int64 array: the group of each op; `MISSING` for none.
+    totals
+        Result of `epprof_nb.analysis.base.op_totals.totals` for these groups.
+    order
+        int64 array: the groups to show, in order.
+    """
+
+    def __init__(
+        self, profile: ProfileData, groups: IntArray, totals: Totals, order: IntArray
+    ) -> None:
+        self._profile = profile
+        self._groups = groups
+        self._totals = totals
+        self._order = order
+
+    def column(self, values: IntArray, unattributed: int = 0) -> IntArray:
+        """Return `values` (int64, one per group) in order, then that of the last row."""
+        last = np.full(int(self._totals.has_unattributed), unattributed, np.int64)
+        return np.append(values[self._order], last)
+
+    def count(self, executions: Executions | None = None) -> IntArray:
+        """Return the number of executions; of the ops that ran if `executions` is None."""
+        counts = self._totals.count
+        if executions is not None:
+            groups = self._groups[executions.rows]
+            counts = sum_by_group(groups, executions.counts, len(counts))[:-1]
+        return self.column(counts)
+
+    def device(self) -> dict[str, Column]:
+        """Return ``device_ns`` to ``launch_delay_ns`` of the ops and all ops below them."""
+        return self._device(self._totals.measures)
+
+    def self_device(self) -> dict[str, Column]:
+        """Return the columns of `device` for what the ops launched themselves, with ``self_``."""
+        columns = self._device(self._totals.own_measures)
+        return {f"self_{name}": values for name, values in columns.items()}
+
+    def device_and_self(self) -> dict[str, Column]:
+        """Return the columns of `device`, and ``self_device_ns`` as the second one."""
+        columns = self.device()
+        return {
+            "device_ns": columns.pop("device_ns"),
+            "self_device_ns": self.self_device()["self_device_ns"],
+            **columns,
+        }
+
+    def _device(self, measures: dict[str, IntArray]) -> dict[str, Column]:
+        rest = self._totals.unattributed
+        sums = {name: self.column(values, rest[name]) for name, values in measures.items()}
+        return {
+            "device_ns": sums["device_ns"],
+            "share": share(sums["device_ns"], self._totals.device_ns),
+            **{name: sums[name] for name in ("kernels", "memcpys", "memsets", "bytes")},
+            "bandwidth": bandwidth(sums["copied_bytes"], sums["copy_ns"]),
+            "launch_delay_ns": mean_delay(sums["delay_ns"], sums["delays"]),
+        }
+
+    def device_per_execution(self, executions: Executions | None = None) -> dict[str, IntArray]:
+        """Return ``mean_device_ns`` and ``p95_device_ns`` of an op and all ops below it.
+
+        Parameters
+        ----------
+        executions
+            The executions with their device time; the ops that ran if None.
+        """
+        if executions is None:
+            ops = self._profile.tables["ops"]
+            statistics = self._statistics(self._totals.device_ns_of_op, ran(ops))
+        else:
+            statistics = self._of_rows(*executions)
+        return {
+            "mean_device_ns": self.column(statistics.mean),
+            "p95_device_ns": self.column(statistics.percentile(95)),
+        }
+
+    def host_per_execution(self, *percents: int) -> dict[str, IntArray]:
+        """Return ``mean_host_ns`` and one ``p.._host_ns`` for each of `percents`."""
+        ops = self._profile.tables["ops"]
+        statistics = self._statistics(ops["duration_ns"], has_host_time(ops))
+        columns = {"mean_host_ns": self.column(statistics.mean)}
+        for percent in percents:
+            columns[f"p{percent}_host_ns"] = self.column(statistics.percentile(percent))
+        return columns
+
+    def _statistics(self, values: IntArray, counts_op: BoolArray) -> GroupStatistics:
+        ops = self._profile.tables["ops"]
+        rows = np.flatnonzero((self._groups >= 0) & counts_op)
+        return self._of_rows(rows, values[rows], ops["count"][rows])
+
+    def _of_rows(self, rows: IntArray, values: IntArray, counts: IntArray) -> GroupStatistics:
+        counts = np.maximum(counts, 1)
+        # A row that stands for several executions holds their sum: each counts as their mean.
+        per_execution = values.copy()
+        several = counts > 1
+        per_execution[several] = np.rint(per_execution[several] / counts[several])
+        return GroupStatistics(self._groups[rows], per_execution, len(self._totals.count), counts)
+
+
+def bandwidth(size: IntArray, duration: IntArray) -> npt.NDArray[np.float64]:
+    """Return bytes per second from bytes and nanoseconds; NaN without bytes or time."""
+    is_known = (size > 0) & (duration > 0)
+    return np.where(is_known, size * 1e9 / np.maximum(duration, 1), np.nan)
+
+
+def mean_delay(total: IntArray, count: IntArray) -> OptionalColumn:
+    """Return rounded means of delays (ns), dtype Int64; ``<NA>`` if there is no delay."""
+    # Times of an overflown clock may round to 2**63.
+    mean = np.clip(np.rint(total / np.maximum(count, 1)), EARLIEST, LATEST).astype(np.int64)
+    return optional(np.where(count > 0, mean, MISSING))

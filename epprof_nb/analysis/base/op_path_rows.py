@@ -1,0 +1,134 @@
+"""Rows of the nodes of paths and of the activities below them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.attribution import Attribution, attributed_op_rows
+from epprof_nb.analysis.base.op_paths import SESSION
+from epprof_nb.analysis.base.result_table import (
+    ResultTable,
+    categorical,
+    names_at,
+    optional,
+    values_at,
+)
+from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.base.op_paths import OpPaths
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.names import CategoryColumn
+
+
+def table_of_paths(
+    index: ProfileIndex,
+    paths: OpPaths,
+    count: IntArray,
+    host_ns: IntArray,
+    *,
+    attribution: Attribution,
+) -> ResultTable:
+    """Return the nodes of paths with the activities below them.
+
+    Parameters
+    ----------
+    index
+        Index of the profile.
+    paths
+        Nodes of the ops; those of activities are added.
+    count, host_ns
+        int64 arrays, one value per node of `paths`.
+    attribution
+        See `by_path`.
+
+    Returns
+    -------
+    table
+        The columns of `by_path`, without nodes that neither ran nor launched anything.
+    """
+    tables, tree = index.profile.tables, index.tree
+    ops, activities = tables["ops"], tables["activities"]
+    work = np.flatnonzero(index.is_device_work)
+    rows = attributed_op_rows(activities, tree, attribution)[work]
+    owner = np.append(paths.of_op, paths.no_op)[rows]
+    uncaptured = len(paths.parent)
+    if attribution == "launch":  # the work of a graph is below both, its launch and its capture
+        owner = paths.add_captured(ops, owner, tree.rows(activities["capture_op_id"][work]))
+    kinds, names = activities.names("kind").take(work), activities.names("name").take(work)
+    leaf, example = group_codes(owner, kinds.codes, names.codes)
+    inner, leaves = len(paths.parent), len(example)
+    parent = np.append(paths.parent, owner[example])
+    depth = np.append(paths.depth, paths.depth[owner[example]] + 1)
+
+    def of_leaves(values: IntArray) -> IntArray:
+        return np.append(np.zeros(inner, np.int64), sum_by_group(leaf, values, leaves)[:-1])
+
+    def of_nodes(values: IntArray) -> IntArray:
+        return np.append(values, np.zeros(len(parent) - uncaptured, np.int64))
+
+    durations = activities["duration_ns"][work]
+    one = np.ones(len(work), np.int64)
+    count = of_nodes(count) + of_leaves(one)
+    if inner > uncaptured:
+        replays = count_distinct(owner, activities["correlation_id"][work], inner)
+        count[uncaptured:inner] = replays[uncaptured:]
+    count[SESSION] = 1
+    launched = sum_by_group(owner, durations, inner)[:-1]
+    columns = {
+        "depth": depth,
+        "count": count,
+        "device_ns": subtree_sum(of_leaves(durations), parent, depth),
+        # The time of a leaf is already that of the row above.
+        "self_device_ns": np.append(launched, np.zeros(leaves, np.int64)),
+        "host_ns": of_nodes(host_ns),
+        "kernels": subtree_sum(of_leaves(kinds.equals("kernel").astype(np.int64)), parent, depth),
+        "bytes": subtree_sum(of_leaves(np.maximum(activities["bytes"][work], 0)), parent, depth),
+    }
+    # Drop paths that neither ran nor launched anything: mostly ops of earlier profiles.
+    kept = np.flatnonzero(subtree_sum(count, parent, depth) > 0)
+    number = np.full(len(parent) + 1, MISSING, np.int64)
+    number[kept] = np.arange(len(kept))
+    # Steps beyond the ops have labels.
+    example_op = np.where(paths.row < len(ops), paths.row, MISSING)
+
+    def texts(of_op: list[str | None], of_leaf: list[str | None]) -> CategoryColumn:
+        return categorical(np.array([*of_op, *of_leaf], object)[kept].tolist())
+
+    def of_example(column: str) -> list[str | None]:
+        return names_at(ops.names(column), example_op).to_list()
+
+    none: list[str | None] = [None] * leaves
+    types = of_example("op_type")
+    nodes = [category == "node" for category in of_example("category")]
+    levels = ["node" if node else kind for node, kind in zip(nodes, types, strict=True)]
+    line = np.append(values_at(ops["line"], example_op), np.full(leaves, MISSING))
+    op_names = of_example("name")
+    for node, (level, name) in paths.labels.items():
+        levels[node], op_names[node] = level, name
+    return ResultTable(
+        {
+            "parent": optional(number[parent[kept]]),
+            "depth": columns.pop("depth")[kept],
+            "level": texts(levels, kinds.take(example).to_list()),
+            "name": texts(op_names, names.take(example).to_list()),
+            "op_type": texts(types, none),
+            "cell": texts(of_example("cell"), none),
+            "line": optional(line[kept]),
+            **{name: values[kept] for name, values in columns.items()},
+        },
+        index="node",
+    )
+
+
+def subtree_sum(values: IntArray, parent: IntArray, depth: IntArray) -> IntArray:
+    """Sum `values` over each node and all nodes below it."""
+    sums = values.copy()
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        here = np.flatnonzero(depth == level)
+        np.add.at(sums, parent[here], sums[here])
+    return sums

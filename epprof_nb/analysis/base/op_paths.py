@@ -1,0 +1,134 @@
+"""OpPaths: the paths of a profile's ops, from the session down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.base.op_tree import nearest_ancestor
+from epprof_nb.analysis.breakdowns.by_op import NO_OP
+from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.op_tree import OpTree
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.table import Table
+
+MAX_DEPTH = 48
+"""Ops below this depth are merged into their ancestor at this depth."""
+SESSION = 0
+"""Node of the session, the root of all paths."""
+
+
+class Steps(NamedTuple):
+    """The steps of which paths consist, one per row: those of the ops, and any further ones.
+
+    Attributes
+    ----------
+    keys
+        int64 arrays: rows below one node that are equal in all of them are one node.
+    parent, depth
+        int64 arrays: row above (`MISSING` for none), and number of rows above.
+    """
+
+    keys: tuple[IntArray, ...]
+    parent: IntArray
+    depth: IntArray
+
+
+def op_steps(ops: Table, tree: OpTree) -> Steps:
+    """Return the ops themselves as steps."""
+    return Steps(op_keys(ops), tree.parent, tree.depth)
+
+
+def op_keys(ops: Table) -> tuple[IntArray, ...]:
+    """Return the columns in which ops of one path are equal."""
+    names = (ops.names(name).codes.astype(np.int64) for name in ("name", "op_type", "cell"))
+    return (*names, ops["line"])
+
+
+class OpPaths:
+    """The paths of the ops: nodes in order of depth, starting with the session.
+
+    Parameters
+    ----------
+    steps
+        The steps; the ops come first.
+
+    Attributes
+    ----------
+    of_row
+        int64 array, one value per step: its node.
+    of_op
+        int64 array, one value per op: the node of the work that it launches.
+    parent, depth, row
+        int64 arrays, one value per node: the node above (`MISSING` for the session), the steps
+        from the session, and the first row of the path (`MISSING` for nodes without an op).
+    no_op
+        The node of activities without an op.
+    labels
+        Node to its level and name, where these are not those of its op.
+    """
+
+    def __init__(self, steps: Steps) -> None:
+        keys, above_row, depth = steps
+        # The last element is the parent of a root: the session.
+        of_row = np.full(len(depth) + 1, SESSION, np.int64)
+        parents, rows, depths = ([np.array([value])] for value in (MISSING, MISSING, 0))
+        known = 1
+        for level in range(min(int(depth.max(initial=-1)) + 1, MAX_DEPTH)):
+            here = np.flatnonzero(depth == level)
+            above = of_row[above_row[here]]
+            groups, first = group_codes(above, *(column[here] for column in keys))
+            of_row[here] = known + groups
+            parents.append(above[first])
+            rows.append(here[first])
+            depths.append(np.full(len(first), level + 1))
+            known += len(first)
+        parents.append(np.array([SESSION]))
+        rows.append(np.array([MISSING]))
+        depths.append(np.array([1]))
+        deeper = np.flatnonzero(depth >= MAX_DEPTH)
+        of_row[deeper] = of_row[nearest_ancestor(above_row, depth < MAX_DEPTH)[deeper]]
+        self.of_row = self.of_op = of_row[:-1]
+        self.parent, self.row = np.concatenate(parents), np.concatenate(rows)
+        self.depth = np.concatenate(depths)
+        self.no_op = known
+        self.labels: dict[int, tuple[str | None, str | None]] = {
+            SESSION: ("session", "session"),
+            known: ("none", NO_OP),
+        }
+
+    def add_captured(self, ops: Table, owner: IntArray, captured: IntArray) -> IntArray:
+        """Append nodes for the ops that captured the activities of graphs.
+
+        Parameters
+        ----------
+        ops
+            The ops.
+        owner
+            Node of the op that launched each activity.
+        captured
+            Row of the op that captured each activity; `MISSING` for none.
+
+        Returns
+        -------
+        owner
+            The node of each activity: below that of its launch where it was captured by another
+            op. Captures by ops of the same name and type share a node.
+        """
+        owner = owner.copy()
+        rows = np.flatnonzero(captured >= 0)
+        rows = rows[self.of_op[captured[rows]] != owner[rows]]
+        if not len(rows):
+            return owner
+        op = captured[rows]
+        groups, first = group_codes(owner[rows], *(column[op] for column in op_keys(ops)))
+        above = owner[rows][first]
+        owner[rows] = len(self.parent) + groups
+        self.depth = np.append(self.depth, self.depth[above] + 1)
+        self.parent = np.append(self.parent, above)
+        self.row = np.append(self.row, op[first])
+        return owner

@@ -1,0 +1,150 @@
+"""Totals: sums of device work and host time over groups of ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.op_status import has_host_time, ran
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from epprof_nb.analysis.base.attribution import Attribution
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over groups of ops.
+
+    Attributes
+    ----------
+    shown
+        bool array, one value per group: whether it ran or has activities.
+    count
+        int64 array, one value per group: executions.
+    measures
+        Name to int64 array, one value per group, over the group's ops and all ops below them:
+        ``activities``, ``device_ns``, ``bytes``, ``kernels``, ``memcpys``, ``memsets``,
+        ``copied_bytes`` and ``copy_ns`` (of copies alone), ``delay_ns`` (sum of the launch
+        delays) and ``delays`` (their number).
+    device_ns_of_op
+        int64 array, one value per op: device time of the op and all ops below it.
+    own_measures
+        The same names for the groups themselves, without the ops below them.
+    host_ns, own_host_ns
+        int64 arrays, one value per group: host time in total, and without the ops below.
+    unattributed
+        Name of a measure to its sum over activities that belong to no group.
+    """
+
+    shown: BoolArray
+    count: IntArray
+    measures: dict[str, IntArray]
+    device_ns_of_op: IntArray
+    own_measures: dict[str, IntArray]
+    host_ns: IntArray
+    own_host_ns: IntArray
+    unattributed: dict[str, int]
+
+    @property
+    def has_unattributed(self) -> bool:
+        """Whether some device work belongs to no group."""
+        return self.unattributed["activities"] > 0
+
+    @property
+    def device_ns(self) -> int:
+        """Device time of all activities."""
+        return int(self.own_measures["device_ns"].sum()) + self.unattributed["device_ns"]
+
+    def longest_first(self) -> IntArray:
+        """Return the shown groups by descending device time, then host time."""
+        order: IntArray = np.lexsort((-self.host_ns, -self.measures["device_ns"]))
+        return order[self.shown[order]]
+
+
+def totals(
+    index: ProfileIndex, groups: IntArray, owner: IntArray, *, attribution: Attribution
+) -> Totals:
+    """Sum up the activities and the host time of groups of ops.
+
+    Parameters
+    ----------
+    index
+        Index of the profile.
+    groups
+        int64 array: the group of each op, numbered from 0 without gaps; `MISSING` for ops without
+        a group.
+    owner
+        int64 array: for each op, the row of the op (itself or an ancestor) whose own work its
+        activities are; `MISSING` for none. Owners have a group and own themselves.
+    attribution
+        See `epprof_nb.analysis.base.attribution.attributed_op_rows`.
+
+    Returns
+    -------
+    totals
+        The sums. An op below one of its own group is not counted twice.
+    """
+    ops, tree = index.profile.tables["ops"], index.tree
+    n = int(groups.max(initial=-1)) + 1
+    # As an index, `MISSING` refers to the last element: missing again.
+    owner = np.append(owner, MISSING)
+    of_owner = index.op_sums(attribution)
+    if not np.array_equal(owner[:-1], np.arange(len(ops))):
+        of_owner = {
+            name: sum_by_group(owner, values, len(ops)) for name, values in of_owner.items()
+        }
+    outermost = np.flatnonzero(tree.is_outermost(groups))
+    group_of_outermost = groups[outermost]
+    measures = {}
+    for name, values in of_owner.items():
+        of_op = tree.subtree_sum(values[:-1])
+        measures[name] = sum_by_group(group_of_outermost, of_op[outermost], n)[:-1]
+        if name == "device_ns":
+            device_ns_of_op = of_op
+    host_ns = np.where(has_host_time(ops), ops["duration_ns"], 0)
+    own_host_ns = self_host_ns(ops, np.where(groups >= 0, owner[tree.parent], MISSING))
+    count = sum_by_group(groups, np.where(ran(ops), ops["count"], 0), n)[:-1]
+    return Totals(
+        shown=(count > 0) | (measures["activities"] > 0),
+        count=count,
+        measures=measures,
+        device_ns_of_op=device_ns_of_op,
+        own_measures={
+            name: sum_by_group(groups, values[:-1], n)[:-1] for name, values in of_owner.items()
+        },
+        host_ns=sum_by_group(group_of_outermost, host_ns[outermost], n)[:-1],
+        own_host_ns=sum_by_group(groups, own_host_ns, n)[:-1],
+        unattributed={name: int(values[-1]) for name, values in of_owner.items()},
+    )
+
+
+def self_host_ns(ops: Table, above: IntArray) -> IntArray:
+    """Return the host time (ns) of each op without that of the ops below it on its thread.
+
+    Parameters
+    ----------
+    ops
+        The ops.
+    above
+        int64 array: row of the op from whose time that of each op is taken; `MISSING` for none.
+    """
+    host_ns = np.where(has_host_time(ops), ops["duration_ns"], 0)
+    own: IntArray = host_ns.copy()
+    inner = np.flatnonzero(above >= 0)
+    inner = inner[ops["thread_id"][inner] == ops["thread_id"][above[inner]]]
+    np.subtract.at(own, above[inner], host_ns[inner])
+    return np.maximum(own, 0)
+
+
+def share(part: IntArray, whole: int) -> npt.NDArray[np.float64]:
+    """Return `part` as fractions of `whole`; 0 if `whole` is 0."""
+    return part / whole if whole else np.zeros(len(part))

@@ -1,0 +1,161 @@
+"""by_kernel: device time by kernel name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from epprof_nb.analysis.base.activity_sums import activity_sums
+from epprof_nb.analysis.base.device_work import KERNEL
+from epprof_nb.analysis.base.index import ProfileIndex, index_of
+from epprof_nb.analysis.base.measures import mean_delay
+from epprof_nb.analysis.base.op_totals import share
+from epprof_nb.analysis.base.result_table import ResultTable, categorical, objects
+from epprof_nb.analysis.frameworks.kernel_sources import kernel_sources
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
+from epprof_nb.arrays.percentiles import GroupStatistics
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    import pandas as pd
+
+    from epprof_nb.analysis.base.result_table import Column
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+KernelName = Literal["name", "short_name"]
+
+
+@with_columns("by_kernel")
+def by_kernel(
+    profile: ProfileData, by: KernelName = "name", *, index: ProfileIndex | None = None
+) -> pd.DataFrame:
+    """Return the launches and device time of each kernel name.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    by
+        ``"name"`` for one row per full name, ``"short_name"`` for one row per short name.
+    index
+        Index of the profile; the one that is kept with it if None.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+    Raises
+    ------
+    ValueError
+        If `by` is unknown.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> int(by_kernel(synthetic_profile(activities=100))["count"].sum())
+    97
+    >>> by_kernel(synthetic_profile(activities=100), by="short_name")["names"].max()
+    np.int64(1)
+    """
+    if by not in get_args(KernelName):
+        raise ValueError(f"by must be 'name' or 'short_name', not {by!r}")
+    return kernel_table(index or index_of(profile), by).to_frame()
+
+
+def kernel_table(index: ProfileIndex, by: KernelName = "name") -> ResultTable:
+    """Return the columns of `by_kernel`."""
+    activities = index.profile.tables["activities"]
+    names, short_names = (activities.names(of) for of in get_args(KernelName))
+    by_codes = names if by == "name" else short_names
+    # Kernels without a name are a group, and what is no kernel is the last one.
+    n = len(by_codes.categories) + 2
+    groups = np.where(index.kinds == KERNEL, by_codes.codes, np.int32(n - 1))
+    groups[groups == MISSING] = n - 2
+    measures = activity_sums(index, groups, n)
+    statistics = GroupStatistics(groups, activities["duration_ns"], n)
+    first = _first_rows(groups, n)
+    order = np.flatnonzero(measures["kernels"])
+    order = order[np.lexsort((first[order], -measures["device_ns"][order]))]
+    sums = {name: values[order] for name, values in measures.items()}
+    axes = [activities[f"{of}_{axis}"] for of in ("grid", "block") for axis in "xyz"]
+    typical = _most_frequent(groups, first, axes)[order]
+    distinct = count_distinct(groups, names.codes.astype(np.int64), n)[order]
+    labels: dict[str, Column] = {
+        "name": categorical(names.take(first[order]).to_list()),
+        "short_name": categorical(short_names.take(first[order]).to_list()),
+        "names": distinct,
+    }
+    del labels["names" if by == "name" else "name"]
+    return ResultTable(
+        labels
+        | {
+            "count": sums["kernels"],
+            "device_ns": sums["device_ns"],
+            "share": share(sums["device_ns"], int(measures["device_ns"].sum())),
+            "mean_device_ns": statistics.mean[order],
+            "min_device_ns": statistics.percentile(0)[order],
+            "p95_device_ns": statistics.percentile(95)[order],
+            "max_device_ns": statistics.percentile(100)[order],
+            "launch_delay_ns": mean_delay(sums["delay_ns"], sums["delays"]),
+            "grid": _triples(axes[:3], typical),
+            "block": _triples(axes[3:], typical),
+            "ops": count_distinct(groups, activities["op_id"], n)[order],
+            "source": kernel_sources(index, groups, order, names.take(first[order]), distinct),
+        }
+    )
+
+
+def _first_rows(groups: npt.NDArray[np.int32], n: int) -> IntArray:
+    """Return the first row of each group; 0 for a group without rows."""
+    first = np.zeros(n, np.int64)
+    for chunk in reversed(list(chunks(len(groups)))):
+        # NumPy keeps the last of several assignments to one element: the first row.
+        first[groups[chunk][::-1]] = np.arange(chunk.start, chunk.stop)[::-1]
+    return first
+
+
+def _most_frequent(
+    groups: npt.NDArray[np.int32], first: IntArray, columns: Sequence[IntArray]
+) -> IntArray:
+    """Return a row with each group's most frequent combination of values."""
+    # Most columns have one value per group.
+    columns = [column for column in columns if not _is_constant(column, groups, first)]
+    result = first.copy()
+    if not columns:
+        return result
+    rows, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for chunk in chunks(len(groups)):
+        codes, of_chunk = group_codes(groups[chunk], *(column[chunk] for column in columns))
+        rows.append(of_chunk + chunk.start)
+        counts.append(np.bincount(codes))
+    row = np.concatenate(rows)
+    combinations, of_all = group_codes(groups[row], *(column[row] for column in columns))
+    frequency = sum_by_group(combinations, np.concatenate(counts), len(of_all))[:-1]
+    # NumPy keeps the last of several assignments to one element: that of the highest frequency.
+    ascending = row[of_all[np.argsort(frequency, kind="stable")]]
+    result[groups[ascending]] = ascending
+    return result
+
+
+def _is_constant(column: IntArray, groups: npt.NDArray[np.int32], first: IntArray) -> bool:
+    """Return whether a column has one value per group."""
+    if not len(column):
+        return True
+    of_group = column[first]
+    return all(
+        np.array_equal(column[chunk], of_group[groups[chunk]]) for chunk in chunks(len(column))
+    )
+
+
+def _triples(axes: Sequence[IntArray], rows: IntArray) -> npt.NDArray[Any]:
+    """Return ``(x, y, z)`` of each of `rows`; None if one of them is missing."""
+    triples = zip(*(axis[rows].tolist() for axis in axes), strict=True)
+    return objects(None if MISSING in triple else triple for triple in triples)

@@ -1,0 +1,262 @@
+"""The critical path: the longest chain of work and waits from the start of a profile to its end.
+
+Nothing beside the path makes the code faster. Each step of the path lasts as long as was measured:
+code of the host, an API call, a kernel or copy, or a delay between two of them. So the path is at
+least as long as any chain of dependent work, and at most as long as the profile.
+`epprof_nb.analysis.critical_path.events` has the rules by which events wait for each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from epprof_nb.analysis.base.index import ProfileIndex, index_of
+from epprof_nb.analysis.base.result_table import (
+    ResultTable,
+    categorical,
+    names_at,
+    optional,
+    values_at,
+)
+from epprof_nb.analysis.breakdowns.by_op import NO_OP
+from epprof_nb.analysis.critical_path.events import VARIANTS, PathInput
+from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
+from epprof_nb.data.names import CategoryColumn
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+    from epprof_nb.analysis.base.attribution import Attribution
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+By = Literal["step", "op"]
+
+STEPS = ("host", "api_call", "activity", "launch_delay", "stream_gap", "event_wait", "wait_return")
+"""Kinds of steps, by the code that the native core gives them."""
+HOST, API_CALL, ACTIVITY, _LAUNCH, _GAP, _EVENT, RETURN = range(len(STEPS))
+
+SAVINGS = 3 * VARIANTS
+"""Number of ops whose saving is computed: those with most time on the path."""
+
+
+@with_columns("critical_path", "critical_path_op")
+def critical_path(
+    profile: ProfileData,
+    by: By = "step",
+    *,
+    attribution: Attribution = "launch",
+    index: ProfileIndex | None = None,
+) -> pd.DataFrame:
+    """Return the critical path, or what each op has on it.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    by
+        ``"step"`` for one row per step of the path, ``"op"`` for one row per op.
+    attribution
+        See `epprof_nb.analysis.breakdowns.by_op.by_op`.
+    index
+        Index of the profile; the one that is kept with it if None.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+    Raises
+    ------
+    ValueError
+        If `by` or `attribution` is unknown.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> path = critical_path(synthetic_profile(activities=100))
+    >>> path["step"].iloc[0], path["name"].iloc[1]
+    ('host', 'model, optimizer = build(layers=4, width=1024)')
+    """
+    if by not in get_args(By):
+        raise ValueError(f"by must be 'step' or 'op', not {by!r}")
+    table = path_table if by == "step" else path_op_table
+    return table(index or index_of(profile), attribution).to_frame()
+
+
+class Path:
+    """The steps of the critical path, as arrays.
+
+    Parameters
+    ----------
+    index
+        Index of the profile.
+    attribution
+        See `epprof_nb.analysis.breakdowns.by_op.by_op`.
+
+    Attributes
+    ----------
+    step
+        uint8 array: index into `STEPS`.
+    row
+        int32 array: row of the op of a ``host`` step (`MISSING`: none), of the API call of an
+        ``api_call`` or ``wait_return``, else of the activity.
+    op
+        int32 array: row of the op to which the step belongs; `MISSING` for none.
+    start_ns, end_ns, duration_ns
+        int64 arrays.
+    length_ns, span_ns
+        Length of the path, and time from the start to the end of the profile.
+    """
+
+    def __init__(self, index: ProfileIndex, attribution: Attribution = "launch") -> None:
+        self.input = PathInput(index, attribution)
+        found = self.input.path()
+        self.step, self.row = found["step"], found["row"]
+        self.start_ns, self.end_ns = found["start_ns"], found["end_ns"]
+        self.duration_ns = self.end_ns - self.start_ns
+        self.length_ns, self.span_ns = int(self.duration_ns.sum()), self.input.span_ns
+        of_call = (self.step == API_CALL) | (self.step == RETURN)
+        of_activity = ~of_call & (self.step != HOST)
+        self.op = self.row.copy()
+        self.op[of_call] = self.input.call_op[self.row[of_call]]
+        self.op[of_activity] = self.input.activity_op[self.row[of_activity]]
+
+
+def path_table(index: ProfileIndex, attribution: Attribution = "launch") -> ResultTable:
+    """Return the columns of ``critical_path(by="step")``."""
+    path = index.cached(Path, attribution)
+    tables, ops = index.profile.tables, index.profile.tables["ops"]
+    of_call = (path.step == API_CALL) | (path.step == RETURN)
+    of_activity = ~of_call & (path.step != HOST)
+    activity = np.where(of_activity, path.row, MISSING)
+    call = np.where(of_call, path.row, MISSING)
+    thread = np.where(
+        of_call,
+        values_at(tables["api_calls"]["thread_id"], call),
+        np.where(of_activity, MISSING, values_at(ops["thread_id"], path.op)),
+    )
+    correlation = np.where(
+        of_call,
+        values_at(tables["api_calls"]["correlation_id"], call),
+        values_at(tables["activities"]["correlation_id"], activity),
+    )
+    statement = values_at(index.tree.nearest_ancestor(ops["line"] != MISSING), path.op)
+    op_names = names_at(ops.names("name"), path.op)
+    names = _first_known(
+        names_at(tables["activities"].names("name"), activity),
+        names_at(tables["api_calls"].names("name"), call),
+        CategoryColumn(np.where(path.step == HOST, op_names.codes, MISSING), op_names.categories),
+    )
+    return ResultTable(
+        {
+            "step": CategoryColumn(path.step.astype(np.int32), STEPS),
+            "name": names,
+            "start_ns": path.start_ns,
+            "end_ns": path.end_ns,
+            "duration_ns": path.duration_ns,
+            "share": path.duration_ns / max(path.length_ns, 1),
+            "op_id": optional(values_at(ops["op_id"], path.op)),
+            "op": op_names,
+            "cell": names_at(ops.names("cell"), statement),
+            "line": optional(values_at(ops["line"], statement)),
+            "thread_id": optional(thread),
+            "device_id": optional(values_at(tables["activities"]["device_id"], activity)),
+            "stream_id": optional(values_at(tables["activities"]["stream_id"], activity)),
+            "correlation_id": optional(correlation),
+        }
+    )
+
+
+def path_op_table(index: ProfileIndex, attribution: Attribution = "launch") -> ResultTable:
+    """Return the columns of ``critical_path(by="op")``."""
+    path = index.cached(Path, attribution)
+    ops, tree = index.profile.tables["ops"], index.tree
+    names, types, cells = ops.names("name"), ops.names("op_type"), ops.names("cell")
+    groups, first = group_codes(names.codes, types.codes, cells.codes, ops["line"])
+    n = len(first)
+    on_device = (path.step != HOST) & (path.step != API_CALL)
+    # An op below one of its own group is in the other's time already.
+    outermost = tree.is_outermost(groups)
+    owner = np.where(outermost, groups, MISSING)
+    sums = [
+        sum_by_group(owner, tree.subtree_sum(_sum(path.op[mask], path.duration_ns[mask], n_ops)), n)
+        for n_ops in (len(ops),)
+        for mask in (slice(None), on_device)
+    ]
+    path_ns, device_ns = (values[:-1] for values in sums)
+    own_ns = sum_by_group(groups, _sum(path.op, path.duration_ns, len(ops)), n)[:-1]
+    order = np.lexsort((first, -path_ns))
+    order = order[path_ns[order] > 0]
+    rows = first[order]
+    without = path.op == MISSING
+    no_op = [int(path.duration_ns[mask].sum()) for mask in (without, without & on_device)]
+    last = int(no_op[0] > 0)
+
+    def column(values: IntArray, of_no_op: int) -> IntArray:
+        return np.append(values[order], np.full(last, of_no_op, np.int64))
+
+    inclusive_ns = column(path_ns, no_op[0])
+    return ResultTable(
+        {
+            "name": categorical([*names.take(rows).to_list(), *[NO_OP] * last]),
+            "saving_ns": optional(column(_savings(index, path, groups, order), MISSING)),
+            "path_ns": inclusive_ns,
+            "share": inclusive_ns / max(path.length_ns, 1),
+            "op_type": categorical([*types.take(rows).to_list(), *[None] * last]),
+            "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
+            "line": optional(column(ops["line"][first], MISSING)),
+            "count": column(sum_by_group(groups, ops["count"], n)[:-1], 0),
+            "self_path_ns": column(own_ns, no_op[0]),
+            "device_path_ns": column(device_ns, no_op[1]),
+            "host_path_ns": column(path_ns - device_ns, no_op[0] - no_op[1]),
+        }
+    )
+
+
+def _savings(index: ProfileIndex, path: Path, groups: IntArray, order: IntArray) -> IntArray:
+    """Return by how much the path is shorter if the ops of a group, and below, cost nothing.
+
+    The first `SAVINGS` groups of `order` are computed, the others are `MISSING`.
+    """
+    savings = np.full(int(groups.max(initial=MISSING)) + 1, MISSING, np.int64)
+    tree = index.tree
+    for begin in range(0, min(len(order), SAVINGS), VARIANTS):
+        chosen = order[begin : min(begin + VARIANTS, SAVINGS)]
+        free = np.zeros(len(tree) + 1, np.uint8)
+        for bit, group in enumerate(chosen.tolist()):
+            free[:-1] |= ops_below(index, groups == group).astype(np.uint8) << np.uint8(bit)
+        lengths = path.input.lengths(free)[: len(chosen)]
+        savings[chosen] = path.length_ns - lengths
+    return savings
+
+
+def ops_below(index: ProfileIndex, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return which ops are in `mask` or below an op in it."""
+    tree = index.tree
+    change = np.zeros(len(tree) + 1, np.int64)
+    change += np.bincount(tree.preorder_begin[mask], minlength=len(tree) + 1)
+    change -= np.bincount(tree.preorder_end[mask], minlength=len(tree) + 1)
+    inside: npt.NDArray[np.bool_] = (np.cumsum(change) > 0)[tree.preorder_begin]
+    return inside
+
+
+def _sum(ops: IntArray, values: IntArray, count: int) -> IntArray:
+    """Sum values by op, leaving out those without one."""
+    return sum_by_group(ops, values, count)[:-1]
+
+
+def _first_known(*columns: CategoryColumn) -> CategoryColumn:
+    """Return the first name of each row that is not missing."""
+    categories: dict[str, int] = {}
+    codes = np.full(len(columns[0]), MISSING, np.int32)
+    for column in columns:
+        place = [categories.setdefault(text, len(categories)) for text in column.categories]
+        own = np.array([*place, MISSING], np.int32)[column.codes]
+        codes = np.where(codes == MISSING, own, codes)
+    return CategoryColumn(codes, tuple(categories))

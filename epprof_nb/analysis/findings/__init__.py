@@ -1,0 +1,1 @@
+"""Findings: what to change, with gain and evidence."""

@@ -1,0 +1,176 @@
+"""Finding: one sentence on what to change, with its remedy, its gain and the rows that show it.
+
+Each analysis has its own functions that return findings; `epprof_nb.analysis.findings.ranking`
+ranks them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from epprof_nb.analysis.base.source_lines import source_line
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.util.format import duration, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+MIN_GAIN_SHARE = 0.02
+"""Least gain of a finding that is shown, as a share of the wall time."""
+
+EvidenceTable = Literal["activities", "ops", "api_calls"]
+
+LATER_STEPS = "record later steps only (`epprof run --steps A:B`; `epprof_nb.step()` begins a step)"
+"""How a script leaves work out of its profile, where a cell uses ``--warmup``."""
+
+_CODE_CHARACTERS = 56
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence, and what proves it.
+
+    Attributes
+    ----------
+    text
+        The sentence; source text is between backticks.
+    gain_ns
+        Estimate of the time saved, nanoseconds.
+    start_ns, end_ns
+        The time range that shows it.
+    kind
+        Cause, as ``idle``; empty for none.
+    remedy
+        One sentence on what to change.
+    gain_low_ns, gain_high_ns
+        Bounds of the gain, nanoseconds; None for 0 and `gain_ns`.
+    op_id
+        The op to change; of several, the one that contributes most. `MISSING` for none.
+    table
+        Table of the evidence.
+    rows
+        Returns the row numbers of the evidence, int64, ascending; None for all rows that overlap
+        the time range.
+    spans
+        Returns starts and ends of the time that the finding is on, nanoseconds, int64; None if
+        another finding cannot be on the same time.
+    """
+
+    text: str
+    gain_ns: int
+    start_ns: int
+    end_ns: int
+    kind: str = ""
+    remedy: str = ""
+    gain_low_ns: int | None = None
+    gain_high_ns: int | None = None
+    op_id: int = MISSING
+    table: EvidenceTable = "activities"
+    rows: Callable[[], IntArray] | None = field(default=None, compare=False, repr=False)
+    spans: Callable[[], tuple[IntArray, IntArray]] | None = field(
+        default=None, compare=False, repr=False
+    )
+
+    @property
+    def low_ns(self) -> int:
+        """Lower bound of the gain, at least 0 and at most `gain_ns`."""
+        return min(max(self.gain_low_ns or 0, 0), self.gain_ns)
+
+    @property
+    def high_ns(self) -> int:
+        """Upper bound of the gain, at least `gain_ns`."""
+        return max(self.gain_ns if self.gain_high_ns is None else self.gain_high_ns, self.gain_ns)
+
+    @property
+    def advice(self) -> str:
+        """The remedy and the gain as one sentence; empty without a remedy."""
+        if not self.remedy:
+            return ""
+        gain = gain_text(self.gain_ns, self.low_ns, self.high_ns)
+        return f"{self.remedy.removesuffix('.')} ({gain})."
+
+    def evidence_rows(self, profile: ProfileData) -> IntArray:
+        """Return the row numbers of the evidence in `table`, int64, ascending."""
+        if self.rows is not None:
+            return self.rows()
+        table = profile.tables[self.table]
+        return np.flatnonzero((table["start_ns"] < self.end_ns) & (table["end_ns"] > self.start_ns))
+
+
+def gain_text(gain_ns: int, low_ns: int, high_ns: int) -> str:
+    """Return a gain with its bounds.
+
+    Examples
+    --------
+    >>> gain_text(12_000_000, 8_000_000, 15_000_000)
+    'saves about 12.0 ms, 8.00 ms to 15.0 ms'
+    >>> gain_text(12_000_000, 0, 12_000_000)
+    'saves at most 12.0 ms'
+    """
+    if not low_ns and high_ns == gain_ns:
+        return f"saves at most {duration(gain_ns)}"
+    low, gain, high = map(duration, (low_ns, gain_ns, high_ns))
+    return f"saves about {gain}" + (f", {low} to {high}" if low != high else "")
+
+
+def code(text: str) -> str:
+    """Return source text between backticks, shortened."""
+    # A backtick in the text would end the code span.
+    return f"`{shorten(text.replace('`', chr(0x2BC)), _CODE_CHARACTERS)}`"
+
+
+def is_cell(info: dict[str, Any]) -> bool:
+    """Return whether a profile is that of a notebook's cell, not of a script.
+
+    Examples
+    --------
+    >>> is_cell({"cell": "In[3]"})
+    True
+    >>> is_cell({"cell": "train.py", "script": "train.py"}), is_cell({})
+    (False, False)
+    """
+    return bool(info.get("cell")) and not info.get("script")
+
+
+def line_name(profile: ProfileData, cell: str | None, line: int) -> str:
+    """Return the name of a line with its source, as ``line 3 (`x = f()`)``."""
+    text = source_line(profile, cell, line)
+    return f"line {line}" + (f" ({code(text)})" if text else "")
+
+
+def place_name(index: ProfileIndex, op: int) -> str:
+    """Return the name of the statement that contains the op at row `op`, or of the op itself.
+
+    Empty if there is neither.
+    """
+    if op < 0:
+        return ""
+    ops = index.profile.tables["ops"]
+    statement = int(index.statement[op])
+    if statement >= 0:
+        line = int(ops["line"][statement])
+        (cell,) = ops.names("cell").take(np.array([statement])).to_list()
+        if not source_line(index.profile, cell, line):
+            (name,) = ops.names("name").take(np.array([statement])).to_list()
+            # Without its source, a statement is named after its line.
+            return f"line {line}" + (f" ({code(name)})" if name and name != f"line {line}" else "")
+        return line_name(index.profile, cell, line)
+    (name,) = ops.names("name").take(np.array([op])).to_list()
+    return code(name) if name else ""
+
+
+def op_id_of(index: ProfileIndex, op: int) -> int:
+    """Return the id of the op at row `op`; `MISSING` for row `MISSING`."""
+    return int(index.profile.tables["ops"]["op_id"][op]) if op >= 0 else MISSING
+
+
+def capitalised(text: str) -> str:
+    """Return a text whose first letter is a capital."""
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,267 @@
+"""insights: the findings of all analyses, causes first, ranked by what they can save."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.analysis.base.index import ProfileIndex, index_of
+from epprof_nb.analysis.base.places import Places, cells_at
+from epprof_nb.analysis.base.result_table import (
+    ResultTable,
+    categorical,
+    objects,
+    optional,
+    values_at,
+)
+from epprof_nb.analysis.findings.finding import MIN_GAIN_SHARE, Finding
+from epprof_nb.analysis.findings.rules.cpu_fallback import fallbacks
+from epprof_nb.analysis.findings.rules.data_loading import waiting_for_data
+from epprof_nb.analysis.findings.rules.exposed_communication import exposed_communication
+from epprof_nb.analysis.findings.rules.far_from_peak import far_from_roof
+from epprof_nb.analysis.findings.rules.hidden_work import critical_work
+from epprof_nb.analysis.findings.rules.hot_places import device_time, hot_line, hot_op
+from epprof_nb.analysis.findings.rules.idle_gaps import held_work, idle_gaps
+from epprof_nb.analysis.findings.rules.jax_compilations import repeated_compilations
+from epprof_nb.analysis.findings.rules.launch_bound import launch_bound
+from epprof_nb.analysis.findings.rules.missing_graph import graph_opportunity
+from epprof_nb.analysis.findings.rules.modules import slowest_module
+from epprof_nb.analysis.findings.rules.node_time import node_memory, slowest_operator
+from epprof_nb.analysis.findings.rules.nodes import (
+    inserted_casts,
+    quantization,
+    slowest_node,
+    thread_pool,
+)
+from epprof_nb.analysis.findings.rules.operators import slowest_torch_operator
+from epprof_nb.analysis.findings.rules.repeated_captures import wasted_captures
+from epprof_nb.analysis.findings.rules.torch_compilations import torch_compilations
+from epprof_nb.analysis.findings.rules.transfers import (
+    copies_to_overlap,
+    pageable_copies,
+    small_copies,
+)
+from epprof_nb.analysis.findings.rules.unsteady_iterations import drifting, outliers, warm_up
+from epprof_nb.analysis.findings.rules.waits import waiting_lines
+from epprof_nb.analysis.findings.shared_idle_time import with_references, without_consequences
+from epprof_nb.analysis.summary.headline import wall_of
+from epprof_nb.data.columns import with_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    import pandas as pd
+
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+
+def many_launches(index: ProfileIndex) -> Iterable[Finding]:
+    """Return what a graph would save if it holds ONNX Runtime's nodes, else on any launches."""
+    return graph_opportunity(index) or launch_bound(index)
+
+
+ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
+    fallbacks, warm_up, outliers, drifting, repeated_compilations, torch_compilations,
+    wasted_captures,
+)  # fmt: skip
+"""Functions that return findings of any profile."""
+OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
+    hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines, many_launches,
+    pageable_copies, copies_to_overlap, small_copies, exposed_communication, critical_work,
+    far_from_roof,
+)  # fmt: skip
+"""Functions that return findings of a profile with device work."""
+OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
+    slowest_operator, slowest_node, slowest_module, slowest_torch_operator, quantization,
+    inserted_casts, thread_pool,
+)  # fmt: skip
+"""Functions that return findings of a profile without device work."""
+_HOT_PLACES = frozenset({"hot line", "hot op", "hot module", "hot operator", "hot node"})
+"""Kinds that say where time goes, but not why; they come after those that name a cause."""
+OF_MEMORY: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (node_memory,)
+"""Functions that return findings that save memory, not time; these come last."""
+
+
+@with_columns("insights")
+def insights(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
+    """Return the findings of a profile: causes first, those that can save most first.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    index
+        Index of the profile; the one that is kept with it if None.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+        Only findings that can save 2 % or more of the wall time are there. The frame is shown as
+        sentences; a selection of its columns or rows is shown as any other DataFrame.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> insights(synthetic_profile(activities=100))[["rank", "kind", "line"]]
+       rank      kind  line
+    0     1      idle     1
+    1     2  hot line    10
+    """
+    from epprof_nb.analysis.findings.findings_frame import FindingsFrame
+
+    return FindingsFrame(insight_table(index or index_of(profile)).to_frame())
+
+
+def findings(index: ProfileIndex, *, limit: int | None = 2) -> list[Finding]:
+    """Return up to `limit` findings, all if None, causes first, by descending gain.
+
+    Weak ones are left out.
+
+    Examples
+    --------
+    >>> from epprof_nb.analysis.base.index import ProfileIndex
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> findings(ProfileIndex(synthetic_profile(activities=100)))[0].text  # doctest: +ELLIPSIS
+    'GPU idle 60.0 ms before its first work while the host ran line 1 (`model, opti...).'
+    """
+    return index.cached(_ranked)[:limit]
+
+
+def _ranked(index: ProfileIndex) -> list[Finding]:
+    # The sum is negative if the times of an overflown clock are in it.
+    of_work = OF_DEVICE_WORK if index.cached(device_time) > 0 else OF_HOST_WORK
+    wall_ns = wall_of(index.profile)
+    found = [_within(f, wall_ns) for function in (*of_work, *ALWAYS) for f in function(index)]
+    least = MIN_GAIN_SHARE * wall_ns
+    found = [finding for finding in found if finding.gain_ns >= least]
+    op = index.tree.rows(np.array([finding.op_id for finding in found], np.int64))
+    shown = without_consequences(found, index.cached(Places).of_op[op].tolist())
+    shown.sort(key=lambda f: (f.kind in _HOT_PLACES, -f.gain_ns, -f.low_ns))
+    return [
+        *with_references(shown),
+        *(finding for function in OF_MEMORY for finding in function(index)),
+    ]
+
+
+def _within(finding: Finding, wall_ns: int) -> Finding:
+    """Bound a gain by the wall time: work of several threads or streams can sum up to more."""
+    if finding.high_ns <= wall_ns:
+        return finding
+    return replace(finding, gain_ns=min(finding.gain_ns, wall_ns), gain_high_ns=wall_ns)
+
+
+def insight_table(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `insights`."""
+    found, ops = findings(index, limit=None), index.profile.tables["ops"]
+    op_ids = np.array([finding.op_id for finding in found], np.int64)
+    op = index.tree.rows(op_ids)
+    return ResultTable(
+        {
+            "rank": np.arange(1, len(found) + 1),
+            "kind": categorical([finding.kind for finding in found]),
+            "text": objects(finding.text for finding in found),
+            "remedy": objects(finding.remedy for finding in found),
+            "gain_ns": _times(finding.gain_ns for finding in found),
+            "gain_low_ns": _times(finding.low_ns for finding in found),
+            "gain_high_ns": _times(finding.high_ns for finding in found),
+            "op_id": optional(op_ids),
+            "cell": cells_at(index, op),
+            "line": optional(values_at(ops["line"], values_at(index.statement, op))),
+            "start_ns": _times(finding.start_ns for finding in found),
+            "end_ns": _times(finding.end_ns for finding in found),
+        }
+    )
+
+
+def _times(values: Iterable[int]) -> IntArray:
+    return np.fromiter(values, np.int64)
+
+
+def evidence(
+    profile: ProfileData, insight: Mapping[str, Any] | int, *, index: ProfileIndex | None = None
+) -> pd.DataFrame:
+    """Return the rows behind a finding.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    insight
+        A row of `insights`, or its rank.
+    index
+        Index of the profile; the one that is kept with it if None.
+
+    Returns
+    -------
+    frame
+        Rows of ``profile.activities``, ``profile.ops`` or ``profile.api_calls``, with their index.
+        Columns in which none of them has a value are there, but not shown.
+
+    Raises
+    ------
+    TypeError
+        If `insight` is neither a row nor a rank.
+    ValueError
+        If the profile has no such finding.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> profile = synthetic_profile(activities=100)
+    >>> evidence(profile, insights(profile).iloc[0])["line"].tolist()
+    [1]
+    """
+    from epprof_nb.analysis.findings.evidence_frame import EvidenceFrame
+
+    index = index or index_of(profile)
+    finding = _find(index, insight)
+    table, rows = profile.tables[finding.table], finding.evidence_rows(profile)
+    frame = table.take(rows).to_frame()
+    if table.schema.index is None:
+        import pandas as pd
+
+        frame.index = pd.Index(rows)
+    return EvidenceFrame(frame)
+
+
+def evidence_name(rank: int) -> str:
+    """Return the name of the table in SQL with the rows behind a finding.
+
+    Examples
+    --------
+    >>> evidence_name(1)
+    'evidence_1'
+    """
+    return f"evidence_{rank}"
+
+
+def _find(index: ProfileIndex, insight: Mapping[str, Any] | int) -> Finding:
+    found = findings(index, limit=None)
+    text = None
+    if isinstance(insight, int | np.integer) and not isinstance(insight, bool):
+        rank = int(insight)
+    else:
+        try:
+            rank, text = int(insight["rank"]), str(insight["text"])  # type: ignore[index]
+        except (TypeError, KeyError, ValueError, IndexError):
+            raise TypeError(
+                "evidence expects a row of prof.insights(), such as prof.insights().iloc[0], or "
+                f"its rank, not {type(insight).__name__}."
+            ) from None
+    has = "no finding" if not found else f"findings 1 to {len(found)}"
+    is_known = 1 <= rank <= len(found)
+    if text is None and not is_known:
+        raise ValueError(
+            f"This profile has {has}, not {rank}: ranks count from 1, as in prof.insights()."
+        )
+    if not is_known or text not in (None, found[rank - 1].text):
+        raise ValueError(
+            f"This profile has {has}, and none of them is the given one (rank {rank}): it is of "
+            "another profile or an older version. Pass a row of prof.insights() of this profile."
+        )
+    return found[rank - 1]

@@ -1,0 +1,86 @@
+"""Finding on device work that is hidden behind the critical path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.critical_path.chain import ACTIVITY, Path, ops_below
+from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
+from epprof_nb.analysis.summary.headline import device_word
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.util.format import duration, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+MIN_SHARE = 0.1
+"""Least share of the work of one place in the critical path."""
+HIDDEN = 0.5
+"""Greatest part of the device time of the hottest place that is on the critical path."""
+
+
+def critical_work(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield a finding if the place with most device time is not the one that costs most time."""
+    places = index.cached(Places)
+    if places.count < 2:
+        return
+    device_ns = _device_time(index, places)
+    path = index.cached(Path, "launch")
+    on_path = np.flatnonzero(path.step == ACTIVITY)
+    at = places.of_op[path.op[on_path]]
+    path_ns = _sum(at, path.duration_ns[on_path], places)
+    hottest, critical = int(device_ns.argmax()), int(path_ns.argmax())
+    if (
+        hottest == critical
+        or path_ns[critical] < MIN_SHARE * path.length_ns
+        or path_ns[hottest] > HIDDEN * device_ns[hottest]
+    ):
+        return
+    rows = on_path[at == critical]
+    first, of_hottest = int(path.op[rows[0]]), _first_op(places, hottest)
+    free = ops_below(index, places.of_op[:-1] == critical).astype(np.uint8)
+    saving = path.length_ns - int(path.input.lengths(np.append(free, np.uint8(0)))[0])
+    where, hot = place_name(index, first), place_name(index, of_hottest)
+    share = path_ns[critical] / max(path.length_ns, 1)
+    text = (
+        f"{capitalised(where)} is on the critical path with {duration(int(path_ns[critical]))} of "
+        f"{device_word(index.profile.info)} work ({percent(float(share))}). {capitalised(hot)} has "
+        f"more such work, {duration(int(device_ns[hottest]))}, but other work hides "
+        f"{percent(1 - float(path_ns[hottest] / device_ns[hottest]))} of it."
+    )
+    yield Finding(
+        text,
+        saving,
+        int(path.start_ns[rows[0]]),
+        int(path.end_ns[rows[-1]]),
+        kind="critical path",
+        remedy=f"Make the work of {where} faster, or split it between streams.",
+        op_id=op_id_of(index, first),
+        rows=lambda: np.unique(path.row[rows].astype(np.int64)),
+    )
+
+
+def _device_time(index: ProfileIndex, places: Places) -> IntArray:
+    activities = index.profile.tables["activities"]
+    total = np.zeros(places.count, np.int64)
+    for chunk in chunks(len(activities)):
+        time = activities["end_ns"][chunk] - activities["start_ns"][chunk]
+        time = np.where(index.is_device_work[chunk], np.maximum(time, 0), 0)
+        total += _sum(places.of_op[index.activity_op[chunk]], time, places)
+    return total
+
+
+def _sum(place: IntArray, time: IntArray, places: Places) -> IntArray:
+    sums = np.zeros(places.count + 1, np.int64)
+    np.add.at(sums, place, time)
+    return sums[:-1]
+
+
+def _first_op(places: Places, place: int) -> int:
+    return int(np.flatnonzero(places.of_op[:-1] == place)[0])

@@ -1,0 +1,74 @@
+"""Finding on launches that keep a device waiting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.findings.finding import Finding, op_id_of, place_name
+from epprof_nb.analysis.idle.launches import launch_gaps
+from epprof_nb.analysis.summary.headline import device_word
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.util.format import duration, percent, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+MIN_LAUNCHES = 100
+"""Least number of launches that kept a device waiting."""
+_MAIN_SHARE = 0.5
+"""Least share of one place in the idle time for the finding to name it."""
+
+
+def launch_bound(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield a finding if kernels that are launched one by one keep a device waiting."""
+    gaps = index.cached(launch_gaps)
+    total, gain = int(gaps.length.sum()), int(gaps.saving.sum())
+    if len(gaps.length) < MIN_LAUNCHES or not gain:
+        return
+    activities = index.profile.tables["activities"]
+    rows = gaps.idle.next_row
+    kernel_ns = activities["end_ns"][rows] - activities["start_ns"][rows]
+    start, end = int(gaps.idle.start.min()), int(gaps.idle.end.max())
+    word = device_word(index.profile.info)
+    text = (
+        f"Launch-bound: the {word} waited {duration(total)} for launches, in "
+        f"{plural(len(rows), 'gap')} of {duration(float(np.median(gaps.length)))} (median) between "
+        f"kernels of {duration(float(np.median(kernel_ns)))}"
+    )
+    main, share = _main_op(index, rows, gaps.length)
+    if share >= _MAIN_SHARE:
+        text += f"; {place_name(index, main)} launched {percent(share)} of them"
+    graph = "capture them in a CUDA graph, or " if word == "GPU" else ""
+    # The Python code between two launches may be needed; the API calls are not.
+    in_call = int(np.maximum(gaps.in_call - gaps.node_gap_ns, 0).sum())
+    yield Finding(
+        f"{text}.",
+        gain,
+        start,
+        end,
+        kind="launch-bound",
+        remedy=f"Launch fewer, larger kernels: {graph}fuse or batch them.",
+        gain_low_ns=min(in_call, gain),
+        gain_high_ns=total,
+        op_id=op_id_of(index, main),
+        rows=lambda: np.unique(rows),
+    )
+
+
+def _main_op(index: ProfileIndex, rows: IntArray, time: IntArray) -> tuple[int, float]:
+    """Return a statement or op, and its share of the time; row `MISSING` if there are no ops."""
+    places = index.cached(Places)
+    op = index.activity_op[rows]
+    by_place = sum_by_group(places.of_op[op], time, places.count + 1)[:-2]
+    if not len(by_place):
+        return MISSING, 0.0
+    top = int(by_place.argmax())
+    first = int(op[np.flatnonzero(places.of_op[op] == top)[0]]) if by_place[top] else MISSING
+    return first, float(by_place[top] / max(int(time.sum()), 1))

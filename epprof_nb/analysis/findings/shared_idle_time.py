@@ -1,0 +1,86 @@
+"""Findings that count the same idle time: a cause is shown once, and others refer to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.arrays.intervals import covered_before, union
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epprof_nb.analysis.findings.finding import Finding
+    from epprof_nb.arrays.types import IntArray
+
+    Intervals = tuple[IntArray, IntArray]
+
+_EXPLAINS = {"cpu fallback": ("idle", "wait"), "wait": ("idle",)}
+"""Kinds of findings, with those of the consequences that they name the cause of."""
+_EXPLAINED = 0.5
+"""Least part of a gain that findings on its cause have, for it to be left out."""
+_SHARED = 0.5
+"""Least part of the idle time of a finding in that of another one, for it to refer to that."""
+
+
+def without_consequences(found: Sequence[Finding], places: Sequence[int]) -> list[Finding]:
+    """Leave out findings whose gain is mostly that of findings on their cause.
+
+    Idle time that follows waits for the device, or in which ONNX Runtime ran a node on the CPU, has
+    the remedy of these. So has idle time at the place of waits that cost more.
+
+    Parameters
+    ----------
+    found
+        The findings.
+    places
+        Number of the place of each one.
+    """
+    spans = [_spans(finding) for finding in found]
+    explained = [0.0] * len(found)
+    for cause, place, of_cause in zip(found, places, spans, strict=True):
+        kinds = _EXPLAINS.get(cause.kind, ())
+        total = max(_length(of_cause), 1)
+        for number, finding in enumerate(found):
+            if finding.kind not in kinds:
+                continue
+            part = min(cause.gain_ns / total, 1.0) * _common(of_cause, spans[number])
+            if cause.kind == "wait" and place == places[number]:
+                part = cause.gain_ns
+            explained[number] += part
+    return [
+        finding
+        for finding, part in zip(found, explained, strict=True)
+        if not part or part < _EXPLAINED * finding.gain_ns
+    ]
+
+
+def with_references(ranked: Sequence[Finding]) -> list[Finding]:
+    """Let a finding that counts much of the idle time of an earlier one say so."""
+    spans = [_spans(finding) for finding in ranked]
+    result = []
+    for number, finding in enumerate(ranked):
+        length, text = _length(spans[number]), finding.text
+        for earlier in range(number):
+            shorter = min(length, _length(spans[earlier]))
+            if shorter and _common(spans[earlier], spans[number]) >= _SHARED * shorter:
+                text = f"{text} Finding {earlier + 1} counts this idle time, too."
+                break
+        result.append(finding if text == finding.text else replace(finding, text=text))
+    return result
+
+
+def _spans(finding: Finding) -> Intervals:
+    return union(*finding.spans()) if finding.spans else (np.empty(0, np.int64),) * 2
+
+
+def _length(intervals: Intervals) -> int:
+    return int((intervals[1] - intervals[0]).sum())
+
+
+def _common(one: Intervals, other: Intervals) -> int:
+    """Return how long both were, ns."""
+    before, until = covered_before(*one, np.stack(other))
+    return int((until - before).sum())

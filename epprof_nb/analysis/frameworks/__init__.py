@@ -1,0 +1,1 @@
+"""Modules, operators, phases and kernels' lines of PyTorch and JAX."""

@@ -1,0 +1,168 @@
+"""by_operator: device and host time of PyTorch's operators, with that of their backward pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.index import ProfileIndex, index_of
+from epprof_nb.analysis.base.measures import MeasureColumns
+from epprof_nb.analysis.base.op_status import has_host_time
+from epprof_nb.analysis.base.op_totals import totals
+from epprof_nb.analysis.base.result_table import ResultTable, categorical
+from epprof_nb.analysis.frameworks.operator_links import forward_operators, is_node, is_operator
+from epprof_nb.analysis.frameworks.phases import modules as module_calls
+from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from epprof_nb.analysis.base.attribution import Attribution
+    from epprof_nb.analysis.base.result_table import Column
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+NO_OPERATOR = "(no operator)"
+"""Name of the row of device work outside of operators."""
+
+
+@with_columns("by_operator")
+def by_operator(
+    profile: ProfileData,
+    *,
+    modules: bool = False,
+    shapes: bool = False,
+    attribution: Attribution = "launch",
+    index: ProfileIndex | None = None,
+) -> pd.DataFrame:
+    """Return the device and host time of each operator of PyTorch.
+
+    Parameters
+    ----------
+    profile
+        The profile, recorded with ``detail="operators"`` or ``"shapes"``.
+    modules
+        Whether operators of different modules have rows of their own.
+    shapes
+        Whether operators with different shapes of their inputs have rows of their own; they need
+        ``detail="shapes"``.
+    attribution, index
+        See `epprof_nb.analysis.breakdowns.by_op.by_op`.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+        `self_device_ns` adds up to the device time of the profile. Nodes of the backward pass have
+        rows, too; the operator that created them has their time as `backward_ns`.
+
+    Raises
+    ------
+    ValueError
+        If `attribution` is unknown.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> by_operator(synthetic_profile(activities=100))["name"].tolist()  # has no operators
+    ['(no operator)']
+    """
+    index = index or index_of(profile)
+    table = operator_table(index, modules=modules, shapes=shapes, attribution=attribution)
+    return table.to_frame()
+
+
+def operator_table(
+    index: ProfileIndex,
+    *,
+    modules: bool = False,
+    shapes: bool = False,
+    attribution: Attribution = "launch",
+) -> ResultTable:
+    """Return the columns of `by_operator`."""
+    ops, tree = index.profile.tables["ops"], index.tree
+    mask = is_operator(index)
+    named = np.flatnonzero(mask)
+    names = {"module": ops.names("name"), "input_shapes": ops.names("input_shapes")}
+    module = index.cached(module_calls)[named]
+    module_codes = np.append(names["module"].codes, MISSING)[module]
+    keys = [ops.names("name").codes[named], ops.names("op_type").codes[named]]
+    if modules:
+        keys.append(module_codes)
+    if shapes:
+        keys.append(names["input_shapes"].codes[named])
+    groups = np.full(len(ops), MISSING, np.int64)
+    groups[named], first = group_codes(*keys)
+    sums = totals(index, groups, tree.nearest_ancestor(mask), attribution=attribution)
+    order = sums.longest_first()
+    rows, last = named[first[order]], int(sums.has_unattributed)
+    measures = MeasureColumns(index.profile, groups, sums, order)
+    host_ns = np.where(has_host_time(ops), ops["duration_ns"], 0)
+    columns: dict[str, Column] = {
+        "name": categorical([*ops.names("name").take(rows).to_list(), *[NO_OPERATOR] * last]),
+        "op_type": categorical([*ops.names("op_type").take(rows).to_list(), *[None] * last]),
+    }
+    if modules:
+        table = [*names["module"].categories, None]
+        of_group = module_codes[first[order]].tolist()
+        columns["module"] = categorical([*(table[code] for code in of_group), *[None] * last])
+    if shapes:
+        of_rows = names["input_shapes"].take(rows).to_list()
+        columns["input_shapes"] = categorical([*of_rows, *[None] * last])
+    device = measures.device_and_self()
+    # Device and host time side by side: one of them is 0 in many profiles.
+    columns |= {
+        "count": measures.column(sums.count),
+        "device_ns": device.pop("device_ns"),
+        "host_ns": measures.column(sums.host_ns),
+        "self_device_ns": device.pop("self_device_ns"),
+        "self_host_ns": measures.column(sums.own_host_ns),
+        "backward_ns": measures.column(_backward(index, groups, sums.device_ns_of_op)),
+        "backward_host_ns": measures.column(_backward(index, groups, host_ns)),
+        **device,
+        **measures.device_per_execution(),
+    }
+    return ResultTable(columns)
+
+
+def hints(index: ProfileIndex) -> list[str]:
+    """Return where the operators of a profile are, which no line of its summary names.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> hints(ProfileIndex(synthetic_profile(activities=100)))  # has no operators
+    []
+    """
+    if not is_operator(index).any():
+        return []
+    hint = (
+        "Operators of PyTorch were recorded: prof.by_operator() has a row for each, and for each "
+        "of their modules and shapes with modules=True and shapes=True."
+    )
+    return [hint]
+
+
+def _backward(index: ProfileIndex, groups: IntArray, time: IntArray) -> IntArray:
+    """Sum the time of the backward nodes of each group of operators.
+
+    Parameters
+    ----------
+    groups
+        int64 array: the group of each op; `MISSING` for none.
+    time
+        int64 array: time of each op and all ops below it.
+    """
+    tree = index.tree
+    linked = index.cached(forward_operators)
+    # A backward pass inside of a node is part of its time.
+    nodes = np.flatnonzero(
+        tree.is_outermost(np.where(is_node(index), 0, MISSING)) & (linked != MISSING)
+    )
+    of_operator = sum_by_group(linked[nodes], time[nodes], len(tree))[:-1]
+    in_subtree = np.where(tree.is_outermost(groups), tree.subtree_sum(of_operator), 0)
+    return sum_by_group(groups, in_subtree, int(groups.max(initial=-1)) + 1)[:-1]

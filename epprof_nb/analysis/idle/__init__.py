@@ -1,0 +1,1 @@
+"""Idle time of devices: its gaps and causes, waits, launches and transfers."""

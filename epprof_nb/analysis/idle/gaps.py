@@ -1,0 +1,142 @@
+"""Busy and idle time of devices, and the op that the host ran in each idle gap.
+
+A device is *busy* while it executes device work; work that overlaps counts once. An *idle gap*
+lies between its first and its last work. The time before and after these is mostly host setup:
+`gaps` returns it too, with another ``position``, and the summary does not count it.
+`epprof_nb.analysis.idle.causes` says why a device was idle.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.index import ProfileIndex, index_of
+from epprof_nb.analysis.base.result_table import ResultTable, names_at, optional, values_at
+from epprof_nb.analysis.idle.causes import POSITIONS, idle_intervals, main_cause, split_by_cause
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
+from epprof_nb.data.names import CategoryColumn
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.data.table import Table
+
+IDLE_GAP_NS = 1_000_000
+"""Shortest idle gap that the summary counts and the findings consider."""
+
+
+def busy_intervals(profile: ProfileData, device_id: int | None = None) -> tuple[IntArray, IntArray]:
+    """Return the intervals in which a device was busy.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    device_id
+        The device; None for the time in which any device was busy.
+
+    Returns
+    -------
+    starts, ends
+        int64 arrays, nanoseconds since the profile's start: disjoint intervals, ascending.
+    """
+    return index_of(profile).busy(device_id)
+
+
+def busy_ns(profile: ProfileData, device_id: int | None = None) -> int:
+    """Return the time in which a device (None: any device) was busy, nanoseconds.
+
+    Work that overlaps counts once, so this is at most the time from the first to the last work.
+    """
+    starts, ends = busy_intervals(profile, device_id)
+    return int((ends - starts).sum())
+
+
+@with_columns("gaps")
+def gaps(
+    profile: ProfileData, min_ns: int = IDLE_GAP_NS, *, index: ProfileIndex | None = None
+) -> pd.DataFrame:
+    """Return the intervals in which a device that did work was idle.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    min_ns
+        Shortest interval, nanoseconds.
+    index
+        Index of the profile; the one that is kept with it if None.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> gaps(synthetic_profile(activities=100))[["position", "line"]]
+      position  line
+    0   before     1
+    """
+    return gap_table(index or index_of(profile), min_ns).to_frame()
+
+
+def gap_table(index: ProfileIndex, min_ns: int = IDLE_GAP_NS) -> ResultTable:
+    """Return the columns of `gaps`."""
+    ops, found = index.profile.tables["ops"], idle_intervals(index, min_ns)
+    middle = found.start + (found.end - found.start) // 2
+    op = _host_op(index, found.next_row, middle)
+    statement = values_at(index.statement, op)
+    parts = split_by_cause(index, found)
+    return ResultTable(
+        {
+            "device_id": optional(found.device),
+            "start_ns": found.start,
+            "end_ns": found.end,
+            "duration_ns": found.end - found.start,
+            "position": CategoryColumn(found.position.astype(np.int32), POSITIONS),
+            "cause": main_cause(parts),
+            **{f"{name}_ns": time for name, time in parts.items()},
+            "op_id": optional(values_at(ops["op_id"], op)),
+            "name": names_at(ops.names("name"), op),
+            "cell": names_at(ops.names("cell"), statement),
+            "line": optional(values_at(ops["line"], statement)),
+        }
+    )
+
+
+def _host_op(index: ProfileIndex, launched: IntArray, times: IntArray) -> IntArray:
+    """Return the row of the op that the host ran at each time; `MISSING` for none.
+
+    ``launched`` is an activity for each time; its launching thread is the one examined.
+    """
+    tables, tree = index.profile.tables, index.tree
+    launcher = tree.rows(tables["activities"]["op_id"][launched])
+    op_thread = values_at(tables["ops"]["thread_id"], launcher)
+    thread = tables["activities"]["thread_id"][launched]
+    thread = np.where(thread == MISSING, op_thread, thread)
+    # An API call knows its op exactly, even among statements that share one row.
+    op = tree.rows(_op_of_open_call(tables["api_calls"], thread, times))
+    op = np.where(op == MISSING, tree.open_op_at(thread, times), op)
+    # A worker thread has no ops: examine the thread whose statement waited for it.
+    return np.where(op == MISSING, tree.open_op_at(op_thread, times), op)
+
+
+def _op_of_open_call(api_calls: Table, thread_ids: IntArray, times: IntArray) -> IntArray:
+    """Return the op id of the API call open on a thread at a time; `MISSING` for none."""
+    op_ids = np.full(len(times), MISSING, np.int64)
+    for thread_id in np.unique(thread_ids):
+        calls = np.flatnonzero(api_calls["thread_id"] == thread_id)
+        calls = calls[np.argsort(api_calls["start_ns"][calls], kind="stable")]
+        queries = np.flatnonzero(thread_ids == thread_id)
+        before = np.searchsorted(api_calls["start_ns"][calls], times[queries], side="right")
+        queries, last = queries[before > 0], calls[before[before > 0] - 1]
+        is_open = api_calls["end_ns"][last] > times[queries]
+        op_ids[queries[is_open]] = api_calls["op_id"][last[is_open]]
+    return op_ids

@@ -1,0 +1,131 @@
+"""overlap: how long each device computed, copied, communicated or idled, alone or together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.device_work import MEMCPY, MEMSET
+from epprof_nb.analysis.base.devices import device_labels
+from epprof_nb.analysis.base.index import ProfileIndex, index_of
+from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
+from epprof_nb.analysis.idle.causes import BETWEEN, idle_intervals, split_by_cause
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.intervals import clip_times, union
+from epprof_nb.data.columns import with_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    import pandas as pd
+
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+COMPUTE, COPY, COMMUNICATION = 0, 1, 2
+"""Classes of device work."""
+
+_COMMUNICATION_WORDS = ("nccl", "rccl", "nvshmem", "oneccl", "mscclpp")
+"""Parts of the names of kernels that communicate, in lower case."""
+
+Intervals = tuple["IntArray", "IntArray"]
+
+
+@with_columns("overlap")
+def overlap(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
+    """Return how each device spent the time from its first to its last work.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    index
+        Index of the profile; the one that is kept with it if None.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+    Notes
+    -----
+    Communication is the kernels of NCCL, RCCL, NVSHMEM and oneCCL, and copies between devices.
+    A replay of a CUDA graph counts by its nodes or, if these were not recorded, as compute.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> row = overlap(synthetic_profile(activities=1000)).iloc[0]
+    >>> parts = ["compute_ns", "copy_ns", "communication_ns", "overlap_ns", "idle_ns"]
+    >>> bool(row[parts].sum() == row["span_ns"])
+    True
+    """
+    return overlap_table(index or index_of(profile)).to_frame()
+
+
+def overlap_table(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `overlap`."""
+    devices = [device for device in index.device_ids if len(index.busy(device)[0])]
+    rows = np.array([_of_device(index, device) for device in devices], np.int64).reshape(-1, 6)
+    labels = device_labels(index.profile.info, devices)
+    idle = idle_intervals(index)
+    idle = idle.take(idle.position == BETWEEN)
+    number = np.searchsorted(np.array(devices, np.int64), idle.device)
+    names = ("span_ns", "compute_ns", "copy_ns", "communication_ns", "overlap_ns", "idle_ns")
+    return ResultTable(
+        {
+            "device": categorical([labels[device] for device in devices]),
+            "device_id": optional(devices),
+            **{name: rows[:, i].copy() for i, name in enumerate(names)},
+            **{
+                f"idle_{cause}_ns": sum_by_group(number, time, len(devices))[:-1]
+                for cause, time in split_by_cause(index, idle).items()
+            },
+        }
+    )
+
+
+def work_classes(index: ProfileIndex) -> npt.NDArray[np.uint8]:
+    """Return the class of each activity: `COMPUTE`, `COPY` or `COMMUNICATION`."""
+    activities = index.profile.tables["activities"]
+    names = activities.names("name")
+    talks = [any(word in name.lower() for word in _COMMUNICATION_WORDS)
+             for name in names.categories]  # fmt: skip
+    classes = np.where((index.kinds == MEMCPY) | (index.kinds == MEMSET), COPY, COMPUTE)
+    classes = classes.astype(np.uint8)
+    is_peer = activities.names("copy_kind").equals("PtoP")
+    classes[is_peer | np.array([*talks, False], np.bool_)[names.codes]] = COMMUNICATION
+    return classes
+
+
+def class_intervals(index: ProfileIndex, device: int) -> tuple[Intervals, Intervals, Intervals]:
+    """Return when a device computed, copied and communicated, each as `union` returns them."""
+    activities, classes = index.profile.tables["activities"], index.cached(work_classes)
+    on_device = index.is_device_work & (activities["device_id"] == device)
+    compute, copy, communication = (
+        union(*clip_times(activities["start_ns"][rows], activities["end_ns"][rows]))
+        for rows in (on_device & (classes == code) for code in (COMPUTE, COPY, COMMUNICATION))
+    )
+    return compute, copy, communication
+
+
+def _of_device(index: ProfileIndex, device: int) -> tuple[int, ...]:
+    parts = index.cached(class_intervals, device)
+    starts, ends = clip_times(*index.busy(device))
+    busy = length(starts, ends)
+    # The time of one class alone is what is lost without it.
+    alone = [busy - length(*union_of(parts[:i] + parts[i + 1 :])) for i in range(len(parts))]
+    span = int(ends[-1]) - int(starts[0])
+    return span, *alone, busy - sum(alone), span - busy
+
+
+def union_of(intervals: Sequence[Intervals]) -> Intervals:
+    """Return the union of several sets of intervals."""
+    return union(*(np.concatenate(times) for times in zip(*intervals, strict=True)))
+
+
+def length(starts: IntArray, ends: IntArray) -> int:
+    """Return the total length of disjoint intervals, ns."""
+    return int((ends - starts).sum())

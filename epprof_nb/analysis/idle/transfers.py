@@ -1,0 +1,149 @@
+"""transfers: bandwidth, memory kinds and overlap of the copies of each place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.analysis.base.copies import LARGE_BYTES, copied_bytes, is_synchronous
+from epprof_nb.analysis.base.device_work import MEMCPY
+from epprof_nb.analysis.base.index import ProfileIndex, index_of
+from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
+from epprof_nb.analysis.idle.host_link import link_bytes_per_s
+from epprof_nb.analysis.idle.overlap import COMMUNICATION, COMPUTE, class_intervals
+from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.intervals import covered_before, union
+from epprof_nb.data.columns import with_columns
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+
+@with_columns("transfers")
+def transfers(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
+    """Return the copies of each place, by direction and kinds of memory.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    index
+        Index of the profile; the one that is kept with it if None.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> transfers(synthetic_profile(activities=1000))["copy_kind"].tolist()
+    ['HtoD', 'DtoH']
+    """
+    return transfer_table(index or index_of(profile)).to_frame()
+
+
+def transfer_table(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `transfers`."""
+    activities, places = index.profile.tables["activities"], index.cached(Places)
+    rows = np.flatnonzero(index.kinds == MEMCPY)
+    place = places.of_op[index.activity_op[rows]]
+    names = {name: activities.names(name).take(rows) for name in _KINDS}
+    device = activities["device_id"][rows]
+    groups, first = group_codes(place, device, *(column.codes for column in names.values()))
+    size, time = copied_bytes(index, rows), _durations(index, rows)
+    n = len(first)
+
+    def total(values: npt.NDArray[Any]) -> IntArray:
+        return sum_by_group(groups, values.astype(np.int64), n)[:-1]
+
+    device_ns, sizes = total(time), total(size)
+    order = np.argsort(-device_ns, kind="stable")
+    peak = _peaks(index, rows)[first]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bandwidth = np.where(device_ns > 0, sizes * 1e9 / device_ns, np.nan)
+    repeated = total(_is_repeat(groups, size))
+    columns = {
+        "copies": total(np.ones(len(rows), np.int64)),
+        "bytes": sizes,
+        "device_ns": device_ns,
+        "bandwidth": bandwidth,
+        "peak_bandwidth": peak,
+        "synchronous": total(is_synchronous(index, rows)),
+        "repeated": repeated,
+        "exposed_ns": total(exposed(index, rows)),
+    }
+    return ResultTable(
+        {
+            **places.columns(place[first[order]]),
+            "device_id": OptionalColumn(device[first[order]], device[first[order]] < 0),
+            **{name: column.take(first[order]).compact() for name, column in names.items()},
+            **{name: values[order] for name, values in columns.items()},
+        }
+    )
+
+
+_KINDS = ("copy_kind", "src_kind", "dst_kind")
+
+
+def _durations(index: ProfileIndex, rows: IntArray) -> IntArray:
+    activities = index.profile.tables["activities"]
+    time: IntArray = np.maximum(activities["end_ns"][rows] - activities["start_ns"][rows], 0)
+    return time
+
+
+def exposed(index: ProfileIndex, rows: IntArray) -> IntArray:
+    """Return for how long each copy ran while its device computed nothing, ns."""
+    activities = index.profile.tables["activities"]
+    result = np.zeros(len(rows), np.int64)
+    for device in index.device_ids:
+        parts = index.cached(class_intervals, device)
+        starts, ends = (
+            np.concatenate([parts[code][side] for code in (COMPUTE, COMMUNICATION)])
+            for side in (0, 1)
+        )
+        at = np.flatnonzero(activities["device_id"][rows] == device)
+        start = activities["start_ns"][rows[at]]
+        times = np.stack([start, np.maximum(activities["end_ns"][rows[at]], start)])
+        before, until = covered_before(*union(starts, ends), times)
+        result[at] = times[1] - times[0] - (until - before)
+    return result
+
+
+def _is_repeat(groups: IntArray, size: IntArray) -> BoolArray:
+    """Return which copies have the size of an earlier one of their group."""
+    pairs, first = group_codes(groups, size)
+    is_repeat = np.ones(len(pairs), np.bool_)
+    is_repeat[first] = False
+    return is_repeat
+
+
+def _peaks(index: ProfileIndex, rows: IntArray) -> npt.NDArray[np.float64]:
+    """Return the bandwidth that each copy could reach, bytes per second; NaN if unknown.
+
+    It is the highest of a copy of 1 MB or more in the same direction on the same device, or that
+    of the device's link, if that is known to be higher.
+    """
+    activities = index.profile.tables["activities"]
+    kinds, device = activities.names("copy_kind"), activities["device_id"][rows]
+    groups, first = group_codes(kinds.codes[rows], device)
+    size, time = copied_bytes(index, rows), _durations(index, rows)
+    large = np.flatnonzero((size >= LARGE_BYTES) & (time > 0))
+    best = np.full(len(first), -np.inf)
+    np.maximum.at(best, groups[large], size[large] * 1e9 / time[large])
+    directions = kinds.take(rows[first]).to_list()
+    for group, (of_device, direction) in enumerate(
+        zip(device[first].tolist(), directions, strict=True)
+    ):
+        link = link_bytes_per_s(index.profile.info, of_device, direction or "")
+        best[group] = max(best[group], link or -np.inf)
+    best[np.isinf(best)] = np.nan
+    of_copy: npt.NDArray[np.float64] = best[groups]
+    return of_copy

@@ -1,0 +1,1 @@
+"""Runs, nodes and operators of ONNX Runtime sessions."""

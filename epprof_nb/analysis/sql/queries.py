@@ -1,0 +1,259 @@
+"""SQL over the tables of a profile, by DuckDB.
+
+A query runs on a connection of its own that sees the profile and nothing else: it cannot read or
+write files, load extensions or change its limits.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, wait
+from threading import TIMEOUT_MAX, Thread
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from epprof_nb.analysis.sql.tables import VIEWS, tables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import duckdb
+    import pandas as pd
+
+    from epprof_nb.data.profile_data import ProfileData
+
+T = TypeVar("T")
+
+_BATCH_ROWS = 100_000
+_INTERRUPT_EVERY_S, _GRACE_S = 0.05, 0.5
+_CONFIG = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "temp_directory": "",
+}
+_FOLDING = "expression_rewriter,statistics_propagation"
+"""Optimizers that evaluate constants, such as ``repeat('x', 300000000)``, beyond the limits."""
+_TEXTS = ("varchar", "enum")
+_STATEMENTS = ("SELECT", "EXPLAIN")
+_HUGE = pa.decimal128(38, 0)
+"""The Arrow type of DuckDB's HUGEINT, the type of a sum of integers."""
+
+
+def sql(
+    profile: ProfileData,
+    query: str,
+    *,
+    time_limit_s: float = 60.0,
+    max_bytes: int = 2 * 2**30,
+    max_rows: int | None = None,
+    max_chars: int | None = None,
+) -> pd.DataFrame:
+    """Return the result of a query as a DataFrame; see `epprof_nb.Profile.sql`.
+
+    Parameters
+    ----------
+    profile, query, time_limit_s, max_bytes
+        See `epprof_nb.Profile.sql`.
+    max_rows
+        Number of rows after which the query stops; None for all.
+    max_chars
+        Number of characters after which each text is cut; None for all.
+    """
+    duckdb = _duckdb()
+    if not time_limit_s > 0 or max_bytes < 1:
+        raise ValueError(
+            f"time_limit_s and max_bytes must be more than 0, not {time_limit_s} and {max_bytes}"
+        )
+    deadline = monotonic() + time_limit_s
+    too_late = TimeoutError(
+        f"the query did not finish in {time_limit_s:g} s. Filter earlier, or raise time_limit_s."
+    )
+    connection = _connect(duckdb, profile, query, max_bytes, is_preview=max_rows is not None)
+
+    def fetch() -> tuple[list[str], list[pa.RecordBatch]]:
+        _check(connection, query)
+        relation = connection.sql(query)
+        preview, batches = _preview(relation, max_rows, max_chars), []
+        for batch in _batches(preview, max_bytes):
+            # An interrupt between two batches has no effect.
+            if monotonic() > deadline:
+                raise too_late
+            batches.append(batch)
+        return relation.columns, batches
+
+    try:
+        names, batches = _within(deadline, connection, fetch, too_late)
+    except duckdb.InterruptException as error:
+        raise too_late from error
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError(_too_large(max_bytes)) from error
+    except OSError as error:  # of Arrow's reader
+        if "INTERRUPT" not in str(error):
+            raise
+        raise too_late from error
+    except duckdb.Error as error:
+        raise ValueError(f"the query failed: {error}") from error
+    columns = []
+    for column in pa.Table.from_batches(batches).columns:
+        columns.append(_to_series(column))
+        if monotonic() > deadline:
+            raise too_late
+    return _to_frame(columns, names)
+
+
+def _within(
+    deadline: float, connection: duckdb.DuckDBPyConnection, fetch: Callable[[], T], late: Exception
+) -> T:
+    """Return what a function that uses a connection returns, and close the connection.
+
+    The function runs on a thread of its own. After the deadline, it is interrupted until it ends.
+    DuckDB looks for interrupts between the chunks of a query only, so a function on one long text
+    or list may go on: it is left alone, and the error says so.
+    """
+    future: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(fetch())
+        except BaseException as error:  # noqa: BLE001 - raised by the thread that waits
+            future.set_exception(error)
+        finally:
+            connection.close()
+
+    # Python waits for it when it exits. A daemon thread that ends in DuckDB then would abort.
+    Thread(target=work, name="epprof query").start()
+    wait_s = min(max(deadline - monotonic(), 0), TIMEOUT_MAX)
+    try:
+        while not wait([future], wait_s).done:
+            if monotonic() > deadline + _GRACE_S:
+                raise TimeoutError(
+                    f"{late} DuckDB cannot stop the function that it is in: it goes on in the "
+                    "background, and Python waits for it when it exits."
+                )
+            # An interrupt has no effect before the query has begun, or between two batches.
+            connection.interrupt()
+            wait_s = _INTERRUPT_EVERY_S
+    except KeyboardInterrupt:
+        connection.interrupt()
+        raise
+    return future.result()
+
+
+def _duckdb() -> Any:  # noqa: ANN401 - a module that may be absent
+    try:
+        import duckdb
+    except ImportError as error:
+        raise ImportError(
+            "prof.sql() needs DuckDB, which is not installed. Install it with: "
+            "pip install epprof-nb[sql]"
+        ) from error
+    return duckdb
+
+
+def _connect(
+    module: Any,  # noqa: ANN401
+    profile: ProfileData,
+    query: str,
+    max_bytes: int,
+    *,
+    is_preview: bool,
+) -> duckdb.DuckDBPyConnection:
+    config = {**_CONFIG, "memory_limit": f"{max(max_bytes // 10**6, 1)}MB"}
+    if is_preview:
+        config["disabled_optimizers"] = _FOLDING
+    connection: duckdb.DuckDBPyConnection = module.connect(":memory:", config=config)
+    for name, table in tables_of(profile, query).items():
+        connection.register(name, table)
+    for name, view in VIEWS.items():
+        connection.execute(f"create view {name} as {view}")
+    # Variables of the calling Python code are no tables.
+    connection.execute("set python_enable_replacements = false")
+    connection.execute("set lock_configuration = true")
+    return connection
+
+
+def _check(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+    statements = connection.extract_statements(query)
+    if len(statements) != 1:
+        raise ValueError(f"the query must be one statement, not {len(statements)}")
+    kind = statements[0].type.name
+    if kind not in _STATEMENTS:
+        raise ValueError(
+            f"the query must be a SELECT statement, not {kind}: a profile cannot be changed, and "
+            "a query cannot reach files"
+        )
+
+
+def _preview(relation: Any, max_rows: int | None, max_chars: int | None) -> Any:  # noqa: ANN401
+    """Return a relation with the first rows only, and with its texts cut."""
+    if max_rows is not None:
+        relation = relation.limit(max_rows)
+    if max_chars is not None:
+        # Several columns may have the same name, so they are addressed by position.
+        columns = [
+            f"left(#{i}::varchar, {max_chars})" if kind.id in _TEXTS else f"#{i}"
+            for i, kind in enumerate(relation.types, start=1)
+        ]
+        relation = relation.project(", ".join(columns))
+    return relation
+
+
+def _batches(relation: Any, max_bytes: int) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
+    """Read the result in batches, so that it is bounded as well."""
+    # Renamed in DuckDB 1.4.
+    reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    size = 0
+    with reader(_BATCH_ROWS) as stream:
+        # The schema, also of a result without rows.
+        yield pa.RecordBatch.from_pylist([], stream.schema)
+        for batch in stream:
+            size += batch.nbytes
+            if size > max_bytes:
+                raise MemoryError(_too_large(max_bytes))
+            yield batch
+
+
+def _too_large(max_bytes: int) -> str:
+    return (
+        f"the query needs more than {max_bytes:,} bytes of memory. Select fewer columns or rows, "
+        "or raise max_bytes."
+    )
+
+
+def _to_frame(columns: Sequence[pd.Series], names: Sequence[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    # A query may give several columns the same name.
+    frame = pd.concat(columns, axis=1) if columns else pd.DataFrame()
+    frame.columns = pd.Index(names, dtype=object)
+    return frame
+
+
+def _to_series(column: pa.ChunkedArray) -> pd.Series:
+    """Return a column with dtypes that pandas 2.3 and 3 share."""
+    import pandas as pd
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if column.type == _HUGE:
+        try:
+            column = pc.cast(column, pa.int64())
+        except pa.ArrowInvalid:  # a sum beyond 64 bits
+            whole = [None if value is None else int(value) for value in column.to_pylist()]
+            return pd.Series(whole, dtype=object)
+    if pa.types.is_integer(column.type) and column.null_count:
+        missing = column.is_null().to_numpy()
+        numbers = pc.fill_null(column, 0).to_numpy()
+        return pd.Series(pd.arrays.IntegerArray(np.array(numbers), np.array(missing)))
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return pd.Series(np.array(column.to_numpy()))
+    if pa.types.is_boolean(column.type) and not column.null_count:
+        return pd.Series(column.to_numpy())
+    values = np.empty(len(column), object)
+    values[:] = column.to_pylist()
+    return pd.Series(values, dtype=object)

@@ -1,0 +1,102 @@
+"""Tables and views that SQL queries of a profile see."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from epprof_nb.analysis.base.index import index_of
+from epprof_nb.analysis.findings.ranking import evidence_name, findings, insight_table
+from epprof_nb.data.arrow import names_to_arrow, to_arrow
+
+if TYPE_CHECKING:
+    from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.data.table import Table
+
+_EVIDENCE = re.compile(r"\bevidence_(\d{1,9})\b", re.IGNORECASE)
+_INSIGHTS = re.compile(r"\binsights\b", re.IGNORECASE)
+
+VIEWS = {
+    "device_work": """
+        select * replace (greatest(end_ns - start_ns, 0) as duration_ns) from activities
+        where kind in ('kernel', 'memcpy', 'memset') or kind = 'graph_launch' and not exists (
+            from activities as node where node.kind in ('kernel', 'memcpy', 'memset')
+            and node.correlation_id = activities.correlation_id)""",
+    "busy": """
+        select device_id, min(start_ns) as start_ns, max(end_ns) as end_ns from (
+            select *, sum(opens) over (partition by device_id order by start_ns, end_ns
+                rows unbounded preceding) as interval from (
+                select device_id, start_ns, end_ns, coalesce(start_ns > max(end_ns) over (
+                        partition by device_id order by start_ns, end_ns
+                        rows between unbounded preceding and 1 preceding), true)::int as opens
+                from device_work where end_ns > start_ns))
+        group by device_id, interval""",
+    "idle": """
+        select * from (select device_id, end_ns as start_ns,
+            lead(start_ns) over (partition by device_id order by start_ns) as end_ns from busy)
+        where end_ns is not null""",
+}
+"""Views of a connection besides the tables of a profile, in the order of their creation.
+
+``device_work`` has the kernels, copies and memsets, and graph launches whose nodes were not
+recorded; ``busy`` the disjoint intervals in which a device was busy; ``idle`` those between them.
+"""
+
+
+def tables_of(profile: ProfileData, query: str) -> dict[str, pa.Table]:
+    """Return the tables for a query.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    query
+        The query. Findings take long to compute, so that ``insights`` and ``evidence_<rank>`` are
+        there only if it names them.
+
+    Returns
+    -------
+    tables
+        Name to table. The strings are copied, all else is shared with the profile.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> profile = synthetic_profile(activities=100)
+    >>> tables_of(profile, "from evidence_1")["evidence_1"]["line"].to_pylist()
+    [1]
+    """
+    tables = {name: _to_table(table) for name, table in profile.tables.items()}
+    tables["info"] = _info_table(profile)
+    if _INSIGHTS.search(query):
+        frame = insight_table(index_of(profile)).to_frame()
+        tables["insights"] = pa.Table.from_pandas(frame, preserve_index=False)
+    ranks = {int(rank) for rank in _EVIDENCE.findall(query)}
+    found = findings(index_of(profile), limit=None) if ranks else []
+    for rank, finding in enumerate(found, 1):
+        if rank in ranks:
+            rows = finding.evidence_rows(profile)
+            tables[evidence_name(rank)] = _to_table(profile.tables[finding.table].take(rows))
+    return tables
+
+
+def _to_table(table: Table) -> pa.Table:
+    columns = {}
+    for column in table.schema.columns:
+        columns[column.name] = to_arrow(table, column)
+        for derived in table.schema.derived:
+            if derived.source == column.name:
+                columns[derived.name] = names_to_arrow(table.names(derived.name))
+    return pa.table(columns)
+
+
+def _info_table(profile: ProfileData) -> pa.Table:
+    """Return `info` as a table of keys and JSON values."""
+    values = [json.dumps(value, default=str) for value in profile.info.values()]
+    return pa.table({
+        "key": pa.array([str(key) for key in profile.info], pa.string()),
+        "value": pa.array(values, pa.string()),
+    })  # fmt: skip

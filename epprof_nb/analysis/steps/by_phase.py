@@ -1,0 +1,190 @@
+"""by_phase: prefill and decode of language models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.index import ProfileIndex, index_of
+from epprof_nb.analysis.base.op_totals import totals
+from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
+from epprof_nb.analysis.idle.launches import launch_gaps
+from epprof_nb.analysis.steps.by_repeat import wall_statistics
+from epprof_nb.analysis.steps.model_steps import DECODE, PHASES, ModelSteps, model_steps
+from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.intervals import covered_before
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
+from epprof_nb.data.repeats import RepeatNames
+from epprof_nb.util.format import duration, plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from epprof_nb.analysis.base.attribution import Attribution
+    from epprof_nb.analysis.steps.by_repeat import RepeatStatistics
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+MIN_STEPS = 4
+"""Least number of decode steps that have statistics."""
+
+
+@with_columns("by_phase")
+def by_phase(
+    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
+) -> pd.DataFrame:
+    """Return the time and the rate of prefill and decode in each generation of language models.
+
+    Parameters
+    ----------
+    profile, attribution, index
+        See `epprof_nb.analysis.breakdowns.by_op.by_op`.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+    Raises
+    ------
+    ValueError
+        If `attribution` is unknown.
+
+    Notes
+    -----
+    ``generate`` of transformers and onnxruntime-genai tell generations and phases. For sessions of
+    ONNX Runtime they come from the lengths of the inputs: a generation begins with a call whose KV
+    cache is empty, or holds what no other call of the profile has processed. Its calls are prefill
+    until one processes a single token. Calls of up to 16 tokens after it are decode, too, as those
+    that verify a draft; with more, a generation begins, as the next turn of a chat. `wall_ns` lasts
+    to the start of the next phase, so that of the prefill is the time to the first token, sampling
+    included.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> len(by_phase(synthetic_profile(activities=100)))  # calls no language model
+    0
+    """
+    return phase_table(index or index_of(profile), attribution=attribution).to_frame()
+
+
+def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+    """Return the columns of `by_phase`."""
+    ops, steps = index.profile.tables["ops"], index.cached(model_steps)
+    group, first = group_codes(steps.generation, steps.phase)
+    n = len(first)
+    last = np.zeros(n, np.int64)
+    last[group] = np.arange(len(group))  # the calls are in the order of their start
+    groups = np.full(len(ops), MISSING, np.int64)
+    groups[steps.row] = group
+    sums = totals(index, groups, index.tree.nearest_ancestor(groups >= 0), attribution=attribution)
+    start = ops["start_ns"][steps.row[first]]
+    end = _ends(index, steps, first, last)
+    before, until = (covered_before(*index.busy(), times) for times in (start, end))
+    no_device = np.full(n, not index.device_ids, np.bool_)
+    count = sum_by_group(group, np.ones(len(group), np.int64), n)[:-1]
+    tokens = sum_by_group(group, steps.tokens, n)[:-1]
+    batch = _largest(steps.generation, steps.batch)[steps.generation[first]]
+    wall = end - start
+    host = sum_by_group(group, ops["duration_ns"][steps.row], n)[:-1]
+    order = np.lexsort((steps.phase[first], steps.generation[first]))
+    seconds = np.maximum(wall, 1) / 1e9
+    return ResultTable(
+        {
+            "model": categorical(_model_names(index, steps.row[first])),
+            "generation": steps.generation[first],
+            "phase": categorical([PHASES[code] for code in steps.phase[first].tolist()]),
+            "calls": count,
+            "batch": optional(batch),
+            "tokens": tokens,
+            "past_tokens": steps.past[first],
+            "cache_bytes": optional(_largest(group, steps.cache_bytes)),
+            "start_ns": start,
+            "wall_ns": wall,
+            "ns_per_token": wall // np.maximum(tokens, 1),
+            "tokens_per_s": tokens * np.maximum(batch, 1).astype(np.float64) / seconds,
+            "host_ns": host,
+            "device_ns": sums.measures["device_ns"],
+            "kernels": sums.measures["kernels"],
+            "idle_ns": OptionalColumn(wall - (until - before), no_device),
+            "launch_idle_ns": OptionalColumn(_launch_idle_ns(index, groups, n), no_device),
+        }
+    ).take(order)
+
+
+def _ends(index: ProfileIndex, steps: ModelSteps, first: IntArray, last: IntArray) -> IntArray:
+    """Return the end of each phase: where the next one of its generation begins, else its own."""
+    ops = index.profile.tables["ops"]
+    end = ops["end_ns"][steps.row[last]].copy()
+    following = {
+        (generation, phase): start
+        for generation, phase, start in zip(
+            steps.generation[first].tolist(),
+            steps.phase[first].tolist(),
+            ops["start_ns"][steps.row[first]].tolist(),
+            strict=True,
+        )
+    }
+    for i, call in enumerate(first.tolist()):
+        key = int(steps.generation[call]), int(steps.phase[call]) + 1
+        end[i] = following.get(key, end[i])
+    return end
+
+
+def _largest(group: IntArray, values: IntArray) -> IntArray:
+    """Return the largest value of each group; `MISSING` if it has none."""
+    largest = np.full(int(group.max(initial=-1)) + 1, MISSING, np.int64)
+    np.maximum.at(largest, group, values)
+    return largest
+
+
+def _launch_idle_ns(index: ProfileIndex, groups: IntArray, n: int) -> IntArray:
+    """Return how long devices waited for launches by the calls of each phase, ns."""
+    gaps = index.cached(launch_gaps)
+    owner = index.tree.nearest_ancestor(groups >= 0)
+    op = np.append(owner, MISSING)[index.activity_op[gaps.idle.next_row]]
+    waited: IntArray = sum_by_group(np.append(groups, MISSING)[op], gaps.length, n)[:-1]
+    return waited
+
+
+def _model_names(index: ProfileIndex, rows: IntArray) -> list[str]:
+    """Return the name of the session or the path of the module of each call."""
+    ops = index.profile.tables["ops"]
+    names = index.profile.info.get("onnxruntime_sessions") or {}
+    called = ops.names("name").take(rows).to_list()
+    return [
+        str(names.get(str(session)) or f"session {session}") if session != MISSING else str(name)
+        for session, name in zip(ops["session"][rows].tolist(), called, strict=True)
+    ]
+
+
+def decode_statistics(index: ProfileIndex) -> RepeatStatistics | None:
+    """Return the statistics of the decode steps of language models; None if there are few.
+
+    A step lasts from the start of its call to the start of the next one, sampling included.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> decode_statistics(ProfileIndex(synthetic_profile(activities=100)))  # has no such model
+    """
+    steps = index.cached(model_steps)
+    is_decode = steps.phase == DECODE
+    if np.count_nonzero(is_decode) < MIN_STEPS:
+        return None
+    ops = index.profile.tables["ops"]
+    start, end = (ops[name][steps.row] for name in ("start_ns", "end_ns"))
+    order = np.lexsort((start, steps.generation))
+    goes_on = np.diff(steps.generation[order], append=MISSING) == 0
+    wall = np.empty(len(start), np.int64)
+    wall[order] = np.where(goes_on, np.roll(start[order], -1), end[order]) - start[order]
+    prefill, tokens = wall[~is_decode], int(steps.tokens[~is_decode].sum())
+    before = (
+        f"; prefill: {plural(tokens, 'token')} in {duration(int(prefill.sum()))}"
+        if len(prefill)
+        else ""
+    )
+    return wall_statistics(wall[is_decode], RepeatNames("decode step", 0), before)

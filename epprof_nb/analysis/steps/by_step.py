@@ -1,0 +1,244 @@
+"""by_step: how each step of a training loop spends its time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.base.device_work import KERNEL
+from epprof_nb.analysis.base.index import ProfileIndex, index_of
+from epprof_nb.analysis.base.op_status import ran
+from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
+from epprof_nb.analysis.frameworks.phases import (
+    BACKWARD,
+    DATA,
+    FORWARD,
+    FORWARD_TYPES,
+    OPTIMIZER,
+    OTHER,
+    is_of_type,
+    op_phases,
+    phase_host_ns,
+    phase_starts,
+)
+from epprof_nb.analysis.steps.by_repeat import wall_statistics
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.intervals import covered_before, union
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
+from epprof_nb.data.repeats import RepeatNames, repeat_at, repeat_bounds, repeat_names
+from epprof_nb.util.format import percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from epprof_nb.analysis.steps.by_repeat import RepeatStatistics
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+_WORK = (*FORWARD_TYPES, "fused", "autograd", "data")
+"""Types of the ops with which a step begins."""
+_COMMUNICATION = OTHER + 1
+"""Column of communication, after those of the phases."""
+
+
+class Steps(NamedTuple):
+    """Steps of a training loop: start and end of each (ns), and the number of the first."""
+
+    starts: IntArray
+    ends: IntArray
+    first: int
+
+
+@with_columns("by_step")
+def by_step(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
+    """Return how each step of a training loop spends its time.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    index
+        Index of the profile; the one that is kept with it if None.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+        There are no rows if the code calls neither the ``step`` of an optimizer nor
+        `epprof_nb.step`.
+
+    Notes
+    -----
+    A step ends when the optimizer's ``step`` returns. Optimizers whose steps follow each other
+    directly end one step together. Steps that the code marks with `epprof_nb.step` in
+    ``epprof run`` take precedence. Work after the last step belongs to none.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> len(by_step(synthetic_profile(activities=100)))  # has no optimizer
+    0
+    """
+    return step_table(index or index_of(profile)).to_frame()
+
+
+def steps(index: ProfileIndex) -> Steps:
+    """Return the steps of the profile, for `ProfileIndex.cached`."""
+    names, (starts, ends) = repeat_names(index.profile.info), repeat_bounds(index.profile.info)
+    # A script that marks no steps has step 0 only, which lasts from its start to its end.
+    if names.word == "step" and (names.first or len(starts) > 1):
+        return Steps(starts, ends, names.first)
+    ops = index.profile.tables["ops"]
+    optimizer = is_of_type(index, "optimizer") & ran(ops)
+    is_step = np.array([name.endswith(".step") for name in ops.names("name").categories] + [False])
+    rows = np.flatnonzero(
+        optimizer & is_step[ops.names("name").codes] & ops.names("status").equals("complete")
+    )
+    if not len(rows):
+        empty = np.empty(0, np.int64)
+        return Steps(empty, empty, 0)
+    rows = rows[np.argsort(ops["end_ns"][rows], kind="stable")]
+    # What a closure computes inside of the optimizer's step is part of that step.
+    above = index.tree.nearest_ancestor(optimizer)
+    work = np.sort(ops["start_ns"][is_of_type(index, *_WORK) & (above < 0)])
+    ends = ops["end_ns"][rows]
+    next_start = np.append(ops["start_ns"][rows][1:], np.iinfo(np.int64).max)
+    after = np.append(work, np.iinfo(np.int64).max)[np.searchsorted(work, ends)]
+    ends = ends[(after < next_start) | (np.arange(len(rows)) == len(rows) - 1)]
+    begin = min(ops["start_ns"][is_of_type(index, *_WORK, "optimizer")])
+    return Steps(np.append(begin, ends[:-1]), ends, 0)
+
+
+def activity_steps(index: ProfileIndex) -> IntArray:
+    """Return the number of the step that launched each activity; `MISSING` for none."""
+    found, at = index.cached(steps), index.cached(_activity_rows)
+    return np.where(at >= 0, at + found.first, MISSING)
+
+
+def _activity_rows(index: ProfileIndex) -> IntArray:
+    """Return the position in `steps` of the step that launched each activity."""
+    tables, found = index.profile.tables, index.cached(steps)
+    ids, starts = (tables["activities"][name] for name in ("correlation_id", "start_ns"))
+    ops, calls = tables["ops"]["start_ns"], tables["api_calls"]["start_ns"]
+    rows = np.empty(len(starts), np.int64)
+    for chunk in chunks(len(starts)):
+        # Without a recorded call, the launch was during the op; without an op, the start of the
+        # activity is the best-known time.
+        times = starts[chunk].copy()
+        for start, of in ((ops, index.activity_op[chunk]), (calls, index.calls.rows(ids[chunk]))):
+            known = of >= 0
+            times[known] = start[of[known]]
+        rows[chunk] = repeat_at(found.starts, found.ends, times)
+    return rows
+
+
+def step_table(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `by_step`."""
+    starts, ends, first = index.cached(steps)
+    n = len(starts)
+    step = np.where(index.is_device_work, index.cached(_activity_rows), MISSING)
+    of_phase = _device_ns(index, step, n)
+    host = index.cached(_host_ns)
+    before, until = (covered_before(*index.busy(), times) for times in (starts, ends))
+    idle = OptionalColumn(
+        ends - starts - (until - before), np.full(n, not index.device_ids, np.bool_)
+    )
+    return ResultTable(
+        {
+            "step": np.arange(first, first + n),
+            "start_ns": starts,
+            "wall_ns": ends - starts,
+            "data_ns": host[DATA],
+            "forward_ns": of_phase[:, FORWARD],
+            "backward_ns": of_phase[:, BACKWARD],
+            "optimizer_ns": of_phase[:, OPTIMIZER],
+            "communication_ns": of_phase[:, _COMMUNICATION],
+            "other_ns": of_phase[:, DATA] + of_phase[:, OTHER],
+            "device_ns": of_phase.sum(axis=1),
+            "idle_ns": idle,
+            "kernels": sum_by_group(step, (index.kinds == KERNEL).astype(np.int64), n)[:-1],
+            "forward_host_ns": host[FORWARD],
+            "backward_host_ns": host[BACKWARD],
+            "optimizer_host_ns": host[OPTIMIZER],
+            "other_host_ns": ends - starts - _in_phases(index, starts, ends),
+        }
+    )
+
+
+def _host_ns(index: ProfileIndex) -> dict[int, IntArray]:
+    """Return the host time of each step by phase, ns."""
+    starts, ends, _ = index.cached(steps)
+    step = repeat_at(starts, ends, index.profile.tables["ops"]["start_ns"])
+    return {
+        phase: sum_by_group(step, times, len(starts))[:-1]
+        for phase, times in index.cached(phase_host_ns).items()
+    }
+
+
+def _in_phases(index: ProfileIndex, starts: IntArray, ends: IntArray) -> IntArray:
+    """Return for how much of each step the host was in a phase other than `OTHER`, ns."""
+    ops, begins = index.profile.tables["ops"], index.cached(phase_starts)
+    is_phase = index.cached(op_phases) != OTHER
+    covered = np.zeros(len(starts), np.int64)
+    for rows, sign in ((begins & is_phase, 1), (begins & ~is_phase, -1)):
+        times = union(ops["start_ns"][rows], ops["end_ns"][rows])
+        before, until = (covered_before(*times, bounds) for bounds in (starts, ends))
+        covered += sign * (until - before)
+    return covered
+
+
+def _device_ns(index: ProfileIndex, step: IntArray, n: int) -> IntArray:
+    """Return the device time of each step by phase, shape ``(n, _COMMUNICATION + 1)``.
+
+    The kernels of NCCL have a column of their own, whatever their phase.
+    """
+    columns = _COMMUNICATION + 1
+    phase_of_op = np.append(index.cached(op_phases), np.uint8(OTHER))
+    communication = _is_communication(index)
+    durations = index.profile.tables["activities"]["duration_ns"]
+    sums = np.zeros(n * columns + 1, np.int64)
+    for chunk in chunks(len(step)):
+        phase = np.where(
+            communication[chunk], _COMMUNICATION, phase_of_op[index.activity_op[chunk]]
+        )
+        cell = np.where(step[chunk] >= 0, step[chunk] * columns + phase, MISSING)
+        np.add.at(sums, cell, durations[chunk])
+    return sums[:-1].reshape(n, columns)
+
+
+def _is_communication(index: ProfileIndex) -> BoolArray:
+    """Return a mask of the kernels of NCCL, which wait for other devices."""
+    names = index.profile.tables["activities"].names("name")
+    of_name = np.array([name.startswith("nccl") for name in names.categories] + [False])
+    return of_name[names.codes]
+
+
+def step_statistics(index: ProfileIndex) -> RepeatStatistics | None:
+    """Return the statistics of the optimizer's steps of code that was not repeated; else None.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> step_statistics(ProfileIndex(synthetic_profile(activities=100)))  # has no optimizer
+    """
+    if len(index.profile.info.get("repeats") or ()) > 1:
+        return None
+    starts, ends, first = index.cached(steps)
+    if len(starts) < 2:
+        return None
+    walls, host = ends - starts, index.cached(_host_ns)
+    whole = max(int(walls.sum()), 1)
+    phases = ", ".join(
+        f"{word} {percent(int(host[phase].sum()) / whole)}"
+        for word, phase in (
+            ("data", DATA),
+            ("forward", FORWARD),
+            ("backward", BACKWARD),
+            ("optimizer", OPTIMIZER),
+        )
+    )
+    return wall_statistics(walls, RepeatNames("step", first), f"; host time: {phases}")

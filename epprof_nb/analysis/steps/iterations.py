@@ -1,0 +1,79 @@
+"""Iterations of the profiled code: its repeats or steps, else those of its longest loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.base.whole_repeats import whole_repeats
+from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.repeats import repeat_bounds, repeat_names
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+MIN_ITERATIONS = 10
+"""Least number of iterations of a loop."""
+
+
+class Iterations(NamedTuple):
+    """Time ranges of the iterations, in order.
+
+    ``number`` has their numbers, ``start`` and ``end`` their times in ns, int64; ``word`` is what
+    to call one, and ``loop`` the row of the op of the loop, `MISSING` for repeats.
+    """
+
+    number: IntArray
+    start: IntArray
+    end: IntArray
+    word: str
+    loop: int
+
+
+def iterations(index: ProfileIndex) -> Iterations:
+    """Return the repeats of a profile; without repeats, the iterations of its longest loop.
+
+    A loop is a statement in which another statement ran `MIN_ITERATIONS` times or more. An
+    iteration begins with the first statement of its body, and ends where the next one begins.
+    """
+    start, end = repeat_bounds(index.profile.info)
+    names = repeat_names(index.profile.info)
+    whole = index.cached(whole_repeats)
+    number = names.first + np.arange(len(start))[whole]
+    if len(number) > 1:
+        return Iterations(number, start[whole], end[whole], names.word, MISSING)
+    return _longest_loop(index)
+
+
+def _longest_loop(index: ProfileIndex) -> Iterations:
+    ops, tree = index.profile.tables["ops"], index.tree
+    none = np.empty(0, np.int64)
+    statements = np.flatnonzero(ops["line"] != MISSING)
+    if not len(statements):
+        return Iterations(none, none, none, "iteration", MISSING)
+    outer = np.append(index.statement, MISSING)[tree.parent[statements]]
+    inner, outer = statements[outer != MISSING], outer[outer != MISSING]
+    if not len(inner):
+        return Iterations(none, none, none, "iteration", MISSING)
+    # The first statement of a body is the first line in its loop that ran.
+    first_line = np.full(len(ops), np.iinfo(np.int64).max)
+    np.minimum.at(first_line, outer, ops["line"][inner])
+    begins = ops["line"][inner] == first_line[outer]
+    inner, outer = inner[begins], outer[begins]
+    groups, first = group_codes(outer)
+    count = sum_by_group(groups, np.ones(len(groups), np.int64), len(first))[:-1]
+    time = np.where(count >= MIN_ITERATIONS, ops["duration_ns"][outer[first]], MISSING)
+    longest = int(time.argmax())
+    if time[longest] == MISSING:
+        return Iterations(none, none, none, "iteration", MISSING)
+    loop, body = int(outer[first[longest]]), inner[groups == longest]
+    # A row that stands for many executions ends the ones that are known.
+    alone = body[ops["count"][body] == 1]
+    start = np.sort(ops["start_ns"][alone])
+    end = np.append(start[1:], ops["end_ns"][loop])
+    if len(alone) < len(body):
+        start, end = start[:-1], end[:-1]
+    return Iterations(np.arange(len(start)), start, end, "iteration", loop)

@@ -1,0 +1,138 @@
+"""steadiness: warm-up, steady and outlying iterations of the code, and their drift."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.base.index import ProfileIndex, index_of
+from epprof_nb.analysis.base.result_table import ResultTable
+from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS, iterations
+from epprof_nb.arrays.intervals import covered_before
+from epprof_nb.data.columns import with_columns
+from epprof_nb.data.names import CategoryColumn
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+PHASES = ("warm-up", "steady", "outlier")
+WARM_UP, STEADY, OUTLIER = 0, 1, 2
+_MIN_TO_DRIFT = 10
+_CONFIDENCE = 0.99
+
+_OUTLYING, _LEAST_EXCESS = 5.0, 0.1
+"""An iteration is outlying if it exceeds the steady median by this many standard deviations, and by
+this share."""
+_NORMAL = 1.4826
+"""Standard deviation of a normal distribution over its median absolute deviation."""
+_MAX_POINTS = 300
+_LEAST_DRIFT = 0.01
+"""Least change from the first to the second half of the iterations, as a share."""
+
+
+@with_columns("steadiness")
+def steadiness(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
+    """Return the phase of each iteration of the code, and how it differs from the steady ones.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    index
+        Index of the profile; the one that is kept with it if None.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+    Notes
+    -----
+    Iterations are the repeats of the code (``--repeat``) or the steps of a script; without these,
+    the iterations of its longest loop, if statements were recorded and it has ten or more. The
+    steady state is that of their second half. An iteration is outlying if its wall time exceeds
+    their median by a tenth and by five standard deviations, which are estimated from the median
+    absolute deviation. Outlying iterations at the start are the warm-up.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> steadiness(synthetic_profile(activities=3000))["phase"].tolist()[:3]
+    ['steady', 'steady', 'steady']
+    """
+    return steadiness_table(index or index_of(profile)).to_frame()
+
+
+def steadiness_table(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `steadiness`."""
+    found = index.cached(iterations)
+    wall = found.end - found.start
+    before, until = (covered_before(*index.busy(), times) for times in (found.start, found.end))
+    times = {"wall": wall, "busy": until - before, "idle": wall - (until - before)}
+    phase = _phases(wall)
+    steady = phase == STEADY
+    return ResultTable(
+        {
+            "number": found.number,
+            "start_ns": found.start,
+            "phase": CategoryColumn(phase, PHASES),
+            **{f"{name}_ns": values for name, values in times.items()},
+            **{f"excess_{name}_ns": _excess(values, steady) for name, values in times.items()},
+        }
+    )
+
+
+def _excess(times: IntArray, steady: BoolArray) -> IntArray:
+    median = int(np.median(times[steady])) if steady.any() else 0
+    return times - median if steady.any() else np.zeros_like(times)
+
+
+def _phases(wall: IntArray) -> npt.NDArray[np.int32]:
+    """Return a code of `PHASES` for each wall time, -1 for too few."""
+    n = len(wall)
+    if n < MIN_ITERATIONS:
+        return np.full(n, -1, np.int32)
+    half = wall[n // 2 :]
+    median = float(np.median(half))
+    deviation = _NORMAL * float(np.median(np.abs(half - median)))
+    limit = median + max(_OUTLYING * deviation, _LEAST_EXCESS * median)
+    phase = np.where(wall > limit, OUTLIER, STEADY).astype(np.int32)
+    first_steady = int((phase == STEADY).argmax())
+    phase[: min(first_steady, n // 2)] = WARM_UP
+    return phase
+
+
+class Drift(NamedTuple):
+    """Change of the wall time over the steady iterations, as a share of the first one's.
+
+    ``low`` and ``high`` are the bounds of its confidence interval.
+    """
+
+    change: float
+    low: float
+    high: float
+
+
+def drift(index: ProfileIndex) -> Drift | None:
+    """Return the drift of the steady iterations; None if there is none, or if they are few."""
+    table = index.cached(steadiness_table)
+    wall = table["wall_ns"][table.names("phase").codes == STEADY].astype(np.float64)
+    if len(wall) < _MIN_TO_DRIFT:
+        return None
+    halves = [float(np.median(half)) for half in np.array_split(wall, 2)]
+    if abs(halves[1] - halves[0]) < _LEAST_DRIFT * halves[0]:
+        return None
+    # Its import takes longer than all other analyses.
+    from scipy import stats
+
+    points = np.array([part.mean() for part in np.array_split(wall, min(len(wall), _MAX_POINTS))])
+    slope, intercept, low, high = stats.theilslopes(points, alpha=_CONFIDENCE)
+    if low <= 0 <= high or intercept <= 0:
+        return None
+    steps = (len(points) - 1) / intercept
+    return Drift(float(slope * steps), float(low * steps), float(high * steps))

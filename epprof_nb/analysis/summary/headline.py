@@ -1,0 +1,300 @@
+"""Summary: the line of numbers above every view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, MEMSET
+from epprof_nb.analysis.base.devices import device_labels, device_name
+from epprof_nb.analysis.base.index import ProfileIndex, index_of
+from epprof_nb.analysis.idle.gaps import IDLE_GAP_NS, gap_table
+from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, largest_slowdown
+from epprof_nb.analysis.steps.by_phase import decode_statistics
+from epprof_nb.analysis.steps.by_repeat import RepeatStatistics, repeat_statistics
+from epprof_nb.analysis.steps.by_step import step_statistics
+from epprof_nb.util.format import duration, percent, plural, shorten, size
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.result_table import ResultTable
+    from epprof_nb.data.profile_data import ProfileData
+
+_MAX_GAPS = 1_000
+_MAX_ERROR = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Busy time of one device; ``share`` is its part of the wall time, 0 to 1."""
+
+    device_id: int
+    label: str
+    name: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """The profiler's own time, ns: to start, and to join its records; None if not known apart."""
+
+    total_ns: int
+    start_ns: int | None = None
+    join_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The numbers of the summary line.
+
+    ``gaps`` is the number of idle gaps (`epprof_nb.analysis.idle.gaps`) and ``longest_gaps`` has
+    the start and end (ns) of up to a thousand of them, in the order of time. ``recorded`` is the
+    share of launches whose activity was recorded, ``overhead`` the profiler's own time, and
+    ``slowdown`` how much longer the profiled code took than unprofiled; None if unknown.
+    ``says_no_gpu`` is whether this profile is the first of its process without a GPU.
+    ``repeats`` are the statistics of the repeats, training steps or decode steps; None without any.
+    """
+
+    wall_ns: int
+    device_word: str
+    busy: tuple[Busy, ...]
+    kernels: int
+    copies: int
+    copy_bytes: int
+    memsets: int
+    gaps: int
+    longest_gaps: tuple[tuple[int, int], ...]
+    recorded: float | None
+    dropped: int
+    overhead: Overhead | None
+    slowdown: float | None
+    unattributed: int
+    error: str | None
+    is_blank: bool
+    says_no_gpu: bool
+    repeats: RepeatStatistics | None
+
+    @property
+    def counted(self) -> list[tuple[str, str]]:
+        """Numbers that are not 0, as (kind of activity or ``gaps``, text)."""
+        parts = []
+        if self.kernels:
+            parts.append(("kernel", plural(self.kernels, "kernel")))
+        if self.copies:
+            text = f"{plural(self.copies, 'copy', 'copies')} ({size(self.copy_bytes)})"
+            parts.append(("memcpy", text))
+        if self.memsets:
+            parts.append(("memset", plural(self.memsets, "memset")))
+        if self.gaps:
+            threshold = f"{IDLE_GAP_NS / 1e6:g} ms"
+            parts.append(("gaps", f"{plural(self.gaps, 'idle gap')} > {threshold} between work"))
+        return parts
+
+    @property
+    def counts(self) -> str:
+        """The same as text: ``4,212 kernels · 36 copies (1.20 GB)``."""
+        return " · ".join(text for _, text in self.counted)
+
+    @property
+    def data_quality_text(self) -> str:
+        """How complete the profile is: ``recorded 100 %, 2 activities without an op``."""
+        parts = (self.recording_text, self.overhead_text, self.unattributed_text)
+        return ", ".join(part for part in parts if part)
+
+    @property
+    def unattributed_text(self) -> str:
+        """Number of activities without an op; empty if there are none."""
+        if not self.unattributed:
+            return ""
+        return f"{plural(self.unattributed, 'activity', 'activities')} without an op"
+
+    @property
+    def recording_text(self) -> str:
+        """The part of `data_quality_text` about recording; empty if unknown."""
+        if self.recorded is None:
+            return ""
+        dropped = f" ({plural(self.dropped, 'record')} dropped)" if self.dropped else ""
+        share = percent(self.recorded) if not self.dropped else f"{self.recorded * 100:.1f} %"
+        return f"recorded {share}{dropped}"
+
+    @property
+    def overhead_text(self) -> str:
+        """The profiler's own time, and a notable slowdown of the code; empty if unknown."""
+        parts = []
+        if self.overhead is not None:
+            parts.append(
+                f"profiler took {duration(self.overhead.total_ns)} before and after (not in the "
+                "wall time)"
+            )
+        if self.slowdown is not None and self.slowdown >= NOTABLE_SLOWDOWN:
+            parts.append(f"ONNX Runtime {self.slowdown:.2g}x slower while profiled")
+        return ", ".join(parts)
+
+    @property
+    def overhead_note(self) -> str:
+        """Explanation of `overhead_text`; empty if there is nothing to explain."""
+        sentences = []
+        if self.overhead is not None:
+            total, start, join = (
+                self.overhead.total_ns, self.overhead.start_ns, self.overhead.join_ns,
+            )  # fmt: skip
+            took = (
+                f"The profiler took {duration(start)} to start, and {duration(join)} after the "
+                "code to find the op of each record."
+                if start is not None and join is not None
+                else f"The profiler took {duration(total)} before and after the code."
+            )
+            sentences = [took, "This is not part of the wall time and no slowdown."]
+        if self.slowdown is not None:
+            sentences.append(
+                f"ONNX Runtime's runs took {self.slowdown:.3g} times as long as unprofiled ones."
+            )
+        elif sentences:
+            sentences.append("How much recording slowed the code down is not known.")
+        return " ".join(sentences)
+
+    @property
+    def line(self) -> str:
+        """The summary as one line of text.
+
+        For example ``1.84 s wall   GPU busy 61 %   4,212 kernels   recorded 100 %``.
+        """
+        parts = [f"{duration(self.wall_ns)} wall"]
+        for busy in self.busy:
+            word = busy.label if len(self.busy) > 1 else self.device_word
+            parts.append(f"{word} busy {percent(busy.share)}")
+        parts += [self.counts or self.empty or "", self.data_quality_text]
+        return "   ".join(part for part in parts if part)
+
+    @property
+    def empty(self) -> str | None:
+        """Explanation of a profile without device work; else None."""
+        if self.kernels or self.copies or self.memsets:
+            return None
+        is_gpu = self.device_word == "GPU"
+        if self.is_blank:
+            return f"No {'GPU' if is_gpu else 'device'} work and no ops were recorded."
+        if is_gpu:
+            return "No GPU work was launched. (Host ops are shown.)"
+        if self.says_no_gpu:
+            return "No GPU was found: run epprof doctor to see why. (Host ops are shown.)"
+        return "No device work. (Host ops are shown.)"
+
+
+def device_word(info: dict[str, Any]) -> str:
+    """Return ``GPU`` if the devices are GPUs, else ``device``: the host device is no GPU.
+
+    Beside GPUs, the host device is listed only if it was used.
+    """
+    kinds = {d.get("kind") for d in info.get("devices") or () if isinstance(d, dict)}
+    return "GPU" if "cuda" in kinds and "host" not in kinds else "device"
+
+
+def _says_no_gpu(info: dict[str, Any]) -> bool:
+    search = info.get("no_gpu")
+    return isinstance(search, Mapping) and search.get("is_first") is True
+
+
+def wall_of(profile: ProfileData) -> int:
+    """Return the profile's length, ns: as recorded, else from its first to its last event."""
+    if profile.wall_ns > 0:
+        return profile.wall_ns
+    ends = [int(t["end_ns"].max()) for t in _timed(profile)]
+    starts = [int(t["start_ns"].min()) for t in _timed(profile)]
+    return max(ends) - min(starts) if ends else 0
+
+
+def _timed(profile: ProfileData) -> list[Any]:
+    tables = (profile.tables[name] for name in ("ops", "activities", "api_calls"))
+    return [table for table in tables if len(table)]
+
+
+def _recorded(info: dict[str, Any]) -> tuple[float | None, int]:
+    """Return the share of launches whose activity was recorded, and the dropped records."""
+    recorded = info.get("recorded") or {}
+    launched, dropped = _total(recorded.get("launched")), _total(recorded.get("lost"))
+    if not launched and not dropped:
+        return None, 0
+    return 1 - dropped / max(launched, dropped), dropped
+
+
+def _overhead(info: dict[str, Any], wall_ns: int) -> Overhead | None:
+    cost = info.get("profiling_cost")
+    if not isinstance(cost, Mapping):
+        return None
+    # A file may contain anything.
+    total, share, start, join = (
+        value if isinstance(value := cost.get(key), int | float) else None
+        for key in ("ns", "share", "start_ns", "join_ns")
+    )
+    if total is None:
+        total = None if share is None else share * wall_ns
+    if total is None:
+        return None
+    parts = (None, None) if start is None or join is None else (int(start), int(join))
+    return Overhead(int(total), *parts)
+
+
+def _total(counts: object) -> int:
+    """Return the sum of numbers by kind; a plain number is its own sum."""
+    if isinstance(counts, Mapping):
+        return sum(_total(count) for count in counts.values())
+    return int(counts) if isinstance(counts, int | float) else 0
+
+
+def _busy(index: ProfileIndex, wall_ns: int) -> tuple[Busy, ...]:
+    result = []
+    labels = device_labels(index.profile.info, index.device_ids)
+    for device in index.device_ids:
+        if device >= 0:
+            starts, ends = index.busy(device)
+            share = float((ends - starts).sum()) / wall_ns if wall_ns else 0.0
+            name = device_name(index.profile.info, device)
+            result.append(Busy(device, labels[device], name, min(share, 1.0)))
+    return tuple(result)
+
+
+def _longest(gaps: ResultTable) -> tuple[tuple[int, int], ...]:
+    longest = gaps.take(np.argsort(-gaps["duration_ns"], kind="stable")[:_MAX_GAPS])
+    return tuple(sorted(zip(longest.values("start_ns"), longest.values("end_ns"), strict=True)))
+
+
+def summarise(index: ProfileIndex) -> Summary:
+    """Compute the numbers of the summary line."""
+    profile = index.profile
+    gaps = index.cached(gap_table)
+    gaps = gaps.take(gaps.names("position").equals("between"))
+    is_copy = index.kinds == MEMCPY
+    recorded, dropped = _recorded(profile.info)
+    wall = wall_of(profile)
+    error = profile.info.get("error")
+    sizes = profile.tables["activities"]["bytes"][is_copy]
+    return Summary(
+        wall_ns=wall,
+        device_word=device_word(profile.info),
+        busy=_busy(index, wall),
+        kernels=int((index.kinds == KERNEL).sum()),
+        copies=int(is_copy.sum()),
+        copy_bytes=int(np.maximum(sizes, 0).sum()),
+        memsets=int((index.kinds == MEMSET).sum()),
+        gaps=len(gaps),
+        longest_gaps=_longest(gaps),
+        recorded=recorded,
+        dropped=dropped,
+        overhead=_overhead(profile.info, wall),
+        slowdown=largest_slowdown(profile.info),
+        unattributed=_total((profile.info.get("attribution") or {}).get("none")),
+        error=None if error is None else shorten(str(error), _MAX_ERROR),
+        says_no_gpu=_says_no_gpu(profile.info),
+        is_blank=not any(map(len, _timed(profile))),
+        repeats=repeat_statistics(index)
+        or index.cached(step_statistics)
+        or index.cached(decode_statistics),
+    )
+
+
+def summary_line(profile: ProfileData) -> str:
+    """Return the summary as one line of text; see `Summary.line`."""
+    return summarise(index_of(profile)).line
