@@ -25,7 +25,7 @@ from __future__ import annotations
 from epprof_nb.ep.dlpack import dlpack
 from epprof_nb.ep.kernel import kernel
 from epprof_nb.ep.parity import parity
-from epprof_nb.ep.products import matmul
+from epprof_nb.ep.products.products import matmul
 from epprof_nb.ep.provider import provider, session
 from epprof_nb.ep.verify import verify
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from epprof_nb.core.errors import KernelError
-from epprof_nb.ep import kernel_arguments, known_operators, narrow, schema, types
+from epprof_nb.ep import kernel_arguments, known_operators, schema, small_floats, types
 from epprof_nb.ep.declaration import Declaration, declare
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -298,12 +298,12 @@ def builtin(
         if not schema.exists(op_type, domain, since):
             return function
         options.setdefault("until", schema.before(op_type, domain, NEWEST_OPSET.get(domain)))
-        options["narrow"] = tuple(types.NARROW) if moves else narrow.COMPUTED
+        options["narrow"] = tuple(types.NARROW) if moves else small_floats.COMPUTED
         known = known_operators.known(op_type, domain)
         beyond = known_operators.limits_beyond(op_type, domain, known)
         kernel = Kernel(
             declare(op_type, function, since=since, **options),
-            [function if moves or in_bfloat16 else narrow.through_float32(function)],
+            [function if moves or in_bfloat16 else small_floats.through_float32(function)],
             {**(limits or {}), **beyond},
             checks_shapes=False,  # their shapes are tested, and those in a model may be wrong
         )

@@ -13,12 +13,11 @@ from epprof_nb.ep import (
     cuda,
     cuda_capture,
     devices,
-    graph_creation,
-    graphs,
     kernel_sets,
     kernels,  # noqa: F401 - defines the built-in ones
     sessions,
 )
+from epprof_nb.ep.graphs import creation, graphs
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.util.suggestions import did_you_mean
 
@@ -250,7 +249,5 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
     device = options.get("device", devices.HOST)
     found = kernel_sets.kernels_for(device, channels_last=options.get("prefer_nhwc") == "1")
     number, warm_ups = _native.ort_new_session(), _warm_ups(options)
-    graph_creation.note_opened(
-        number, warm_ups, devices.cuda_index(device), selected=bool(only or nodes)
-    )
+    creation.note_opened(number, warm_ups, devices.cuda_index(device), selected=bool(only or nodes))
     return number, warm_ups is not None, only, nodes, found

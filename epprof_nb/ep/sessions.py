@@ -17,12 +17,14 @@ from epprof_nb.core.ort_binding import PROVIDER, session_options_pointer
 from epprof_nb.ep import (
     context,
     cuda,
-    graph_bindings,
-    graph_creation,
-    graph_runs,
-    graphs,
     stream_providers,
     unknown_operators,
+)
+from epprof_nb.ep.graphs import (
+    bindings,
+    creation,
+    graphs,
+    runs,
 )
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
@@ -45,15 +47,15 @@ def patch() -> None:
     import onnxruntime
 
     with _lock:
-        _patch(onnxruntime.IOBinding, dict.fromkeys(graph_bindings.METHODS, graph_bindings.wrap))
+        _patch(onnxruntime.IOBinding, dict.fromkeys(bindings.METHODS, bindings.wrap))
         _patch(
             onnxruntime.InferenceSession,
             {
                 _CREATE_METHOD: _wrap_create,
-                **{name: _interruptible(wrap) for name, wrap in graph_runs.WRAPPERS.items()},
+                **{name: _interruptible(wrap) for name, wrap in runs.WRAPPERS.items()},
             },
         )
-        graph_runs.add_release(onnxruntime.InferenceSession)
+        runs.add_release(onnxruntime.InferenceSession)
 
 
 def _patch(kind: type, wrappers: Mapping[str, Callable[..., Any]]) -> None:
@@ -86,7 +88,7 @@ def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
         except KernelError:
             self.disable_fallback()  # ONNX Runtime would print the error and run on the CPU
             raise
-        with stream_providers.choosing(providers), graph_creation.creating(self):
+        with stream_providers.choosing(providers), creation.creating(self):
             try:
                 original(self, providers, *more)
             except Exception as error:
@@ -114,7 +116,7 @@ def _interruptible(wrap: Callable[..., Any]) -> Callable[..., Any]:
                 cuda.explain(error)
                 raise
 
-        setattr(run, graph_runs.BELOW, original)
+        setattr(run, runs.BELOW, original)
         return run
 
     return wrap_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from epprof_nb.ep.kernels import contraction
+from epprof_nb.ep.kernels.math import contraction
 from tests.ep.sessions import one_node
 
 SIZES = {"i": 2, "j": 3, "k": 4, "b": 5, "h": 6}

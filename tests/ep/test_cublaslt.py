@@ -12,7 +12,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from epprof_nb import _native
-from epprof_nb.ep import cublas, cublaslt, kernel_sets, products
+from epprof_nb.ep import kernel_sets
+from epprof_nb.ep.products import cublas, cublaslt, products
 from tests.ep.fake_cuda.cublas import Cublas
 from tests.ep.fake_cuda.cublaslt import CublasLt, Product
 from tests.ep.sessions import model, on_cpu

@@ -17,7 +17,7 @@ from onnx import helper
 
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
-from epprof_nb.ep import graphs
+from epprof_nb.ep.graphs import graphs
 from tests.ep.sessions import CPU, model, on_cpu, run_options
 from tests.ort import models
 

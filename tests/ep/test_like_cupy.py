@@ -13,7 +13,8 @@ import onnxruntime
 import pytest
 
 from epprof_nb.ep.kernel import REGISTRY
-from epprof_nb.ep.kernels import device_attention, device_indexing, device_rows, heads
+from epprof_nb.ep.kernels.device import attention, indexing, rows
+from epprof_nb.ep.kernels.layers import heads
 from tests.ep import onnx_backend, test_contrib_operators, test_nhwc, test_operators
 from tests.ep.fake_cuda.library import compiler
 from tests.ep.like_cupy.arrays import Array
@@ -202,14 +203,14 @@ def test_rows_are_combined_in_every_dtype(kind, reduction):
         wanted[rows] = updates
     else:
         function[reduction].at(wanted, rows, updates)
-    device_indexing.put_rows(MODULE, Array(out), Array(rows), Array(updates), reduction)
+    indexing.put_rows(MODULE, Array(out), Array(rows), Array(updates), reduction)
     np.testing.assert_array_equal(out, wanted)
 
 
 def test_nan_wins_over_other_numbers():
     out = np.array([[1], [np.nan]], np.float32)
     updates = np.array([[np.nan], [1]], np.float32)
-    device_indexing.put_rows(MODULE, Array(out), Array(ints(0, 1)), Array(updates), "max")
+    indexing.put_rows(MODULE, Array(out), Array(ints(0, 1)), Array(updates), "max")
     assert np.isnan(out).all()
 
 
@@ -220,7 +221,7 @@ def test_nan_wins_over_other_numbers():
 def test_a_softmax_of_rows(kind, shape, axis):
     x = (rng.standard_normal(shape) * 5).astype(kind)
     out = np.empty_like(x)
-    device_rows.softmax(MODULE, Array(x), axis, Array(out))
+    rows.softmax(MODULE, Array(x), axis, Array(out))
     wanted = np.exp(x.astype(np.float64) - x.max(axis=axis, keepdims=True))
     wanted /= wanted.sum(axis=axis, keepdims=True)
     np.testing.assert_allclose(out, wanted, rtol=4 * np.finfo(kind).eps, atol=1e-6)
@@ -234,7 +235,7 @@ def test_a_normalization_of_rows(kind, has_bias):
     out = np.empty_like(x)
     wide = np.float64 if kind == np.float64 else np.float32
     means, inverses = np.empty((4, 3, 1), wide), np.empty((4, 3, 1), wide)
-    device_rows.normalize(
+    rows.normalize(
         MODULE, Array(x), Array(scale), Array(bias) if has_bias else None, 1e-5, Array(out),
         Array(means), Array(inverses),
     )  # fmt: skip
@@ -261,18 +262,16 @@ def test_weights_of_an_attention(kind, bias, mask, has_sink):
     with np.errstate(invalid="ignore"):
         wanted = heads._weights(np, scores, added, shown, sink, 0.0, heads.Stages())
     given = [None if x is None else Array(x) for x in (added, shown, sink)]
-    assert device_attention.write_weights(MODULE, Array(scores), *given)
+    assert attention.write_weights(MODULE, Array(scores), *given)
     np.testing.assert_allclose(scores, wanted, rtol=20 * np.finfo(kind).eps, atol=1e-7)
 
 
 def test_weights_of_an_attention_need_a_sink_per_head():
     scores = np.zeros((1, 2, 3, 4), np.float32)
     one = Array(np.ones(1, np.float32))
-    assert not device_attention.write_weights(MODULE, Array(scores), None, None, one)
+    assert not attention.write_weights(MODULE, Array(scores), None, None, one)
     with pytest.raises(ValueError, match="broadcast"):
-        device_attention.write_weights(
-            MODULE, Array(scores), Array(np.ones((3,), np.float32)), None, None
-        )
+        attention.write_weights(MODULE, Array(scores), Array(np.ones((3,), np.float32)), None, None)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 
 import epprof_nb
-from epprof_nb.ep import cublas, cublaslt, products
+from epprof_nb.ep.products import cublas, cublaslt, products
 from tests.ep.fake_cuda.cublas import Cublas
 from tests.ep.sessions import model, on_cpu
 

@@ -9,8 +9,9 @@ import onnxruntime
 import pytest
 from onnx import helper
 
-from epprof_nb.ep import cublaslt, cuda
+from epprof_nb.ep import cuda
 from epprof_nb.ep.kernel import REGISTRY
+from epprof_nb.ep.products import cublaslt
 from tests.ep.sessions import CallCounter, model, on_cpu
 from tests.ep.test_cublaslt import lt, values  # noqa: F401 - a fixture
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from epprof_nb.ep.kernels.special import erf
+from epprof_nb.ep.kernels.shared.special import erf
 
 
 @pytest.mark.parametrize(

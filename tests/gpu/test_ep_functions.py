@@ -9,7 +9,7 @@ import pytest
 
 cp = pytest.importorskip("cupy", reason="CuPy is not installed")
 
-from epprof_nb.ep.kernels import activation  # noqa: E402
+from epprof_nb.ep.kernels.math import activation  # noqa: E402
 from tests.ep.fake_cuda import library  # noqa: E402
 
 TOLERANCES = {"float32": (2e-6, 1e-6), "float64": (1e-12, 1e-13)}

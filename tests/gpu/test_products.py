@@ -16,7 +16,7 @@ from onnx import helper
 
 import epprof_nb
 from epprof_nb import ep
-from epprof_nb.ep import cublaslt, products
+from epprof_nb.ep.products import cublaslt, products
 from tests.ep.fake_cuda import library
 from tests.ep.sessions import model
 

@@ -1,35 +1,36 @@
 """Kernels of operators that come with the package, one family per file."""
 
-from epprof_nb.ep.kernels import (
+from epprof_nb.ep.kernels.images import convolution, pooling, resize, sampling
+from epprof_nb.ep.kernels.layers import (
+    attention,
+    channels_last,
+    contrib_attention,
+    fused,
+    linear_attention,
+    recurrent,
+)
+from epprof_nb.ep.kernels.math import (
     activation,
     arithmetic,
-    attention,
     casting,
-    channels_last,
     contraction,
-    contrib_attention,
-    convolution,
     cumulative,
-    fused,
-    generation,
-    indexing,
     linear,
-    linear_attention,
     logic,
     loss,
     normalization,
-    padding,
-    pooling,
     quantization,
     random,
-    recurrent,
     reduction,
-    resize,
-    sampling,
-    selection,
-    shape,
     signal,
     softmax,
+)
+from epprof_nb.ep.kernels.tensors import (
+    generation,
+    indexing,
+    padding,
+    selection,
+    shape,
     text,
     trees,
 )

@@ -7,7 +7,7 @@ import sys
 from types import ModuleType
 
 from epprof_nb.ep import cuda
-from epprof_nb.ep.kernels import special
+from epprof_nb.ep.kernels.shared import special
 from tests.ep.like_cupy.arrays import Array, Module, waits
 
 MODULE = Module()

@@ -1,0 +1,1 @@
+"""CUDA graphs of the provider's sessions."""

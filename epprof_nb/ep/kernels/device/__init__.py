@@ -1,0 +1,1 @@
+"""Kernels that run on CUDA devices as source code of CUDA."""

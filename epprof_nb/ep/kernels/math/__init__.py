@@ -1,0 +1,1 @@
+"""Kernels of arithmetic, products, reductions and normalizations."""

@@ -1,0 +1,36 @@
+"""Conversions between element types."""
+
+from __future__ import annotations
+
+from epprof_nb.ep.kernel import Array, Context, builtin
+from epprof_nb.ep.kernels.shared.quiet import quiet
+from epprof_nb.ep.small_floats import cast as narrow_cast
+from epprof_nb.ep.small_floats import is_narrow
+
+
+def _cast(ctx: Context, x: Array) -> None:
+    y = ctx.out(x.shape)
+    if is_narrow(y.dtype) or is_narrow(x.dtype):
+        y[...] = narrow_cast(ctx.xp, x, y.dtype, saturate=bool(ctx.attrs.get("saturate", 1)))
+    else:
+        y[...] = x
+
+
+@builtin("Cast", since=6, moves=True)
+@quiet
+def cast(ctx: Context, x: Array) -> None:
+    """Another dtype."""
+    _cast(ctx, x)
+
+
+@builtin("CastLike", since=15, moves=True)
+@quiet
+def cast_like(ctx: Context, x: Array, like: Array) -> None:  # noqa: ARG001 - its dtype is the output's
+    """The dtype of another tensor."""
+    _cast(ctx, x)
+
+
+@builtin("BitCast", since=26, moves=True)
+def bit_cast(ctx: Context, x: Array) -> None:
+    """The same bits as another dtype of the same size."""
+    ctx.out(x.shape).view(x.dtype)[...] = x

@@ -1,0 +1,1 @@
+"""Checks, axes and precision that kernels of several families share."""

@@ -1,0 +1,1 @@
+"""Kernels that index, pad, reshape and select."""

@@ -1,0 +1,1 @@
+"""Matrix products of the provider's kernels, by cuBLAS and cuBLASLt."""
