@@ -69,7 +69,7 @@ def explained(profile: ProfileData, table: str, frame: pd.DataFrame) -> pd.DataF
     profile
         The profile.
     table
-        Name of the table in `epprof_nb.data.columns.TABLES`.
+        Name of the table in `epprof_nb.data.column_docs.TABLES`.
     frame
         The table.
 

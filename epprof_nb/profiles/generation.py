@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.empty_tables import explained, with_note
 from epprof_nb.data.profile_data import ProfileData
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from epprof_nb.analysis.compare import verdict as analysis
 from epprof_nb.analysis.compare.refusals import ALLOWED
 from epprof_nb.analysis.compare.spread import Spread
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.spread_file import load_spread

@@ -1,4 +1,4 @@
-"""Write ``docs/tables.md``, the columns of every table, from `epprof_nb.data.columns`.
+"""Write ``docs/tables.md``, the columns of every table, from `epprof_nb.data.column_docs`.
 
     python tests/tools/make_table_docs.py
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from epprof_nb.data.columns import TABLES
+from epprof_nb.data.column_docs import TABLES
 
 OUTPUT = Path(__file__).parents[2] / "docs" / "tables.md"
 

@@ -42,7 +42,7 @@ from epprof_nb.analysis.steps import (
     by_step,
     steadiness,
 )
-from epprof_nb.data.columns import TABLES
+from epprof_nb.data.column_docs import TABLES
 from epprof_nb.data.schema import TABLES as SCHEMAS
 from epprof_nb.profiles import Profile
 

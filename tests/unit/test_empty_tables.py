@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from tiny import activity, kernel, op, profile
 
-from epprof_nb.data.columns import TABLES
+from epprof_nb.data.column_docs import TABLES
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 from tests.unit.test_columns import FRAMES

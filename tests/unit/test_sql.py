@@ -12,7 +12,7 @@ from tiny import activity, call, kernel, nested, op, profile
 from epprof_nb.analysis.idle.gaps import busy_ns
 from epprof_nb.analysis.sql import queries, tables
 from epprof_nb.data.arrow import to_arrow
-from epprof_nb.data.columns import TABLES as DOCUMENTED
+from epprof_nb.data.column_docs import TABLES as DOCUMENTED
 from epprof_nb.data.schema import TABLES
 from epprof_nb.testing import synthetic_profile
 

@@ -17,7 +17,7 @@ from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

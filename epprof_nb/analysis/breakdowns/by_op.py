@@ -20,7 +20,7 @@ from epprof_nb.analysis.base.result_table import (
 from epprof_nb.analysis.base.source_lines import line_text, split_lines
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.op_args import Argument, argument_names, arguments
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.op_paths import MAX_DEPTH, SESSION, OpPaths, op_ste
 from epprof_nb.analysis.base.op_status import has_host_time, ran
 from epprof_nb.analysis.frameworks.module_tree import module_tree
 from epprof_nb.arrays.groups import sum_by_group
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     import pandas as pd

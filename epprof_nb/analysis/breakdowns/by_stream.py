@@ -16,7 +16,7 @@ from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

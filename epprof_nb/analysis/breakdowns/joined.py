@@ -21,7 +21,7 @@ from epprof_nb.analysis.base.result_table import (
 from epprof_nb.analysis.frameworks.phases import modules
 from epprof_nb.analysis.steps.by_step import activity_steps
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.op_args import argument_names, arguments
 
 if TYPE_CHECKING:

@@ -79,7 +79,8 @@ class ComparisonResult:
     total
         The elapsed time per repeat.
     ops, kernels, nodes
-        Tables of the same names in `epprof_nb.data.columns.TABLES`, with the prefix ``compare_``.
+        Tables of the same names in `epprof_nb.data.column_docs.TABLES`, with the prefix
+        ``compare_``.
     notes
         Further sentences: differences that were allowed, and repeats without nodes.
     repeats

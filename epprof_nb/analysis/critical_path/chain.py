@@ -24,7 +24,7 @@ from epprof_nb.analysis.breakdowns.by_op import NO_OP
 from epprof_nb.analysis.critical_path.events import VARIANTS, PathInput
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ from epprof_nb.analysis.findings.rules.unsteady_iterations import drifting, outl
 from epprof_nb.analysis.findings.rules.waits import waiting_lines
 from epprof_nb.analysis.findings.shared_idle_time import with_references, without_consequences
 from epprof_nb.analysis.summary.headline import wall_of
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -25,7 +25,7 @@ from epprof_nb.analysis.frameworks.phases import (
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import covered_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.op_args import arguments
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from epprof_nb.analysis.frameworks.operator_links import forward_operators, is_n
 from epprof_nb.analysis.frameworks.phases import modules as module_calls
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.result_table import ResultTable, names_at, optional, values_at
 from epprof_nb.analysis.idle.causes import POSITIONS, idle_intervals, main_cause, split_by_cause
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from epprof_nb.analysis.idle.waits import find_waits
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from epprof_nb.analysis.base.result_table import ResultTable, categorical, optio
 from epprof_nb.analysis.idle.causes import BETWEEN, idle_intervals, split_by_cause
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import clip_times, union
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ from epprof_nb.analysis.idle.host_link import link_bytes_per_s
 from epprof_nb.analysis.idle.overlap import COMMUNICATION, COMPUTE, class_intervals
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import covered_before, union
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -14,7 +14,7 @@ from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import complement, covered_before
 from epprof_nb.arrays.nearest import first_from, last_until
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,7 +19,7 @@ from epprof_nb.analysis.onnx.overhead import (
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data import ort_runs
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     import pandas as pd

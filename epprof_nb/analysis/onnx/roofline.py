@@ -18,7 +18,7 @@ from epprof_nb.analysis.base.result_table import ResultTable, categorical, optio
 from epprof_nb.analysis.onnx.op_costs import op_cost, parse_shapes
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     import numpy.typing as npt

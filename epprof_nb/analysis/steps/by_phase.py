@@ -15,7 +15,7 @@ from epprof_nb.analysis.steps.model_steps import DECODE, PHASES, ModelSteps, mod
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.repeats import RepeatNames
 from epprof_nb.util.format import duration, plural
 

@@ -14,7 +14,7 @@ from epprof_nb.analysis.base.whole_repeats import whole_repeats
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.repeats import RepeatNames, repeat_bounds, repeat_names
 from epprof_nb.util.format import duration, sparkline
 

@@ -10,7 +10,7 @@ from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.result_table import ResultTable
 from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS, iterations
 from epprof_nb.arrays.intervals import covered_before
-from epprof_nb.data.columns import with_columns
+from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:

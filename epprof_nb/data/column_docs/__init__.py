@@ -11,15 +11,15 @@ import inspect
 import textwrap
 from typing import TYPE_CHECKING, TypeVar
 
-from epprof_nb.data.columns.analyses import ANALYSES
-from epprof_nb.data.columns.breakdowns import BREAKDOWNS
-from epprof_nb.data.columns.comparison import COMPARISON
-from epprof_nb.data.columns.records import RECORDS
+from epprof_nb.data.column_docs.analyses import ANALYSES
+from epprof_nb.data.column_docs.breakdowns import BREAKDOWNS
+from epprof_nb.data.column_docs.comparison import COMPARISON
+from epprof_nb.data.column_docs.records import RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from epprof_nb.data.columns.description import ColumnDoc, TableDoc
+    from epprof_nb.data.column_docs.description import ColumnDoc, TableDoc
 
 _F = TypeVar("_F", bound="Callable[..., object]")
 

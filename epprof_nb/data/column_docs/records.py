@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epprof_nb.data import schema
-from epprof_nb.data.columns.description import TableDoc, column, of_schema
+from epprof_nb.data.column_docs.description import TableDoc, column, of_schema
 
 RECORDS: dict[str, TableDoc] = {
     "ops": TableDoc("prof.ops", "One row per op.", of_schema(schema.OPS)),

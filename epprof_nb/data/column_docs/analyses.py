@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from epprof_nb.data.columns.description import INCLUSIVE, PLACE_COLUMNS, TableDoc, column, columns
+from epprof_nb.data.column_docs.description import (
+    INCLUSIVE,
+    PLACE_COLUMNS,
+    TableDoc,
+    column,
+    columns,
+)
 
 ANALYSES: dict[str, TableDoc] = {
     "gaps": TableDoc(
