@@ -13,12 +13,12 @@ import pytest
 
 from epprof_nb import _native
 
-SOURCE = Path(__file__).parent / "unit" / "native" / "cupti_stub.cpp"
+SOURCE = Path(__file__).parent / "helpers" / "native" / "cupti_stub.cpp"
 PROGRAM = """
 import ctypes, importlib.util, json, sys, threading
 import numpy as np
 import epprof_nb
-from epprof_nb.recorders.cupti.loading import packed_layout
+from epprof_nb.recording.cupti.loading import packed_layout
 
 native, path = sys.argv[1:]
 spec = importlib.util.spec_from_file_location("epprof_nb._native", native)

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 CACHE = Path(os.environ.get("EPPROF_MATRIX", Path.home() / ".cache" / "epprof_nb" / "matrix"))
 PYTEST = ("pytest", "-q", "-rs", "-p", "no:cacheprovider")
 DEPENDENT = ("-m", "not release_independent")
-GRAPHS = sorted(str(path) for path in (ROOT / "tests" / "ep").glob("test_graph*.py"))
+GRAPHS = sorted(str(path) for path in (ROOT / "tests" / "ep" / "graphs").glob("test_graph*.py"))
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ MATRIX = (
     ),
     Releases(
         "onnxruntime", ("1.28.0",),
-        (*PYTEST, "tests/ort", *GRAPHS, "tests/ep/test_onnx_backend.py",
+        (*PYTEST, "tests/ort", *GRAPHS, "tests/ep/operators/test_onnx_backend.py",
          "tests/ep/test_registration.py", "tests/ep/test_profiling.py", *DEPENDENT),
     ),
     Releases("onnxruntime", ("1.24.4",), ("tests.ort.too_old",)),
@@ -85,8 +85,8 @@ MATRIX = (
     ),
     Releases(
         "torch", ("2.13.0",),
-        (*PYTEST, "tests/frameworks", "tests/unit/test_torch_dynamo.py", "tests/notebooks",
-         "-k", "not notebooks or pytorch", "--ignore-glob", "*test_jax*"),
+        (*PYTEST, "tests/frameworks", "tests/unit/recording/statements/test_torch_dynamo.py",
+         "tests/notebooks", "-k", "not notebooks or pytorch", "--ignore-glob", "*test_jax*"),
         needed=("filelock", "fsspec", "jinja2", "markupsafe", "mpmath", "networkx", "setuptools",
                 "sympy", "typing-extensions"),
         build="+cpu", optional=True,

@@ -11,7 +11,7 @@ import torch
 from torch.profiler import ProfilerActivity
 
 import epprof_nb
-from tests.benchmarks.harness import header, paired, show
+from tests.benchmarks.shared.harness import header, paired, show
 
 STEPS, LAYERS, ROUNDS = 20, 12, 7
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 
 import epprof_nb
-from tests.benchmarks.harness import header
+from tests.benchmarks.shared.harness import header
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.icicle import icicle
 from epprof_nb.views.view_model import ViewModel
-from tests.benchmarks.harness import header
+from tests.benchmarks.shared.harness import header
 
 if TYPE_CHECKING:
     from collections.abc import Callable

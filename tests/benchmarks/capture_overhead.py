@@ -16,7 +16,7 @@ import torch
 import epprof_nb
 from epprof_nb import _native
 from epprof_nb.recording.cupti.layouts import layout_for
-from tests.benchmarks.harness import header, paired, show
+from tests.benchmarks.shared.harness import header, paired, show
 
 LAUNCHES = 100_000
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from jupyter_client.manager import start_new_kernel
 
-from tests.benchmarks.harness import header
+from tests.benchmarks.shared.harness import header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

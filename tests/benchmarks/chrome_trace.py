@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from epprof_nb.files.exporters.activity_tracks import ActivityTracks
 from epprof_nb.files.exporters.chrome_trace import to_chrome
 from epprof_nb.testing import synthetic_profile
-from tests.benchmarks.harness import header, paired, show
-from tests.unit.chrome_events import slices_and_arrows
+from tests.benchmarks.shared.harness import header, paired, show
+from tests.helpers.chrome_events import slices_and_arrows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

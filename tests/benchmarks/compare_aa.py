@@ -29,13 +29,13 @@ from epprof_nb.analysis.compare.statistics import ratios
 from epprof_nb.profiles import Profile
 from epprof_nb.recording.session import session
 from epprof_nb.recording.session.interleaving import split
-from tests.benchmarks.compare_work import OPS, PLANTED, on_cuda, on_host
-from tests.benchmarks.harness import header
+from tests.benchmarks.shared.compare_work import OPS, PLANTED, on_cuda, on_host
+from tests.benchmarks.shared.harness import header
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.benchmarks.compare_work import Step
+    from tests.benchmarks.shared.compare_work import Step
 
 Sides: TypeAlias = "list[Profile] | list[list[Profile]]"
 

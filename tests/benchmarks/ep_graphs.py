@@ -22,9 +22,9 @@ import onnxruntime as ort
 
 import epprof_nb
 from epprof_nb import ep
-from tests.benchmarks.harness import header, paired, ratios, show
-from tests.benchmarks.kernel_records import kernel_records
 from tests.benchmarks.python_ep import CPU, chain, plain_options, seconds
+from tests.benchmarks.shared.harness import header, paired, ratios, show
+from tests.benchmarks.shared.kernel_records import kernel_records
 
 CUDA = "CUDAExecutionProvider"
 

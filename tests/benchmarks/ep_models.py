@@ -17,7 +17,7 @@ import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
 from epprof_nb import ep
-from tests.benchmarks.harness import header, paired, ratios, show
+from tests.benchmarks.shared.harness import header, paired, ratios, show
 from tests.ep import models, onnx_backend
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"

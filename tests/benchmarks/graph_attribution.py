@@ -18,7 +18,7 @@ import pandas as pd
 
 import epprof_nb
 from epprof_nb import ep
-from tests.benchmarks.harness import header
+from tests.benchmarks.shared.harness import header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,7 +83,7 @@ def of_cupy() -> Iterator[tuple[str, epprof_nb.Profile, Right]]:
 
 def of_cuda_python() -> Iterator[tuple[str, epprof_nb.Profile, Right]]:
     """Graphs of cuda-python: executables, clones, updates, child graphs, conditional nodes."""
-    from tests.benchmarks.cuda_python_graphs import Graphs
+    from tests.benchmarks.shared.cuda_python_graphs import Graphs
 
     x, y = cp.zeros(64, "f"), cp.zeros(64, "f")
 

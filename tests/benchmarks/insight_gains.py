@@ -22,7 +22,7 @@ import numpy as np
 import epprof_nb
 from epprof_nb import host
 from epprof_nb.host import operations
-from tests.benchmarks.harness import header
+from tests.benchmarks.shared.harness import header
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.benchmarks.harness import header
+from tests.benchmarks.shared.harness import header
 
 
 def _status(field: str) -> int:

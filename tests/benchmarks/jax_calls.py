@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 import epprof_nb
-from tests.benchmarks.harness import header, paired, show
+from tests.benchmarks.shared.harness import header, paired, show
 
 
 @jax.jit

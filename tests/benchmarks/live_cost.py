@@ -16,7 +16,7 @@ import epprof_nb
 from epprof_nb import host
 from epprof_nb.notebook import live_progress
 from epprof_nb.recording.session import session
-from tests.benchmarks.harness import header, paired, show
+from tests.benchmarks.shared.harness import header, paired, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 import epprof_nb
 from epprof_nb.recording.nvtx.injection import VARIABLE
-from tests.benchmarks.harness import header, paired, show
-from tests.unit.nvtx_libraries import compiled
+from tests.benchmarks.shared.harness import header, paired, show
+from tests.helpers.nvtx_libraries import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,8 +19,8 @@ from epprof_nb.recording.cupti.loading import packed_layout
 from epprof_nb.recording.statements.cell import instrument
 from epprof_nb.recording.statements.markers import MARKERS
 from epprof_nb.recording.statements.statement_registry import Cell
-from tests.benchmarks.harness import header, paired, show
-from tests.benchmarks.synthetic_records import API_VERSION, kernel_records
+from tests.benchmarks.shared.harness import header, paired, show
+from tests.benchmarks.shared.synthetic_records import API_VERSION, kernel_records
 
 
 class PythonRange:

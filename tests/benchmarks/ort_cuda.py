@@ -15,7 +15,7 @@ import onnxruntime as ort
 
 import epprof_nb
 from epprof_nb.recording.onnxruntime import sessions
-from tests.benchmarks.harness import header, paired, show
+from tests.benchmarks.shared.harness import header, paired, show
 from tests.gpu import exported
 from tests.ort import decoder, models
 from tests.ort.cuda import bound

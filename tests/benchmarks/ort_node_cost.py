@@ -20,7 +20,7 @@ from onnx import helper
 
 from epprof_nb.onnxruntime import attach
 from epprof_nb.recording.onnxruntime import sessions
-from tests.benchmarks.harness import header
+from tests.benchmarks.shared.harness import header
 from tests.ort import models
 
 WIDTH = 4

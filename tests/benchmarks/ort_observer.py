@@ -20,7 +20,7 @@ import onnxruntime
 
 import epprof_nb
 from epprof_nb.recording.onnxruntime import sessions
-from tests.benchmarks.harness import header, paired, show
+from tests.benchmarks.shared.harness import header, paired, show
 from tests.ort import models
 
 

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper
 
 import epprof_nb
 from epprof_nb import ep
-from tests.benchmarks.harness import header, paired, ratios
+from tests.benchmarks.shared.harness import header, paired, ratios
 
 CPU = "CPUExecutionProvider"
 

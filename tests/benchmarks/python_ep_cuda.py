@@ -17,8 +17,8 @@ import onnxruntime as ort
 
 import epprof_nb
 from epprof_nb import ep
-from tests.benchmarks.harness import header, paired, ratios
 from tests.benchmarks.python_ep import CPU, chain, plain_options, seconds
+from tests.benchmarks.shared.harness import header, paired, ratios
 from tests.ep.sessions import OURS, placement
 from tests.gpu import exported
 

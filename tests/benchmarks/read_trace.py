@@ -27,7 +27,7 @@ from typing import Any
 
 import orjson
 
-from tests.benchmarks.harness import header, paired, show
+from tests.benchmarks.shared.harness import header, paired, show
 
 _RECORD = """
 import sys, torch

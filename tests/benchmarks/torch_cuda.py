@@ -1,7 +1,7 @@
 """Attribution and cost of recording PyTorch on a GPU, beside torch.profiler.
 
-Training steps of `tests.benchmarks.torch_cuda_models`, so small that the GPU waits for the host,
-which makes the cost of recording visible. Each part is a function; ``--parts`` chooses.
+Training steps of `tests.benchmarks.shared.torch_cuda_models`, so small that the GPU waits for the
+host, which makes the cost of recording visible. Each part is a function; ``--parts`` chooses.
 torch.profiler gives CUPTI back after each run, by ``TEARDOWN_CUPTI=1``, so that it and epprof_nb
 can alternate.
 """
@@ -26,8 +26,8 @@ import epprof_nb  # before torch, whose NVTX ranges it receives
 import torch
 from torch.profiler import ProfilerActivity
 
-from tests.benchmarks.harness import header, paired, show
-from tests.benchmarks.torch_cuda_models import Training, gpt, resnet
+from tests.benchmarks.shared.harness import header, paired, show
+from tests.benchmarks.shared.torch_cuda_models import Training, gpt, resnet
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,8 +21,8 @@ import torch
 
 from epprof_nb.core.options import Options
 from epprof_nb.recording.torch.framework import TorchFramework
-from tests.benchmarks.harness import header
-from tests.benchmarks.torch_cuda_models import Training, gpt, resnet
+from tests.benchmarks.shared.harness import header
+from tests.benchmarks.shared.torch_cuda_models import Training, gpt, resnet
 
 
 def measure(name: str, training: Training, pairs: int, steps: int) -> None:

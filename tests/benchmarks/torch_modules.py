@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 import epprof_nb
-from tests.benchmarks.harness import header, paired, show
+from tests.benchmarks.shared.harness import header, paired, show
 
 
 class Block(nn.Module):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 
 import epprof_nb
-from tests.benchmarks.harness import header, paired, show
+from tests.benchmarks.shared.harness import header, paired, show
 from tests.benchmarks.torch_modules import Training, arguments, memory
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from epprof_nb.views.wire.payload import (
     summary_header,
     window_message,
 )
-from tests.benchmarks.frame_rate import drag, report
-from tests.benchmarks.harness import header
+from tests.benchmarks.shared.frame_rate import drag, report
+from tests.benchmarks.shared.harness import header
 from tests.live_host import LiveHost
 
 if TYPE_CHECKING:

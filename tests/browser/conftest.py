@@ -10,19 +10,20 @@ import subprocess
 import sys
 import time
 import urllib.request
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.known import PROFILES, known_profile
-from tests.browser.notebooks import in_lab, in_notebook7, notebook
-from tests.browser.open_notebook import OpenNotebook
-from tests.browser.pixels import ready
-from tests.browser.settling import COUNT_FRAMES
+from tests.browser.helpers.known import PROFILES, known_profile
+from tests.browser.helpers.notebooks import in_lab, in_notebook7, notebook
+from tests.browser.helpers.open_notebook import OpenNotebook
+from tests.browser.helpers.pixels import ready
+from tests.browser.helpers.settling import COUNT_FRAMES
+from tests.paths import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from epprof_nb.profiles import Profile
 
@@ -96,7 +97,7 @@ def shown(opened, tmp_path):
     """A function that opens a profile's page, with its timeline drawn."""
 
     from epprof_nb.views.view import write_html
-    from tests.browser.pixels import ready
+    from tests.browser.helpers.pixels import ready
 
     def show(profile: Profile, **options):
         path = tmp_path / "page.html"
@@ -222,7 +223,7 @@ def front_end(request, opened):
 
 @contextlib.contextmanager
 def _server(module: str, folder: Path):
-    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     settings = {
         "JUPYTER_CONFIG_DIR": str(folder / ".config"),
         "IPYTHONDIR": str(folder / ".ipython"),

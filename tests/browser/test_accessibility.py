@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from epprof_nb.views.view import View
-from tests.browser.pixels import canvas, click, lane_y, ready, x_at
-from tests.browser.settling import settled
+from tests.browser.helpers.pixels import canvas, click, lane_y, ready, x_at
+from tests.browser.helpers.settling import settled
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
 
-AXE = Path(__file__).parents[2] / "epprof_nb/frontend/node_modules/axe-core/axe.min.js"
+AXE = ROOT / "epprof_nb/frontend/node_modules/axe-core/axe.min.js"
 
 
 def _window(page, place=".ep-timeline") -> tuple[int, int]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from epprof_nb.views.view import write_html
-from tests.browser.pixels import ready
-from tests.browser.settling import settled
-from tests.unit.tiny import kernel, line, op, profile
+from tests.browser.helpers.pixels import ready
+from tests.browser.helpers.settling import settled
+from tests.helpers.tiny import kernel, line, op, profile
 
 pytestmark = pytest.mark.browser
 

@@ -7,7 +7,7 @@ import pytest
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.view import write_html
-from tests.browser.moving import focused
+from tests.browser.helpers.moving import focused
 
 pytestmark = pytest.mark.browser
 

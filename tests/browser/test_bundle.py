@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2] / "epprof_nb"
-STATIC, FRONTEND = ROOT / "views" / "static", ROOT / "frontend"
+from tests.paths import ROOT
+
+PACKAGE = ROOT / "epprof_nb"
+STATIC, FRONTEND = PACKAGE / "views" / "static", PACKAGE / "frontend"
 NAMES = ("loader.js", "viewer.js", "viewer.css", "widget.js")
 
 

@@ -9,7 +9,7 @@ import nbformat
 import numpy as np
 import pytest
 
-from tests.browser.github import sanitised
+from tests.browser.helpers.github import sanitised
 
 pytestmark = pytest.mark.browser
 

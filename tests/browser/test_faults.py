@@ -12,7 +12,7 @@ from epprof_nb.data.schema import ACTIVITIES
 from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from epprof_nb.views.view import write_html
-from tests.browser.settling import settled
+from tests.browser.helpers.settling import settled
 
 pytestmark = pytest.mark.browser
 

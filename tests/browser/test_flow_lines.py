@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.browser.pixels import KERNEL, WHITE, lane_y, picture, x_at
-from tests.browser.settling import settled
+from tests.browser.helpers.pixels import KERNEL, WHITE, lane_y, picture, x_at
+from tests.browser.helpers.settling import settled
 from tests.browser.test_renderers import MS, kernels
 
 pytestmark = pytest.mark.browser

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from epprof_nb.testing import synthetic_profile
-from tests.browser.settling import settled
+from tests.browser.helpers.settling import settled
 
 pytestmark = pytest.mark.browser
 

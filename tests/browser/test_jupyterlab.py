@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.browser.notebooks import (
+from tests.browser.helpers.notebooks import (
     STATIC,
     ask,
     in_lab,
@@ -15,7 +15,7 @@ from tests.browser.notebooks import (
     run_all,
     save,
 )
-from tests.browser.settling import settled
+from tests.browser.helpers.settling import settled
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -170,7 +170,7 @@ def test_a_view_outlives_its_kernel_and_says_that_python_is_silent(opened, lab, 
 def test_two_views_are_apart_and_a_closed_one_gives_its_place_back(in_jupyterlab):
     page = in_jupyterlab.page
     both = (
-        "from tests.browser.known import known_profile\n"
+        "from tests.browser.helpers.known import known_profile\n"
         "one = known_profile().timeline().widget()\n"
         "two = known_profile().timeline().widget()"
     )

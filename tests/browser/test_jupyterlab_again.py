@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.open_notebook import WAIT_MS
-from tests.browser.settling import settled
+from tests.browser.helpers.open_notebook import WAIT_MS
+from tests.browser.helpers.settling import settled
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from tests.browser.moving import WHOLE, at, focused, middle, near, stage_box, window
-from tests.browser.pixels import (
+from tests.browser.helpers.moving import WHOLE, at, focused, middle, near, stage_box, window
+from tests.browser.helpers.pixels import (
     KERNEL,
     KERNEL_2,
     canvas,
@@ -19,7 +19,7 @@ from tests.browser.pixels import (
     ready,
     x_at,
 )
-from tests.browser.settling import settled
+from tests.browser.helpers.settling import settled
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.open_notebook import IMPORT
-from tests.browser.pixels import COPY, KERNEL_2, canvas, click, lane_y, pixel, x_at
-from tests.browser.settling import settled
+from tests.browser.helpers.open_notebook import IMPORT
+from tests.browser.helpers.pixels import COPY, KERNEL_2, canvas, click, lane_y, pixel, x_at
+from tests.browser.helpers.settling import settled
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect

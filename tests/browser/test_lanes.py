@@ -10,8 +10,18 @@ from epprof_nb.data.schema import OPS
 from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from epprof_nb.views.view import write_html
-from tests.browser.moving import WHOLE, at, drag, focused, labels, middle, near, stage_box, window
-from tests.browser.settling import settled
+from tests.browser.helpers.moving import (
+    WHOLE,
+    at,
+    drag,
+    focused,
+    labels,
+    middle,
+    near,
+    stage_box,
+    window,
+)
+from tests.browser.helpers.settling import settled
 
 pytestmark = pytest.mark.browser
 

@@ -7,8 +7,8 @@ import pytest
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.view_model import ViewModel
-from tests.browser.pixels import lane_y, pixel, width
-from tests.browser.settling import pause, settled
+from tests.browser.helpers.pixels import lane_y, pixel, width
+from tests.browser.helpers.settling import pause, settled
 from tests.live_host import LiveHost
 
 pytestmark = pytest.mark.browser

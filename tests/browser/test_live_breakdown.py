@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.notebooks import no_error
+from tests.browser.helpers.notebooks import no_error
 
 pytestmark = pytest.mark.browser
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.browser.moving import drag, focused, near, window
+from tests.browser.helpers.moving import drag, focused, near, window
 
 pytestmark = pytest.mark.browser
 

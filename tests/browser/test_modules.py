@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from epprof_nb.profiles import Profile
-from tests.browser.known import modules
-from tests.browser.settling import settled
+from tests.browser.helpers.known import modules
+from tests.browser.helpers.settling import settled
 
 pytestmark = pytest.mark.browser
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 import pytest
 
 from epprof_nb.views.view import write_html
-from tests.browser.moving import MS, WHOLE, at, drag, focused, middle, near, stage_box, window
-from tests.browser.pixels import canvas
-from tests.browser.settling import settled
+from tests.browser.helpers.moving import (
+    MS,
+    WHOLE,
+    at,
+    drag,
+    focused,
+    middle,
+    near,
+    stage_box,
+    window,
+)
+from tests.browser.helpers.pixels import canvas
+from tests.browser.helpers.settling import settled
 
 pytestmark = pytest.mark.browser
 

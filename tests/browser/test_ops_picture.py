@@ -9,7 +9,7 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import OPS
 from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
-from tests.browser.pixels import lane_y, pixel, x_at
+from tests.browser.helpers.pixels import lane_y, pixel, x_at
 
 pytestmark = pytest.mark.browser
 

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from epprof_nb.views.view import write_html
-from tests.browser.known import known_profile
-from tests.browser.moving import focused
-from tests.browser.pixels import (
+from tests.browser.helpers.known import known_profile
+from tests.browser.helpers.moving import focused
+from tests.browser.helpers.pixels import (
     COPY,
     KERNEL,
     KERNEL_2,
@@ -21,8 +21,8 @@ from tests.browser.pixels import (
     ready,
     x_at,
 )
-from tests.browser.settling import settled
-from tests.unit.tiny import kernel, line, profile
+from tests.browser.helpers.settling import settled
+from tests.helpers.tiny import kernel, line, profile
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect

@@ -9,7 +9,7 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
-from tests.browser.pixels import (
+from tests.browser.helpers.pixels import (
     COPY,
     KERNEL,
     WHITE,
@@ -21,7 +21,7 @@ from tests.browser.pixels import (
     width,
     x_at,
 )
-from tests.browser.settling import settled
+from tests.browser.helpers.settling import settled
 
 pytestmark = pytest.mark.browser
 

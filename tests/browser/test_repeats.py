@@ -6,8 +6,8 @@ import pytest
 
 from epprof_nb.data.repeats import with_repeats
 from epprof_nb.profiles import Profile
-from tests.browser.known import MS, known_profile
-from tests.browser.pixels import RULER, pixel, x_at
+from tests.browser.helpers.known import MS, known_profile
+from tests.browser.helpers.pixels import RULER, pixel, x_at
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.notebooks import (
+from tests.browser.helpers.notebooks import (
     LIVE,
     STATIC,
     no_error,

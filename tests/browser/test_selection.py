@@ -6,8 +6,8 @@ import pytest
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.view import View, write_html
-from tests.browser.pixels import COPY, KERNEL, KERNEL_2, click, lane_y, pixel, ready, x_at
-from tests.browser.settling import settled
+from tests.browser.helpers.pixels import COPY, KERNEL, KERNEL_2, click, lane_y, pixel, ready, x_at
+from tests.browser.helpers.settling import settled
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.pixels import KERNEL, KERNEL_2, lane_y, pixel, ready, x_at
-from tests.browser.settling import settled
-from tests.unit.tiny import op, profile
+from tests.browser.helpers.pixels import KERNEL, KERNEL_2, lane_y, pixel, ready, x_at
+from tests.browser.helpers.settling import settled
+from tests.helpers.tiny import op, profile
 
 pytestmark = pytest.mark.browser
 

@@ -10,12 +10,14 @@ import pytest
 import epprof_nb
 
 HERE = Path(__file__).parent
-collect_ignore_glob = [] if find_spec("onnxruntime") and find_spec("onnx") else ["test_*.py"]
+collect_ignore_glob = (
+    [] if find_spec("onnxruntime") and find_spec("onnx") else ["test_*.py", "*/test_*.py"]
+)
 if not collect_ignore_glob:
     import onnxruntime
 
     if tuple(int(n) for n in onnxruntime.__version__.split(".")[:2]) < (1, 26):
-        collect_ignore_glob.append("test_graph*.py")  # see test_registration.py
+        collect_ignore_glob.append("graphs/test_graph*.py")  # see test_registration.py
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
@@ -23,7 +25,7 @@ def pytest_collection_modifyitems(config, items):
     """Mark the tests that run on a GPU, and those that need one release of ONNX Runtime only."""
     on_gpu = config.getoption("--ep-device", "host") != "host"
     for item in items:
-        if item.path.parent != HERE:
+        if HERE not in item.path.parents:
             continue
         if on_gpu and "ep_device" in item.fixturenames:
             item.add_marker(pytest.mark.gpu)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
-FOLDER = Path(__file__).parents[1] / "data" / "models"
+from tests.paths import DATA
+
+FOLDER = DATA / "models"
 NAMES = ("bert", "gpt2", "resnet50", "mobilenet")
 
 

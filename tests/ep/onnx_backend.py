@@ -20,7 +20,6 @@ import multiprocessing
 import re
 import warnings
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -30,13 +29,14 @@ from onnx import TensorProto, numpy_helper
 
 from epprof_nb.ep import types
 from tests.ep.sessions import OURS, CallCounter, options, placement
+from tests.paths import ROOT
 
 NUMERIC = frozenset(range(1, 14)) - {TensorProto.STRING}
 SUPPORTED = frozenset(types.NARROW.values())
 """Types that NumPy has from ml_dtypes."""
 BFLOAT16_TOLERANCE = 2**-7
 CONTROL_FLOW = {"If", "Loop", "Scan"}  # kernels of ONNX Runtime itself, on our device
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 PAGE = DOCS / "onnx_backend.md"
 CUDA_PAGE = DOCS / "onnx_backend_cuda.md"
 

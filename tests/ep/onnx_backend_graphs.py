@@ -34,8 +34,8 @@ import onnxruntime
 from epprof_nb import _native
 from tests.ep import onnx_backend
 from tests.ep.sessions import options
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "onnx_backend_graphs.md"
 CUDA_PAGE = ROOT / "docs" / "onnx_backend_cuda_graphs.md"
 

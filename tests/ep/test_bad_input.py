@@ -10,8 +10,8 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
+from tests.ep.operators.test_operators import CASES
 from tests.ep.sessions import CPU, OURS, on_cpu, one_node, options, placement, session
-from tests.ep.test_operators import CASES
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
 

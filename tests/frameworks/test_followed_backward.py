@@ -40,7 +40,7 @@ def test_a_node_that_is_not_as_expected_is_not_read():
     code = """if True:
         import torch
         from epprof_nb import _native
-        from epprof_nb.frameworks.autograd_engine import open_engine
+        from epprof_nb.recording.torch.autograd_engine import open_engine
         open_engine()
         leaf = torch.ones(1, requires_grad=True)
         node = ((leaf * 2) * leaf).grad_fn

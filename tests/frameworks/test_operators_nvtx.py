@@ -16,9 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.paths import ROOT
+
 torch = pytest.importorskip("torch")
 
-CORE = Path(__file__).parents[2] / "epprof_nb" / "native"
+CORE = ROOT / "epprof_nb" / "native"
 
 
 @pytest.fixture(scope="module")

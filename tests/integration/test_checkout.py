@@ -16,8 +16,8 @@ import nbformat
 import pytest
 
 from tests.kernels import run_notebook
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 WHERE = "import epprof_nb, epprof_nb._native as native; print(epprof_nb.__file__, native.__file__)"
 
 

@@ -2,7 +2,6 @@
 
 import ast
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +11,8 @@ from epprof_nb import host
 from epprof_nb.notebook.arguments import parse, parse_line
 from epprof_nb.notebook.magic import ProfileMagics
 from epprof_nb.notebook.settings import GpuProfile
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", *(str(page.relative_to(ROOT)) for page in sorted(ROOT.glob("docs/*.md")))]
 
 

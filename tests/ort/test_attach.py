@@ -346,7 +346,7 @@ print("end")
 def test_threads_may_make_the_first_sessions_at_once():
     code = """
 import threading, epprof_nb, onnxruntime as ort
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recording.onnxruntime import sessions
 from tests.ort import models
 epprof_nb.onnxruntime.install()
 made = []

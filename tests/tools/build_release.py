@@ -1,6 +1,6 @@
 """Build the source distribution, and from it a wheel for every current Linux distribution.
 
-Usage: build_release.py FOLDER. Needs ``pip install --group release``.
+Usage: python -m tests.tools.build_release FOLDER. Needs ``pip install --group release``.
 
 A wheel that a recent g++ builds needs that machine's C library. Zig's compiler links against any
 version of glibc instead, and links its own C++ library statically. Node is hidden from the build:
@@ -19,7 +19,8 @@ from pathlib import Path
 
 import ziglang
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 GLIBC = (2, 28)
 """Version of glibc to build for, and the oldest that the wheel may require of a machine."""
 

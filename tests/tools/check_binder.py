@@ -1,6 +1,6 @@
 """Check the Binder configuration as repo2docker sees it, and run what it would install.
 
-Usage: check_binder.py FOLDER. Needs ``pip install --group release``.
+Usage: python -m tests.tools.check_binder FOLDER. Needs ``pip install --group release``.
 
 repo2docker detects a build pack in a copy of the repository and returns shell commands. The
 commands of the notebook's user run here in a new virtual environment instead of a container; the
@@ -21,7 +21,8 @@ from pathlib import Path
 
 from repo2docker.app import Repo2Docker
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 TUTORIAL = "notebooks/01_quickstart.ipynb"
 
 

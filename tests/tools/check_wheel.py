@@ -1,4 +1,7 @@
-"""Check a built wheel: its tags, and what is and is not in it. Usage: check_wheel.py WHEEL."""
+"""Check a built wheel: its tags, and what is and is not in it.
+
+Usage: python -m tests.tools.check_wheel WHEEL.
+"""
 
 from __future__ import annotations
 

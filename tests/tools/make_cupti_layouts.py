@@ -23,7 +23,9 @@ import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-OUTPUT = Path(__file__).parents[2] / "epprof_nb" / "recorders" / "cupti" / "layouts.json"
+from tests.paths import ROOT
+
+OUTPUT = ROOT / "epprof_nb" / "recording" / "cupti" / "layouts.json"
 
 CUDA_12 = """
 12.0.90 12.0.146 12.1.62 12.1.105 12.2.60 12.2.131 12.2.142 12.3.52 12.3.101 12.4.99 12.4.127

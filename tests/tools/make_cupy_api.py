@@ -2,7 +2,7 @@
 
 ::
 
-    python tests/tools/make_cupy_api.py
+    python -m tests.tools.make_cupy_api
 
 needs CuPy, but no GPU. Each function is listed with its parameters, each ufunc with its types, and
 each method of arrays with its parameters.
@@ -13,11 +13,12 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 
-OUTPUT = Path(__file__).parents[1] / "data" / "cupy_api.json"
+from tests.paths import DATA
+
+OUTPUT = DATA / "cupy_api.json"
 MODULES = ("fft", "linalg", "lib.stride_tricks")
 
 

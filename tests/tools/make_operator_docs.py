@@ -1,6 +1,6 @@
 """Write ``docs/operators.md``, the kernels that come with the package, from their registry.
 
-    python tests/tools/make_operator_docs.py
+    python -m tests.tools.make_operator_docs
 
 Run it after adding or changing a kernel; a test compares the file.
 """
@@ -12,10 +12,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.paths import ROOT
+
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Kernel
 
-ROOT = Path(__file__).parents[2]
 OUTPUT = ROOT / "docs" / "operators.md"
 
 _HEAD = """# Operators with kernels in Python

@@ -16,10 +16,10 @@ from PIL import Image
 from playwright.sync_api import expect, sync_playwright
 
 from tests.browser.conftest import _chromium, _server
-from tests.browser.notebooks import in_lab, notebook, run_all
+from tests.browser.helpers.notebooks import in_lab, notebook, run_all
 from tests.browser.test_jupyterlab import set_theme
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT, RATIO = 1250, 1100, 1.5
 

@@ -1,17 +1,16 @@
 """Write ``docs/tables.md``, the columns of every table, from `epprof_nb.data.column_docs`.
 
-    python tests/tools/make_table_docs.py
+    python -m tests.tools.make_table_docs
 
 Run it after changing a column or its description; a test compares the file.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from epprof_nb.data.column_docs import TABLES
+from tests.paths import ROOT
 
-OUTPUT = Path(__file__).parents[2] / "docs" / "tables.md"
+OUTPUT = ROOT / "docs" / "tables.md"
 
 _HEAD = """# Tables
 
@@ -23,7 +22,7 @@ Columns of the breakdowns are *inclusive*, of an op and all ops below it, unless
 with `self_`. Inclusive times of nested ops overlap; self times add up to the device time of the
 profile.
 
-This page is generated from `epprof_nb/data/columns/` by `tests/tools/make_table_docs.py`.
+This page is generated from `epprof_nb/data/column_docs/` by `tests/tools/make_table_docs.py`.
 """
 
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import io
 import math
-from pathlib import Path
 
 import onnx
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - PyTorch's convention
 
+from tests.paths import ROOT
 from tests.tools.resnet import resnet50
 
-OUTPUT = Path(__file__).parents[2] / "tests" / "data" / "models"
+OUTPUT = ROOT / "tests" / "data" / "models"
 LARGE = 64
 """Floating-point weights with more elements are left out."""
 

@@ -26,10 +26,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.paths import DATA
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-OUTPUT = Path(__file__).parents[1] / "data" / "traces"
+OUTPUT = DATA / "traces"
 if len(sys.argv) > 2:
     OUTPUT = Path(sys.argv[2])
 

@@ -1,6 +1,6 @@
 """Repeat the comparison of the quickstart and count how often it shows the improvement.
 
-Usage: python tests/tools/quickstart_lesson.py [--runs 20] [--load 2]
+Usage: python -m tests.tools.quickstart_lesson [--runs 20] [--load 2]
 
 The cells before the comparison run once, and those that are compared in each run, in a real
 kernel. With ``--load``, as many processes keep a processor busy meanwhile.
@@ -13,16 +13,17 @@ import contextlib
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import nbformat
 from nbclient import NotebookClient
 
+from tests.paths import ROOT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01_quickstart.ipynb"
+NOTEBOOK = ROOT / "notebooks" / "01_quickstart.ipynb"
 MAGIC = "%%gpuprofile"
 RESULT = "print(comparison[['before', 'after']].to_json())"
 

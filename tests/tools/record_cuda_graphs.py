@@ -2,7 +2,7 @@
 
 ::
 
-    python tests/tools/record_cuda_graphs.py [FOLDER]
+    python -m tests.tools.record_cuda_graphs [FOLDER]
 
 runs the cells of the notebook up to its replays, with sessions on cuda:0, and writes the two
 profiles, without paths and names of the machine. The notebook loads them from ``recordings``.
@@ -16,7 +16,9 @@ from pathlib import Path
 
 from IPython.core.interactiveshell import InteractiveShell
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "04_cuda_graphs.ipynb"
+from tests.paths import ROOT
+
+NOTEBOOK = ROOT / "notebooks" / "04_cuda_graphs.ipynb"
 PROFILES = ("eager", "replayed")
 
 

@@ -1,6 +1,6 @@
 """Record raw CUPTI activity buffers, with what CUPTI's own walk says of them, for the tests.
 
-Usage: ``python tests/tools/record_cupti_buffers.py LIBCUPTI OUT.npz`` on a machine with a GPU and
+Usage: ``python -m tests.tools.record_cupti_buffers LIBCUPTI OUT.npz`` on a machine with a GPU and
 CuPy. Only ctypes is used, so that what the tests compare the decoder with is independent of it.
 """
 

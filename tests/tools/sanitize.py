@@ -15,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 TESTS = ("unit", "ort", "stress")
 FALSE_POSITIVES = """
 # The C library frees the thread-local memory of an ended thread when another one starts; the

@@ -6,7 +6,6 @@ import json
 import sys
 
 import pytest
-from saved_profiles import some
 
 import epprof_nb
 from epprof_nb import _native, host
@@ -14,6 +13,7 @@ from epprof_nb.core.options import Options
 from epprof_nb.files.epprof.reading_writing import save
 from epprof_nb.recording.host.recorder import HostRecorder
 from epprof_nb.recording.session.service import service
+from tests.helpers.saved_profiles import some
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 //
 // The tables are OrtApi and OrtEpApi of ONNX Runtime's public headers (onnxruntime_c_api.h,
 // onnxruntime_ep_c_api.h). They only grow at the end, so a slot is valid for every later release.
-// tests/unit/test_ort_abi.py compares this file with ort_slots.json, which was extracted from the
+// tests/unit/project/test_ort_abi.py compares this file with ort_slots.json, which was extracted from the
 // headers. tests/run_matrix.py uses the slots on released wheels. `load_api` checks them at
 // each load with a profiling event that it creates and reads.
 #pragma once

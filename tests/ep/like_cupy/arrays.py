@@ -9,14 +9,14 @@ from __future__ import annotations
 import collections
 import functools
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 
 from tests.ep.like_cupy.compiled import ElementwiseKernel, RawKernel
+from tests.paths import DATA
 
-API = json.loads((Path(__file__).parents[2] / "data" / "cupy_api.json").read_text())
+API = json.loads((DATA / "cupy_api.json").read_text())
 CONSTANTS = ("inf", "nan", "newaxis", "pi", "float16", "float32", "float64", "int8", "int16",
              "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool_", "dtype")  # fmt: skip
 WAITING = {

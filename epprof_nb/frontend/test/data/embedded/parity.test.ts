@@ -1,4 +1,4 @@
-// The same queries, answered from the embedded events and by Python (tests/unit/test_query_parity.py).
+// The same queries, answered from the embedded events and by Python (tests/unit/views/wire/test_query_parity.py).
 
 import { expect, test } from "vitest";
 import fixture from "../../../../../tests/data/queries.json";

@@ -1,0 +1,64 @@
+"""Findings about launches: a planted cause is found; without it there is none."""
+
+import pytest
+
+from tests.helpers.planted import MS, US, info, of_kind, short_kernels
+from tests.helpers.tiny import call, kernel, line, profile
+
+
+def test_launches_that_keep_the_device_waiting_are_found():
+    prof = short_kernels()
+    (found,) = of_kind(prof, "launch-bound")
+    assert "`y = model(x)`" in found.text
+    # Every gap but the 16 us before each kernel would remain.
+    assert found.gain_ns == 399 * 16 * US
+    assert found.low_ns == 399 * 3 * US
+    assert found.high_ns == found.gain_ns
+    assert prof.insights().iloc[0][["kind", "line"]].tolist() == ["launch-bound", 7]
+    assert len(prof.evidence(1)) == 399
+    row = prof.launches().iloc[0]
+    assert (row["launches"], row["short_kernels"], row["launch_delay_ns"]) == (400, 0, 3 * US)
+    assert (row["launch_idle_ns"], row["graph_saving_ns"]) == (found.gain_ns, found.gain_ns)
+
+
+def test_launches_on_their_way_when_the_device_becomes_idle_keep_it_waiting():
+    """Each call of 4 us begins half a microsecond before the kernel of the one before ends."""
+    starts = [MS + i * 9 * US for i in range(400)]
+    prof = profile(
+        [line(1, 7, 0, 6 * MS)],
+        [kernel(t + 6 * US, t + 9 * US + US // 2, 1, correlation_id=i, thread_id=1)
+         for i, t in enumerate(starts)],
+        [call(t, t + 4 * US, correlation_id=i, op_id=1) for i, t in enumerate(starts)],
+        info=info(6 * MS),
+    )  # fmt: skip
+    (found,) = of_kind(prof, "launch-bound")
+    assert found.gain_ns == 399 * (5 * US + US // 2)
+
+
+def test_gaps_after_waits_are_not_due_to_launches():
+    """Each round launches a kernel of 50 us, waits for it, and takes 40 us to the next launch."""
+    rows, calls = [], []
+    for i in range(300):
+        t = i * 100 * US
+        rows.append(kernel(t + 3 * US, t + 53 * US, 1, correlation_id=i, thread_id=1))
+        calls.append(call(t, t + 2 * US, correlation_id=i, op_id=1))
+        calls.append(call(t + 5 * US, t + 55 * US, name="cuStreamSynchronize",
+                          correlation_id=10_000 + i, op_id=2))  # fmt: skip
+    ops = [line(1, 1, 0, 30 * MS), line(2, 2, 0, 30 * MS, 1)]
+    prof = profile(ops, rows, calls, info=info(30 * MS))
+    assert of_kind(prof, "wait")[0].gain_ns == 299 * 48 * US
+    assert not of_kind(prof, "launch-bound")
+
+
+@pytest.mark.parametrize("how", ["queued", "few", "graph"])
+def test_launches_that_do_not_keep_the_device_waiting_are_no_finding(how):
+    prof = {
+        "queued": lambda: short_kernels(length=17 * US),
+        "few": lambda: short_kernels(count=40),
+        "graph": lambda: short_kernels(graph_id=3, graph_node_id=1),
+    }[how]()
+    if how == "queued":
+        assert prof.overlap()["idle_ns"].item() == 399 * 3 * US
+    assert not [f for f in of_kind(prof, "launch-bound") if f.gain_ns > 0.16 * prof.wall_ns]
+    if how != "queued":
+        assert not of_kind(prof, "launch-bound")

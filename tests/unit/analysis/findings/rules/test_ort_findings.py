@@ -1,0 +1,217 @@
+"""Findings on ONNX Runtime's nodes without device work."""
+
+from __future__ import annotations
+
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.ranking import findings
+from tests.helpers.tiny import op, profile
+
+INFO = {"wall_ns": 10_000_000, "onnxruntime_sessions": {"7": "m"}, "onnxruntime_stretch": []}
+
+
+def node(op_id, name, op_type, start, duration, **more):
+    return op(op_id, name, start, start + duration, category="node", op_type=op_type, session=7,
+              node_index=op_id, provider="CPUExecutionProvider", **more)  # fmt: skip
+
+
+def found(ops, **info):
+    return findings(ProfileIndex(profile(ops, info=INFO | info)))
+
+
+def test_the_operator_that_takes_most_of_the_time_is_named():
+    ops = [
+        node(1, "up", "MatMul", 0, 300_000),
+        node(2, "down", "MatMul", 400_000, 500_000),
+        node(3, "act", "Gelu", 1_000_000, 200_000),
+    ]
+    (finding,) = found(ops)
+    assert finding.text == (
+        "MatMul nodes account for 80 % of the time of all nodes (800 \u00b5s in 2 executions); the "
+        "slowest is `down` (500 \u00b5s, mean)."
+    )
+    assert (finding.start_ns, finding.end_ns) == (400_000, 900_000)
+    assert finding.gain_ns == 800_000
+    slowed = [{"session": 7, "stretch": 2.0}]
+    (finding,) = found(ops, onnxruntime_stretch=slowed)
+    assert finding.gain_ns == 400_000
+    assert "(800 µs in 2 executions, 400 µs without the profiler)" in finding.text
+
+
+def test_a_loop_is_not_what_takes_the_time_of_its_body():
+    ops = [
+        node(1, "loop", "Loop", 0, 900_000),
+        node(2, "act", "Gelu", 10_000, 800_000, parent=1),
+        node(3, "up", "MatMul", 910_000, 50_000),
+    ]
+    (finding,) = found(ops)
+    assert finding.text.startswith("Gelu nodes account for 94 %")
+
+
+def test_sessions_on_threads_save_at_most_the_wall_time():
+    ops = [
+        node(thread + 1, "up", "MatMul", 0, 300_000, thread_id=thread, run_id=thread)
+        for thread in range(4)
+    ]
+    ops.append(node(9, "act", "Gelu", 300_000, 10_000))
+    (finding,) = found(ops, wall_ns=310_000)
+    assert "(1.20 ms in 4 executions)" in finding.text
+    assert (finding.low_ns, finding.gain_ns, finding.high_ns) == (0, 310_000, 310_000)
+
+
+def test_no_operator_stands_out():
+    kinds = ("Add", "Mul", "Sub", "Div")
+    assert found([node(i + 1, k, k, i * 1000, 1000) for i, k in enumerate(kinds)]) == []
+    assert found([node(1, "up", "MatMul", 0, 300_000)]) == []
+
+
+def test_a_node_is_named_if_no_operator_stands_out():
+    kinds = ("Add", "Mul", "Sub", "Div")
+    ops = [node(i + 1, k, k, i * 1000, 400) for i, k in enumerate(kinds)]
+    same = [node(i + 1, f"mm{i}", "MatMul", i * 10_000, 1000 + 3000 * (i == 2)) for i in range(4)]
+    assert found(ops) == []
+    (finding,) = found(same, wall_ns=100_000)
+    assert finding.text == (
+        "Node `mm2` (MatMul) accounts for 57 % of the time of all nodes (4.00 \u00b5s in 1 "
+        "execution)."
+    )
+    assert (finding.start_ns, finding.end_ns) == (20_000, 24_000)
+    slowed = [{"session": 7, "stretch": 4.0}]
+    (finding,) = found(same, wall_ns=10_000, onnxruntime_stretch=slowed)
+    assert "(4.00 µs in 1 execution, 1.00 µs without the profiler)" in finding.text
+
+
+def test_conversions_that_were_not_fused_are_named():
+    kinds = ("QuantizeLinear", "Conv", "DequantizeLinear", "Relu", "Clip", "Add", "Mul", "Sub")
+    ops = [
+        node(i + 1, f"n{i}", k, i * 1000, 300 if "Lin" in k else 100) for i, k in enumerate(kinds)
+    ]
+    (finding,) = found(ops, wall_ns=10_000)
+    assert finding.text == (
+        "2 nodes that quantize or dequantize account for 50 % of the time of all nodes (600 ns): "
+        "ONNX Runtime did not fuse them into quantized operators."
+    )
+    slowed = [{"session": 7, "stretch": 4.0}]
+    (finding,) = found(ops, wall_ns=5_000, onnxruntime_stretch=slowed)
+    assert "(600 ns, 150 ns without the profiler)" in finding.text
+    casts = [
+        node(i + 1, f"InsertedPrecisionFreeCast_{i}" if k == "Cast" else f"n{i}", k, i * 1000, 100)
+        for i, k in enumerate(("Cast", "Conv", "Relu", "Clip", "Add"))
+    ]
+    (finding,) = found(casts, wall_ns=5_000)
+    assert finding.text == (
+        "1 Cast node inserted by ONNX Runtime accounts for 20 % of the time of all nodes (100 ns): "
+        "the execution provider has no kernels for the types of the model."
+    )
+    for row in casts:  # a Cast of the model itself is what its author wanted
+        row["name"] = "n" + str(row["op_id"])
+    assert found(casts, wall_ns=5_000) == []
+
+
+def test_time_lost_to_the_thread_pool_is_named():
+    ops = [
+        node(1, "up", "MatMul", 0, 400, pool_start_ns=50, pool_wait_ns=150),
+        node(2, "down", "Add", 400, 600, pool_start_ns=50, pool_wait_ns=0),
+    ]
+    finding, hot = found(ops, wall_ns=1_000)
+    assert (finding.kind, hot.kind) == ("thread pool", "hot operator")
+    assert finding.text == (
+        "Of their time, nodes spent 10 % starting and 15 % waiting for threads of the session's "
+        "pool."
+    )
+    assert "intra_op_num_threads" in finding.remedy
+    assert (finding.start_ns, finding.end_ns, finding.gain_ns) == (0, 400, 250)
+    ops[0]["pool_start_ns"], ops[0]["pool_wait_ns"], ops[1]["pool_start_ns"] = 0, 250, 4
+    assert found(ops, wall_ns=1_000)[0].text == (
+        "Of their time, nodes spent 25 % waiting for threads of the session's pool."
+    )
+    ops[0]["pool_start_ns"], ops[0]["pool_wait_ns"] = 250, 0
+    assert found(ops, wall_ns=1_000)[0].text == (
+        "Of their time, nodes spent 25 % starting threads of the session's pool."
+    )
+    ops[0]["pool_start_ns"], ops[0]["pool_wait_ns"] = 50, 90
+    assert not any("pool" in finding.text for finding in found(ops, wall_ns=1_000))
+
+
+def test_the_node_with_the_most_memory_is_named():
+    ops = [
+        node(1, "up", "MatMul", 0, 300_000, in_use_bytes=3_000_000_000),
+        node(2, "act", "Gelu", 400_000, 300_000, in_use_bytes=2_000_000_000),
+        node(3, "down", "Add", 700_000, 300_000),
+    ]
+    for each in ops[:2]:
+        each["arena_held_bytes"] = 4_000_000_000
+    finding = found(ops)[-1]
+    assert finding.text == (
+        "ONNX Runtime used the most memory in node `up` (MatMul): 3.00 GB of 4.00 GB that its "
+        "allocator held."
+    )
+    assert (finding.start_ns, finding.end_ns, finding.gain_ns) == (0, 300_000, 0)
+    ops[0]["in_use_bytes"] = ops[1]["in_use_bytes"] = 30_000_000
+    assert not any("memory" in finding.text for finding in found(ops))
+
+
+def test_learned_nodes_do_not_count():
+    ops = [
+        node(1, "up", "MatMul", 0, 300_000),
+        node(2, "act", "Gelu", 400_000, 100_000),
+        node(2, "act", "Gelu", 500_000, 9_000_000, status="learned"),
+    ]
+    (finding,) = found(ops)
+    assert "MatMul nodes account for 75 % of the time of all nodes (300" in finding.text
+
+
+def sampled(recorded, runs, *, wall_ns):
+    """Runs of 100 us, or 1 ms with all their nodes; half of it is that of MatMul."""
+    ops, start = [], 0
+    for number in range(runs):
+        state, took = ("recorded", 1_000_000) if number < recorded else ("not recorded", 100_000)
+        args = {"nodes": state, "call_ns": took, "unprofiled_ns": 100_000}
+        more = {"category": "session", "op_type": "run", "session": 7, "args": args}
+        ops.append(op(100 + number, "run", start, start + took, **more))
+        if number < recorded:
+            ops.append(node(1000 + number, "up", "MatMul", start, 500_000, parent=100 + number))
+            act = node(2000 + number, "act", "Gelu", start + 500_000, 400_000, parent=100 + number)
+            ops.append(act)
+            for row in ops[-2:]:
+                row["node_index"] = row["op_id"] // 1000
+        start += took
+    stretch = [{"session": 7, "stretch": 1.0, "recorded_stretch": 10.0}]
+    return found(ops, wall_ns=wall_ns, onnxruntime_stretch=stretch)
+
+
+def test_the_gain_is_that_of_all_runs_of_which_some_were_recorded():
+    (operator,) = sampled(6, 200, wall_ns=30_000_000)
+    # Half of the 100 us that each of 200 runs takes, not the 3 ms that six slow ones took.
+    assert operator.gain_ns == 10_000_000
+    assert operator.text == (
+        "MatMul nodes account for 56 % of the time of all nodes (3.00 ms in 6 executions, recorded "
+        "in 6 of 200 runs; about 10.0 ms in all runs without the profiler)."
+    )
+    # The threshold is that of the same gain.
+    assert sampled(6, 200, wall_ns=500_000_000)
+    assert not sampled(6, 200, wall_ns=501_000_000)
+    (of_all,) = sampled(200, 200, wall_ns=300_000_000)
+    assert "runs" not in of_all.text
+
+
+def test_runs_that_were_not_measured_without_the_profiler_count_as_recorded():
+    def rows(known):
+        args = [{"nodes": "recorded"}, {"nodes": "not recorded"}, {"nodes": "not recorded"}]
+        if known:
+            args[0] |= {"call_ns": 1_000_000}
+        ops = [
+            op(i + 1, "run", i * 2_000_000, i * 2_000_000 + (1_000_000 if i == 0 else 250_000),
+               category="session", op_type="run", session=7, args=each)
+            for i, each in enumerate(args)
+        ]  # fmt: skip
+        return [
+            *ops,
+            node(10, "up", "MatMul", 0, 800_000, parent=1),
+            node(11, "act", "Gelu", 800_000, 100_000, parent=1),
+        ]
+
+    slow = [{"session": 7, "stretch": 1.0, "recorded_stretch": 4.0}]
+    for known in (False, True):
+        (finding,) = found(rows(known), onnxruntime_stretch=slow)
+        # 80 % of three runs of 250 us each.
+        assert finding.gain_ns == 600_000

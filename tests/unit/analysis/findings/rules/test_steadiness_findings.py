@@ -1,0 +1,107 @@
+"""Findings about warm-up, outliers and drift: planted, and without the cause."""
+
+import numpy as np
+import pytest
+
+from tests.helpers.planted import MS, info, of_kind, repeats, steady
+from tests.helpers.tiny import kernel, line, profile
+
+
+def test_warm_up_and_outliers_are_told_from_the_steady_state():
+    walls = [50 * MS, 20 * MS, *steady()]
+    walls[12] = 40 * MS
+    prof = repeats(walls)
+    phases = prof.steadiness()["phase"].tolist()
+    assert phases == ["warm-up"] * 2 + ["steady"] * 10 + ["outlier"] + ["steady"] * 9
+    (warm_up,), (outlier,) = of_kind(prof, "warm-up"), of_kind(prof, "outliers")
+    assert warm_up.gain_ns == pytest.approx(50 * MS, rel=0.02)
+    assert outlier.gain_ns == pytest.approx(30 * MS, rel=0.02)
+    assert outlier.text.startswith("1 repeat (12) took 30.")
+    assert "mostly while the GPU was busy" in outlier.text
+    assert outlier.evidence_rows(prof).tolist() == [12]
+
+
+@pytest.mark.parametrize(("scale", "count"), [(0.5, 1), (0.001, 0)])
+def test_outliers_of_a_few_microseconds_are_no_finding(scale, count):
+    walls = steady()
+    walls[12] = 15 * MS
+    prof = repeats([int(wall * scale) for wall in walls])
+    assert (prof.steadiness()["phase"] == "outlier").sum() == 1
+    assert len(of_kind(prof, "outliers")) == count
+
+
+def test_drift_is_explained_by_a_clock_that_fell():
+    walls = [wall + i * MS // 10 for i, wall in enumerate(steady(40))]
+    before = {"gpus": [{"sm_clock_mhz": 1980}]}
+    after = {"gpus": [{"sm_clock_mhz": 1400, "temperature_c": 88,
+                       "clock_events": ["gpu idle", "hardware thermal slowdown"]}]}  # fmt: skip
+    (found,) = of_kind(repeats(walls, gpu={"before": before, "after": after}), "drift")
+    assert "fell from 1,980 to 1,400 MHz (88 °C, hardware thermal slowdown)" in found.text
+    # 0 to 3.9 ms more than the first repeat.
+    assert found.gain_ns == pytest.approx(39 * 40 / 2 * MS / 10, rel=0.1)
+    assert found.low_ns < found.gain_ns < found.high_ns
+    (unexplained,) = of_kind(repeats(walls), "drift")
+    assert "clock" not in unexplained.text
+
+
+@pytest.mark.parametrize("of", [{}, {"cell": "train.py", "script": "train.py"}, {"cell": "In[1]"}])
+def test_scripts_get_no_advice_for_cells(of):
+    prof = repeats([90 * MS, *steady()], **of)
+    late = profile([line(1, 1, 0, 9 * MS)], [kernel(5 * MS, 9 * MS, 1)], info=info(9 * MS, **of))
+    (warm_up,), (idle,) = of_kind(prof, "warm-up"), of_kind(late, "idle")
+    is_cell = of.get("cell") == "In[1]"
+    assert ("%%gpuprofile --warmup N" in warm_up.remedy) == is_cell
+    assert ("before the cell" in idle.remedy) == is_cell
+    for found in (warm_up, idle):
+        assert ("`epprof run --steps A:B`; `epprof_nb.step()`" in found.remedy) == (not is_cell)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_steady_repeats_are_no_finding(seed):
+    prof = repeats(steady(seed=seed))
+    assert set(prof.steadiness()["phase"]) == {"steady"}
+    for kind in ("warm-up", "outliers", "drift"):
+        assert not of_kind(prof, kind)
+
+
+def loop(walls, coalesced=0):
+    """A loop in line 2 whose body has lines 3 and 4; its last rounds may share a row."""
+    ends = (MS + np.cumsum(walls)).tolist()
+    ops = [line(1, 1, 0, MS), line(2, 2, MS, ends[-1] + coalesced * MS)]
+    for i, (wall, end) in enumerate(zip(walls, ends, strict=True)):
+        ops += [line(10 + 2 * i, 3, end - wall, end - wall // 2, 2),
+                line(11 + 2 * i, 4, end - wall // 2, end, 2)]  # fmt: skip
+    if coalesced:
+        ops.append(line(900, 3, ends[-1], ends[-1] + coalesced * MS, 2, count=coalesced))
+    work = [kernel(end - wall, end - wall // 2, 10 + 2 * i)
+            for i, (wall, end) in enumerate(zip(walls, ends, strict=True))]  # fmt: skip
+    source = "x = f()\nfor batch in data:\n    y = g(batch)\n    log(y)\n"
+    return profile(ops, work, info=info(ops[1]["end_ns"]), sources={"In[1]": source})
+
+
+@pytest.mark.parametrize("coalesced", [0, 40])
+def test_the_warm_up_of_a_loop_is_found(coalesced):
+    prof = loop([100 * MS, *steady(12)], coalesced)
+    table = prof.steadiness()
+    # How long the last known round took is not known if others follow in its row.
+    assert len(table) == (12 if coalesced else 13)
+    assert table["phase"].tolist()[:2] == ["warm-up", "steady"]
+    (found,) = of_kind(prof, "warm-up")
+    assert found.text.startswith("The first iteration of line 2 (`for batch in data:`) took 90.")
+    assert found.gain_ns == pytest.approx(90 * MS, rel=0.02)
+    assert found.evidence_rows(prof).tolist() == [0]
+    rows = prof.insights()
+    assert rows.loc[rows["kind"] == "warm-up", "line"].tolist() == [2]
+
+
+@pytest.mark.parametrize("make", [lambda: loop([100 * MS, *steady(8)]), profile])
+def test_without_a_loop_there_are_no_iterations(make):
+    assert len(make().steadiness()) == 0
+
+
+def test_the_setup_of_a_script_is_no_warm_up():
+    prof = repeats([90 * MS, *steady()], first_step=0)
+    assert prof.steadiness()["number"].tolist() == list(range(1, 21))
+    assert not of_kind(prof, "warm-up")
+    assert of_kind(repeats([90 * MS, *steady()]), "warm-up")
+    assert repeats(steady(), first_step=7).steadiness()["number"].tolist() == list(range(7, 27))

@@ -1,0 +1,170 @@
+"""Findings about waits and the idle time after them: planted, and without the cause."""
+
+import pandas as pd
+import pytest
+
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.ranking import findings
+from tests.helpers.planted import MS, info, of_kind, synchronising
+from tests.helpers.tiny import activity, call, kernel, line, op, profile
+
+
+def test_idle_time_of_another_line_after_a_wait_is_reported_once():
+    between = [f for f in of_kind(synchronising(), "idle") if "last work" not in f.text]
+    assert not between
+    without = [f for f in of_kind(synchronising(wait=False), "idle") if "last work" not in f.text]
+    assert [f.gain_ns for f in without] == [36 * MS]
+
+
+def test_a_wait_that_explains_little_of_the_idle_time_refers_to_it():
+    """The host prepares for 27 ms, of which 5 ms would overlap with the kernel."""
+    found = findings(ProfileIndex(synchronising(prepare=27 * MS)), limit=None)
+    idle, wait = (next(f for f in found if f.kind == kind) for kind in ("idle", "wait"))
+    assert (idle.gain_ns, wait.gain_ns) == (9 * 28 * MS, 9 * 5 * MS)
+    assert wait.text.endswith(f" Finding {found.index(idle) + 1} counts this idle time, too.")
+    assert "counts this" not in idle.text
+
+
+def test_idle_time_after_a_wait_of_the_same_line_is_reported_once():
+    ops, activities, calls = [], [], []
+    for i in range(10):
+        t = i * 9 * MS
+        ops += [line(2 * i + 1, 2, t, t + MS // 10), line(2 * i + 2, 3, t + MS // 10, t + 9 * MS)]
+        activities.append(kernel(t + MS, t + 6 * MS, 2 * i + 1, correlation_id=i, thread_id=1))
+        calls.append(call(t, t + MS // 10, correlation_id=i, op_id=2 * i + 1))
+        calls.append(call(t + MS // 5, t + 6 * MS, name="cuStreamSynchronize",
+                          correlation_id=100 + i, op_id=2 * i + 2))  # fmt: skip
+    prof = profile(ops, activities, calls, info=info(90 * MS))
+    assert [f.op_id for f in of_kind(prof, "wait")] == [2]
+    assert not [f for f in of_kind(prof, "idle") if "line 3" in f.text]
+
+
+def test_a_line_that_waits_is_found_with_its_call():
+    prof = synchronising()
+    (found,) = of_kind(prof, "wait")
+    assert found.text.startswith(
+        "Line 3 (`total += y.item()`) waits for the GPU in `.item()` 9 times"
+    )
+    # Each gap of 4 ms could have been prepared while the kernel of 5 ms ran.
+    assert (found.low_ns, found.gain_ns, found.high_ns) == (32 * MS, 36 * MS, 36 * MS)
+    rows = prof.insights()
+    row = rows[rows["kind"] == "wait"].iloc[0]
+    evidence = prof.evidence(row)
+    assert evidence["name"].unique().tolist() == ["cuStreamSynchronize"]
+    pd.testing.assert_frame_equal(
+        evidence, prof.api_calls.loc[evidence.index], check_categorical=False
+    )
+    waits = prof.waits().iloc[0]
+    assert waits[["line", "waited_for", "waits", "wait_ns", "busy_ns"]].tolist() == [
+        3, "kernel", 10, 50 * MS, 50 * MS,
+    ]  # fmt: skip
+    assert waits[["idle_after_ns", "avoidable_ns"]].tolist() == [36 * MS, 36 * MS]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_copy_to_pageable_memory_is_a_wait_whatever_its_call_is_named(waits):
+    """Each round launches a kernel of 5 ms and copies its result, and prepares for 3 ms."""
+    ops, activities, calls = [], [], []
+    for i in range(10):
+        t = i * 9 * MS
+        ops += [line(10 * i + 1, 2, t, t + MS // 10), line(10 * i + 2, 3, t + MS // 10, t + 6 * MS),
+                line(10 * i + 3, 4, t + 6 * MS, t + 9 * MS)]  # fmt: skip
+        activities += [
+            kernel(t + MS, t + 5 * MS, 10 * i + 1, correlation_id=2 * i, thread_id=1),
+            activity("memcpy", t + 5 * MS, t + 6 * MS - 100, 10 * i + 2, copy_kind="DtoH",
+                     src_kind="device", dst_kind="pageable" if waits else "pinned", bytes=8,
+                     correlation_id=2 * i + 1, thread_id=1),
+        ]  # fmt: skip
+        calls += [
+            call(t, t + MS // 10, correlation_id=2 * i, op_id=10 * i + 1),
+            call(t + MS, t + 6 * MS, name="cuMemcpyDtoHAsync_v2", correlation_id=2 * i + 1,
+                 op_id=10 * i + 2),
+        ]  # fmt: skip
+    source = "for x in data:\n    y = f(x)\n    z = y.get()\n    x = load()\n"
+    prof = profile(ops, activities, calls, info=info(90 * MS), sources={"In[1]": source})
+    found = of_kind(prof, "wait")
+    assert len(found) == waits
+    if waits:
+        assert found[0].text.startswith("Line 3 (`z = y.get()`) waits for the GPU in `.get()` 9")
+        assert prof.evidence(1)["name"].unique().tolist() == ["cuMemcpyDtoHAsync_v2"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "call"),
+    [
+        ("total += float(y.item())", " in `.item()`"), ("rows.append(y.get())", " in `.get()`"),
+        ("h = np.sum(host.to_host(y)[0])", " in `to_host(...)`"),
+        ("loss = float(y)", " in `float(...)`"), ("f(d.get('key'))", ""), ("y.wait()", ""),
+    ],
+)  # fmt: skip
+def test_the_call_that_waits_is_named(statement, call):
+    (found,) = of_kind(synchronising(statement=statement), "wait")
+    assert f"waits for the GPU{call} 9 times" in found.text
+
+
+@pytest.mark.parametrize("waiting", [1, 2], ids=["after the run", "in the run"])
+def test_the_remedy_for_waits_of_a_session_is_binding(waiting):
+    ops, activities, calls = [], [], []
+    for i in range(10):
+        t = i * 9 * MS
+        ops += [line(3 * i + 1, 2, t, t + 6 * MS),
+                op(3 * i + 2, "model_run", t, t + 6 * MS, 3 * i + 1, category="session",
+                   op_type="run", session=1),
+                line(3 * i + 3, 3, t + 6 * MS, t + 9 * MS)]  # fmt: skip
+        activities.append(kernel(t + MS, t + 6 * MS, 3 * i + 2, correlation_id=i, thread_id=1))
+        calls += [call(t, t + MS // 10, correlation_id=i, op_id=3 * i + 2),
+                  call(t + MS, t + 6 * MS, name="cuStreamSynchronize", correlation_id=100 + i,
+                       op_id=3 * i + waiting)]  # fmt: skip
+    (found,) = of_kind(profile(ops, activities, calls, info=info(90 * MS)), "wait")
+    assert "run_with_iobinding" in found.remedy
+    (other,) = of_kind(synchronising(), "wait")
+    assert "run_with_iobinding" not in other.remedy
+
+
+def test_a_line_that_does_not_wait_is_no_finding():
+    prof = synchronising(wait=False)
+    assert not of_kind(prof, "wait")
+    assert len(prof.waits()) == 0
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_work_that_an_event_holds_is_found(held):
+    """Line 2 launches at once, or after 40 ms of its own."""
+    called = 2 * MS if held else 42 * MS
+    prof = profile(
+        [line(1, 1, 0, MS), line(2, 2, MS, 60 * MS)],
+        [kernel(MS, 3 * MS, 1, correlation_id=1, thread_id=1),
+         kernel(43 * MS, 60 * MS, 2, correlation_id=2, thread_id=1)],
+        [call(0, MS, correlation_id=1, op_id=1),
+         call(called, called + MS, correlation_id=2, op_id=2)],
+        info=info(60 * MS), sources={"In[1]": "y = f(x)\nz = g(y)\n"},
+    )  # fmt: skip
+    found = of_kind(prof, "held work")
+    assert len(found) == held
+    assert len(of_kind(prof, "idle")) == (not held)
+    if held:
+        assert found[0].text == (
+            "GPU idle 40.0 ms in 1 gap while launched work of line 2 (`z = g(y)`) was held by an "
+            "event or other work."
+        )
+        assert found[0].evidence_rows(prof).tolist() == [1]
+
+
+def test_first_work_that_starts_late_is_not_blamed_on_the_line_that_waits_for_it():
+    """Line 1 launches at once, but the device begins after 30 ms, for which line 2 waits."""
+    prof = profile(
+        [line(1, 1, 0, MS), line(2, 2, MS, 90 * MS)],
+        [kernel(31 * MS, 89 * MS, 1, correlation_id=1, thread_id=1)],
+        [call(MS // 10, MS // 5, correlation_id=1, op_id=1),
+         call(MS, 90 * MS, correlation_id=2, op_id=2, name="hostStreamSynchronize")],
+        info=info(90 * MS) | {"devices": [{"device_id": 0, "kind": "host", "name": "host"}]},
+        sources={"In[1]": "host.launch(f, x)\ny = host.to_host(x)\n"},
+    )  # fmt: skip
+    assert not of_kind(prof, "idle")
+    (found,) = of_kind(prof, "held work")
+    assert found.text == (
+        "Device idle 29.8 ms in 1 gap while launched work of line 1 (`host.launch(f, x)`) was held "
+        "by an event or other work, by the GIL or by other threads of the CPU; the host waited in "
+        "line 2 (`y = host.to_host(x)`)."
+    )
+    assert prof.gaps()["cause"].tolist()[0] == "held"

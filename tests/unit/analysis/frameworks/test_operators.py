@@ -1,0 +1,117 @@
+"""Profiles of ONNX Runtime without device work: nodes are coloured by their operators."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.frameworks.operator_colours import rank_operators
+from epprof_nb.util import palette
+from epprof_nb.views.queries.window import WindowQuery, query_window
+from epprof_nb.views.renderers.html import notebook_html
+from epprof_nb.views.renderers.png import as_png
+from epprof_nb.views.renderers.text import as_text
+from epprof_nb.views.timeline.op_colours import COLOURS
+from epprof_nb.views.view_model import ViewModel
+from epprof_nb.views.wire.payload import first_view_header
+from tests.helpers.tiny import kernel, op, profile
+
+
+def node(op_id, op_type, start, end, parent=1, **more):
+    return op(op_id, f"{op_type}_{op_id}", start, end, parent, op_type=op_type, category="node",
+              session=1, node_index=op_id, **more)  # fmt: skip
+
+
+def run(*nodes, activities=()):
+    ops = [op(1, "model_run", 0, 1000, category="session", op_type="run", session=1), *nodes]
+    info = {"wall_ns": 1000, "onnxruntime_sessions": {"1": "m"}}
+    return profile(ops, activities, info=info)
+
+
+CHAIN = (
+    node(2, "Conv", 0, 300), node(3, "Relu", 300, 350), node(4, "Conv", 400, 700),
+    node(5, "Gemm", 700, 900),
+)  # fmt: skip
+
+
+def test_operators_are_ranked_by_the_host_time_of_their_nodes():
+    found = rank_operators(ProfileIndex(run(*CHAIN)))
+    assert found.names == ("Conv", "Gemm", "Relu")
+    assert found.ranks.tolist() == [-1, 0, 2, 0, 1]
+
+
+def test_device_time_ranks_before_host_time():
+    found = rank_operators(ProfileIndex(run(*CHAIN, activities=[kernel(0, 10, 3)])))
+    assert found.names == ("Relu", "Conv", "Gemm")
+
+
+def test_a_loop_is_ranked_below_the_nodes_inside():
+    inside = [node(3, "Add", 10, 200, parent=2), node(4, "Mul", 200, 220, parent=2)]
+    found = rank_operators(ProfileIndex(run(node(2, "Loop", 0, 900), *inside)))
+    assert found.names == ("Add", "Mul", "Loop")
+
+
+def test_nodes_that_were_not_recorded_do_not_count():
+    learned = node(6, "Gemm", 0, 900, status="learned")
+    assert rank_operators(ProfileIndex(run(*CHAIN, learned))).names[0] == "Conv"
+
+
+def test_no_nodes_have_no_operators():
+    model = ViewModel(profile([op(1, "x", 0, 10)]))
+    assert model.operators.names == ()
+    assert first_view_header(model)["operators"] == ()
+    assert "op.operator" not in query_window(model, WindowQuery(0, 10))[1]
+    assert not model.colours_operators
+
+
+@pytest.mark.parametrize("details", [False, True])
+def test_the_viewer_has_the_rank_of_each_node(details):
+    many = [node(i + 2, f"Op{i}", 100 * i, 100 * i + 90 - i) for i in range(10)]
+    model = ViewModel(run(*many))
+    _, columns = query_window(model, WindowQuery(0, 1000), details=details)
+    assert sorted(columns["op.operator"].tolist()) == [-1, *range(7), 7, 7, 7]
+    # Those with hues, and one that says that there are more.
+    assert first_view_header(model)["operators"] == tuple(f"Op{i}" for i in range(8))
+
+
+def rgb(colour):
+    return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_the_picture_has_the_colours_of_operators_and_their_bars(on_device):
+    activities = [kernel(0, 900, 2)] if on_device else []
+    png = as_png(ViewModel(run(*CHAIN, activities=activities)))
+    pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+    found = {tuple(colour) for colour in pixels.reshape(-1, 3).tolist()}
+    for rank in range(3):
+        is_drawn = rgb(COLOURS[len(palette.OPS) + rank]) in found
+        assert is_drawn == (not on_device)
+    bars = [
+        int((pixels[:, 300] == rgb(colour)).all(axis=1).sum()) for colour in palette.OPERATORS[:3]
+    ]
+    assert bars[0] > 0
+    assert (bars[1] > 0) == (not on_device)
+
+
+def test_tables_without_scripts_have_the_operators():
+    model = ViewModel(run(*CHAIN))
+    text = as_text(model)
+    assert "operator" in text
+    assert [line.split()[0] for line in text.splitlines()[-3:]] == ["Conv", "Gemm", "Relu"]
+    assert "600 ns" in text
+    assert "<td>Conv</td><td>600 ns</td><td>71 %</td><td>2</td>" in notebook_html(model, b"")
+    assert "operator" not in as_text(ViewModel(run(*CHAIN, activities=[kernel(0, 10, 3)])))
+
+
+def test_the_figure_has_a_legend_of_operators():
+    many = [node(i + 2, f"$Op{i}$", 100 * i, 100 * i + 90 - i) for i in range(10)]
+    ax = Figure(figsize=(6, 4)).subplots()
+    run(*many).plot.timeline(ax)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == [*(f"$Op{i}$" for i in range(7)), "other"]

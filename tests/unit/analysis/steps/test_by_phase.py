@@ -1,0 +1,158 @@
+"""by_phase: prefill and decode of language models."""
+
+from __future__ import annotations
+
+import pytest
+
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.steps.by_phase import by_phase
+from epprof_nb.analysis.summary.headline import summarise
+from tests.helpers.tiny import kernel, op, profile
+
+
+def call(op_id, start, end, tokens, past, *, session=1, batch=1, **more):
+    """A run of a session that processed some tokens."""
+    args = {"call_ns": 5, "batch": batch, "tokens": tokens, "past_tokens": past} | more
+    kind = {"op_type": "run", "category": "session", "session": session}
+    return op(op_id, "model_run", start, end, args=args, **kind)
+
+
+def shown(frame, *names):
+    return list(frame[["generation", "phase", *names]].itertuples(index=False, name=None))
+
+
+def test_a_generation_has_a_prefill_and_a_decode():
+    ops = [call(1, 0, 100, 7, 0, cache_bytes=0)]
+    ops += [call(2 + i, 200 + 50 * i, 240 + 50 * i, 1, 7 + i, cache_bytes=70 + i) for i in range(3)]
+    work = [kernel(10, 60, 1), kernel(210, 220, 2), kernel(265, 275, 3)]
+    names = {"onnxruntime_sessions": {"1": "decoder.onnx"}}
+    frame = by_phase(profile(ops, work, info=names))
+    assert frame["model"].tolist() == ["decoder.onnx"] * 2
+    assert shown(frame, "calls", "tokens", "past_tokens", "cache_bytes") == [
+        (0, "prefill", 1, 7, 0, 0),
+        (0, "decode", 3, 3, 7, 72),
+    ]
+    # The first phase lasts until the second begins, the second until its last call ends.
+    assert frame["wall_ns"].tolist() == [200, 140]
+    assert frame["ns_per_token"].tolist() == [28, 46]
+    assert frame["tokens_per_s"].tolist() == [7 / 200e-9, 3 / 140e-9]
+    assert frame["host_ns"].tolist() == [100, 120]
+    assert frame["device_ns"].tolist() == [50, 20]
+    assert frame["idle_ns"].tolist() == [150, 120]
+
+
+def test_the_rate_counts_all_sequences():
+    ops = [call(1, 0, 10, 4, 0, batch=8), call(2, 10, 20, 1, 4, batch=8)]
+    assert by_phase(profile(ops))["tokens_per_s"].tolist() == [32 / 10e-9, 8 / 10e-9]
+
+
+def test_a_long_prompt_may_come_in_chunks():
+    ops = [call(1, 0, 9, 64, 0), call(2, 10, 19, 64, 64), call(3, 20, 29, 5, 128)]
+    ops += [call(4, 30, 39, 1, 133), call(5, 40, 49, 3, 134)]  # three tokens: a verified draft
+    frame = by_phase(profile(ops))
+    assert shown(frame, "calls", "tokens") == [(0, "prefill", 3, 133), (0, "decode", 2, 4)]
+
+
+def test_generations_may_alternate():
+    lengths = [(4, 0), (9, 0), (1, 4), (1, 9), (1, 10), (1, 5)]
+    ops = [call(i + 1, 10 * i, 10 * i + 5, *given) for i, given in enumerate(lengths)]
+    frame = by_phase(profile(ops))
+    assert shown(frame, "past_tokens", "calls") == [
+        (0, "prefill", 0, 1),
+        (0, "decode", 4, 2),
+        (1, "prefill", 0, 1),
+        (1, "decode", 9, 2),
+    ]
+
+
+def test_many_tokens_after_a_decode_begin_the_next_turn():
+    lengths = [(5, 0), (1, 5), (1, 6), (21, 7), (1, 28)]
+    ops = [call(i + 1, 10 * i, 10 * i + 5, *given) for i, given in enumerate(lengths)]
+    frame = by_phase(profile(ops))
+    assert shown(frame, "tokens", "past_tokens") == [
+        (0, "prefill", 5, 0),
+        (0, "decode", 2, 5),
+        (1, "prefill", 21, 7),
+        (1, "decode", 1, 28),
+    ]
+
+
+def test_threads_with_prompts_of_the_same_length():
+    lengths = [(5, 0), (1, 5), (1, 6), (1, 7)]
+    ops = [
+        call(8 * thread + i, 10 * i + thread, 10 * i + thread + 5, *given) | {"thread_id": thread}
+        for i, given in enumerate(lengths)
+        for thread in (1, 2, 3, 4)
+    ]
+    frame = by_phase(profile(ops))
+    assert frame["phase"].tolist() == ["prefill", "decode"] * 4
+    assert frame["calls"].tolist() == [1, 3] * 4
+
+
+def test_turns_that_a_library_tells():
+    told = [(0, 4, 0, 0), (0, 6, 4, 1), (1, 3, 8, 0), (0, 6, 8, 1)]  # drafts of five tokens
+    ops = [
+        call(i + 1, 10 * i, 10 * i + 5, tokens, past, turn=turn, decode=decode)
+        for i, (turn, tokens, past, decode) in enumerate(told)
+    ]
+    assert shown(by_phase(profile(ops)), "calls", "tokens") == [
+        (0, "prefill", 1, 4),
+        (0, "decode", 2, 12),
+        (1, "prefill", 1, 3),
+    ]
+
+
+def test_models_and_batches_do_not_continue_each_other():
+    ops = [call(1, 0, 5, 4, 0), call(2, 10, 15, 1, 4, session=2), call(3, 20, 25, 1, 4, batch=3)]
+    ops.append(call(4, 30, 35, 1, 4))
+    frame = by_phase(profile(ops))
+    assert shown(frame, "calls") == [
+        (0, "prefill", 1),
+        (0, "decode", 1),
+        (1, "decode", 1),  # the profile began inside of a generation
+        (2, "decode", 1),
+    ]
+    assert frame["model"].tolist() == ["session 1", "session 1", "session 2", "session 1"]
+
+
+def test_modules_are_models_too():
+    kind = {"op_type": "module", "category": "framework"}
+    ops = [
+        op(1, "model", 0, 10, args={"batch": 2, "tokens": 3, "past_tokens": 0}, **kind),
+        op(2, "model.layers.0", 1, 9, 1, **kind),
+        op(3, "model", 20, 30, args={"batch": 2, "tokens": 1, "past_tokens": 3}, **kind),
+    ]
+    frame = by_phase(profile(ops, [kernel(3, 5, 2)]))
+    assert frame["model"].tolist() == ["model", "model"]
+    assert frame["device_ns"].tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("bad", ["x", None, -1, True, 2**63, 2**41, 1.5, [1]])
+def test_arguments_of_another_type_are_no_call(bad):
+    ops = [call(1, 0, 10, bad, 0), call(2, 20, 30, 4, bad), call(3, 40, 50, 2, 0, batch=bad)]
+    frame = by_phase(profile(ops))
+    assert frame["tokens"].tolist() == [2]
+    assert frame["batch"].isna().all()
+
+
+def test_ranges_of_the_user_are_no_calls():
+    ops = [op(1, "step", 0, 10, args={"tokens": 4, "past_tokens": 0}, category="user")]
+    frame = profile(ops).by_phase()
+    assert len(frame) == 0
+    assert "No language model with a KV cache was called" in frame.attrs["note"]
+
+
+def test_a_note_says_if_no_call_continues_another():
+    ops = [call(i + 1, 10 * i, 10 * i + 5, 4 + i, 0) for i in range(3)]
+    frame = profile(ops).by_phase()
+    assert frame["phase"].tolist() == ["prefill"] * 3
+    assert "use_cache=True" in frame.attrs["note"]
+
+
+def test_the_summary_has_the_decode_steps():
+    ops = [call(1, 0, 1_000_000, 7, 0)]
+    ops += [call(2 + i, (2 + i) * 10**6, int((2.5 + i) * 10**6), 1, 7 + i) for i in range(5)]
+    text = summarise(ProfileIndex(profile(ops))).repeats.text
+    assert text.startswith("5 decode steps: mean 900 µs, median 1.00 ms")
+    assert text.endswith("; prefill: 7 tokens in 2.00 ms")
+    assert summarise(ProfileIndex(profile(ops[:4]))).repeats is None

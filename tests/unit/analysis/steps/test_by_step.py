@@ -1,0 +1,133 @@
+"""by_step: the steps of a training loop and their phases."""
+
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.steps.by_step import by_step, step_statistics
+from epprof_nb.views.view_model import ViewModel
+from epprof_nb.views.wire.payload import summary_header
+from tests.helpers.tiny import kernel, line, profile
+from tests.helpers.training import framework, training
+
+
+def test_a_step_has_its_phases():
+    frame = by_step(training(3))
+    assert frame["step"].tolist() == [0, 1, 2]
+    assert frame["start_ns"].tolist() == [100, 1100, 2100]
+    assert frame["wall_ns"].tolist() == [1000] * 3
+    last = frame.iloc[2]
+    assert last[["data_ns", "forward_ns", "backward_ns", "optimizer_ns"]].tolist() == [
+        50, 65, 161, 7,
+    ]  # fmt: skip
+    assert last[["communication_ns", "other_ns", "device_ns"]].tolist() == [50, 13, 296]
+    assert last[["idle_ns", "kernels"]].tolist() == [1000 - 296, 11]
+    assert last[["forward_host_ns", "backward_host_ns", "optimizer_host_ns"]].tolist() == [
+        200, 300, 200,
+    ]  # fmt: skip
+    in_phases = last[["data_ns", "forward_host_ns", "backward_host_ns", "optimizer_host_ns"]].sum()
+    assert last["other_host_ns"] == 1000 - in_phases
+
+
+def test_without_device_work_idle_time_is_missing():
+    ops = [framework(1, "net", 0, 100), framework(2, "SGD.step", 110, 150, op_type="optimizer")]
+    frame = by_step(profile(ops, info={"wall_ns": 200}))
+    assert frame["idle_ns"].isna().tolist() == [True]
+    assert frame["other_host_ns"].tolist() == [10]
+
+
+def test_compilations_are_no_part_of_the_phase_around_them():
+    ops = [
+        framework(1, "net", 0, 400),
+        framework(2, "net.a", 10, 390, 1),
+        framework(3, "torch.compile", 20, 320, 2, "compile"),
+        framework(4, "torch.compile", 30, 40, 3, "compile"),
+        framework(5, "backward", 400, 500, None, "autograd"),
+        framework(6, "net", 410, 490, 5, "backward"),
+        framework(7, "torch.compile", 420, 480, 6, "compile"),
+        framework(8, "SGD.step", 500, 600, None, "optimizer"),
+    ]
+    (step,) = by_step(profile(ops, info={"wall_ns": 600})).to_dict("records")
+    phases = ("forward", "backward", "optimizer", "other")
+    assert [step[f"{phase}_host_ns"] for phase in phases] == [100, 40, 100, 360]
+
+
+def test_steps_of_the_script_take_precedence():
+    frame = by_step(training(2, repeats=[[0, 100], [100, 1600], [1600, 2500]], first_step=4))
+    assert frame["step"].tolist() == [4, 5, 6]
+    assert frame["wall_ns"].tolist() == [100, 1500, 900]
+    assert frame["optimizer_ns"].tolist() == [0, 7, 7]
+
+
+def test_a_script_without_marked_steps_has_those_of_the_optimizer():
+    made = training(2, repeats=[[0, 9000]], first_step=0)
+    assert by_step(made)["wall_ns"].tolist() == [1000, 1000]
+    assert step_statistics(ProfileIndex(made)).count == 2
+    single = training(2, repeats=[[0, 9000]], first_step=20)
+    assert by_step(single)["step"].tolist() == [20]
+
+
+def test_repeats_are_no_steps():
+    frame = by_step(training(2, repeats=[[0, 5000]]))
+    assert frame["wall_ns"].tolist() == [1000, 1000]
+
+
+def two_optimizers(gap):
+    """Two optimizers whose steps follow each other, or with a forward pass between them."""
+    ops = [
+        framework(1, "net", 0, 100),
+        framework(2, "SGD.step", 110, 150, op_type="optimizer"),
+        framework(3, "Adam.step", 200, 300, op_type="optimizer"),
+    ]
+    if gap:
+        ops.append(framework(4, "net", 160, 190))
+    return profile(ops, [kernel(10, 20, 1)], info={"wall_ns": 400})
+
+
+def test_steps_of_optimizers_without_work_between_them_are_one():
+    assert by_step(two_optimizers(gap=False))["wall_ns"].tolist() == [300]
+    assert by_step(two_optimizers(gap=True))["wall_ns"].tolist() == [150, 150]
+
+
+def test_a_closure_is_part_of_the_step():
+    made = profile(
+        [
+            framework(1, "LBFGS.step", 0, 500, op_type="optimizer"),
+            framework(2, "net", 10, 100, 1),
+            framework(3, "backward", 110, 200, 1, "autograd"),
+            framework(4, "net", 210, 300, 1),
+            framework(5, "LBFGS.step", 600, 900, op_type="optimizer"),
+        ],
+        [kernel(20, 30, 2), kernel(400, 401, 1)],
+        info={"wall_ns": 1000},
+    )
+    frame = by_step(made)
+    # Nothing but the optimizer ran between the two.
+    assert frame[["wall_ns", "forward_ns", "optimizer_ns"]].to_numpy().tolist() == [[900, 10, 1]]
+    assert frame["forward_host_ns"].tolist() == [180]
+
+
+def test_clipping_gradients_and_zero_grad_end_no_step():
+    made = profile(
+        [
+            framework(1, "net", 0, 100),
+            framework(2, "clip_grad_norm_", 110, 120, op_type="optimizer"),
+            framework(3, "Adam.zero_grad", 130, 150, op_type="optimizer"),
+            line(4, 1, 160, 200),
+        ],
+        [kernel(10, 20, 1)],
+    )
+    assert len(by_step(made)) == 0
+
+
+def test_the_summary_has_the_steps_and_their_phases():
+    model = ViewModel(training(4))
+    expected = (
+        "4 steps: mean 1.00 µs, median 1.00 µs, standard deviation 0 s; host time: data 5.0 %, "
+        "forward 20 %, backward 30 %, optimizer 20 %"
+    )
+    assert model.summary.repeats.text == expected
+    shown = summary_header(model)["summary"]["repeats"]
+    assert (shown["text"], shown["names"]) == (expected, {"word": "step", "first": 0})
+
+
+def test_repeated_code_and_a_single_step_have_no_statistics_of_steps():
+    assert step_statistics(ProfileIndex(training(1))) is None
+    assert step_statistics(ProfileIndex(training(3, repeats=[[0, 3000], [3000, 6000]]))) is None

@@ -1,0 +1,289 @@
+"""The MCP server, called by the SDK's own client: in memory, over stdio and over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import os
+import sys
+import urllib.error
+import urllib.request
+
+import pandas as pd
+import pytest
+from PIL import Image
+
+import epprof_nb
+from epprof_nb.testing import synthetic_profile
+from tests.helpers.repeated import repeated
+
+mcp = pytest.importorskip("mcp")
+import httpx2  # noqa: E402 - a dependency of the SDK
+from mcp.client.client import Client  # noqa: E402
+from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
+from mcp.client.streamable_http import streamable_http_client  # noqa: E402
+
+from epprof_nb.mcp.tools import MAX_CHARS, make_server, query_bytes  # noqa: E402
+
+MS = 1_000_000
+TOOLS = {"profiles", "summary", "sql", "compare", "timeline_png"}
+
+
+def profiles():
+    return {
+        "old": repeated({"y = model(x)": MS}),
+        "new": repeated({"y = model(x)": 2 * MS}, seed=1),
+        "large": synthetic_profile(activities=3_000),
+    }
+
+
+def call(server, tool, **arguments):
+    async def calling():
+        async with Client(server) as client:
+            return await client.call_tool(tool, arguments)
+
+    return asyncio.run(calling())
+
+
+def text(result):
+    [content] = result.content
+    return content.text
+
+
+@pytest.fixture
+def server():
+    return make_server(profiles)
+
+
+def test_the_tools_are_listed_as_reading_only(server):
+    async def listed():
+        async with Client(server) as client:
+            return (await client.list_tools()).tools
+
+    tools = asyncio.run(listed())
+    assert {tool.name for tool in tools} == TOOLS
+    assert all(tool.annotations.read_only_hint and tool.description for tool in tools)
+
+
+def test_profiles_and_their_summary(server):
+    lines = text(call(server, "profiles")).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["old", "new", "large"]
+    summary = text(call(server, "summary", profile="large", max_chars=3_000))
+    assert summary == profiles()["large"].summary(3_000)
+    assert "select" in summary
+
+
+def test_sql_returns_csv_and_counts_what_it_leaves_out(server):
+    query = "select count(*) n, sum(duration_ns) t from activities"
+    prof = profiles()["large"]
+    expected = f"n,t\n{len(prof.activities)},{prof.activities['duration_ns'].sum()}\n"
+    assert text(call(server, "sql", profile="large", query=query)) == expected
+    rows = text(call(server, "sql", profile="large", query="from activities", max_rows=2))
+    assert rows.splitlines()[3] == "(cut off after 2 rows)"
+    whole = text(call(server, "sql", profile="large", query="from activities", max_rows=10_000))
+    assert len(whole) < MAX_CHARS + 100
+    assert "cut off after 50,000" in whole
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("select range from range(30_000_000)", "range\n0\n1\n(cut off after 2 rows)\n"),
+        ("select 1 as a, 'x' as a from range(2)", "a,a\n1,x\n1,x\n"),
+        ("select 1 as a, 'x' as b where false", "a,b\n"),
+        ("select repeat('x', 60_000) as a", "a\n" + "x" * (MAX_CHARS - 2) + "\n(cut off"),
+    ],
+)
+def test_a_large_result_is_cut_where_it_is_computed(query, expected, server, monkeypatch):
+    converted = []
+    to_csv = pd.DataFrame.to_csv
+
+    def recorded(frame, **options):
+        lengths = [len(str(value)) for value in frame.to_numpy().ravel()]
+        converted.append((len(frame), max(lengths, default=0)))
+        return to_csv(frame, **options)
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", recorded)
+    answer = text(call(server, "sql", profile="old", query=query, max_rows=2))
+    assert answer.startswith(expected)
+    [(rows, characters)] = converted
+    assert rows <= 2
+    assert characters <= MAX_CHARS
+
+
+def test_the_memory_of_a_query_grows_with_the_profile():
+    assert query_bytes(0) == 256 * 2**20
+    # The queries of a summary of 2,000,000 activities need between 256 and 512 MiB.
+    assert query_bytes(2_000_000) >= 512 * 2**20
+    assert query_bytes(10**9) == 2 * 2**30
+
+
+@pytest.mark.parametrize(
+    "query", ["select repeat('x', 300_000_000)", "select list(range) from range(50_000_000)"]
+)
+def test_a_query_that_needs_much_memory_is_refused(query, server):
+    result = call(server, "sql", profile="old", query=query)
+    assert result.is_error
+    # The caller cannot change the limit: the answer says what it can change.
+    assert "needs more than 268 MB of memory" in text(result)
+    assert "`group by`" in text(result)
+    assert "max_bytes" not in text(result)
+
+
+def test_a_query_that_takes_long_says_what_to_change(server, monkeypatch):
+    def late(*_, time_limit_s, **__):
+        raise TimeoutError(f"the query did not finish in {time_limit_s} s. Raise time_limit_s.")
+
+    monkeypatch.setattr("epprof_nb.mcp.tools.sql", late)
+    result = call(server, "sql", profile="old", query="select 1")
+    assert result.is_error
+    assert "did not finish in 30 s" in text(result)
+    assert "`group by`" in text(result)
+    assert "time_limit_s" not in text(result)
+
+
+def test_compare_takes_one_or_several_recordings(server):
+    answer = text(call(server, "compare", old="old", new="new"))
+    assert answer == epprof_nb.compare(*list(profiles().values())[:2]).to_markdown()
+    assert answer.startswith("**slower**")
+    several = text(call(server, "compare", old="old, old, old", new="new,new,new"))
+    assert several.startswith("**slower**")
+
+
+def test_the_timeline_is_a_picture(server):
+    [content] = call(server, "timeline_png", profile="large").content
+    assert content.mime_type == "image/png"
+    assert Image.open(io.BytesIO(base64.b64decode(content.data))).width == 960
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("summary", {"profile": "gone"}, "There is no profile 'gone'. The profiles are: old, new"),
+        ("compare", {"old": "old", "new": "gone"}, "There is no profile 'gone'"),
+        ("sql", {"profile": "old", "query": "select"}, "the query failed"),
+        ("sql", {"profile": "old", "query": "copy ops to '/tmp/x.csv'"}, "SELECT"),
+        ("sql", {"profile": "old", "query": "from read_text('/etc/passwd')"}, "query"),
+        ("sql", {"profile": "old", "query": "select 1", "max_rows": 0}, "max_rows"),
+        ("summary", {"profile": "old", "max_chars": 10}, "max_chars"),
+        ("summary", {}, "profile"),
+    ],
+)
+def test_wrong_calls_are_errors_that_say_why(server, tool, arguments, said):
+    result = call(server, tool, **arguments)
+    assert result.is_error
+    assert said in text(result)
+    assert "root:" not in text(result)
+
+
+def test_redacted_parts_are_in_no_answer():
+    source = {"In[1]": "y = model(x)\nsecret_name = 1"}
+    prof = repeated({"y = model(x)": MS})
+    prof.sources.update(source)
+    server = make_server(lambda: {"a": prof}, redact="source")
+    answers = [
+        text(call(server, "summary", profile="a")),
+        text(call(server, "sql", profile="a", query="select distinct name from ops")),
+        text(call(server, "compare", old="a", new="a")),
+    ]
+    assert not any("model(x)" in answer for answer in answers)
+    with pytest.raises(ValueError, match="cannot redact"):
+        make_server(dict, redact="everything")
+
+
+def test_no_profile_says_how_to_record_one():
+    assert "%%gpuprofile" in text(call(make_server(dict), "profiles"))
+
+
+def test_saved_files_over_stdio(tmp_path):
+    for name, prof in list(profiles().items())[:2]:
+        prof.save(tmp_path / f"{name}.epprof")
+    command = ["-m", "epprof_nb.cli", "mcp", "old.epprof", "new.epprof"]
+    parameters = StdioServerParameters(
+        command=sys.executable, args=command, cwd=tmp_path, env=dict(os.environ)
+    )
+
+    async def calling():
+        async with Client(stdio_client(parameters)) as client:
+            tools = (await client.list_tools()).tools
+            return tools, await client.call_tool("compare", {"old": "old", "new": "new"})
+
+    tools, compared = asyncio.run(calling())
+    assert {tool.name for tool in tools} == TOOLS
+    assert text(compared).startswith("**slower**")
+
+
+@pytest.fixture
+def local():
+    server = epprof_nb.mcp.serve(profiles())
+    yield server
+    server.stop()
+
+
+def over_http(url, token, tool, **arguments):
+    async def calling():
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            return await client.call_tool(tool, arguments)
+
+    return asyncio.run(calling())
+
+
+def test_a_process_serves_its_profiles_with_a_token(local):
+    assert local.url.startswith("http://127.0.0.1:")
+    assert text(over_http(local.url, local.token, "profiles")).startswith("old: ")
+    assert local.token in repr(local)
+    local.stop()
+    assert "stopped" in repr(local)
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(local.url, timeout=60)
+    local.stop()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "Bearer "},
+        {"Authorization": "Basic {token}"},
+        {"Authorization": "bearer{token}"},
+        {"X-Token": "{token}"},
+    ],
+)
+def test_requests_without_the_token_are_refused(local, headers):
+    sent = {name: value.format(token=local.token) for name, value in headers.items()}
+    for path in (local.url, local.url.replace("/mcp", "/other")):
+        request = urllib.request.Request(path, b"{}", sent | {"Content-Type": "application/json"})
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(request, timeout=60)
+
+
+def test_other_sites_cannot_reach_it_through_a_browser(local):
+    # DNS rebinding: the name of another site, resolved to this machine.
+    headers = {"Authorization": f"Bearer {local.token}", "Content-Type": "application/json",
+               "Accept": "application/json, text/event-stream", "Host": "example.com"}  # fmt: skip
+    request = urllib.request.Request(local.url, b"{}", headers)
+    with pytest.raises(urllib.error.HTTPError, match="421"):
+        urllib.request.urlopen(request, timeout=60)
+
+
+def test_ports_and_tokens_that_cannot_be_used(local):
+    port = int(local.url.split(":")[2].split("/")[0])
+    with pytest.raises(OSError, match="in use"):
+        epprof_nb.mcp.serve({}, port=port)
+    with pytest.raises(ValueError, match="at least 16"):
+        epprof_nb.mcp.serve({}, token="short")
+
+
+def test_without_the_sdk_the_error_says_what_to_install(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("epprof_nb.mcp.tools")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
+    monkeypatch.delitem(sys.modules, "epprof_nb.mcp.local_server", raising=False)
+    with pytest.raises(ImportError, match=r"pip install epprof-nb\[mcp\]"):
+        epprof_nb.mcp.serve({})

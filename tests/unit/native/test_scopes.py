@@ -1,0 +1,110 @@
+"""Function bodies as context managers: scopes on the op stack."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import epprof_nb
+from epprof_nb import _native
+from tests.helpers.recorded_ops import drained, recording
+
+
+def statements(*names):
+    ids = np.array([_native.intern(n) for n in names], np.uint32)
+    return _native.add_statements(np.full(len(ids), -1, np.int32).tobytes(), ids.tobytes())
+
+
+@pytest.fixture
+def key():
+    return statements("def", "body")
+
+
+@pytest.mark.parametrize("make", [_native.body, _native.frame_body])
+def test_one_object_serves_a_key(make, key):
+    assert make(key) is make(key)
+    assert make(key) is not make(key + 1)
+
+
+def test_the_two_kinds_are_apart_and_unknown_keys_refused(key):
+    assert _native.body(key) is not _native.frame_body(key)
+    with pytest.raises(ValueError, match="no statement has the key 4294967295"):
+        _native.body(2**32 - 1)
+    with pytest.raises(TypeError):
+        _native.body("x")
+
+
+def test_a_body_opens_and_closes_a_scope_under_recursion(key):
+    def recurse(n):
+        with _native.body(key):
+            _native.line(key + 1)
+            return n if n == 0 else recurse(n - 1)
+
+    recurse(2)  # outside a session it does nothing
+    with recording():
+        recurse(2)
+        assert _native.depth() == 0
+        rows = drained()
+    assert [(r.name, r.parent) for r in rows] == [("body", None)] + [("body", "body")] * 2
+
+
+def test_an_exception_passes_and_ends_statements_and_keeps_its_line(key):
+    def fails():
+        with _native.body(key):
+            _native.line(key + 1)
+            raise KeyError("k")
+
+    with recording():
+        with pytest.raises(KeyError) as caught:
+            fails()
+        assert _native.depth() == 0
+        assert [r.flags for r in drained()] == [0]
+    assert caught.traceback[-1].lineno + 1 == fails.__code__.co_firstlineno + 3
+
+
+def test_a_session_may_begin_or_end_inside(key):
+    with _native.body(key), recording():
+        pass
+    guard = _native.body(key)
+    with recording():
+        guard.__enter__()
+    guard.__exit__(None, None, None)
+    with recording():
+        assert guard.__exit__(None, None, None) is False
+        assert _native.depth() == 0
+
+
+def test_a_frame_body_is_suspended_with_its_generator(key):
+    def numbers():
+        with _native.frame_body(key):
+            _native.line(key + 1)
+            yield 1
+            yield 2
+
+    with recording():
+        it = numbers()
+        next(it)
+        assert _native.depth() == 0
+        with epprof_nb.op("caller"):
+            assert list(it) == [2]
+        assert _native.depth() == 0
+        rows = drained()
+    assert sorted(r.name for r in rows) == ["body", "caller"]
+    assert all(r.flags == 0 for r in rows)
+
+
+def test_threads_share_a_body(key):
+    def work():
+        for _ in range(200):
+            with _native.body(key):
+                _native.line(key + 1)
+
+    with recording():
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(drained()) == 800

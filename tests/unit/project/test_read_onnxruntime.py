@@ -1,0 +1,69 @@
+"""Reading profiles that ONNX Runtime writes."""
+
+import gzip
+import json
+from collections import Counter
+
+import pytest
+
+import epprof_nb
+from tests.helpers.traces import NEW_ORT, OLD_ORT, TRACES, notes
+
+
+@pytest.mark.parametrize("path", [OLD_ORT, NEW_ORT], ids=lambda path: path.name)
+def test_profiles_of_onnxruntime_valid_or_not(path):
+    prof = epprof_nb.read_trace(path)
+    nodes = prof.ops[prof.ops["category"] == "node"]
+    assert set(nodes["name"]) == {'layer0/"Mat\\Mul"', "Relu\n1"}
+    assert Counter(nodes["op_type"]) == {"MatMul": 2, "Relu": 2}
+    assert set(nodes["provider"]) == {"CPUExecutionProvider"}
+    assert sorted(nodes["run_id"]) == [0, 0, 1, 1]
+    assert prof.by_node().set_index("name").loc["Relu\n1", "count"] == 2
+    assert len(prof.by_run()) == 2
+    content = gzip.decompress(path.read_bytes())
+    if path is OLD_ORT:
+        with pytest.raises(json.JSONDecodeError):
+            json.loads(content)
+        assert "4 events were invalid JSON" in notes(prof)
+    else:
+        assert len(prof.ops) == len(json.loads(content))
+        assert prof.info["notes"] == []
+        assert nodes["output_bytes"].tolist() == [32] * 4
+        # The first node of each run may have times of earlier runs.
+        assert nodes["pool_wait_ns"].isna().tolist() == [True, False] * 2
+        assert nodes["pool_wait_ns"].dropna().tolist() == [0] * 2
+        assert nodes["in_use_delta_bytes"].tolist() == [256, 256, 0, 256]
+        assert prof.by_node().set_index("name").loc["Relu\n1", "output_bytes"] == 64
+
+
+def test_a_profile_of_the_cuda_provider_has_the_node_that_fell_back():
+    path = next(TRACES.glob("onnxruntime_cuda*"))
+    prof = epprof_nb.read_trace(path)
+    events = json.loads(gzip.decompress(path.read_bytes()))
+    assert len(prof.ops) == len(events)
+    assert prof.ops["duration_ns"].sum() == 1000 * sum(event["dur"] for event in events)
+    nodes = prof.by_node().set_index("name")
+    assert nodes.loc["angle", "provider"] == "CPUExecutionProvider"
+    assert nodes.index[nodes["fell_back"]].tolist() == ["angle"]
+    # One copy to it and one back in each of the three runs.
+    assert nodes.loc["angle", "fallback_copies"] == 6
+    assert len(prof.by_run()) == 3
+
+
+def test_nodes_of_a_profile_of_onnxruntime_have_findings(read):
+    def event(kind, name, start, end, **args):
+        return (
+            f'{{"cat" : "{kind}","pid" :1,"tid" :1,"dur" :{end - start},"ts" :{start},"ph" : "X",'
+            f'"name" :"{name}","args" : {json.dumps(args, separators=(",", " : "))}}}'
+        )
+
+    cpu, cuda = "CPUExecutionProvider", "CUDAExecutionProvider"
+    events = [
+        event("Node", "product_kernel_time", 10, 20, op_name="MatMul", provider=cuda),
+        event("Node", "angle_kernel_time", 20, 90, op_name="Atan", provider=cpu),
+        event("Session", "model_run", 0, 100),
+    ]
+    prof = read("[\n" + ",\n".join(events) + "\n]\n")
+    assert len(prof.ops) == 3
+    kinds = prof.insights().set_index("kind")
+    assert "`angle` (Atan) ran on the CPU for 70.0 µs" in kinds.loc["cpu fallback", "text"]

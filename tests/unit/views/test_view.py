@@ -1,0 +1,282 @@
+"""Outputs of a view for front ends (payload, page, image, text), also for unusual profiles."""
+
+from __future__ import annotations
+
+import base64
+import re
+import zlib
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.schema import ACTIVITIES, OPS
+from epprof_nb.data.table import Table
+from epprof_nb.profiles import Profile
+from epprof_nb.testing import synthetic_profile
+from epprof_nb.views.queries.selection import select_events
+from epprof_nb.views.queries.selections import Selections
+from epprof_nb.views.queries.window import WindowQuery, query_window
+from epprof_nb.views.renderers.html import notebook_html, page_html
+from epprof_nb.views.view import View, write_html
+from epprof_nb.views.view_model import ViewModel
+from epprof_nb.views.wire.payload import full_header, page_payload, window_message
+from tests.helpers.tiny import activity, kernel, op, profile
+from tests.unit.views.wire.test_wire_columns import decode
+
+HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>`$\\frac$\x00\n"
+
+
+def tiny(ops: int = 1, *, start=0, end=1000, kind="kernel", name="k", info=None) -> Profile:
+    """One activity, and one op where asked for."""
+    op_table = Table(
+        OPS,
+        {
+            "op_id": np.arange(1, ops + 1),
+            "parent_op_id": np.full(ops, -1),
+            "name": CategoryColumn.constant(name, ops),
+            "op_type": CategoryColumn.constant("range", ops),
+            "thread_id": np.full(ops, 5),
+            "start_ns": np.full(ops, start),
+            "end_ns": np.full(ops, end),
+            "duration_ns": np.full(ops, end - start),
+            "count": np.ones(ops, np.int64),
+        },
+    )
+    activities = Table(
+        ACTIVITIES,
+        {
+            "kind": CategoryColumn.of([kind]),
+            "name": CategoryColumn.of([name]),
+            "device_id": np.array([0]),
+            "stream_id": np.array([7]),
+            "start_ns": np.array([start]),
+            "end_ns": np.array([end]),
+            "duration_ns": np.array([end - start]),
+            "op_id": np.array([1 if ops else -1]),
+        },
+    )
+    return Profile({"ops": op_table, "activities": activities}, info or {})
+
+
+def unpack(profile: Profile, **options):
+    return decode(zlib.decompress(page_payload(ViewModel(profile), **options)))
+
+
+def whole(profile: Profile) -> WindowQuery:
+    return WindowQuery(*ViewModel(profile).time_range)
+
+
+class Tags(HTMLParser):
+    """Collects tags and the text outside scripts, styles and frames."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.frame: str | None = None
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag == "iframe":
+            self.frame = dict(attrs)["srcdoc"]
+
+
+def parse(html: str) -> Tags:
+    parser = Tags()
+    parser.feed(html)
+    return parser
+
+
+def test_payload_keeps_every_event_of_a_small_profile():
+    profile = synthetic_profile(activities=500)
+    header, columns = unpack(profile)
+    activities = profile.tables["activities"]
+    assert header["shown"]["activities"] == [500, 500]
+    assert sorted(columns["act.start"]) == sorted(activities["start_ns"])
+    rebuilt = {
+        (start, header["names"][code])
+        for start, code in zip(columns["act.start"], columns["act.name"], strict=True)
+    }
+    names = activities.names("name").to_list()
+    assert rebuilt == set(zip(activities["start_ns"].tolist(), names, strict=True))
+
+
+def test_the_header_lists_the_kinds_that_occur():
+    def kinds(*activities):
+        prof = profile(ops=[op(1, "a", 0, 10)], activities=activities)
+        return full_header(ViewModel(prof))["kinds_present"]
+
+    assert kinds() == []
+    assert kinds(activity("synchronization", 1, 2), kernel(1, 2), kernel(3, 4)) == [
+        "kernel",
+        "synchronization",
+    ]
+
+
+def test_ops_in_the_payload_point_at_their_parents():
+    profile = synthetic_profile(activities=300)
+    _, columns = unpack(profile)
+    ids = columns["op.id"]
+    parents = np.where(columns["op.op"] >= 0, ids[columns["op.op"]], -1)
+    table = profile.tables["ops"]
+    expected = dict(zip(table["op_id"].tolist(), table["parent_op_id"].tolist(), strict=True))
+    # A `with` statement has the row of its op, which takes its place in the tree.
+    for statement in ViewModel(profile).layout.op_of_statement:
+        above = expected.pop(int(table["op_id"][statement]))
+        below = int(table["op_id"][statement])
+        expected = {op: above if parent == below else parent for op, parent in expected.items()}
+    assert dict(zip(ids.tolist(), parents.tolist(), strict=True)) == expected
+
+
+def test_slices_are_in_order_and_complete():
+    header, columns = unpack(synthetic_profile(activities=2000))
+    for prefix in ("op", "api", "act"):
+        covered = 0
+        for _, _, first, end in header["slices"][prefix]:
+            assert first == covered
+            covered = end
+            assert np.all(np.diff(columns[f"{prefix}.start"][first:end]) >= 0)
+        assert covered == len(columns[f"{prefix}.start"])
+
+
+def test_of_a_large_profile_one_rectangle_stands_for_several_events():
+    profile = synthetic_profile(activities=120_000)
+    header, columns = unpack(profile)
+    for name, prefix, table in (
+        ("activities", "act", "activities"),
+        ("ops", "op", "ops"),
+        ("API calls", "api", "api_calls"),
+    ):
+        sent, total = header["shown"][name]
+        assert sent == len(columns[f"{prefix}.start"])
+        members = columns.get(f"{prefix}.members", np.ones(sent, np.int64))
+        drawn = ViewModel(profile).layout.by_prefix()[prefix].is_drawn
+        assert total == members.sum() == drawn.sum()
+        # Only `with` statements are not drawn: each has the row of its op.
+        assert drawn.all() or table == "ops"
+    assert columns["act.members"].max() > 1
+    assert sum(sent for sent, _ in header["shown"].values()) <= 60_000
+    html = View(profile).mimebundle()["text/html"]
+    assert len(html) < 2_000_000
+
+
+def test_every_op_that_is_not_sent_is_stood_for_by_one_above():
+    profile = synthetic_profile(activities=5000)
+    _, columns = query_window(ViewModel(profile), whole(profile), max_rects=400)
+    sent = len(columns["op.start"])
+    assert sent < len(profile.tables["ops"])
+    assert columns["act.op"].max() < sent
+    assert (columns["act.op"] >= 0).mean() > 0.9
+
+
+def test_a_window_holds_what_reaches_into_it():
+    profile = synthetic_profile(activities=3000)
+    middle = profile.wall_ns * 3 // 4
+    window = WindowQuery(middle, middle + 10**6)
+    header, columns = decode(window_message(ViewModel(profile), window))
+    activities = profile.tables["activities"]
+    inside = (activities["end_ns"] >= middle) & (activities["start_ns"] <= middle + 10**6)
+    assert header["shown"]["activities"] == [int(inside.sum())] * 2
+    assert sorted(columns["act.row"]) == np.flatnonzero(inside).tolist()
+
+
+def test_a_window_asked_for_with_a_selection_says_what_is_lit():
+    profile = synthetic_profile(activities=20_000)
+    view_model = ViewModel(profile)
+    op = len(profile.tables["ops"]) // 2
+    wanted = {"what": "event", "prefix": "op", "row": op}
+    is_lit = select_events(view_model, wanted).highlighted["act"]
+    marked = Selections(view_model).of(wanted).highlighted
+    _, columns = query_window(
+        view_model, whole(profile), max_rects=2000, details=False, highlighted=marked
+    )
+    shown = np.flatnonzero(columns["act.lit"])
+    start, dur = columns["act.start"][shown], columns["act.dur"][shown]
+    first = profile.tables["activities"]["start_ns"][is_lit]
+    # Every lit event lies in a lit rectangle, and every lit rectangle holds one.
+    inside = (first[:, None] >= start) & (first[:, None] <= start + dur)
+    assert inside.any(axis=1).all()
+    assert inside.any(axis=0).all()
+    assert 0 < len(shown) < len(columns["act.lit"])
+
+
+def test_lanes_do_not_depend_on_the_window():
+    profile = synthetic_profile(activities=3000)
+    view_model = ViewModel(profile)
+    full, _ = query_window(view_model, whole(profile))
+    part, _ = query_window(view_model, WindowQuery(10**7, 2 * 10**7))
+    lanes = {(lane, row) for lane, row, *_ in full["slices"]["act"]}
+    assert {(lane, row) for lane, row, *_ in part["slices"]["act"]} <= lanes
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        pytest.param(Profile(), id="empty"),
+        pytest.param(tiny(), id="one event"),
+        pytest.param(tiny(ops=0), id="no op"),
+        pytest.param(tiny(start=5, end=5), id="zero duration"),
+        pytest.param(tiny(start=50, end=5), id="negative duration"),
+        pytest.param(tiny(start=-900, end=2**60), id="far apart"),
+        pytest.param(tiny(kind="a kind of tomorrow"), id="unknown kind"),
+        pytest.param(tiny(kind="synchronization"), id="only a wait"),
+        pytest.param(tiny(name=HOSTILE), id="hostile"),
+        pytest.param(tiny(name=""), id="no name"),
+        pytest.param(
+            tiny(info={"devices": [{}, "?"], "recorded": {"launched": 3, "lost": {"kernel": 1}},
+                       "profiling_cost": {}, "attribution": None, "error": "ValueError: <b>"}),
+            id="odd info",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("error")
+def test_every_profile_shows_itself(profile, tmp_path):
+    data = View(profile).mimebundle()
+    assert set(data) == {"text/html", "image/png", "text/plain"}
+    assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
+    assert data["text/plain"]
+    unpack(profile)
+    write_html(profile, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_hostile_names_never_become_markup():
+    profile = tiny(name=HOSTILE)
+    profile.sources["In[1]<b>"] = HOSTILE
+    harmless = tiny(name="k")
+    harmless.sources["In[1]"] = "k"
+    for hostile, plain in (
+        (page_html(ViewModel(profile)), page_html(ViewModel(harmless))),
+        (notebook_html(ViewModel(profile), b""), notebook_html(ViewModel(harmless), b"")),
+    ):
+        assert parse(hostile).tags == parse(plain).tags
+    frame = parse(notebook_html(ViewModel(profile), b"")).frame
+    assert parse(frame).tags == parse(page_html(ViewModel(harmless))).tags
+    assert "alert(1)</script>" not in frame
+
+
+def test_the_page_may_use_no_network():
+    html = page_html(ViewModel(tiny()))
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', html)
+    assert policy
+    assert "default-src 'none'" in policy[1]
+    assert not re.search(r'(?:src|href)="(?!data:)', html)
+
+
+def test_the_frame_is_sandboxed_and_the_fallback_has_a_picture_and_a_table():
+    html = View(tiny()).mimebundle()["text/html"]
+    assert 'sandbox="allow-scripts"' in html
+    assert "allow-same-origin" not in html
+    fallback = html[html.index('class="epprof-fallback"') :]
+    assert "data:image/png;base64," in fallback
+    assert "<table>" in fallback
+    # Sanitisers that keep inline styles must not keep it hidden.
+    assert "display:none" not in fallback
+
+
+def test_the_frames_page_behind_a_view_are_its_rows():
+    profile = synthetic_profile(activities=200)
+    assert len(View(profile, tab="timeline").to_frame()) == 200
+    assert "self_device_ns" in View(profile, tab="breakdown").to_frame()
+    assert "source" in View(profile, tab="source").to_frame()
