@@ -6,7 +6,7 @@
 // Codes of the kinds of activity, as in epprof_nb/data/schema.py.
 enum { kKernel = 1, kMemcpy = 2, kMemset = 3 };
 
-void ep_add_activities(const ep_activity_rows* in, int64_t* sums) {
+void epprof_add_activities(const epprof_activity_rows* in, int64_t* sums) {
   for (size_t i = 0; i < in->rows; i++) {
     uint8_t kind = in->kind[i];
     if (!in->is_work[i]) continue;
@@ -18,27 +18,27 @@ void ep_add_activities(const ep_activity_rows* in, int64_t* sums) {
       int64_t& to = sum[measure * stride];
       to = static_cast<int64_t>(static_cast<uint64_t>(to) + static_cast<uint64_t>(value));
     };
-    add(EP_ACTIVITIES, 1);
-    add(EP_DEVICE_NS, time);
-    add(EP_BYTES, bytes);
+    add(EPPROF_ACTIVITIES, 1);
+    add(EPPROF_DEVICE_NS, time);
+    add(EPPROF_BYTES, bytes);
     if (kind == kMemcpy) {
-      add(EP_MEMCPYS, 1);
-      add(EP_COPIED_BYTES, bytes);
-      add(EP_COPY_NS, time);
+      add(EPPROF_MEMCPYS, 1);
+      add(EPPROF_COPIED_BYTES, bytes);
+      add(EPPROF_COPY_NS, time);
     } else if (kind == kMemset) {
-      add(EP_MEMSETS, 1);
+      add(EPPROF_MEMSETS, 1);
     } else if (kind == kKernel) {
-      add(EP_KERNELS, 1);
+      add(EPPROF_KERNELS, 1);
       int64_t call = in->call[i];
       if (call < 0) continue;
       // Device times are interpolated: a kernel can seem to start slightly before its launch.
-      add(EP_DELAY_NS, std::max<int64_t>(in->start[i] - in->call_start[call], 0));
-      add(EP_DELAYS, 1);
+      add(EPPROF_DELAY_NS, std::max<int64_t>(in->start[i] - in->call_start[call], 0));
+      add(EPPROF_DELAYS, 1);
     }
   }
 }
 
-int ep_add_covered(const ep_activity_rows* in, int64_t* covered, int64_t* last) {
+int epprof_add_covered(const epprof_activity_rows* in, int64_t* covered, int64_t* last) {
   int64_t *until = last, *latest = last + in->groups;
   for (size_t i = 0; i < in->rows; i++) {
     if (!in->is_work[i]) continue;

@@ -13,8 +13,8 @@ extern "C" {
 
 // Measures of `epprof_nb.analysis.base.activity_sums.MEASURES`, in that order.
 enum {
-  EP_ACTIVITIES, EP_DEVICE_NS, EP_BYTES, EP_KERNELS, EP_MEMCPYS, EP_MEMSETS, EP_COPIED_BYTES,
-  EP_COPY_NS, EP_DELAY_NS, EP_DELAYS, EP_MEASURES
+  EPPROF_ACTIVITIES, EPPROF_DEVICE_NS, EPPROF_BYTES, EPPROF_KERNELS, EPPROF_MEMCPYS, EPPROF_MEMSETS, EPPROF_COPIED_BYTES,
+  EPPROF_COPY_NS, EPPROF_DELAY_NS, EPPROF_DELAYS, EPPROF_MEASURES
 };
 
 typedef struct {
@@ -24,16 +24,16 @@ typedef struct {
   const uint8_t *kind, *is_work;
   const int64_t *start, *duration, *bytes, *call;  // call: a row, or -1
   const int64_t* call_start;
-} ep_activity_rows;
+} epprof_activity_rows;
 
 // Adds to `sums`: one row per measure, with a value per group and a last one for rows of no group.
-void ep_add_activities(const ep_activity_rows* in, int64_t* sums);
+void epprof_add_activities(const epprof_activity_rows* in, int64_t* sums);
 // Adds the time in which each group works. `last` has two rows, which carry over to later rows: ends
 // and starts so far. Returns 0 if a start is before an earlier one of its group.
-int ep_add_covered(const ep_activity_rows* in, int64_t* covered, int64_t* last);
+int epprof_add_covered(const epprof_activity_rows* in, int64_t* covered, int64_t* last);
 
 // How an API call waits for a device.
-enum { EP_NO_WAIT = 0, EP_WAIT_LANE = 1, EP_WAIT_CONTEXT = 2, EP_WAIT_ALL = 3 };
+enum { EPPROF_NO_WAIT = 0, EPPROF_WAIT_LANE = 1, EPPROF_WAIT_CONTEXT = 2, EPPROF_WAIT_ALL = 3 };
 
 // Columns of one length each. An `order` lists the rows by ascending time; null: the rows are
 // in this order. Rows of ops, threads, lanes and contexts are numbered from 0; -1: none.
@@ -56,10 +56,10 @@ typedef struct {
   const uint8_t *free_ops;  // of each op, and of none: bit k is set if it costs nothing in variant k
   int64_t start, end, latency;
   int32_t home;  // the thread that starts the others
-} ep_path_input;
+} epprof_path_input;
 
 // Lengths of eight variants. With `rows`, of the first one only, and the path. Null: out of memory.
-ep_columns* ep_critical_path(const ep_path_input* input, int rows);
+epprof_columns* epprof_critical_path(const epprof_path_input* input, int rows);
 
 #ifdef __cplusplus
 }

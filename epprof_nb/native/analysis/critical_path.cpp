@@ -21,7 +21,7 @@ constexpr size_t kMaxDepth = 1000;  // of the ops that end at one time
 template <size_t K>
 class Sweep {
  public:
-  Sweep(const ep_path_input& in, bool keep_path)
+  Sweep(const epprof_path_input& in, bool keep_path)
       : in_(in), trace_(in, keep_path), threads_(in.threads), lanes_(in), call_distance_(in.calls) {
     for (Thread& thread : threads_) thread.time = in.start;
   }
@@ -169,7 +169,7 @@ class Sweep {
     call_distance_[call] = thread.distance;
     trace_.set_call(call, thread.point);
     thread.calls.push_back(static_cast<int32_t>(call));
-    thread.waiting += in_.call_wait[call] != EP_NO_WAIT;
+    thread.waiting += in_.call_wait[call] != EPPROF_NO_WAIT;
     if (in_.call_end[call] <= in_.call_start[call]) close_call(call);
   }
 
@@ -186,12 +186,12 @@ class Sweep {
     advance(number, end);
     thread.calls.erase(std::next(open).base());
     uint8_t wait = in_.call_wait[call];
-    if (wait == EP_NO_WAIT) return;
+    if (wait == EPPROF_NO_WAIT) return;
     thread.waiting--;
     Done<K> done;
-    if (wait == EP_WAIT_LANE) {
+    if (wait == EPPROF_WAIT_LANE) {
       done = lanes_.settle(static_cast<size_t>(in_.call_lane[call]), end);
-    } else if (wait == EP_WAIT_CONTEXT) {
+    } else if (wait == EPPROF_WAIT_CONTEXT) {
       done = lanes_.settle_context_of(static_cast<size_t>(in_.call_lane[call]), end);
     } else {
       done = lanes_.settle_all(end);
@@ -294,7 +294,7 @@ class Sweep {
     take_longer(longest_, done.distance);
   }
 
-  const ep_path_input& in_;
+  const epprof_path_input& in_;
   PathTrace trace_;
   std::vector<Thread> threads_;
   Lanes<K> lanes_;
@@ -304,7 +304,7 @@ class Sweep {
 };
 
 template <size_t K>
-void compute(const ep_path_input& input, bool rows, Columns& out) {
+void compute(const epprof_path_input& input, bool rows, Columns& out) {
   Sweep<K> sweep(input, rows);
   sweep.run();
   const Distances<K>& longest = sweep.longest();
@@ -315,7 +315,7 @@ void compute(const ep_path_input& input, bool rows, Columns& out) {
 }  // namespace
 }  // namespace epprof
 
-ep_columns* ep_critical_path(const ep_path_input* input, int rows) {
+epprof_columns* epprof_critical_path(const epprof_path_input* input, int rows) {
   try {
     auto out = std::make_unique<epprof::Columns>();
     if (rows) {

@@ -49,7 +49,7 @@ struct Done {
 template <size_t K>
 class Lanes {
  public:
-  explicit Lanes(const ep_path_input& in) : in_(in), lanes_(in.lanes) {
+  explicit Lanes(const epprof_path_input& in) : in_(in), lanes_(in.lanes) {
     int32_t contexts = 0;
     for (size_t i = 0; i < in.lanes; i++) contexts = std::max(contexts, in.lane_context[i] + 1);
     contexts_.resize(static_cast<size_t>(contexts));
@@ -150,7 +150,7 @@ class Lanes {
     return found;
   }
 
-  const ep_path_input& in_;
+  const epprof_path_input& in_;
   std::vector<Lane> lanes_;
   std::vector<Context> contexts_;
 };

@@ -4,7 +4,7 @@
 
 namespace epprof {
 
-PathTrace::PathTrace(const ep_path_input& in, bool is_kept) : in_(in), is_kept_(is_kept) {
+PathTrace::PathTrace(const epprof_path_input& in, bool is_kept) : in_(in), is_kept_(is_kept) {
   if (!is_kept) return;
   call_point_.assign(in.calls, -1);
   causes_.resize(in.activities);

@@ -17,7 +17,7 @@ enum class From : uint8_t { kStart, kCall, kLane, kEvent, kHost };
 
 class PathTrace {
  public:
-  PathTrace(const ep_path_input& in, bool is_kept);
+  PathTrace(const epprof_path_input& in, bool is_kept);
 
   // Add a point of a thread, `length` after the point or the activity before it. Return its number,
   // or -1 if nothing is kept.
@@ -55,7 +55,7 @@ class PathTrace {
     From from = From::kStart;
   };
 
-  const ep_path_input& in_;
+  const epprof_path_input& in_;
   bool is_kept_;
   std::vector<int32_t> call_point_;
   std::vector<Cause> causes_;

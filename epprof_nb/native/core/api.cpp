@@ -20,9 +20,9 @@ constexpr uint32_t kChunksKept = 64;  // 2 MiB of each log, for the next session
 
 extern "C" {
 
-uint64_t ep_thread_id(void) { return uint64_t(syscall(SYS_gettid)); }
+uint64_t epprof_thread_id(void) { return uint64_t(syscall(SYS_gettid)); }
 
-void ep_set_recording(int ops, int launches) {
+void epprof_set_recording(int ops, int launches) {
   bool was = recording_ops.load();
   if (ops && !was) {
     epoch++;
@@ -45,9 +45,9 @@ void ep_set_recording(int ops, int launches) {
   }
 }
 
-int ep_recording_ops(void) { return recording_ops.load(std::memory_order_relaxed); }
+int epprof_recording_ops(void) { return recording_ops.load(std::memory_order_relaxed); }
 
-void ep_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statement_rows,
+void epprof_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statement_rows,
                    uint32_t statement_repeats, uint32_t statement_pairs) {
   op_pool.set_bound(op_chunks);
   launch_pool.set_bound(launch_chunks);
@@ -56,74 +56,74 @@ void ep_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statemen
   CoalescedStatements::set_bound(statement_pairs);
 }
 
-void ep_set_cell_thread(int on) { cell_thread = on ? this_thread() : nullptr; }
+void epprof_set_cell_thread(int on) { cell_thread = on ? this_thread() : nullptr; }
 
-uint32_t ep_intern(const char* name, size_t length) { return intern({name, length}); }
+uint32_t epprof_intern(const char* name, size_t length) { return intern({name, length}); }
 
-size_t ep_strings_from(uint32_t first, void (*each)(const char*, size_t, void*), void* data) {
+size_t epprof_strings_from(uint32_t first, void (*each)(const char*, size_t, void*), void* data) {
   auto strings = strings_from(first);
   for (const std::string& text : strings) each(text.data(), text.size(), data);
   return strings.size();
 }
 
-uint64_t ep_push(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
+uint64_t epprof_push(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
                  uint64_t frame) {
   return push_op(name, category, payload_id, owner, frame);
 }
 
-uint64_t ep_push_worker(uint32_t name, uint16_t category, uint32_t payload_id, uint64_t parent) {
+uint64_t epprof_push_worker(uint32_t name, uint16_t category, uint32_t payload_id, uint64_t parent) {
   return push_worker_op(name, category, payload_id, parent);
 }
 
-int ep_pop(uint64_t op_id) { return pop_op(op_id); }
-int ep_pop_of_any_thread(uint64_t op_id) { return pop_op_of_any_thread(op_id); }
-int ep_pop_owner(const void* owner) { return pop_owner(owner); }
-uint64_t ep_top(void) { return top_op(); }
+int epprof_pop(uint64_t op_id) { return pop_op(op_id); }
+int epprof_pop_of_any_thread(uint64_t op_id) { return pop_op_of_any_thread(op_id); }
+int epprof_pop_owner(const void* owner) { return pop_owner(owner); }
+uint64_t epprof_top(void) { return top_op(); }
 
-uint64_t ep_reserve_op_ids(uint64_t count) { return reserve_op_ids(count); }
+uint64_t epprof_reserve_op_ids(uint64_t count) { return reserve_op_ids(count); }
 
-uint32_t ep_depth(void) {
+uint32_t epprof_depth(void) {
   ThreadState* t = stack_thread();
   return t ? t->depth : 0;
 }
 
-uint32_t ep_add_statements(const int32_t* parents, const uint32_t* names, size_t count) {
+uint32_t epprof_add_statements(const int32_t* parents, const uint32_t* names, size_t count) {
   return add_statements(parents, names, count);
 }
 
-int ep_has_statement(uint32_t key) { return statement(key) != nullptr; }
-void ep_begin_statement(uint32_t key) { begin_statement(key); }
-void ep_return_to_statement(uint32_t key) { return_to_statement(key); }
-void ep_enter_scope(uint32_t key, uint64_t frame) { enter_scope(key, frame); }
-void ep_leave_scope(uint32_t key, uint64_t frame) { leave_scope(key, frame); }
-void ep_suspend(uint64_t frame) { suspend_frame(frame); }
-void ep_resume(uint64_t frame) { resume_frame(frame); }
-void ep_frame_finished(uint64_t frame) { frame_finished(frame); }
+int epprof_has_statement(uint32_t key) { return statement(key) != nullptr; }
+void epprof_begin_statement(uint32_t key) { begin_statement(key); }
+void epprof_return_to_statement(uint32_t key) { return_to_statement(key); }
+void epprof_enter_scope(uint32_t key, uint64_t frame) { enter_scope(key, frame); }
+void epprof_leave_scope(uint32_t key, uint64_t frame) { leave_scope(key, frame); }
+void epprof_suspend(uint64_t frame) { suspend_frame(frame); }
+void epprof_resume(uint64_t frame) { resume_frame(frame); }
+void epprof_frame_finished(uint64_t frame) { frame_finished(frame); }
 
-void ep_watch_frame(uint64_t frame) { watch_frame(frame); }
-int ep_is_watched(uint64_t frame) { return is_watched(frame); }
-void ep_unwatch_frame(uint64_t frame) { unwatch_frame(frame); }
-size_t ep_watched_frames(void) { return watched_frames(); }
-void ep_unwatch_frames(void) { unwatch_all_frames(); }
+void epprof_watch_frame(uint64_t frame) { watch_frame(frame); }
+int epprof_is_watched(uint64_t frame) { return is_watched(frame); }
+void epprof_unwatch_frame(uint64_t frame) { unwatch_frame(frame); }
+size_t epprof_watched_frames(void) { return watched_frames(); }
+void epprof_unwatch_frames(void) { unwatch_all_frames(); }
 
-void ep_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation) {
+void epprof_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation) {
   log_host_call(name, start, end, correlation);
 }
 
-uint64_t ep_next_correlation(void) { return next_host_correlation(); }
+uint64_t epprof_next_correlation(void) { return next_host_correlation(); }
 
-void ep_start_cell_log(void) { start_cell_log(); }
-void ep_stop_cell_log(void) { stop_cell_log(); }
-ep_columns* ep_take_cell_log(uint64_t* thread) { return take_cell_log(thread); }
+void epprof_start_cell_log(void) { start_cell_log(); }
+void epprof_stop_cell_log(void) { stop_cell_log(); }
+epprof_columns* epprof_take_cell_log(uint64_t* thread) { return take_cell_log(thread); }
 
-void ep_pool_state(uint64_t out[4]) {
+void epprof_pool_state(uint64_t out[4]) {
   out[0] = op_pool.in_use();
   out[1] = op_pool.bound();
   out[2] = launch_pool.in_use();
   out[3] = launch_pool.bound();
 }
 
-char* ep_demangle(const char* name) {
+char* epprof_demangle(const char* name) {
   int status = 0;
   char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
   return status == 0 ? text : nullptr;

@@ -12,55 +12,55 @@
 extern "C" {
 #endif
 
-uint64_t ep_thread_id(void);
-void ep_set_recording(int ops, int launches);
-int ep_recording_ops(void);
-void ep_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statement_rows,
+uint64_t epprof_thread_id(void);
+void epprof_set_recording(int ops, int launches);
+int epprof_recording_ops(void);
+void epprof_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statement_rows,
                    uint32_t statement_repeats, uint32_t statement_pairs);
-void ep_set_cell_thread(int on);  // on: the calling thread; off: none
-uint32_t ep_intern(const char* text, size_t length);
+void epprof_set_cell_thread(int on);  // on: the calling thread; off: none
+uint32_t epprof_intern(const char* text, size_t length);
 // Calls `each` with every interned string from id `first`; returns their number.
-size_t ep_strings_from(uint32_t first, void (*each)(const char*, size_t, void*), void* data);
+size_t epprof_strings_from(uint32_t first, void (*each)(const char*, size_t, void*), void* data);
 // The demangled name, for the caller to free. Null if the name is not mangled.
-char* ep_demangle(const char* name);
+char* epprof_demangle(const char* name);
 
-uint64_t ep_push(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
+uint64_t epprof_push(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
                  uint64_t frame);
-uint64_t ep_push_worker(uint32_t name, uint16_t category, uint32_t payload_id, uint64_t parent);
-int ep_pop(uint64_t op_id);
-int ep_pop_of_any_thread(uint64_t op_id);
-int ep_pop_owner(const void* owner);
-uint64_t ep_top(void);
-uint64_t ep_reserve_op_ids(uint64_t count);  // the first of as many consecutive ids
-uint32_t ep_depth(void);
-uint32_t ep_add_statements(const int32_t* parents, const uint32_t* names, size_t count);
-int ep_has_statement(uint32_t key);
-void ep_begin_statement(uint32_t key);
-void ep_return_to_statement(uint32_t key);
-void ep_enter_scope(uint32_t key, uint64_t frame);
-void ep_leave_scope(uint32_t key, uint64_t frame);
-void ep_suspend(uint64_t frame);
-void ep_resume(uint64_t frame);
-void ep_frame_finished(uint64_t frame);
-void ep_watch_frame(uint64_t frame);
-int ep_is_watched(uint64_t frame);
-void ep_unwatch_frame(uint64_t frame);
-size_t ep_watched_frames(void);  // number of frames that the calling thread watches
-void ep_unwatch_frames(void);    // all of all threads
+uint64_t epprof_push_worker(uint32_t name, uint16_t category, uint32_t payload_id, uint64_t parent);
+int epprof_pop(uint64_t op_id);
+int epprof_pop_of_any_thread(uint64_t op_id);
+int epprof_pop_owner(const void* owner);
+uint64_t epprof_top(void);
+uint64_t epprof_reserve_op_ids(uint64_t count);  // the first of as many consecutive ids
+uint32_t epprof_depth(void);
+uint32_t epprof_add_statements(const int32_t* parents, const uint32_t* names, size_t count);
+int epprof_has_statement(uint32_t key);
+void epprof_begin_statement(uint32_t key);
+void epprof_return_to_statement(uint32_t key);
+void epprof_enter_scope(uint32_t key, uint64_t frame);
+void epprof_leave_scope(uint32_t key, uint64_t frame);
+void epprof_suspend(uint64_t frame);
+void epprof_resume(uint64_t frame);
+void epprof_frame_finished(uint64_t frame);
+void epprof_watch_frame(uint64_t frame);
+int epprof_is_watched(uint64_t frame);
+void epprof_unwatch_frame(uint64_t frame);
+size_t epprof_watched_frames(void);  // number of frames that the calling thread watches
+void epprof_unwatch_frames(void);    // all of all threads
 
-void ep_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation);
-uint64_t ep_next_correlation(void);
+void epprof_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation);
+uint64_t epprof_next_correlation(void);
 // Columns of what the threads have logged since the last drain. `lost`: records dropped since then,
 // because the chunk pool was exhausted.
-ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost);
-ep_columns* ep_drain_launches(uint64_t* lost);
-ep_columns* ep_drain_node_usage(void);
-ep_columns* ep_ended_threads(void);  // ids and names of the ended threads that are not yet freed
+epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64_t* lost);
+epprof_columns* epprof_drain_launches(uint64_t* lost);
+epprof_columns* epprof_drain_node_usage(void);
+epprof_columns* epprof_ended_threads(void);  // ids and names of the ended threads that are not yet freed
 // The log of the cell's thread, for recorders without launch callbacks.
-void ep_start_cell_log(void);
-void ep_stop_cell_log(void);
-ep_columns* ep_take_cell_log(uint64_t* thread);
-void ep_pool_state(uint64_t out[4]);  // op chunks in use, limit; launch chunks in use, limit
+void epprof_start_cell_log(void);
+void epprof_stop_cell_log(void);
+epprof_columns* epprof_take_cell_log(uint64_t* thread);
+void epprof_pool_state(uint64_t out[4]);  // op chunks in use, limit; launch chunks in use, limit
 
 #ifdef __cplusplus
 }

@@ -49,7 +49,7 @@ void sample(CellLog* log, ThreadState* cell) {
   uint64_t changes = 0;
   int64_t changed_at = 0;
   while (!log->stop.load(std::memory_order_relaxed)) {
-    int64_t now = ep_now_ns();
+    int64_t now = epprof_now_ns();
     int64_t cpu = thread_cpu_time(cell->tid);
     if (cpu < 0) return;  // the thread has ended
     if (CpuSample* record = log->samples.begin(launch_pool)) {
@@ -85,7 +85,7 @@ void start_cell_log() {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   StackLockGuard stack_lock(cell);
-  log->last = {ep_now_ns(), cell->top_op.load()};
+  log->last = {epprof_now_ns(), cell->top_op.load()};
   logged_thread = cell;
 }
 
@@ -107,7 +107,7 @@ void stop_cell_log() {
 void log_cell_top(uint64_t op) {
   CellLog* log = cell_log;
   if (TopChange* record = log->changes.begin(launch_pool)) {
-    *record = {ep_now_ns(), op};
+    *record = {epprof_now_ns(), op};
     log->changes.commit();
   }
 }
@@ -126,7 +126,7 @@ Columns* take_cell_log(uint64_t* thread) {
     *thread = cell->tid;
     if (!log->changes.lost) add(log->last);
     log->changes.consume(launch_pool, add);
-    log->last = {ep_now_ns(), cell->top_op.load()};
+    log->last = {epprof_now_ns(), cell->top_op.load()};
     if (!log->changes.lost) add(log->last);
   }
   log->samples.consume(launch_pool, [&](const CpuSample& sample) {

@@ -32,16 +32,16 @@ struct Columns {
 }  // namespace epprof
 
 extern "C" {
-typedef epprof::Columns ep_columns;
+typedef epprof::Columns epprof_columns;
 #else
-typedef struct ep_columns ep_columns;
+typedef struct epprof_columns epprof_columns;
 #endif
 
-size_t ep_columns_count(const ep_columns* columns);
-const char* ep_columns_name(const ep_columns* columns, size_t i);
-size_t ep_columns_bytes(const ep_columns* columns, size_t i);
-void ep_columns_copy(const ep_columns* columns, size_t i, void* to);
-void ep_columns_free(ep_columns* columns);
+size_t epprof_columns_count(const epprof_columns* columns);
+const char* epprof_columns_name(const epprof_columns* columns, size_t i);
+size_t epprof_columns_bytes(const epprof_columns* columns, size_t i);
+void epprof_columns_copy(const epprof_columns* columns, size_t i, void* to);
+void epprof_columns_free(epprof_columns* columns);
 
 #ifdef __cplusplus
 }

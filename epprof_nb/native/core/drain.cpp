@@ -96,7 +96,7 @@ struct Launches {
 
 using namespace epprof;
 
-extern "C" ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost) {
+extern "C" epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64_t* lost) {
   Ops ops;
   ops.now = end_ns;
   ops.open_too = open_too != 0;
@@ -143,7 +143,7 @@ extern "C" ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost
   return columns;
 }
 
-extern "C" ep_columns* ep_drain_node_usage() {
+extern "C" epprof_columns* epprof_drain_node_usage() {
   struct NodeUsage {
     std::vector<uint64_t> op_id;
     std::vector<int64_t> arena_held, in_use, requested, peak;
@@ -180,7 +180,7 @@ extern "C" ep_columns* ep_drain_node_usage() {
   return columns;
 }
 
-extern "C" ep_columns* ep_ended_threads() {
+extern "C" epprof_columns* epprof_ended_threads() {
   struct Threads {
     std::vector<uint64_t> id;
     std::vector<uint32_t> name;
@@ -199,7 +199,7 @@ extern "C" ep_columns* ep_ended_threads() {
   return columns;
 }
 
-extern "C" ep_columns* ep_drain_launches(uint64_t* lost) {
+extern "C" epprof_columns* epprof_drain_launches(uint64_t* lost) {
   Launches all;
   for_each_thread(
       [](ThreadState* t, void* data) {

@@ -51,7 +51,7 @@ void write(ThreadState* t, uint64_t correlation, uint64_t op, int64_t start, int
 }  // namespace
 
 void call_begins(ThreadState* t, uint64_t correlation, uint32_t name, uint16_t domain) {
-  OpenCall call{correlation, 0, ep_now_ns(), name, 0, domain};
+  OpenCall call{correlation, 0, epprof_now_ns(), name, 0, domain};
   t->node_created = false;
   call.op = launch_op(t, call.start, &call.flags);
   uint64_t session = call_session.load(std::memory_order_relaxed);
@@ -64,7 +64,7 @@ void call_ends(ThreadState* t, uint64_t correlation, uint32_t name, int32_t resu
   if (!t->open_calls.pop(session, correlation, name, &call)) return;
   if (t->node_created) call.flags |= kCaptured;
   if (t->in_profiler.load(std::memory_order_relaxed)) call.flags |= kProfilerInternal;
-  write(t, correlation, call.op, call.start, ep_now_ns(), name, result, call.flags, call.domain);
+  write(t, correlation, call.op, call.start, epprof_now_ns(), name, result, call.flags, call.domain);
 }
 
 bool call_in_progress(const ThreadState* t, LaunchRecord* record) {

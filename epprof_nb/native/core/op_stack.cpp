@@ -37,7 +37,7 @@ void close_statements_inside(ThreadState* t, uint32_t index, int64_t now) {
 }
 
 bool pop_at(ThreadState* t, uint32_t index) {
-  int64_t now = ep_now_ns();
+  int64_t now = epprof_now_ns();
   if (index + 1 < t->depth) close_statements_inside(t, index, now);
   remove_entry(t, index, now);
   return true;

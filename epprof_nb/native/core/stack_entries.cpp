@@ -106,7 +106,7 @@ Entry op_entry(uint32_t name, uint16_t category, uint32_t payload_id) {
 uint64_t open_op(ThreadState* t, Entry& entry) {
   entry.kind = EntryKind::op;
   entry.op_id = new_op_id(t);
-  entry.start = ep_now_ns();
+  entry.start = epprof_now_ns();
   if (t->depth >= kMaxDepth) {  // without a row: its work is attributed to the op around it
     entry.lost = true;
     t->ops.lost++;

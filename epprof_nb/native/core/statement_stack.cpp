@@ -45,7 +45,7 @@ void begin_statement(uint32_t key) {
   const Statement* s = t ? statement(key) : nullptr;
   if (!s) return;
   StackLockGuard stack_lock(t);
-  int64_t now = ep_now_ns();
+  int64_t now = epprof_now_ns();
   while (t->depth) {
     const Entry& top = t->stack[t->depth - 1];
     if (!ends_with_caller(top)) break;
@@ -59,7 +59,7 @@ void return_to_statement(uint32_t key) {
   ThreadState* t = stack_thread();
   if (!t) return;
   StackLockGuard stack_lock(t);
-  int64_t now = ep_now_ns();
+  int64_t now = epprof_now_ns();
   while (t->depth) {
     const Entry& top = t->stack[t->depth - 1];
     if (!ends_with_caller(top)) break;
@@ -92,7 +92,7 @@ void leave_scope(uint32_t key, uint64_t frame) {
     }
   }
   if (scope == t->depth) return;  // entered before recording started
-  int64_t now = ep_now_ns();
+  int64_t now = epprof_now_ns();
   auto ends_here = [](const Entry& entry) {
     return entry.kind != EntryKind::op || ends_with_caller(entry);
   };

@@ -41,7 +41,7 @@ void suspend_frame(uint64_t frame) {
   std::vector<Entry> entries;
   {
     StackLockGuard stack_lock(t);
-    int64_t now = ep_now_ns();
+    int64_t now = epprof_now_ns();
     uint32_t first = 0;
     while (first < t->depth && t->stack[first].frame != frame) first++;
     if (first == t->depth) return;
@@ -70,7 +70,7 @@ void resume_frame(uint64_t frame) {
   SuspendedFrame suspended;
   if (!pop_suspended(frame, suspended)) return;
   StackLockGuard stack_lock(t);
-  int64_t now = ep_now_ns();
+  int64_t now = epprof_now_ns();
   for (Entry& entry : suspended.entries) {
     resume_entry(entry, suspended.home, t, now);
     push_entry(t, entry);
@@ -83,7 +83,7 @@ void frame_finished(uint64_t frame) {
   ThreadState* t = stack_thread();
   if (!t) return;
   StackLockGuard stack_lock(t);
-  int64_t now = ep_now_ns();
+  int64_t now = epprof_now_ns();
   for (Entry& entry : suspended.entries) {
     resume_entry(entry, suspended.home, t, now);
     close_entry(t, entry, now);
@@ -113,7 +113,7 @@ bool close_suspended_where(ThreadState* t, bool (*match)(const Entry&, const voi
       const ThreadState* home_thread = suspended.home;
       entries.erase(entries.begin() + ptrdiff_t(i));
       if (entries.empty()) frames.erase(frame);
-      int64_t now = ep_now_ns();
+      int64_t now = epprof_now_ns();
       resume_entry(entry, home_thread, t, now);
       StackLockGuard stack_lock(t);
       close_entry(t, entry, now);

@@ -11,11 +11,11 @@
 extern "C" {
 #endif
 
-char* ep_cupti_load(const char* path, const char* driver_path, uint32_t* version);
-char* ep_cupti_set_layout(const void* layout, size_t bytes);
-void ep_cupti_configure(size_t buffer_bytes, uint32_t buffers, uint64_t max_records);
+char* epprof_cupti_load(const char* path, const char* driver_path, uint32_t* version);
+char* epprof_cupti_set_layout(const void* layout, size_t bytes);
+void epprof_cupti_configure(size_t buffer_bytes, uint32_t buffers, uint64_t max_records);
 
-struct ep_cupti_started {
+struct epprof_cupti_started {
   uint32_t subscribed;        // 1: callbacks write one launch record per call
   uint32_t subscribe_result;  // CUptiResult of cuptiSubscribe
   uint32_t clock_result;      // CUptiResult of registering the clock; 0 if done before
@@ -23,32 +23,32 @@ struct ep_cupti_started {
 };
 // kinds: CUpti_ActivityKind numbers. all_calls: record every runtime and driver call. external:
 // use external correlation ids.
-char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all_calls,
-                     int external, struct ep_cupti_started* started);
-void ep_cupti_stop(void);
-int ep_cupti_has_callbacks(void);  // whether callbacks write launch records now
+char* epprof_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all_calls,
+                     int external, struct epprof_cupti_started* started);
+void epprof_cupti_stop(void);
+int epprof_cupti_has_callbacks(void);  // whether callbacks write launch records now
 // Synchronizes every context used in the session. Returns the number of failures, with the context
 // and CUresult of the first `room` of them.
-size_t ep_cupti_sync(uint64_t (*failed)[2], size_t room);
+size_t epprof_cupti_sync(uint64_t (*failed)[2], size_t room);
 // Name and description of a CUresult. Empty if the driver does not know it.
-void ep_cuda_error(int result, const char** name, const char** text);
+void epprof_cuda_error(int result, const char** name, const char** text);
 // Launch calls since the start minus the activities they launched: records still to come.
-int64_t ep_cupti_pending_records(void);
-uint32_t ep_cupti_flush(int forced);
+int64_t epprof_cupti_pending_records(void);
+uint32_t epprof_cupti_flush(int forced);
 // True if CUDA is initialised in this process.
-int ep_cuda_started(void);
+int epprof_cuda_started(void);
 // Records a harmless call. out: our clock, the record's start and end, our clock. Returns false if
 // CUPTI produced no record.
-int ep_cupti_probe(int64_t out[4]);
+int epprof_cupti_probe(int64_t out[4]);
 // counts: lost, unfinished, activities, dropped by CUPTI, decoding time in ns.
-ep_columns* ep_cupti_drain(uint64_t counts[5]);
-ep_columns* ep_cupti_graph_nodes(void);
+epprof_columns* epprof_cupti_drain(uint64_t counts[5]);
+epprof_columns* epprof_cupti_graph_nodes(void);
 // out: running, buffers in use, bytes per buffer, buffers completed, stream captures, contexts.
-void ep_cupti_state(uint64_t out[6]);
-const char* ep_cupti_callback_name(uint32_t domain, uint32_t cbid);
+void epprof_cupti_state(uint64_t out[6]);
+const char* epprof_cupti_callback_name(uint32_t domain, uint32_t cbid);
 // Decodes one raw buffer. counts: lost, unfinished, activities, bytes decoded, time in ns. Returns
 // null if the layout is not of this version of the core.
-ep_columns* ep_decode(const void* raw, size_t bytes, const void* layout, size_t layout_bytes,
+epprof_columns* epprof_decode(const void* raw, size_t bytes, const void* layout, size_t layout_bytes,
                       uint64_t counts[5]);
 
 #ifdef __cplusplus

@@ -46,7 +46,7 @@ void on_api_call(Capture& c, ThreadState* t, uint32_t domain, uint32_t cbid,
   }
   auto* result = f.result.get<const int32_t*>(data);
   if (domain == kDriverDomain) {
-    // `ep_cupti_sync` needs the count: synchronizing is an error while a stream is captured.
+    // `epprof_cupti_sync` needs the count: synchronizing is an error while a stream is captured.
     const DriverCall& call = c.calls.of_driver(cbid);
     if (call.begins_capture && result && *result == 0) c.stream_captures++;
     if (call.ends_capture && c.stream_captures > 0) c.stream_captures--;

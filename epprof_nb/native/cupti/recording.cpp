@@ -30,7 +30,7 @@ constexpr uint32_t kDefaultThreadIds = 0, kSystemThreadIds = 1;
 
 char* message(const std::string& text) { return strdup(text.c_str()); }
 
-uint64_t timestamp() { return uint64_t(ep_now_ns()); }
+uint64_t timestamp() { return uint64_t(epprof_now_ns()); }
 
 void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
   Capture& c = capture();
@@ -44,7 +44,7 @@ void buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_
   {
     std::lock_guard<std::mutex> lock(c.mutex);
     c.completed_buffers++;
-    int64_t start = ep_now_ns();
+    int64_t start = epprof_now_ns();
     c.decoder.forget_names();
     void* record = nullptr;
     while (valid && cupti.ActivityGetNextRecord(buffer, valid, &record) == 0) {
@@ -53,7 +53,7 @@ void buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_
       memcpy(&kind, bytes, sizeof kind);
       c.decoder.decode(bytes, kind);
     }
-    c.decode_ns += ep_now_ns() - start;
+    c.decode_ns += epprof_now_ns() - start;
     size_t dropped = 0;
     if (cupti.ActivityGetNumDroppedRecords(context, stream, &dropped) == 0) {
       c.dropped_records += dropped;
@@ -84,7 +84,7 @@ using namespace epprof;
 
 extern "C" {
 
-char* ep_cupti_load(const char* path, const char* driver_path, uint32_t* version) {
+char* epprof_cupti_load(const char* path, const char* driver_path, uint32_t* version) {
   std::string failed = load_cupti(path, driver_path);
   if (!failed.empty()) return message(failed);
   *version = 0;
@@ -95,7 +95,7 @@ char* ep_cupti_load(const char* path, const char* driver_path, uint32_t* version
   return nullptr;
 }
 
-char* ep_cupti_set_layout(const void* layout, size_t bytes) {
+char* epprof_cupti_set_layout(const void* layout, size_t bytes) {
   Capture& c = capture();
   std::lock_guard<std::mutex> lock(c.mutex);
   if (!c.layout.assign(layout, bytes)) {
@@ -106,15 +106,15 @@ char* ep_cupti_set_layout(const void* layout, size_t bytes) {
   return nullptr;
 }
 
-void ep_cupti_configure(size_t buffer_bytes, uint32_t buffers, uint64_t max_records) {
+void epprof_cupti_configure(size_t buffer_bytes, uint32_t buffers, uint64_t max_records) {
   Capture& c = capture();
   c.buffers.configure(buffer_bytes, buffers);
   std::lock_guard<std::mutex> lock(c.mutex);
   c.store.set_record_limit(max_records);
 }
 
-char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all_calls,
-                     int external, struct ep_cupti_started* started) {
+char* epprof_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all_calls,
+                     int external, struct epprof_cupti_started* started) {
   Capture& c = capture();
   memset(started, 0, sizeof *started);
   // At each start, because another profiler may have replaced the callbacks.
@@ -131,7 +131,7 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
   call_session++;
   c.launch_calls_before = 0;
   c.store.reset_own_launch_count();
-  c.launch_calls_before = ep_cupti_pending_records();
+  c.launch_calls_before = epprof_cupti_pending_records();
   {
     std::lock_guard<std::mutex> lock(c.contexts_mutex);
     c.contexts.clear();
@@ -167,11 +167,11 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
   return nullptr;
 }
 
-int ep_cupti_has_callbacks(void) {
+int epprof_cupti_has_callbacks(void) {
   return capture().subscriber && recording_launches.load(std::memory_order_relaxed);
 }
 
-void ep_cupti_stop(void) {
+void epprof_cupti_stop(void) {
   Capture& c = capture();
   if (c.external) {
     cupti.SetThreadIdType(kDefaultThreadIds);
@@ -191,7 +191,7 @@ void ep_cupti_stop(void) {
   c.running = false;
 }
 
-size_t ep_cupti_sync(uint64_t (*failed)[2], size_t room) {
+size_t epprof_cupti_sync(uint64_t (*failed)[2], size_t room) {
   Capture& c = capture();
   if (c.stream_captures > 0) return 0;  // synchronizing would invalidate the capture
   ThreadState* t = this_thread();
@@ -219,12 +219,12 @@ size_t ep_cupti_sync(uint64_t (*failed)[2], size_t room) {
   return failures;
 }
 
-void ep_cuda_error(int result, const char** name, const char** text) {
+void epprof_cuda_error(int result, const char** name, const char** text) {
   if (cupti.GetErrorName(result, name) != 0 || !*name) *name = "";
   if (cupti.GetErrorString(result, text) != 0 || !*text) *text = "";
 }
 
-int64_t ep_cupti_pending_records(void) {
+int64_t epprof_cupti_pending_records(void) {
   Capture& c = capture();
   int64_t calls = 0;
   for_each_thread(
@@ -236,14 +236,14 @@ int64_t ep_cupti_pending_records(void) {
   return calls + ended_launch_calls() - c.launch_calls_before - c.store.own_launch_count();
 }
 
-uint32_t ep_cupti_flush(int forced) { return cupti.ActivityFlushAll(forced ? 1 : 0); }
+uint32_t epprof_cupti_flush(int forced) { return cupti.ActivityFlushAll(forced ? 1 : 0); }
 
-int ep_cuda_started(void) {
+int epprof_cuda_started(void) {
   CUcontext current;
   return cupti.CtxGetCurrent(&current) == 0;
 }
 
-int ep_cupti_probe(int64_t out[4]) {
+int epprof_cupti_probe(int64_t out[4]) {
   Capture& c = capture();
   bool on = std::find(c.kinds.begin(), c.kinds.end(), kDriverCalls) != c.kinds.end();
   if (!on && cupti.ActivityEnable(kDriverCalls) != 0) return 0;
@@ -253,9 +253,9 @@ int ep_cupti_probe(int64_t out[4]) {
   int64_t before[kTries], after[kTries];
   for (int i = 0; i < kTries; i++) {
     CUcontext current;
-    before[i] = ep_now_ns();
+    before[i] = epprof_now_ns();
     cupti.CtxGetCurrent(&current);
-    after[i] = ep_now_ns();
+    after[i] = epprof_now_ns();
   }
   if (!on) cupti.ActivityDisable(kDriverCalls);
   cupti.ActivityFlushAll(1);
@@ -274,7 +274,7 @@ int ep_cupti_probe(int64_t out[4]) {
   return tightest != INT64_MAX;
 }
 
-ep_columns* ep_cupti_drain(uint64_t counts[5]) {
+epprof_columns* epprof_cupti_drain(uint64_t counts[5]) {
   Capture& c = capture();
   auto* columns = new Columns;
   std::lock_guard<std::mutex> lock(c.mutex);
@@ -286,9 +286,9 @@ ep_columns* ep_cupti_drain(uint64_t counts[5]) {
   return columns;
 }
 
-ep_columns* ep_cupti_graph_nodes(void) { return take_graph_nodes(); }
+epprof_columns* epprof_cupti_graph_nodes(void) { return take_graph_nodes(); }
 
-void ep_cupti_state(uint64_t out[6]) {
+void epprof_cupti_state(uint64_t out[6]) {
   Capture& c = capture();
   out[0] = c.running;
   out[1] = c.buffers.out();
@@ -299,20 +299,20 @@ void ep_cupti_state(uint64_t out[6]) {
   out[5] = c.contexts.size();
 }
 
-const char* ep_cupti_callback_name(uint32_t domain, uint32_t cbid) {
+const char* epprof_cupti_callback_name(uint32_t domain, uint32_t cbid) {
   const char* name = nullptr;
   if (!cupti.GetCallbackName || cupti.GetCallbackName(domain, cbid, &name) != 0) return nullptr;
   return name;
 }
 
-ep_columns* ep_decode(const void* raw, size_t bytes, const void* layout, size_t layout_bytes,
+epprof_columns* epprof_decode(const void* raw, size_t bytes, const void* layout, size_t layout_bytes,
                       uint64_t counts[5]) {
   RecordLayout l;
   if (!l.assign(layout, layout_bytes)) return nullptr;
   ActivityStore store;
-  int64_t start = ep_now_ns();
+  int64_t start = epprof_now_ns();
   counts[3] = decode_buffer(static_cast<const unsigned char*>(raw), bytes, l, store);
-  counts[4] = uint64_t(ep_now_ns() - start);
+  counts[4] = uint64_t(epprof_now_ns() - start);
   auto* columns = new Columns;
   store.move_to_columns(columns, counts);
   return columns;

@@ -182,7 +182,7 @@ int ep_capture_is_intact(void);  // and nothing has ended the capture, on a CUDA
 void ep_report_violation(const char* what);
 
 // Opens the op of a call of a session, in which ONNX Runtime makes several runs; end it with
-// `ep_ort_end_run`. 0: not recorded, or open already.
+// `epprof_ort_end_run`. 0: not recorded, or open already.
 uint64_t ep_begin_call(uint32_t session);
 // Marks the runs of a session on this thread: `graph` is replayed; null: a graph is captured after
 // as many eager runs as `warm_ups`.

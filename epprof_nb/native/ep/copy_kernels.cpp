@@ -18,11 +18,11 @@ Status* copy(KernelImpl* self, KernelContext* context) {
     auto [source, target] = tensors_of_copy(context);
     if (!target) return;
     bool recorded = recording_ops.load(std::memory_order_relaxed);
-    int64_t start = recorded ? ep_now_ns() : 0;
+    int64_t start = recorded ? epprof_now_ns() : 0;
     size_t bytes = copy_tensor(source, target);
     if (recorded) {
       bool to_device = static_cast<CopyKernel*>(self)->to_device;
-      interpreter.record_copy(start, ep_now_ns(), bytes, to_device);
+      interpreter.record_copy(start, epprof_now_ns(), bytes, to_device);
     }
   });
 }

@@ -140,11 +140,11 @@ bool capture_launch(const Instance& instance, KernelContext* context, const ep_t
   call.device = instance.definition->device;
   call.stream = stream;
   call.capture = launch.get();
-  launch->start = ep_now_ns();
+  launch->start = epprof_now_ns();
   launch->op = capturing_op();
   char* error = interpreter.compute(instance.kernel, &call, inputs, count, launch->function,
                                     nullptr);
-  launch->end = ep_now_ns();
+  launch->end = epprof_now_ns();
   if (cuda_graph && !error) {
     check_capture(run, *launch, nodes_before);
     launch->device_nodes = cuda_graph->node_count() - nodes_before;

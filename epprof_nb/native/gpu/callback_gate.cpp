@@ -16,9 +16,9 @@ bool CallbackGate::is_empty() const {
 
 void CallbackGate::close(int64_t limit_ns) {
   open_.store(false);
-  int64_t deadline = ep_now_ns() + limit_ns;
+  int64_t deadline = epprof_now_ns() + limit_ns;
   const struct timespec pause{0, 20000};
-  while (!is_empty() && ep_now_ns() < deadline) nanosleep(&pause, nullptr);
+  while (!is_empty() && epprof_now_ns() < deadline) nanosleep(&pause, nullptr);
 }
 
 }  // namespace epprof

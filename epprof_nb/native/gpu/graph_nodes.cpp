@@ -113,7 +113,7 @@ void instantiation_ends(uint64_t graph) {
   graphs.instantiating = false;
 }
 
-ep_columns* take_graph_nodes() {
+epprof_columns* take_graph_nodes() {
   ForkLockGuard lock(mutex);
   auto* columns = new Columns;
   columns->add("node", std::move(nodes.node));

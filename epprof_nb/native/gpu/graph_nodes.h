@@ -19,6 +19,6 @@ void graph_destroyed(uint64_t graph);
 void instantiation_begins();
 void instantiation_ends(uint64_t graph);
 // Columns of the nodes seen since the last call: node, original (0: not a clone), op_id (0: none).
-ep_columns* take_graph_nodes();
+epprof_columns* take_graph_nodes();
 
 }  // namespace epprof

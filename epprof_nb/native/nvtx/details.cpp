@@ -139,7 +139,7 @@ uint32_t details_id(const Domain* domain, const EventAttributes* attributes, boo
 using namespace epprof;
 using namespace epprof::nvtx;
 
-extern "C" ep_columns* ep_nvtx_details(uint32_t first) {
+extern "C" epprof_columns* epprof_nvtx_details(uint32_t first) {
   std::vector<uint32_t> domain, category, category_name, flags, color;
   std::vector<int32_t> payload_type;
   std::vector<uint64_t> payload;
@@ -167,4 +167,4 @@ extern "C" ep_columns* ep_nvtx_details(uint32_t first) {
   return columns;
 }
 
-extern "C" uint64_t ep_nvtx_dropped_details(void) { return epprof::nvtx::dropped; }
+extern "C" uint64_t epprof_nvtx_dropped_details(void) { return epprof::nvtx::dropped; }

@@ -230,21 +230,21 @@ __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(Exte
   return allowed.load() && attach_extension(module);
 }
 
-void ep_nvtx_allow(void) { allowed = true; }
+void epprof_nvtx_allow(void) { allowed = true; }
 
-void ep_nvtx_record(int on) {
+void epprof_nvtx_record(int on) {
   ForkLockGuard lock(mutex);
   recording_ranges = on != 0;
   for (const Attached& copy : attached) copy.record(is_recording());
 }
 
-void ep_operators_record(int on) {
+void epprof_operators_record(int on) {
   ForkLockGuard lock(mutex);
   record_operators(on != 0);
   for (const Attached& copy : attached) copy.record(is_recording());
 }
 
-void ep_nvtx_attached(void (*each)(const char*, void*), void* data) {
+void epprof_nvtx_attached(void (*each)(const char*, void*), void* data) {
   std::vector<std::string> paths;
   {
     ForkLockGuard lock(mutex);

@@ -167,11 +167,11 @@ using namespace epprof::nvtx;
 
 extern "C" {
 
-void ep_operators_pause(int on) { paused = on != 0; }
-void ep_operators_backward(uint64_t parent) { backward_parent = parent; }
-uint64_t ep_operators_seen(void) { return seen; }
+void epprof_operators_pause(int on) { paused = on != 0; }
+void epprof_operators_backward(uint64_t parent) { backward_parent = parent; }
+uint64_t epprof_operators_seen(void) { return seen; }
 
-void ep_operator_sizes(uint32_t first, void (*each)(const char*, size_t, void*), void* data) {
+void epprof_operator_sizes(uint32_t first, void (*each)(const char*, size_t, void*), void* data) {
   std::vector<std::string> texts;
   {
     ForkLockGuard lock(mutex);

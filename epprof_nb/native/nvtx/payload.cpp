@@ -166,4 +166,4 @@ bool attach_extension(ExtensionModule* module) {
 
 }  // namespace epprof::nvtx
 
-extern "C" uint64_t ep_nvtx_dropped_payloads(void) { return epprof::nvtx::dropped; }
+extern "C" uint64_t epprof_nvtx_dropped_payloads(void) { return epprof::nvtx::dropped; }

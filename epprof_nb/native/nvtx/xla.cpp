@@ -36,7 +36,7 @@ bool is_helping_compiler(const Domain* domain) {
 
 using epprof::nvtx::compilations;
 
-extern "C" void ep_xla_compiling(int change) {
+extern "C" void epprof_xla_compiling(int change) {
   if (change) {
     compilations += change;
   } else {

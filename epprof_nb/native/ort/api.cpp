@@ -29,15 +29,15 @@ char* message_of(Status* status) {
 
 extern "C" {
 
-const char* ep_ort_runtime(void) { return runtime_version.c_str(); }
+const char* epprof_ort_runtime(void) { return runtime_version.c_str(); }
 
-uint32_t ep_ort_new_session(void) { return new_session(); }
+uint32_t epprof_ort_new_session(void) { return new_session(); }
 
-void ep_ort_begin_session(void) { begin_session(); }
+void epprof_ort_begin_session(void) { begin_session(); }
 
-uint32_t ep_ort_end_session(void) { return end_session(); }
+uint32_t epprof_ort_end_session(void) { return end_session(); }
 
-char* ep_ort_profile_run(void* run_options, const char* file_prefix) {
+char* epprof_ort_profile_run(void* run_options, const char* file_prefix) {
   if (runtime_version.empty()) return strdup(
       "ONNX Runtime has not loaded the observer. Call epprof_nb.onnxruntime.install() and create "
       "the session again.");
@@ -46,7 +46,7 @@ char* ep_ort_profile_run(void* run_options, const char* file_prefix) {
                                 : api.disable_run_profiling(options));
 }
 
-void ep_ort_add_device_event(uint32_t session, uint64_t run_op, const char* name, int64_t start,
+void epprof_ort_add_device_event(uint32_t session, uint64_t run_op, const char* name, int64_t start,
                              int64_t duration, int32_t thread, const char* const* args,
                              size_t count) {
   DeviceEvent event{name, start, duration, thread, {}};
@@ -54,21 +54,21 @@ void ep_ort_add_device_event(uint32_t session, uint64_t run_op, const char* name
   add_device_event({session, run_op}, std::move(event));
 }
 
-void ep_ort_on_run_file(ep_ort_file_opened opened, ep_ort_file_ending ending) {
+void epprof_ort_on_run_file(epprof_ort_file_opened opened, epprof_ort_file_ending ending) {
   on_run_file(opened, ending);
 }
 
-void ep_ort_expect_run_file(int expected) { expect_run_file(expected != 0); }
+void epprof_ort_expect_run_file(int expected) { expect_run_file(expected != 0); }
 
-int32_t ep_ort_nodes_of_last_run(void) { return take_nodes_of_last_run(); }
+int32_t epprof_ort_nodes_of_last_run(void) { return take_nodes_of_last_run(); }
 
-uint64_t ep_ort_begin_run(uint32_t session) { return begin_run(session); }
+uint64_t epprof_ort_begin_run(uint32_t session) { return begin_run(session); }
 
-void ep_ort_end_run(uint64_t op_id) { end_run(op_id); }
+void epprof_ort_end_run(uint64_t op_id) { end_run(op_id); }
 
-void ep_ort_observe_run(uint32_t session) { observe_run(session); }
+void epprof_ort_observe_run(uint32_t session) { observe_run(session); }
 
-void ep_ort_take_run(uint64_t out[6]) {
+void epprof_ort_take_run(uint64_t out[6]) {
   ObservedRun run = take_run();
   out[0] = run.op;
   out[1] = run.launches;
@@ -78,12 +78,12 @@ void ep_ort_take_run(uint64_t out[6]) {
   out[5] = run.has_subgraphs;
 }
 
-const void* ep_ort_run_options_type(const char** name) {
+const void* epprof_ort_run_options_type(const char** name) {
   *name = typeid(std::type_info).name();
   return &typeid(OrtRunOptions);
 }
 
-ep_columns* ep_ort_event_details(uint32_t first) {
+epprof_columns* epprof_ort_event_details(uint32_t first) {
   std::vector<uint32_t> session, op_type, provider, inputs, outputs;
   std::vector<int32_t> node_index;
   std::vector<int64_t> output_bytes, parameter_bytes, activation_bytes;

@@ -10,38 +10,38 @@
 extern "C" {
 #endif
 
-const char* ep_ort_runtime(void);   // version of the ONNX Runtime that loaded the observer, or ""
+const char* epprof_ort_runtime(void);   // version of the ONNX Runtime that loaded the observer, or ""
 // See ort/observer_ep.h.
-uint32_t ep_ort_new_session(void);
-void ep_ort_begin_session(void);
-uint32_t ep_ort_end_session(void);
+uint32_t epprof_ort_new_session(void);
+void epprof_ort_begin_session(void);
+uint32_t epprof_ort_end_session(void);
 // Profiles the runs made with an OrtRunOptions; stops if the prefix is null. Returns null or an
 // error message for the caller to free.
-char* ep_ort_profile_run(void* run_options, const char* file_prefix);
+char* epprof_ort_profile_run(void* run_options, const char* file_prefix);
 // Queues a device event for the profile that ONNX Runtime writes: of the run with op `run_op`, or
 // of the whole session if that is 0. args: alternating keys and values.
-void ep_ort_add_device_event(uint32_t session, uint64_t run_op, const char* name, int64_t start,
+void epprof_ort_add_device_event(uint32_t session, uint64_t run_op, const char* name, int64_t start,
                              int64_t duration, int32_t thread, const char* const* args,
                              size_t count);
 // Sets the callbacks on the profile files of single runs. They run on the thread of the run,
 // without the GIL: `opened` once the file is open, `ending` after the run and before its events
 // are written. run_op: the run's op; 0 if the run was not recorded.
-typedef void (*ep_ort_file_opened)(void);
-typedef void (*ep_ort_file_ending)(uint32_t session, uint64_t run_op);
-void ep_ort_on_run_file(ep_ort_file_opened opened, ep_ort_file_ending ending);
+typedef void (*epprof_ort_file_opened)(void);
+typedef void (*epprof_ort_file_ending)(uint32_t session, uint64_t run_op);
+void epprof_ort_on_run_file(epprof_ort_file_opened opened, epprof_ort_file_ending ending);
 // Declares whether the next profiled run on this thread writes a file.
-void ep_ort_expect_run_file(int expected);
-int32_t ep_ort_nodes_of_last_run(void);       // -1: unknown
-uint64_t ep_ort_begin_run(uint32_t session);   // the op id for ep_ort_end_run; 0: not recording
-void ep_ort_end_run(uint64_t op_id);
+void epprof_ort_expect_run_file(int expected);
+int32_t epprof_ort_nodes_of_last_run(void);       // -1: unknown
+uint64_t epprof_ort_begin_run(uint32_t session);   // the op id for epprof_ort_end_run; 0: not recording
+void epprof_ort_end_run(uint64_t op_id);
 // Observes the next run of a session on this thread; see ort/run_observer.h. out: the op (0: the
 // run did not start), launches, their hashes with and without sizes, whether it is profiled, and
 // whether it has subgraphs.
-void ep_ort_observe_run(uint32_t session);
-void ep_ort_take_run(uint64_t out[6]);
+void epprof_ort_observe_run(uint32_t session);
+void epprof_ort_take_run(uint64_t out[6]);
 // The C++ type_info of OrtRunOptions; `name` is what pybind11 calls a capsule of it.
-const void* ep_ort_run_options_type(const char** name);
-ep_columns* ep_ort_event_details(uint32_t first);
+const void* epprof_ort_run_options_type(const char** name);
+epprof_columns* epprof_ort_event_details(uint32_t first);
 
 #ifdef __cplusplus
 }

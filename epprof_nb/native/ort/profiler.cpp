@@ -194,7 +194,7 @@ void release(EpProfiler* self) {
 
 Status* start_profiling(EpProfiler* self, int64_t offset_ns) {
   auto& profiler = *static_cast<Profiler*>(self);
-  profiler.start_clock_ns = ep_now_ns();
+  profiler.start_clock_ns = epprof_now_ns();
   profiler.offset_ns = offset_ns;
   if (profiler.whole_session) set_profiled_as_whole(profiler.session, true);
   if (profiler.has_file) file_opened.load()();
@@ -237,7 +237,7 @@ Status* start_event(EpProfiler* self, uint64_t id) {
 
 Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
   if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
-  int64_t now = ep_now_ns();
+  int64_t now = epprof_now_ns();
   return as_status([&] {
     if (!is_event_open(self, uint32_t(id))) return;  // started before recording did
     if (events_open) events_open--;

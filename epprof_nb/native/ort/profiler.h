@@ -9,7 +9,7 @@ namespace epprof::ort {
 // the session is 0: another execution provider reports its events.
 EpProfiler* make_profiler(uint32_t session, bool whole_session);
 
-// See ep_ort_on_run_file and ep_ort_expect_run_file in ort/api.h.
+// See epprof_ort_on_run_file and epprof_ort_expect_run_file in ort/api.h.
 void on_run_file(void (*opened)(), void (*ending)(uint32_t session, uint64_t run_op));
 void expect_run_file(bool expected);
 

@@ -20,17 +20,17 @@ int to_u64(PyObject* value, uint64_t* number) {
   return *number == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
 }
 
-PyObject* columns_to_dict(ep_columns* columns) {
+PyObject* columns_to_dict(epprof_columns* columns) {
   PyObject* dict = PyDict_New();
-  for (size_t i = 0; dict && i < ep_columns_count(columns); i++) {
-    PyObject* value = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)ep_columns_bytes(columns, i));
-    if (value) ep_columns_copy(columns, i, PyBytes_AsString(value));
-    if (!value || PyDict_SetItemString(dict, ep_columns_name(columns, i), value) < 0) {
+  for (size_t i = 0; dict && i < epprof_columns_count(columns); i++) {
+    PyObject* value = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)epprof_columns_bytes(columns, i));
+    if (value) epprof_columns_copy(columns, i, PyBytes_AsString(value));
+    if (!value || PyDict_SetItemString(dict, epprof_columns_name(columns, i), value) < 0) {
       Py_CLEAR(dict);
     }
     Py_XDECREF(value);
   }
-  ep_columns_free(columns);
+  epprof_columns_free(columns);
   return dict;
 }
 

@@ -10,5 +10,5 @@
 PyObject* raise_message(char* message);  // raises RuntimeError; frees the message
 int to_u32(PyObject* value, uint32_t* number);
 int to_u64(PyObject* value, uint64_t* number);
-PyObject* columns_to_dict(ep_columns* columns);  // name -> bytes; frees the columns
+PyObject* columns_to_dict(epprof_columns* columns);  // name -> bytes; frees the columns
 PyObject* add_count(PyObject* dict, const char* key, uint64_t count);

@@ -16,32 +16,32 @@ static uint64_t event_frame(PyObject* const* args, Py_ssize_t count) {
 
 static PyObject* change_event_frame(PyObject* const* args, Py_ssize_t count,
                                     void (*change)(uint64_t frame)) {
-  uint64_t frame = ep_recording_ops() ? event_frame(args, count) : 0;
+  uint64_t frame = epprof_recording_ops() ? event_frame(args, count) : 0;
   if (frame) change(frame);
   Py_RETURN_NONE;
 }
 
 static PyObject* on_yield(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
-  return change_event_frame(args, count, ep_suspend);
+  return change_event_frame(args, count, epprof_suspend);
 }
 
 static PyObject* on_resume(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
-  return change_event_frame(args, count, ep_resume);
+  return change_event_frame(args, count, epprof_resume);
 }
 
 static PyObject* on_return(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
-  return change_event_frame(args, count, ep_frame_finished);
+  return change_event_frame(args, count, epprof_frame_finished);
 }
 
 // -- Python 3.11: a profile function ------------------------------------------------------------
 
 static PyObject* watch_frame(PyObject* Py_UNUSED(m), PyObject* frame) {
-  ep_watch_frame((uint64_t)(uintptr_t)frame);
+  epprof_watch_frame((uint64_t)(uintptr_t)frame);
   Py_RETURN_NONE;
 }
 
 static PyObject* unwatch_frames(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  ep_unwatch_frames();
+  epprof_unwatch_frames();
   Py_RETURN_NONE;
 }
 
@@ -77,19 +77,19 @@ static PyObject* on_profile_event(PyObject* Py_UNUSED(m), PyObject* const* args,
                                   Py_ssize_t count) {
   if (count != 3 || !PyUnicode_Check(args[1])) Py_RETURN_NONE;
   uint64_t frame = (uint64_t)(uintptr_t)args[0];
-  if (ep_is_watched(frame)) {
+  if (epprof_is_watched(frame)) {
     if (PyUnicode_CompareWithASCIIString(args[1], "call") == 0) {
-      ep_resume(frame);
+      epprof_resume(frame);
     } else if (PyUnicode_CompareWithASCIIString(args[1], "return") == 0) {
       if (yields(args[0])) {
-        ep_suspend(frame);
+        epprof_suspend(frame);
       } else {
-        ep_unwatch_frame(frame);
-        ep_frame_finished(frame);
+        epprof_unwatch_frame(frame);
+        epprof_frame_finished(frame);
       }
     }
   }
-  if (!ep_watched_frames()) unset_profile_function();
+  if (!epprof_watched_frames()) unset_profile_function();
   Py_RETURN_NONE;
 }
 

@@ -36,7 +36,7 @@ static int set_handler(PyObject* handler) {
 // Begins to hold SIGINT back. Returns 1 if `release` must follow; 0 if there is nothing to hold
 // back, as on threads other than the main one; -1 if a signal that came before was raised.
 static int hold(void) {
-  if (ep_thread_id() != (uint64_t)getpid()) return 0;
+  if (epprof_thread_id() != (uint64_t)getpid()) return 0;
   if (held.depth) {
     held.depth++;
     return 1;

@@ -122,13 +122,13 @@ static int call_function(python_kernel* kernel, PyObject* args, const ep_call* c
   int device = ep_call_device(call, &stream);
   PyObject* left = NULL;
   if (device >= 0 && device_enter(kernel, call, &left) < 0) return -1;
-  int64_t start = device < 0 && ep_recording_ops() ? ep_now_ns() : 0;  // CUPTI records CUDA's
+  int64_t start = device < 0 && epprof_recording_ops() ? epprof_now_ns() : 0;  // CUPTI records CUDA's
   // A kernel may run another session.
   PyObject* outer = context_make_current(PyTuple_GetItem(args, 0));
   PyObject* result = PyObject_Call(function, args, NULL);
   context_make_current(outer);
   if (device >= 0 && device_leave(left) < 0) Py_CLEAR(result);
-  if (start) record(kernel, start, ep_now_ns(), replay);
+  if (start) record(kernel, start, epprof_now_ns(), replay);
   if (result && result != Py_None) {
     PyErr_Format(PyExc_TypeError,
                  "the kernel returned %R; it must write its result into ctx.out(shape, dtype) "

@@ -10,18 +10,18 @@ typedef void (*StatementMarker)(uint32_t key);
 
 static PyObject* mark_statement(PyObject* value, StatementMarker mark) {
   uint32_t key;
-  if (!ep_recording_ops()) Py_RETURN_NONE;
+  if (!epprof_recording_ops()) Py_RETURN_NONE;
   if (to_u32(value, &key) < 0) return NULL;
   mark(key);
   Py_RETURN_NONE;
 }
 
 static PyObject* line(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_statement(value, ep_begin_statement);
+  return mark_statement(value, epprof_begin_statement);
 }
 
 static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_statement(value, ep_return_to_statement);
+  return mark_statement(value, epprof_return_to_statement);
 }
 
 // -- function bodies --------------------------------------------------------------------------
@@ -30,7 +30,7 @@ static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
 static int enter_scope(uint32_t key, int suspendable) {
   uint64_t frame = 0;
   if (suspendable && suspendable_frame(&frame) < 0) return -1;
-  ep_enter_scope(key, frame);
+  epprof_enter_scope(key, frame);
   return 0;
 }
 
@@ -38,7 +38,7 @@ static int enter_scope(uint32_t key, int suspendable) {
 static int leave_scope(uint32_t key, int suspendable) {
   uint64_t frame = 0;
   if (suspendable && generator_frame(&frame) < 0) return -1;
-  ep_leave_scope(key, frame);
+  epprof_leave_scope(key, frame);
   return 0;
 }
 
@@ -51,14 +51,14 @@ typedef struct {
 
 static PyObject* body_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
   Body* body = (Body*)object;
-  if (ep_recording_ops() && enter_scope(body->key, body->suspendable) < 0) return NULL;
+  if (epprof_recording_ops() && enter_scope(body->key, body->suspendable) < 0) return NULL;
   Py_RETURN_NONE;
 }
 
 static PyObject* body_exit(PyObject* object, PyObject* const* Py_UNUSED(args),
                            Py_ssize_t Py_UNUSED(count)) {
   Body* body = (Body*)object;
-  if (ep_recording_ops() && leave_scope(body->key, body->suspendable) < 0) return NULL;
+  if (epprof_recording_ops() && leave_scope(body->key, body->suspendable) < 0) return NULL;
   Py_RETURN_FALSE;
 }
 
@@ -126,7 +126,7 @@ static PyObject* body_of(PyObject* value, int suspendable) {
   if (to_u32(value, &key) < 0) return NULL;
   Cache* cache = &caches[suspendable];
   if (key >= cache->size || !cache->objects[key]) {
-    if (!ep_has_statement(key)) {
+    if (!epprof_has_statement(key)) {
       PyErr_Format(PyExc_ValueError, "no statement has the key %u; register it first", key);
       return NULL;
     }

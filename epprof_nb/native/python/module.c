@@ -15,19 +15,19 @@ extern PyMethodDef stretch_functions[], torch_functions[], vectorcall_functions[
 // -- clock, recording, names ----------------------------------------------------------------
 
 static PyObject* now_ns(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyLong_FromLongLong(ep_now_ns());
+  return PyLong_FromLongLong(epprof_now_ns());
 }
 
 static PyObject* thread_id(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyLong_FromUnsignedLongLong(ep_thread_id());
+  return PyLong_FromUnsignedLongLong(epprof_thread_id());
 }
 
 static PyObject* set_recording(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
   static char* names[] = {"ops", "launches", NULL};
   int ops, launches;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$pp", names, &ops, &launches)) return NULL;
-  if (ops != ep_recording_ops() && op_start_session() < 0) return NULL;
-  ep_set_recording(ops, launches);
+  if (ops != epprof_recording_ops() && op_start_session() < 0) return NULL;
+  epprof_set_recording(ops, launches);
   Py_RETURN_NONE;
 }
 
@@ -41,14 +41,14 @@ static PyObject* set_limits(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kw
                                    &rows, &repeats, &pairs)) {
     return NULL;
   }
-  ep_set_limits(op_chunks, launch_chunks, rows, repeats, pairs);
+  epprof_set_limits(op_chunks, launch_chunks, rows, repeats, pairs);
   Py_RETURN_NONE;
 }
 
 static PyObject* set_cell_thread(PyObject* Py_UNUSED(m), PyObject* value) {
   int on = PyObject_IsTrue(value);
   if (on < 0) return NULL;
-  ep_set_cell_thread(on);
+  epprof_set_cell_thread(on);
   Py_RETURN_NONE;
 }
 
@@ -60,7 +60,7 @@ static PyObject* intern_name(PyObject* Py_UNUSED(m), PyObject* name) {
     Py_XDECREF(bytes);
     return NULL;
   }
-  uint32_t id = ep_intern(text, (size_t)length);
+  uint32_t id = epprof_intern(text, (size_t)length);
   Py_DECREF(bytes);
   return PyLong_FromUnsignedLong(id);
 }
@@ -77,14 +77,14 @@ static PyObject* names(PyObject* Py_UNUSED(m), PyObject* args) {
   unsigned int first = 0;
   if (!PyArg_ParseTuple(args, "|I", &first)) return NULL;
   PyObject* list = PyList_New(0);
-  ep_strings_from(first, append_name, &list);
+  epprof_strings_from(first, append_name, &list);
   return list;
 }
 
 static PyObject* demangle(PyObject* Py_UNUSED(m), PyObject* name) {
   PyObject* bytes = PyUnicode_AsUTF8String(name);
   if (!bytes) return NULL;
-  char* text = ep_demangle(PyBytes_AsString(bytes));
+  char* text = epprof_demangle(PyBytes_AsString(bytes));
   Py_DECREF(bytes);
   if (!text) {
     Py_INCREF(name);
@@ -115,7 +115,7 @@ static PyObject* push(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t 
   uint32_t numbers[3];
   if (op_numbers(args, count, numbers) < 0) return NULL;
   return PyLong_FromUnsignedLongLong(
-      ep_push(numbers[0], (uint16_t)numbers[1], numbers[2], NULL, 0));
+      epprof_push(numbers[0], (uint16_t)numbers[1], numbers[2], NULL, 0));
 }
 
 static PyObject* push_worker(PyObject* Py_UNUSED(m), PyObject* args) {
@@ -123,33 +123,33 @@ static PyObject* push_worker(PyObject* Py_UNUSED(m), PyObject* args) {
   unsigned long long parent;
   if (!PyArg_ParseTuple(args, "IIIK", &name, &category, &payload_id, &parent)) return NULL;
   return PyLong_FromUnsignedLongLong(
-      ep_push_worker(name, (uint16_t)category, payload_id, parent));
+      epprof_push_worker(name, (uint16_t)category, payload_id, parent));
 }
 
 static PyObject* pop(PyObject* Py_UNUSED(m), PyObject* value) {
   uint64_t op_id;
   if (to_u64(value, &op_id) < 0) return NULL;
-  return PyBool_FromLong(ep_pop(op_id));
+  return PyBool_FromLong(epprof_pop(op_id));
 }
 
 static PyObject* pop_of_any_thread(PyObject* Py_UNUSED(m), PyObject* value) {
   uint64_t op_id;
   if (to_u64(value, &op_id) < 0) return NULL;
-  return PyBool_FromLong(ep_pop_of_any_thread(op_id));
+  return PyBool_FromLong(epprof_pop_of_any_thread(op_id));
 }
 
 static PyObject* top(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyLong_FromUnsignedLongLong(ep_top());
+  return PyLong_FromUnsignedLongLong(epprof_top());
 }
 
 static PyObject* reserve_op_ids(PyObject* Py_UNUSED(m), PyObject* value) {
   uint64_t count;
   if (to_u64(value, &count) < 0) return NULL;
-  return PyLong_FromUnsignedLongLong(ep_reserve_op_ids(count));
+  return PyLong_FromUnsignedLongLong(epprof_reserve_op_ids(count));
 }
 
 static PyObject* depth(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyLong_FromUnsignedLong(ep_depth());
+  return PyLong_FromUnsignedLong(epprof_depth());
 }
 
 static PyObject* add_statements(PyObject* Py_UNUSED(m), PyObject* args) {
@@ -160,7 +160,7 @@ static PyObject* add_statements(PyObject* Py_UNUSED(m), PyObject* args) {
     PyErr_SetString(PyExc_ValueError, "parents (int32) and names (uint32) differ in length");
     return NULL;
   }
-  uint32_t first = ep_add_statements((const int32_t*)parents, (const uint32_t*)names,
+  uint32_t first = epprof_add_statements((const int32_t*)parents, (const uint32_t*)names,
                                      (size_t)parent_bytes / 4);
   if (first == UINT32_MAX) {
     PyErr_SetString(PyExc_RuntimeError, "The process has too many instrumented statements. "
@@ -178,40 +178,40 @@ static PyObject* drain_ops(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwa
   int open_too;
   uint64_t lost;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L$p", names, &end, &open_too)) return NULL;
-  PyObject* dict = columns_to_dict(ep_drain_ops(end, open_too, &lost));
+  PyObject* dict = columns_to_dict(epprof_drain_ops(end, open_too, &lost));
   if (dict && op_add_session(dict) < 0) Py_CLEAR(dict);
   return add_count(dict, "lost", lost);
 }
 
 static PyObject* drain_launches(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   uint64_t lost;
-  PyObject* dict = columns_to_dict(ep_drain_launches(&lost));
+  PyObject* dict = columns_to_dict(epprof_drain_launches(&lost));
   return add_count(dict, "lost", lost);
 }
 
 static PyObject* drain_node_usage(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return columns_to_dict(ep_drain_node_usage());
+  return columns_to_dict(epprof_drain_node_usage());
 }
 
 static PyObject* ended_threads(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return columns_to_dict(ep_ended_threads());
+  return columns_to_dict(epprof_ended_threads());
 }
 
 static PyObject* start_cell_log(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  ep_start_cell_log();
+  epprof_start_cell_log();
   Py_RETURN_NONE;
 }
 
 static PyObject* stop_cell_log(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   Py_BEGIN_ALLOW_THREADS
-  ep_stop_cell_log();
+  epprof_stop_cell_log();
   Py_END_ALLOW_THREADS
   Py_RETURN_NONE;
 }
 
 static PyObject* take_cell_log(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   uint64_t thread;
-  PyObject* dict = columns_to_dict(ep_take_cell_log(&thread));
+  PyObject* dict = columns_to_dict(epprof_take_cell_log(&thread));
   return add_count(dict, "thread_id", thread);
 }
 
@@ -220,17 +220,17 @@ static PyObject* launch(PyObject* Py_UNUSED(m), PyObject* args) {
   long long start, end;
   unsigned long long correlation;
   if (!PyArg_ParseTuple(args, "ILLK", &name, &start, &end, &correlation)) return NULL;
-  ep_log_host_call(name, start, end, correlation);
+  epprof_log_host_call(name, start, end, correlation);
   Py_RETURN_NONE;
 }
 
 static PyObject* next_correlation(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyLong_FromUnsignedLongLong(ep_next_correlation());
+  return PyLong_FromUnsignedLongLong(epprof_next_correlation());
 }
 
 static PyObject* counters(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   uint64_t state[4];
-  ep_pool_state(state);
+  epprof_pool_state(state);
   return Py_BuildValue("{sKsKsKsK}", "op_chunks", state[0], "op_chunks_bound", state[1],
                        "launch_chunks", state[2], "launch_chunks_bound", state[3]);
 }

@@ -30,7 +30,7 @@ static int rows_of(const Py_buffer* views, int first, int count, size_t* rows) {
   return 0;
 }
 
-static int fill(ep_path_input* in, const Py_buffer* views) {
+static int fill(epprof_path_input* in, const Py_buffer* views) {
   size_t free_ops;
   int calls = kOps, activities = calls + kCalls, waits = activities + kActivities;
   int lanes = waits + kWaits, free = lanes + kLanes;
@@ -96,12 +96,12 @@ static PyObject* critical_path(PyObject* Py_UNUSED(m), PyObject* args, PyObject*
       goto done;
     }
   }
-  ep_path_input in = {.threads = (size_t)threads, .home = home, .start = start, .end = end,
+  epprof_path_input in = {.threads = (size_t)threads, .home = home, .start = start, .end = end,
                       .latency = latency};
   if (fill(&in, views) < 0) goto done;
-  ep_columns* found;
+  epprof_columns* found;
   Py_BEGIN_ALLOW_THREADS
-  found = ep_critical_path(&in, rows);
+  found = epprof_critical_path(&in, rows);
   Py_END_ALLOW_THREADS
   result = found ? columns_to_dict(found) : PyErr_NoMemory();
 done:
@@ -116,17 +116,17 @@ static PyObject* add_activities(PyObject* Py_UNUSED(m), PyObject* args) {
     return NULL;
   }
   PyObject* result = NULL;
-  Py_ssize_t rows = kind.len, row_bytes = 8 * EP_MEASURES;
+  Py_ssize_t rows = kind.len, row_bytes = 8 * EPPROF_MEASURES;
   int fits = group.len == 4 * rows && work.len == rows && start.len == 8 * rows &&
              duration.len == 8 * rows && bytes.len == 8 * rows && call.len == 8 * rows &&
              sums.len >= row_bytes && sums.len % row_bytes == 0;
   if (fits) {
-    ep_activity_rows in = {.rows = (size_t)rows, .groups = sums.len / row_bytes - 1,
+    epprof_activity_rows in = {.rows = (size_t)rows, .groups = sums.len / row_bytes - 1,
                            .group = group.buf, .kind = kind.buf, .is_work = work.buf,
                            .start = start.buf, .duration = duration.buf, .bytes = bytes.buf,
                            .call = call.buf, .call_start = call_start.buf};
     Py_BEGIN_ALLOW_THREADS
-    ep_add_activities(&in, sums.buf);
+    epprof_add_activities(&in, sums.buf);
     Py_END_ALLOW_THREADS
     Py_INCREF(Py_None);
     result = Py_None;
@@ -147,9 +147,9 @@ static PyObject* add_covered(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_ssize_t rows = work.len;
   if (last.len == 2 * covered.len && group.len == 4 * rows && start.len == 8 * rows &&
       duration.len == 8 * rows) {
-    ep_activity_rows in = {.rows = (size_t)rows, .groups = covered.len / 8, .group = group.buf,
+    epprof_activity_rows in = {.rows = (size_t)rows, .groups = covered.len / 8, .group = group.buf,
                            .is_work = work.buf, .start = start.buf, .duration = duration.buf};
-    result = PyBool_FromLong(ep_add_covered(&in, covered.buf, last.buf));
+    result = PyBool_FromLong(epprof_add_covered(&in, covered.buf, last.buf));
   } else {
     PyErr_SetString(PyExc_ValueError, "columns differ in length");
   }

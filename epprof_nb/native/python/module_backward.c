@@ -6,7 +6,7 @@
 static PyObject* engine_open(PyObject* Py_UNUSED(m), PyObject* library) {
   PyObject* path = NULL;
   if (!PyUnicode_FSConverter(library, &path)) return NULL;
-  int known = ep_engine_open(PyBytes_AsString(path));
+  int known = epprof_engine_open(PyBytes_AsString(path));
   Py_DECREF(path);
   return PyBool_FromLong(known);
 }
@@ -27,50 +27,50 @@ static PyObject* engine_check_node(PyObject* Py_UNUSED(m), PyObject* args) {
   for (Py_ssize_t i = 0; i < count; i++) {
     if (to_u64(PyList_GetItem(edges, i), &numbers[i]) < 0) return NULL;
   }
-  return PyBool_FromLong(ep_engine_check_node((char*)node + sizeof(PyObject), (size_t)bytes, number,
+  return PyBool_FromLong(epprof_engine_check_node((char*)node + sizeof(PyObject), (size_t)bytes, number,
                                               numbers, (size_t)count));
 }
 
 static PyObject* engine_is_known(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyBool_FromLong(ep_engine_is_known());
+  return PyBool_FromLong(epprof_engine_is_known());
 }
 
 static PyObject* engine_reads_nodes(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyBool_FromLong(ep_engine_reads_nodes());
+  return PyBool_FromLong(epprof_engine_reads_nodes());
 }
 
 static PyObject* modules_record(PyObject* Py_UNUSED(m), PyObject* value) {
   int on = PyObject_IsTrue(value);
   if (on < 0) return NULL;
-  ep_modules_record(on);
+  epprof_modules_record(on);
   Py_RETURN_NONE;
 }
 
 static PyObject* modules_begin_thread(PyObject* Py_UNUSED(m), PyObject* value) {
   uint64_t number;
   if (to_u64(value, &number) < 0) return NULL;
-  ep_modules_begin_thread(number);
+  epprof_modules_begin_thread(number);
   Py_RETURN_NONE;
 }
 
 static PyObject* modules_on_host(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyBool_FromLong(ep_modules_on_host());
+  return PyBool_FromLong(epprof_modules_on_host());
 }
 
 static PyObject* module_add(PyObject* Py_UNUSED(m), PyObject* args) {
-  ep_module module;
+  epprof_module module;
   if (!PyArg_ParseTuple(args, "IIIIp", &module.name, &module.forward, &module.recompute,
                         &module.backward, &module.on_host)) {
     return NULL;
   }
-  return PyLong_FromUnsignedLong(ep_module_add(&module));
+  return PyLong_FromUnsignedLong(epprof_module_add(&module));
 }
 
 static PyObject* pass_begin(PyObject* Py_UNUSED(m), PyObject* args) {
   unsigned int name, kind;
   int follow;
   if (!PyArg_ParseTuple(args, "IIp", &name, &kind, &follow)) return NULL;
-  uint64_t op, pass = ep_pass_begin(name, kind, follow, &op);
+  uint64_t op, pass = epprof_pass_begin(name, kind, follow, &op);
   return Py_BuildValue("(KK)", pass, op);
 }
 
@@ -78,7 +78,7 @@ static PyObject* pass_end(PyObject* Py_UNUSED(m), PyObject* args) {
   unsigned long long pass, op;
   uint64_t nodes, unlinked;
   if (!PyArg_ParseTuple(args, "KK", &pass, &op)) return NULL;
-  ep_pass_end(pass, op, &nodes, &unlinked);
+  epprof_pass_end(pass, op, &nodes, &unlinked);
   return Py_BuildValue("(KK)", nodes, unlinked);
 }
 
@@ -95,7 +95,7 @@ static PyObject* switch_calls(PyObject* Py_UNUSED(m), PyObject* const* args, Py_
   PyObject* value = PyDict_GetItemWithError(args[1], node);
   Py_DECREF(node);
   if (value ? to_u64(value, &call) < 0 : PyErr_Occurred() != NULL) return NULL;
-  if (value) ep_switch_calls(pass, call);
+  if (value) epprof_switch_calls(pass, call);
   Py_RETURN_NONE;
 }
 

@@ -12,7 +12,7 @@ static int end_ops(PyObject* open, Py_ssize_t kept) {
     uint64_t op_id;
     PyObject* value = PyList_GetItem(open, 2 * i - 1);
     if (!value || to_u64(value, &op_id) < 0) return -1;
-    ep_pop(op_id);
+    epprof_pop(op_id);
   }
   return PyList_SetSlice(open, 2 * kept, size, NULL);
 }
@@ -22,8 +22,8 @@ static int begin_op(PyObject* open, PyObject* op, uint64_t parent) {
   PyObject* name_id = PyTuple_GetItem(op, 0);
   PyObject* kind_id = name_id ? PyTuple_GetItem(op, 1) : NULL;
   if (!kind_id || to_u32(name_id, &name) < 0 || to_u32(kind_id, &kind) < 0) return -1;
-  uint64_t begun = parent ? ep_push_worker(name, kCategory, kind, parent)
-                          : ep_push(name, kCategory, kind, NULL, 0);
+  uint64_t begun = parent ? epprof_push_worker(name, kCategory, kind, parent)
+                          : epprof_push(name, kCategory, kind, NULL, 0);
   PyObject* op_id = PyLong_FromUnsignedLongLong(begun);
   int failed = !op_id || PyList_Append(open, op) < 0 || PyList_Append(open, op_id) < 0;
   Py_XDECREF(op_id);

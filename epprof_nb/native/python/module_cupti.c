@@ -10,7 +10,7 @@ static PyObject* cupti_load(PyObject* Py_UNUSED(m), PyObject* args) {
   const char *path, *driver;
   uint32_t version;
   if (!PyArg_ParseTuple(args, "ss", &path, &driver)) return NULL;
-  char* failed = ep_cupti_load(path, driver, &version);
+  char* failed = epprof_cupti_load(path, driver, &version);
   return failed ? raise_message(failed) : PyLong_FromUnsignedLong(version);
 }
 
@@ -18,7 +18,7 @@ static PyObject* cupti_set_layout(PyObject* Py_UNUSED(m), PyObject* args) {
   const char* layout;
   Py_ssize_t bytes;
   if (!PyArg_ParseTuple(args, "y#", &layout, &bytes)) return NULL;
-  char* failed = ep_cupti_set_layout(layout, (size_t)bytes);
+  char* failed = epprof_cupti_set_layout(layout, (size_t)bytes);
   if (failed) return raise_message(failed);
   Py_RETURN_NONE;
 }
@@ -31,7 +31,7 @@ static PyObject* cupti_configure(PyObject* Py_UNUSED(m), PyObject* args, PyObjec
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$nIK", names, &bytes, &buffers, &records)) {
     return NULL;
   }
-  ep_cupti_configure((size_t)bytes, buffers, records);
+  epprof_cupti_configure((size_t)bytes, buffers, records);
   Py_RETURN_NONE;
 }
 
@@ -44,10 +44,10 @@ static PyObject* cupti_start(PyObject* Py_UNUSED(m), PyObject* args, PyObject* k
                                    &all_calls, &external)) {
     return NULL;
   }
-  struct ep_cupti_started started;
+  struct epprof_cupti_started started;
   char* failed;
   Py_BEGIN_ALLOW_THREADS
-  failed = ep_cupti_start((const uint32_t*)kinds, (size_t)bytes / 4, callbacks, all_calls,
+  failed = epprof_cupti_start((const uint32_t*)kinds, (size_t)bytes / 4, callbacks, all_calls,
                           external, &started);
   Py_END_ALLOW_THREADS
   if (failed) return raise_message(failed);
@@ -57,12 +57,12 @@ static PyObject* cupti_start(PyObject* Py_UNUSED(m), PyObject* args, PyObject* k
 }
 
 static PyObject* cupti_has_callbacks(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyBool_FromLong(ep_cupti_has_callbacks());
+  return PyBool_FromLong(epprof_cupti_has_callbacks());
 }
 
 static PyObject* cupti_stop(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   Py_BEGIN_ALLOW_THREADS
-  ep_cupti_stop();
+  epprof_cupti_stop();
   Py_END_ALLOW_THREADS
   Py_RETURN_NONE;
 }
@@ -71,7 +71,7 @@ static PyObject* cupti_sync(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   uint64_t failed[16][2];
   size_t count;
   Py_BEGIN_ALLOW_THREADS
-  count = ep_cupti_sync(failed, 16);
+  count = epprof_cupti_sync(failed, 16);
   Py_END_ALLOW_THREADS
   PyObject* list = PyList_New(0);
   for (size_t i = 0; list && i < count; i++) {
@@ -86,12 +86,12 @@ static PyObject* cuda_error(PyObject* Py_UNUSED(m), PyObject* value) {
   long result = PyLong_AsLong(value);
   if (result == -1 && PyErr_Occurred()) return NULL;
   const char *name, *text;
-  ep_cuda_error((int)result, &name, &text);
+  epprof_cuda_error((int)result, &name, &text);
   return Py_BuildValue("ss", name, text);
 }
 
 static PyObject* cupti_pending_records(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyLong_FromLongLong(ep_cupti_pending_records());
+  return PyLong_FromLongLong(epprof_cupti_pending_records());
 }
 
 static PyObject* cupti_flush(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
@@ -100,20 +100,20 @@ static PyObject* cupti_flush(PyObject* Py_UNUSED(m), PyObject* args, PyObject* k
   uint32_t result;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$p", names, &forced)) return NULL;
   Py_BEGIN_ALLOW_THREADS
-  result = ep_cupti_flush(forced);
+  result = epprof_cupti_flush(forced);
   Py_END_ALLOW_THREADS
   return PyLong_FromUnsignedLong(result);
 }
 
 static PyObject* cuda_started(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyBool_FromLong(ep_cuda_started());
+  return PyBool_FromLong(epprof_cuda_started());
 }
 
 static PyObject* cupti_probe(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   int64_t times[4];
   int found;
   Py_BEGIN_ALLOW_THREADS
-  found = ep_cupti_probe(times);
+  found = epprof_cupti_probe(times);
   Py_END_ALLOW_THREADS
   if (!found) Py_RETURN_NONE;
   return Py_BuildValue("LLLL", (long long)times[0], (long long)times[1], (long long)times[2],
@@ -122,7 +122,7 @@ static PyObject* cupti_probe(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
 
 static PyObject* cupti_drain(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   uint64_t counts[5];
-  PyObject* dict = columns_to_dict(ep_cupti_drain(counts));
+  PyObject* dict = columns_to_dict(epprof_cupti_drain(counts));
   dict = add_count(dict, "lost", counts[0]);
   dict = add_count(dict, "unfinished", counts[1]);
   dict = add_count(dict, "dropped", counts[3]);
@@ -130,12 +130,12 @@ static PyObject* cupti_drain(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
 }
 
 static PyObject* cupti_graph_nodes(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return columns_to_dict(ep_cupti_graph_nodes());
+  return columns_to_dict(epprof_cupti_graph_nodes());
 }
 
 static PyObject* cupti_state(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   uint64_t s[6];
-  ep_cupti_state(s);
+  epprof_cupti_state(s);
   return Py_BuildValue("{sKsKsKsKsKsK}", "running", s[0], "buffers_out", s[1], "buffer_bytes",
                        s[2], "buffers_completed", s[3], "captures_open", s[4], "contexts", s[5]);
 }
@@ -143,7 +143,7 @@ static PyObject* cupti_state(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
 static PyObject* cupti_callback_name(PyObject* Py_UNUSED(m), PyObject* args) {
   unsigned int domain, cbid;
   if (!PyArg_ParseTuple(args, "II", &domain, &cbid)) return NULL;
-  const char* name = ep_cupti_callback_name(domain, cbid);
+  const char* name = epprof_cupti_callback_name(domain, cbid);
   if (!name) Py_RETURN_NONE;
   return PyUnicode_FromString(name);
 }
@@ -153,7 +153,7 @@ static PyObject* decode(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_ssize_t raw_bytes, layout_bytes;
   uint64_t counts[5];
   if (!PyArg_ParseTuple(args, "y#y#", &raw, &raw_bytes, &layout, &layout_bytes)) return NULL;
-  ep_columns* columns = ep_decode(raw, (size_t)raw_bytes, layout, (size_t)layout_bytes, counts);
+  epprof_columns* columns = epprof_decode(raw, (size_t)raw_bytes, layout, (size_t)layout_bytes, counts);
   if (!columns) {
     PyErr_SetString(PyExc_ValueError, "The layout is not one of this version of the native core. "
                                       "Pack it with `packed_layout` of the same installation.");

@@ -4,14 +4,14 @@
 #include "nvtx/api.h"
 
 static PyObject* nvtx_allow(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  ep_nvtx_allow();
+  epprof_nvtx_allow();
   Py_RETURN_NONE;
 }
 
 static PyObject* nvtx_record(PyObject* Py_UNUSED(m), PyObject* value) {
   int on = PyObject_IsTrue(value);
   if (on < 0) return NULL;
-  ep_nvtx_record(on);
+  epprof_nvtx_record(on);
   Py_RETURN_NONE;
 }
 
@@ -25,25 +25,25 @@ static void append_path(const char* path, void* data) {
 
 static PyObject* nvtx_attached(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   PyObject* list = PyList_New(0);
-  ep_nvtx_attached(append_path, &list);
+  epprof_nvtx_attached(append_path, &list);
   return list;
 }
 
 static PyObject* nvtx_details(PyObject* Py_UNUSED(m), PyObject* value) {
   uint32_t first;
   if (to_u32(value, &first) < 0) return NULL;
-  return columns_to_dict(ep_nvtx_details(first));
+  return columns_to_dict(epprof_nvtx_details(first));
 }
 
 static PyObject* nvtx_dropped(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return Py_BuildValue("KK", (unsigned long long)ep_nvtx_dropped_details(),
-                       (unsigned long long)ep_nvtx_dropped_payloads());
+  return Py_BuildValue("KK", (unsigned long long)epprof_nvtx_dropped_details(),
+                       (unsigned long long)epprof_nvtx_dropped_payloads());
 }
 
 static PyObject* xla_compiling(PyObject* Py_UNUSED(m), PyObject* value) {
   int on = value == Py_None ? 0 : PyObject_IsTrue(value);
   if (on < 0) return NULL;
-  ep_xla_compiling(value == Py_None ? 0 : on ? 1 : -1);
+  epprof_xla_compiling(value == Py_None ? 0 : on ? 1 : -1);
   Py_RETURN_NONE;
 }
 

@@ -7,20 +7,20 @@
 #include "ort/api.h"
 
 static PyObject* ort_runtime(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyUnicode_FromString(ep_ort_runtime());
+  return PyUnicode_FromString(epprof_ort_runtime());
 }
 
 static PyObject* ort_new_session(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyLong_FromUnsignedLong(ep_ort_new_session());
+  return PyLong_FromUnsignedLong(epprof_ort_new_session());
 }
 
 static PyObject* ort_begin_session(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  ep_ort_begin_session();
+  epprof_ort_begin_session();
   Py_RETURN_NONE;
 }
 
 static PyObject* ort_end_session(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyLong_FromUnsignedLong(ep_ort_end_session());
+  return PyLong_FromUnsignedLong(epprof_ort_end_session());
 }
 
 static PyObject* ort_profile_run(PyObject* Py_UNUSED(m), PyObject* args) {
@@ -29,7 +29,7 @@ static PyObject* ort_profile_run(PyObject* Py_UNUSED(m), PyObject* args) {
   if (!PyArg_ParseTuple(args, "Oz", &capsule, &prefix)) return NULL;
   void* options = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
   if (!options) return NULL;
-  char* failed = ep_ort_profile_run(options, prefix);
+  char* failed = epprof_ort_profile_run(options, prefix);
   if (failed) return raise_message(failed);
   Py_RETURN_NONE;
 }
@@ -56,7 +56,7 @@ static PyObject* ort_add_device_event(PyObject* Py_UNUSED(m), PyObject* argument
     texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(args, i), NULL);
     if (!texts[i]) return NULL;
   }
-  ep_ort_add_device_event(session, run_op, name, start, duration, thread, texts, (size_t)count);
+  epprof_ort_add_device_event(session, run_op, name, start, duration, thread, texts, (size_t)count);
   Py_RETURN_NONE;
 }
 
@@ -86,44 +86,44 @@ static PyObject* ort_on_run_file(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_INCREF(ending);
   on_file_opened = opened;  // never released: a run may be about to call the previous ones
   on_file_ending = ending;
-  ep_ort_on_run_file(file_opened, file_ending);
+  epprof_ort_on_run_file(file_opened, file_ending);
   Py_RETURN_NONE;
 }
 
 static PyObject* ort_expect_run_file(PyObject* Py_UNUSED(m), PyObject* value) {
   int expected = PyObject_IsTrue(value);
   if (expected < 0) return NULL;
-  ep_ort_expect_run_file(expected);
+  epprof_ort_expect_run_file(expected);
   Py_RETURN_NONE;
 }
 
 static PyObject* ort_nodes_of_last_run(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyLong_FromLong(ep_ort_nodes_of_last_run());
+  return PyLong_FromLong(epprof_ort_nodes_of_last_run());
 }
 
 static PyObject* ort_begin_run(PyObject* Py_UNUSED(m), PyObject* value) {
   uint32_t session;
   if (to_u32(value, &session) < 0) return NULL;
-  return PyLong_FromUnsignedLongLong(ep_ort_begin_run(session));
+  return PyLong_FromUnsignedLongLong(epprof_ort_begin_run(session));
 }
 
 static PyObject* ort_end_run(PyObject* Py_UNUSED(m), PyObject* value) {
   unsigned long long op_id = PyLong_AsUnsignedLongLong(value);
   if (PyErr_Occurred()) return NULL;
-  ep_ort_end_run(op_id);
+  epprof_ort_end_run(op_id);
   Py_RETURN_NONE;
 }
 
 static PyObject* ort_observe_run(PyObject* Py_UNUSED(m), PyObject* value) {
   uint32_t session;
   if (to_u32(value, &session) < 0) return NULL;
-  ep_ort_observe_run(session);
+  epprof_ort_observe_run(session);
   Py_RETURN_NONE;
 }
 
 static PyObject* ort_take_run(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   uint64_t run[6];
-  ep_ort_take_run(run);
+  epprof_ort_take_run(run);
   return Py_BuildValue("KKKKOO", (unsigned long long)run[0], (unsigned long long)run[1],
                        (unsigned long long)run[2], (unsigned long long)run[3],
                        run[4] ? Py_True : Py_False, run[5] ? Py_True : Py_False);
@@ -131,14 +131,14 @@ static PyObject* ort_take_run(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
 
 static PyObject* ort_run_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   const char* name;
-  const void* type = ep_ort_run_options_type(&name);
+  const void* type = epprof_ort_run_options_type(&name);
   return PyCapsule_New((void*)type, name, NULL);
 }
 
 static PyObject* ort_event_details(PyObject* Py_UNUSED(m), PyObject* value) {
   uint32_t first;
   if (to_u32(value, &first) < 0) return NULL;
-  return columns_to_dict(ep_ort_event_details(first));
+  return columns_to_dict(epprof_ort_event_details(first));
 }
 
 PyMethodDef ort_functions[] = {

@@ -129,7 +129,7 @@ static PyObject* divide(const Graph* graph) {
     uint64_t number = (uint64_t)graph->numbered[i].number;
     if (number >= lowest) continue;
     // The same call created the nodes down to `lowest`.
-    uint64_t call = ep_call_of_own_node(number, &lowest);
+    uint64_t call = epprof_call_of_own_node(number, &lowest);
     if (call == UINT64_MAX) {
       unlinked++;
       lowest = UINT64_MAX;

@@ -12,22 +12,22 @@ static PyObject* switched(PyObject* value, void (*set)(int)) {
 }
 
 static PyObject* operators_record(PyObject* Py_UNUSED(m), PyObject* on) {
-  return switched(on, ep_operators_record);
+  return switched(on, epprof_operators_record);
 }
 
 static PyObject* operators_pause(PyObject* Py_UNUSED(m), PyObject* on) {
-  return switched(on, ep_operators_pause);
+  return switched(on, epprof_operators_pause);
 }
 
 static PyObject* operators_backward(PyObject* Py_UNUSED(m), PyObject* value) {
   uint64_t parent;
   if (to_u64(value, &parent) < 0) return NULL;
-  ep_operators_backward(parent);
+  epprof_operators_backward(parent);
   Py_RETURN_NONE;
 }
 
 static PyObject* operators_seen(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyLong_FromUnsignedLongLong(ep_operators_seen());
+  return PyLong_FromUnsignedLongLong(epprof_operators_seen());
 }
 
 static void append_text(const char* text, size_t length, void* data) {
@@ -42,20 +42,20 @@ static PyObject* operator_sizes(PyObject* Py_UNUSED(m), PyObject* value) {
   uint32_t first;
   if (to_u32(value, &first) < 0) return NULL;
   PyObject* list = PyList_New(0);
-  ep_operator_sizes(first, append_text, &list);
+  epprof_operator_sizes(first, append_text, &list);
   return list;
 }
 
 static PyObject* torch_observe(PyObject* Py_UNUSED(m), PyObject* library) {
   PyObject* path = NULL;
   if (!PyUnicode_FSConverter(library, &path)) return NULL;
-  int observed = ep_torch_observe(PyBytes_AsString(path));
+  int observed = epprof_torch_observe(PyBytes_AsString(path));
   Py_DECREF(path);
   return PyBool_FromLong(observed);
 }
 
 static PyObject* torch_enable(PyObject* Py_UNUSED(m), PyObject* on) {
-  return switched(on, ep_torch_enable);
+  return switched(on, epprof_torch_enable);
 }
 
 PyMethodDef torch_functions[] = {

@@ -87,14 +87,14 @@ static int* pauses_of_thread(void) {
 }
 
 static PyObject* recorded_call(PyObject* self, PyObject* args, PyObject* kwargs) {
-  if (!recording.on || open_calls || *pauses_of_thread() || !ep_recording_ops()) {
+  if (!recording.on || open_calls || *pauses_of_thread() || !epprof_recording_ops()) {
     return recording.call(self, args, kwargs);
   }
   uint32_t name, kind;
   open_calls++;
   uint64_t op_id = 0;
   if (find_op(self, &name, &kind) == 0) {
-    op_id = ep_push(name, kCategory, kind, NULL, 0);
+    op_id = epprof_push(name, kCategory, kind, NULL, 0);
   } else if (PyErr_ExceptionMatches(PyExc_Exception)) {
     PyErr_WriteUnraisable(self);
   } else {  // Ctrl-C
@@ -102,7 +102,7 @@ static PyObject* recorded_call(PyObject* self, PyObject* args, PyObject* kwargs)
     return NULL;
   }
   PyObject* result = recording.call(self, args, kwargs);
-  if (op_id) ep_pop(op_id);
+  if (op_id) epprof_pop(op_id);
   open_calls--;
   *pauses_of_thread() = 0;  // a pause inside the call that has not ended will not
   return result;

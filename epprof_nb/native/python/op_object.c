@@ -337,14 +337,14 @@ static int register_args(Op* self) {
 
 static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
   Op* self = (Op*)object;
-  if (ep_recording_ops()) {
+  if (epprof_recording_ops()) {
     uint64_t frame;
     if (suspendable_frame(&frame) < 0) return NULL;
     join_session(self);
     if (self->args && !self->args_id && register_args(self) < 0) return NULL;
     join_session(self);
     if (register_name(self) < 0) return NULL;
-    ep_push(self->name_id, 0, self->args_id, self, frame);
+    epprof_push(self->name_id, 0, self->args_id, self, frame);
   }
   Py_INCREF(object);
   return object;
@@ -352,7 +352,7 @@ static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
 
 static PyObject* op_exit(PyObject* self, PyObject* const* Py_UNUSED(args),
                          Py_ssize_t Py_UNUSED(count)) {
-  if (ep_recording_ops()) ep_pop_owner(self);
+  if (epprof_recording_ops()) epprof_pop_owner(self);
   Py_RETURN_NONE;
 }
 

@@ -48,13 +48,13 @@ static int64_t call_for_number(PyObject* function) {  // -2 on failure
 }
 
 static int64_t next_number(Recorded* self) {
-  if (self->next_number == Py_None) return (int64_t)ep_next_number();
+  if (self->next_number == Py_None) return (int64_t)epprof_next_number();
   return call_for_number(self->next_number);
 }
 
 static int is_in_pass(Recorded* self) {  // -1 on failure
-  if (!ep_runs_pass()) return 0;
-  if (self->task == Py_None) return ep_is_in_pass();
+  if (!epprof_runs_pass()) return 0;
+  if (self->task == Py_None) return epprof_is_in_pass();
   int64_t task = call_for_number(self->task);
   return task == -2 ? -1 : task >= 0;
 }
@@ -70,7 +70,7 @@ static int is_compiling(Recorded* self) {  // -1 on failure
   return result;
 }
 
-static void end_call(Recorded* self, ep_module_call call) {
+static void end_call(Recorded* self, epprof_module_call call) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   int64_t number = next_number(self);
@@ -78,7 +78,7 @@ static void end_call(Recorded* self, ep_module_call call) {
     PyErr_WriteUnraisable((PyObject*)self);
     number = 0;
   }
-  ep_module_end(call, (uint64_t)number);
+  epprof_module_end(call, (uint64_t)number);
   PyErr_Restore(type, value, traceback);
 }
 
@@ -94,7 +94,7 @@ static PyObject* recorded_call(PyObject* object, PyObject* args, PyObject* kwarg
   int64_t begin = next_number(self);
   int in_pass = begin == -2 ? -1 : is_in_pass(self);
   if (in_pass < 0) return NULL;
-  ep_module_call call = ep_module_begin((uint32_t)number, (uint64_t)begin, in_pass);
+  epprof_module_call call = epprof_module_begin((uint32_t)number, (uint64_t)begin, in_pass);
   PyObject* result = PyObject_Call(self->original, args, kwargs);
   end_call(self, call);
   return result;
@@ -123,7 +123,7 @@ static int recorded_init(PyObject* object, PyObject* args, PyObject* kwargs) {
                                    &task)) {
     return -1;
   }
-  if ((numbers == Py_None || task == Py_None) && !ep_engine_is_known()) {
+  if ((numbers == Py_None || task == Py_None) && !epprof_engine_is_known()) {
     PyErr_SetString(PyExc_ValueError, "the engine's functions are not known");
     return -1;
   }

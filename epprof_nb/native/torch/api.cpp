@@ -14,70 +14,70 @@ using namespace epprof::torch;
 
 namespace {
 
-std::vector<ep_module>& modules = *new std::vector<ep_module>;
+std::vector<epprof_module>& modules = *new std::vector<epprof_module>;
 bool called_on_host = false;
 
 }  // namespace
 
 extern "C" {
 
-int ep_engine_open(const char* library) { return open_engine(library); }
-int ep_engine_is_known(void) { return has_numbers(); }
-uint64_t ep_next_number(void) { return next_number(); }
-int ep_is_in_pass(void) { return current_task() != kNoTask; }
+int epprof_engine_open(const char* library) { return open_engine(library); }
+int epprof_engine_is_known(void) { return has_numbers(); }
+uint64_t epprof_next_number(void) { return next_number(); }
+int epprof_is_in_pass(void) { return current_task() != kNoTask; }
 
-int ep_engine_check_node(const void* object, size_t size, uint64_t number, const uint64_t* edges,
+int epprof_engine_check_node(const void* object, size_t size, uint64_t number, const uint64_t* edges,
                          size_t edge_count) {
   return check_node(object, size, number, edges, edge_count);
 }
 
-int ep_engine_reads_nodes(void) { return can_read_nodes(); }
+int epprof_engine_reads_nodes(void) { return can_read_nodes(); }
 
-void ep_modules_record(int on) {
+void epprof_modules_record(int on) {
   forget_passes();
   modules.clear();
   called_on_host = false;
   on ? start_module_logs() : stop_module_logs();
 }
 
-void ep_modules_begin_thread(uint64_t number) { begin_module_log(number); }
-int ep_modules_on_host(void) { return called_on_host; }
+void epprof_modules_begin_thread(uint64_t number) { begin_module_log(number); }
+int epprof_modules_on_host(void) { return called_on_host; }
 
-uint32_t ep_module_add(const ep_module* module) {
+uint32_t epprof_module_add(const epprof_module* module) {
   modules.push_back(*module);
   return uint32_t(modules.size() - 1);
 }
 
-ep_module_call ep_module_begin(uint32_t index, uint64_t number, int in_pass) {
+epprof_module_call epprof_module_begin(uint32_t index, uint64_t number, int in_pass) {
   if (index >= modules.size()) return {0, kUnknownCall};  // of an earlier recording
-  const ep_module& module = modules[index];
+  const epprof_module& module = modules[index];
   called_on_host |= module.on_host != 0;
   uint64_t op = push_op(module.name, kFrameworkCall, in_pass ? module.recompute : module.forward,
                         nullptr, 0);
   return {op, begin_call({module.name, module.backward}, number, in_pass)};
 }
 
-void ep_module_end(ep_module_call call, uint64_t number) {
+void epprof_module_end(epprof_module_call call, uint64_t number) {
   if (call.outer != kUnknownCall) end_call(call.outer, number);
   if (call.op) pop_op(call.op);
 }
 
-uint64_t ep_call_of_own_node(uint64_t number, uint64_t* lowest) {
+uint64_t epprof_call_of_own_node(uint64_t number, uint64_t* lowest) {
   return call_of_own_node(number, lowest);
 }
 
-uint64_t ep_pass_begin(uint32_t name, uint32_t kind, int follow, uint64_t* op) {
+uint64_t epprof_pass_begin(uint32_t name, uint32_t kind, int follow, uint64_t* op) {
   return begin_pass(name, kind, follow != 0, op);
 }
 
-void ep_pass_end(uint64_t pass, uint64_t op, uint64_t* nodes, uint64_t* unlinked) {
+void epprof_pass_end(uint64_t pass, uint64_t op, uint64_t* nodes, uint64_t* unlinked) {
   PassCounts counts = end_pass(pass);
   *nodes = counts.nodes;
   *unlinked = counts.unlinked;
   if (op) pop_op(op);
 }
 
-int ep_runs_pass(void) { return runs_pass(); }
-void ep_switch_calls(uint64_t pass, uint64_t call) { switch_calls(pass, call); }
+int epprof_runs_pass(void) { return runs_pass(); }
+void epprof_switch_calls(uint64_t pass, uint64_t call) { switch_calls(pass, call); }
 
 }  // extern "C"

@@ -139,7 +139,7 @@ void open_calls(ThreadState* t, uint32_t first, Found found, CallId call) {
          t->stack[first + same].owner == pass) {
     same++;
   }
-  int64_t now = first + same < t->depth ? ep_now_ns() : 0;
+  int64_t now = first + same < t->depth ? epprof_now_ns() : 0;
   while (t->depth > first + same) pop_top(t, now);
   for (; same < count; same++) {
     CallOp op;
@@ -246,7 +246,7 @@ void end_calls(const Pass* pass) {
         int64_t now = 0;
         for (uint32_t i = t->depth; i-- > 0;) {
           if (t->stack[i].owner != ended || !t->stack[i].key) continue;
-          if (!now) now = ep_now_ns();
+          if (!now) now = epprof_now_ns();
           remove_entry(t, i, now);
         }
       },

@@ -35,7 +35,7 @@ using namespace epprof::torch;
 
 extern "C" {
 
-int ep_torch_observe(const char* library) {
+int epprof_torch_observe(const char* library) {
   void* handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
   if (!handle) return 0;
   auto add = reinterpret_cast<Register>(dlsym(handle, kRegister));
@@ -47,6 +47,6 @@ int ep_torch_observe(const char* library) {
   return current() == &observed;
 }
 
-void ep_torch_enable(int on) { is_enabled = on != 0; }
+void epprof_torch_enable(int on) { is_enabled = on != 0; }
 
 }  // extern "C"

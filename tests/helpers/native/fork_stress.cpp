@@ -21,24 +21,24 @@ std::atomic<bool> stop{false};
 void use(uint32_t thread, uint32_t turn) {
   uint32_t number = thread * 1000003 + turn;
   std::string name = "op " + std::to_string(number);
-  uint64_t op = ep_push(ep_intern(name.data(), name.size()), 0, 0, nullptr, number | 1);
+  uint64_t op = epprof_push(epprof_intern(name.data(), name.size()), 0, 0, nullptr, number | 1);
   intern_event_details({number, -1, intern_event_text(name + " event"), 0, 0, 0});
   add_device_event({number % 64, 1}, {name, 0, 1, 1, {}});
   int32_t parent = -1;
-  if (turn % 16 == 0) ep_begin_statement(ep_add_statements(&parent, &number, 1));
-  ep_suspend(number | 1);
-  ep_resume(number | 1);
-  ep_pop(op);
+  if (turn % 16 == 0) epprof_begin_statement(epprof_add_statements(&parent, &number, 1));
+  epprof_suspend(number | 1);
+  epprof_resume(number | 1);
+  epprof_pop(op);
   uint64_t lost;
   if (turn % 64 == 0) {
-    ep_columns_free(ep_drain_ops(ep_now_ns(), 1, &lost));
-    ep_columns_free(ep_drain_launches(&lost));
+    epprof_columns_free(epprof_drain_ops(epprof_now_ns(), 1, &lost));
+    epprof_columns_free(epprof_drain_launches(&lost));
   }
 }
 
 int child() {
-  if (ep_recording_ops()) return 2;  // the session is the parent's
-  ep_set_recording(1, 1);
+  if (epprof_recording_ops()) return 2;  // the session is the parent's
+  epprof_set_recording(1, 1);
   for (uint32_t turn = 0; turn < 200; turn++) use(99, turn);
   return 0;
 }
@@ -46,8 +46,8 @@ int child() {
 }  // namespace
 
 int main() {
-  ep_set_limits(32768, 32768, 100000, 1000, 1000000);
-  ep_set_recording(1, 1);
+  epprof_set_limits(32768, 32768, 100000, 1000, 1000000);
+  epprof_set_recording(1, 1);
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < 3; i++) {
     threads.emplace_back([i] {

@@ -39,12 +39,12 @@ void check(int turn) {
 void end_one(std::vector<uint64_t>& ops) {
   if (ops.empty()) return;
   size_t at = size_t(rand()) % ops.size();
-  ep_pop_of_any_thread(ops[at]);
+  epprof_pop_of_any_thread(ops[at]);
   ops.erase(ops.begin() + long(at));
 }
 
 void change(std::vector<uint64_t>& ops) {
-  ops.push_back(ep_push(ep_intern("op", 2), 0, 0, nullptr, 0));
+  ops.push_back(epprof_push(epprof_intern("op", 2), 0, 0, nullptr, 0));
   check(-1);
 }
 
@@ -68,24 +68,24 @@ void end_while_paused(std::vector<uint64_t>& ops) {
 }  // namespace
 
 int main() {
-  ep_set_limits(32768, 32768, 100000, 1000, 1000000);
-  ep_set_recording(1, 0);
+  epprof_set_limits(32768, 32768, 100000, 1000, 1000000);
+  epprof_set_recording(1, 0);
   mirror_ids(push, pop);
   srand(1);
   std::vector<uint64_t> ops;
   int32_t no_parent = -1;
-  uint32_t name = ep_intern("op", 2);
-  uint32_t statement = ep_add_statements(&no_parent, &name, 1);
+  uint32_t name = epprof_intern("op", 2);
+  uint32_t statement = epprof_add_statements(&no_parent, &name, 1);
   for (int turn = 0; turn < 100000; turn++) {
     if (turn % 200 == 0) end_by_another_thread(ops);
     if (turn % 500 == 0) end_while_paused(ops);
     uint64_t frame = uint64_t(rand() % 4);
     switch (rand() % 8) {
       case 0:
-        ops.push_back(ep_push(name, 0, 0, nullptr, frame));
+        ops.push_back(epprof_push(name, 0, 0, nullptr, frame));
         break;
       case 1:
-        ops.push_back(ep_push_worker(name, 0, 0, 0));
+        ops.push_back(epprof_push_worker(name, 0, 0, 0));
         if (!ops.back()) {
           fprintf(stderr, "an op of a worker was not opened\n");
           return 1;
@@ -96,22 +96,22 @@ int main() {
         if (ops.empty()) break;
         {
           size_t at = size_t(rand()) % ops.size();
-          ep_pop(ops[at]);
+          epprof_pop(ops[at]);
           ops.erase(ops.begin() + long(at));
         }
         break;
       case 4:
-        if (frame) ep_suspend(frame);
+        if (frame) epprof_suspend(frame);
         break;
       case 5:
-        if (frame) ep_resume(frame);
+        if (frame) epprof_resume(frame);
         break;
       case 6:
-        ep_enter_scope(statement, frame);
-        ep_begin_statement(statement);
+        epprof_enter_scope(statement, frame);
+        epprof_begin_statement(statement);
         break;
       case 7:
-        ep_leave_scope(statement, frame);
+        epprof_leave_scope(statement, frame);
         break;
     }
     check(turn);

@@ -42,7 +42,7 @@ void begin_capture(GraphRun* run, int device, CudaStream stream) {
   if (device >= 0) run->graph->cuda = std::make_unique<CudaGraph>(device, stream);
   run->state = GraphRunState::capturing;
   CapturedGraph& graph = *run->graph;
-  graph.start = ep_now_ns();
+  graph.start = epprof_now_ns();
   bool recorded = recording_ops.load(std::memory_order_relaxed);
   graph.parent = recorded ? top_op() : 0;
   if (recorded) {
@@ -56,7 +56,7 @@ void begin_capture(GraphRun* run, int device, CudaStream stream) {
 void end_capture(GraphRun* run) {
   use_graph_memory(run, false);
   if (run->graph->cuda) run->graph->cuda->abandon();  // unless its capture has ended
-  run->graph->end = ep_now_ns();
+  run->graph->end = epprof_now_ns();
   pop_owner(run);
 }
 
@@ -117,12 +117,12 @@ void play_back(void* argument) {
     replay.failed = "Python has ended, and its kernels with it";
     return;
   }
-  int64_t start = ep_now_ns();
+  int64_t start = epprof_now_ns();
   for (const auto& launch : replay.run->graph->launches) {
     replay.record.graph_node_id = launch->node_id;
     if (!replay_launch(*launch, &replay)) break;
   }
-  if (replay.recorded) interpreter.end_replay(&replay.record, start, ep_now_ns());
+  if (replay.recorded) interpreter.end_replay(&replay.record, start, epprof_now_ns());
   interpreter.leave(entered);
 }
 
@@ -292,12 +292,12 @@ std::string replay(GraphRun* run) {
   replay.record.graph_id = run->graph->id;
   replay.record.correlation = next_host_correlation();
   replay.record.stream = interpreter.begin_replay(&graph);
-  int64_t start = ep_now_ns();
+  int64_t start = epprof_now_ns();
   submit_to_worker(play_back, &replay);
-  int64_t submitted = ep_now_ns();
+  int64_t submitted = epprof_now_ns();
   log_host_call(launch_call, start, submitted, replay.record.correlation);
   wait_for_worker();
-  log_host_call(wait_call, submitted, ep_now_ns(), next_host_correlation());
+  log_host_call(wait_call, submitted, epprof_now_ns(), next_host_correlation());
   return replay.failed;
 }
 
