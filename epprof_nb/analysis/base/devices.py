@@ -49,3 +49,12 @@ def device_labels(info: Mapping[str, Any], device_ids: Iterable[int]) -> dict[in
         device_id: "host device" if kinds.get(device_id) == "host" else f"{word} {device_id}"
         for device_id in device_ids
     }
+
+
+def device_word(info: dict[str, Any]) -> str:
+    """Return ``GPU`` if the devices are GPUs, else ``device``: the host device is no GPU.
+
+    Beside GPUs, the host device is listed only if it was used.
+    """
+    kinds = {d.get("kind") for d in info.get("devices") or () if isinstance(d, dict)}
+    return "GPU" if "cuda" in kinds and "host" not in kinds else "device"

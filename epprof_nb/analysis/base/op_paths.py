@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.base.op_tree import nearest_ancestor
-from epprof_nb.analysis.breakdowns.by_op import NO_OP
+from epprof_nb.analysis.base.op_tree import NO_OP
+from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.ids import IdIndex
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 _MAX_LEVELS = 64
 """Deeper trees are ordered by a method whose cost does not depend on the depth."""
+
+
+NO_OP = "(no op)"
+"""Name of the row of activities without an op."""
 
 
 class OpTree:
@@ -135,16 +140,6 @@ class OpTree:
             result[left] = self.parent[result[left]]
             left = left[result[left] >= 0]
         return result
-
-
-def nearest_ancestor(parent: IntArray, mask: BoolArray) -> IntArray:
-    """Return the row of the nearest row in `mask`, a row itself or above it, else `MISSING`."""
-    jump = np.append(np.where(mask, np.arange(len(parent)), parent), MISSING)
-    while True:
-        next_jump = jump[jump]
-        if np.array_equal(next_jump, jump):
-            return jump[:-1]
-        jump = next_jump
 
 
 def _without_cycles(parent: IntArray) -> IntArray:

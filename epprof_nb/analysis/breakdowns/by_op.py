@@ -10,6 +10,7 @@ from epprof_nb.analysis.base.executions import executions
 from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.measures import MeasureColumns
 from epprof_nb.analysis.base.op_totals import Totals, totals
+from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.analysis.base.result_table import (
     ResultTable,
     argument_column,
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
-NO_OP = "(no op)"
-"""Name of the row of activities without an op."""
 NO_LINE = "(no line)"
 """Source of the row of activities without a statement."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_activity import busy_total
 from epprof_nb.analysis.base.devices import device_name
-from epprof_nb.analysis.breakdowns.by_op import NO_OP
+from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.analysis.breakdowns.range_sums import RangeAggregator, chunk_sums, merge_totals
 from epprof_nb.arrays.intervals import covered_before
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, is_device_kind
 from epprof_nb.analysis.base.op_status import ran
+from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.frameworks.instruction_lines import InstructionLines, instruction_lines
 from epprof_nb.analysis.frameworks.phases import MODULE_TYPES, is_of_type
-from epprof_nb.analysis.summary.headline import wall_of
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING

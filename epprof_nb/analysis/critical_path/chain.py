@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from epprof_nb.analysis.base.index import ProfileIndex, index_of
+from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.analysis.base.result_table import (
     ResultTable,
     categorical,
@@ -20,7 +21,6 @@ from epprof_nb.analysis.base.result_table import (
     optional,
     values_at,
 )
-from epprof_nb.analysis.breakdowns.by_op import NO_OP
 from epprof_nb.analysis.critical_path.events import VARIANTS, PathInput
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
-MIN_GAIN_SHARE = 0.02
-"""Least gain of a finding that is shown, as a share of the wall time."""
-
 EvidenceTable = Literal["activities", "ops", "api_calls"]
 
 LATER_STEPS = "record later steps only (`epprof run --steps A:B`; `epprof_nb.step()` begins a step)"

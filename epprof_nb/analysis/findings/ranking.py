@@ -16,7 +16,7 @@ from epprof_nb.analysis.base.result_table import (
     optional,
     values_at,
 )
-from epprof_nb.analysis.findings.finding import MIN_GAIN_SHARE, Finding
+from epprof_nb.analysis.base.wall_time import MIN_GAIN_SHARE, wall_of
 from epprof_nb.analysis.findings.rules.cpu_fallback import fallbacks
 from epprof_nb.analysis.findings.rules.data_loading import waiting_for_data
 from epprof_nb.analysis.findings.rules.exposed_communication import exposed_communication
@@ -46,7 +46,6 @@ from epprof_nb.analysis.findings.rules.transfers import (
 from epprof_nb.analysis.findings.rules.unsteady_iterations import drifting, outliers, warm_up
 from epprof_nb.analysis.findings.rules.waits import waiting_lines
 from epprof_nb.analysis.findings.shared_idle_time import with_references, without_consequences
-from epprof_nb.analysis.summary.headline import wall_of
 from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from epprof_nb.analysis.findings.finding import Finding
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 

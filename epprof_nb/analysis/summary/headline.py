@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, MEMSET
-from epprof_nb.analysis.base.devices import device_labels, device_name
+from epprof_nb.analysis.base.devices import device_labels, device_name, device_word
 from epprof_nb.analysis.base.index import ProfileIndex, index_of
+from epprof_nb.analysis.base.wall_time import timed_tables, wall_of
 from epprof_nb.analysis.idle.gaps import IDLE_GAP_NS, gap_table
 from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, largest_slowdown
 from epprof_nb.analysis.steps.by_phase import decode_statistics
@@ -183,32 +184,9 @@ class Summary:
         return "No device work. (Host ops are shown.)"
 
 
-def device_word(info: dict[str, Any]) -> str:
-    """Return ``GPU`` if the devices are GPUs, else ``device``: the host device is no GPU.
-
-    Beside GPUs, the host device is listed only if it was used.
-    """
-    kinds = {d.get("kind") for d in info.get("devices") or () if isinstance(d, dict)}
-    return "GPU" if "cuda" in kinds and "host" not in kinds else "device"
-
-
 def _says_no_gpu(info: dict[str, Any]) -> bool:
     search = info.get("no_gpu")
     return isinstance(search, Mapping) and search.get("is_first") is True
-
-
-def wall_of(profile: ProfileData) -> int:
-    """Return the profile's length, ns: as recorded, else from its first to its last event."""
-    if profile.wall_ns > 0:
-        return profile.wall_ns
-    ends = [int(t["end_ns"].max()) for t in _timed(profile)]
-    starts = [int(t["start_ns"].min()) for t in _timed(profile)]
-    return max(ends) - min(starts) if ends else 0
-
-
-def _timed(profile: ProfileData) -> list[Any]:
-    tables = (profile.tables[name] for name in ("ops", "activities", "api_calls"))
-    return [table for table in tables if len(table)]
 
 
 def _recorded(info: dict[str, Any]) -> tuple[float | None, int]:
@@ -288,7 +266,7 @@ def summarise(index: ProfileIndex) -> Summary:
         unattributed=_total((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),
         says_no_gpu=_says_no_gpu(profile.info),
-        is_blank=not any(map(len, _timed(profile))),
+        is_blank=not any(map(len, timed_tables(profile))),
         repeats=repeat_statistics(index)
         or index.cached(step_statistics)
         or index.cached(decode_statistics),

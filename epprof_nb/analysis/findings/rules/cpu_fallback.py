@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.op_status import has_host_time
+from epprof_nb.analysis.base.wall_time import MIN_GAIN_SHARE, wall_of
 from epprof_nb.analysis.breakdowns.registry import breakdown
-from epprof_nb.analysis.findings.finding import MIN_GAIN_SHARE, Finding, code, op_id_of
+from epprof_nb.analysis.findings.finding import Finding, code, op_id_of
 from epprof_nb.analysis.findings.rules.node_time import (
     TYPE_CHARACTERS,
     executions,
@@ -18,7 +19,6 @@ from epprof_nb.analysis.findings.rules.node_time import (
 from epprof_nb.analysis.idle.overlap import COMPUTE, class_intervals, union_of
 from epprof_nb.analysis.onnx.fallback import FROM_HOST, TO_HOST
 from epprof_nb.analysis.onnx.overhead import slowdown_of_nodes
-from epprof_nb.analysis.summary.headline import wall_of
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.util.format import duration, plural, shorten, size
 

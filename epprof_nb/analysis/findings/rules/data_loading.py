@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.source_lines import source_line
+from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding
 from epprof_nb.analysis.frameworks.phases import is_of_type
-from epprof_nb.analysis.summary.headline import device_word, wall_of
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.op_args import arguments

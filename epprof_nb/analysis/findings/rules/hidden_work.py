@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.critical_path.chain import ACTIVITY, Path, ops_below
 from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
-from epprof_nb.analysis.summary.headline import device_word
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.util.format import duration, percent
 

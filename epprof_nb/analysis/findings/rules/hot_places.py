@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.device_work import device_kinds_ns, is_device_kind
+from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.breakdowns.line_totals import line_totals
 from epprof_nb.analysis.findings.finding import Finding, capitalised, code, line_name
-from epprof_nb.analysis.summary.headline import device_word
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import percent

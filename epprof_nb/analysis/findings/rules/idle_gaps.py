@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.wall_time import MIN_GAIN_SHARE, wall_of
 from epprof_nb.analysis.findings.finding import (
     LATER_STEPS,
-    MIN_GAIN_SHARE,
     Finding,
     capitalised,
     code,
@@ -23,7 +24,6 @@ from epprof_nb.analysis.idle.causes import HELD, idle_intervals, main_cause, spl
 from epprof_nb.analysis.idle.gaps import IDLE_GAP_NS, gap_table
 from epprof_nb.analysis.idle.waits import find_waits
 from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, slowdown_at
-from epprof_nb.analysis.summary.headline import device_word, wall_of
 from epprof_nb.arrays.intervals import covered_before, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural, three_digits

@@ -8,12 +8,13 @@ import numpy as np
 
 from epprof_nb.analysis.base.copies import LARGE_BYTES, copied_bytes, is_pageable
 from epprof_nb.analysis.base.device_work import MEMCPY, device_kinds_ns
+from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding, op_id_of, place_name
 from epprof_nb.analysis.idle.host_link import link_bytes_per_s
 from epprof_nb.analysis.idle.overlap import COMPUTE, COPY, class_intervals, length, union_of
 from epprof_nb.analysis.idle.transfers import exposed
-from epprof_nb.analysis.summary.headline import device_word, wall_of
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.util.format import duration, percent, plural, size
 

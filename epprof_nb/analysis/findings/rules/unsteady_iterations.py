@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.findings.finding import LATER_STEPS, Finding, is_cell, op_id_of, place_name
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.analysis.steps.steadiness import OUTLIER, STEADY, WARM_UP, drift, steadiness_table
-from epprof_nb.analysis.summary.headline import device_word
 from epprof_nb.util.format import duration, percent, plural
 
 if TYPE_CHECKING:

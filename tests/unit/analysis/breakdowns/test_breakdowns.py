@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epprof_nb.analysis.base.device_work import device_work
+from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.analysis.breakdowns.by_kernel import by_kernel
-from epprof_nb.analysis.breakdowns.by_op import NO_OP, by_line, by_op
+from epprof_nb.analysis.breakdowns.by_op import by_line, by_op
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import activity, call, kernel, line, nested, op, profile, rows

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import epprof_nb
-from epprof_nb.analysis.breakdowns.by_op import NO_OP
+from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.data.op_args import Arguments
 from epprof_nb.host import launch, to_device
 from epprof_nb.testing import synthetic_profile

@@ -1,0 +1,27 @@
+"""Wall time of a profile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from epprof_nb.data.profile_data import ProfileData
+
+
+MIN_GAIN_SHARE = 0.02
+"""Least gain of a finding that is shown, as a share of the wall time."""
+
+
+def wall_of(profile: ProfileData) -> int:
+    """Return the profile's length, ns: as recorded, else from its first to its last event."""
+    if profile.wall_ns > 0:
+        return profile.wall_ns
+    ends = [int(t["end_ns"].max()) for t in timed_tables(profile)]
+    starts = [int(t["start_ns"].min()) for t in timed_tables(profile)]
+    return max(ends) - min(starts) if ends else 0
+
+
+def timed_tables(profile: ProfileData) -> list[Any]:
+    """Return the tables of a profile whose rows have times, without the empty ones."""
+    tables = (profile.tables[name] for name in ("ops", "activities", "api_calls"))
+    return [table for table in tables if len(table)]

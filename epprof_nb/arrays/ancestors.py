@@ -1,0 +1,30 @@
+"""Ancestors in trees that are stored as the row of each row's parent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import BoolArray, IntArray
+
+
+def nearest_ancestor(parent: IntArray, mask: BoolArray) -> IntArray:
+    """Return the row of the nearest row in `mask`, a row itself or above it, else `MISSING`.
+
+    The cost grows with the logarithm of the depth.
+
+    Examples
+    --------
+    >>> nearest_ancestor(np.array([-1, 0, 1]), np.array([False, True, False])).tolist()
+    [-1, 1, 1]
+    """
+    jump = np.append(np.where(mask, np.arange(len(parent)), parent), MISSING)
+    while True:
+        next_jump = jump[jump]
+        if np.array_equal(next_jump, jump):
+            return jump[:-1]
+        jump = next_jump
