@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from epprof_nb.arrays.ids import IdIndex, contains
 from epprof_nb.arrays.intervals import EARLIEST, LATEST, covered_by_group
@@ -16,13 +15,14 @@ from epprof_nb.data.table import Table, concat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-I64 = npt.NDArray[np.int64]
+    from epprof_nb.arrays.types import IntArray
+
 
 _OF_REPLAYS = ("replays", "device_ns", "device_ns_per_replay", "launch_ns", "gap_ns")
 
 
 def graph_table(
-    activities: Table, ops: Table, call_ns: I64, call: I64, known: Sequence[Table]
+    activities: Table, ops: Table, call_ns: IntArray, call: IntArray, known: Sequence[Table]
 ) -> Table:
     """Return one row per graph that was replayed, or whose capture a recorder knows.
 
@@ -50,7 +50,7 @@ def graph_table(
     return _with_capture(table.take(np.argsort(table["graph_id"], kind="stable")), ops)
 
 
-def _replayed(activities: Table, call_ns: I64, call: I64) -> Table:
+def _replayed(activities: Table, call_ns: IntArray, call: IntArray) -> Table:
     # Not the replays as a whole, which some recorders report, too.
     rows = np.flatnonzero(
         (activities["graph_id"] != MISSING) & ~activities.names("kind").equals("graph_launch")
@@ -93,27 +93,27 @@ def _only_captured(facts: Table, replayed: Table, ops: Table) -> Table:
     return captured.replace(**dict.fromkeys(_OF_REPLAYS, none))
 
 
-def _replays(graph: I64, correlation: I64) -> tuple[I64, I64, I64]:
+def _replays(graph: IntArray, correlation: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Number the replays; return that of each row, and graph and first row of each replay."""
     keys = np.stack([graph, correlation])
     _, first, replay = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     return replay.reshape(-1), graph[first], first
 
 
-def _sums(group: I64, values: I64, count: int) -> I64:
+def _sums(group: IntArray, values: IntArray, count: int) -> IntArray:
     total = np.zeros(count, np.int64)
     np.add.at(total, group, values)
     return total
 
 
-def _distinct(group: I64, values: I64, count: int) -> I64:
+def _distinct(group: IntArray, values: IntArray, count: int) -> IntArray:
     """Return the number of different values in each group, without missing ones."""
     present = values != MISSING
     pairs = np.unique(np.stack([group[present], values[present]]), axis=1)
     return np.bincount(pairs[0], minlength=count).astype(np.int64)
 
 
-def _most_frequent(group: I64, values: I64, count: int) -> I64:
+def _most_frequent(group: IntArray, values: IntArray, count: int) -> IntArray:
     result = np.full(count, MISSING, np.int64)
     present = values != MISSING
     if present.any():
@@ -125,12 +125,12 @@ def _most_frequent(group: I64, values: I64, count: int) -> I64:
     return result
 
 
-def _gaps(replay: I64, start: I64, end: I64, count: int) -> I64:
+def _gaps(replay: IntArray, start: IntArray, end: IntArray, count: int) -> IntArray:
     """Return the time between first start and last end of each replay in which nothing ran."""
     first, last = np.full(count, LATEST), np.full(count, EARLIEST)
     np.minimum.at(first, replay, start)
     np.maximum.at(last, replay, end)
-    gaps: I64 = last - first - covered_by_group(replay, start, end, count)
+    gaps: IntArray = last - first - covered_by_group(replay, start, end, count)
     return gaps
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.views.queries.window import Ints
     from epprof_nb.views.widget.widget import LiveView
 
 
@@ -74,7 +74,7 @@ class View:
         self.by = by
         self.select = select
         # Invalid rows raise here rather than when a front end displays the view.
-        self._selected_rows: dict[str, Ints] = {}
+        self._selected_rows: dict[str, IntArray] = {}
         if select is not None:
             from epprof_nb.views.queries.frame_rows import rows_of_frame
 

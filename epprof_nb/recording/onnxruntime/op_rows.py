@@ -18,9 +18,9 @@ from epprof_nb.recording.onnxruntime import sessions, unprofiled_runs
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
 
-    I64 = npt.NDArray[np.int64]
 
 # Categories of the events, as in native/core/records.h.
 _EVENT, _RUN, _NODE = 3, 4, 5
@@ -34,7 +34,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def add_ort_columns(ops: Table, category: I64, meta: npt.NDArray[Any]) -> Table:
+def add_ort_columns(ops: Table, category: IntArray, meta: npt.NDArray[Any]) -> Table:
     """Fill in the columns that only ONNX Runtime's events have.
 
     Parameters
@@ -94,7 +94,7 @@ def shapes_text(text: str) -> str:
         return text  # an unknown format, shown unchanged
 
 
-def _with_call_durations(ops: Table, runs: I64) -> CategoryColumn:
+def _with_call_durations(ops: Table, runs: IntArray) -> CategoryColumn:
     """Args of the ops, with the profiled and unprofiled durations of their calls for runs."""
     args = ops.names("args")
     call_ns, unprofiled_ns = unprofiled_runs.call_durations(
@@ -111,17 +111,19 @@ def _with_call_durations(ops: Table, runs: I64) -> CategoryColumn:
     return CategoryColumn(codes, (*args.categories, *part.categories))
 
 
-def _names(length: int, rows: I64, name_ids: I64, convert: Any = str) -> CategoryColumn:  # noqa: ANN401
+def _names(length: int, rows: IntArray, name_ids: IntArray, convert: Any = str) -> CategoryColumn:  # noqa: ANN401
     missing = CategoryColumn(np.full(length, MISSING, np.int32), ())
     return missing.replaced(rows, _encoded(name_ids, convert))
 
 
-def _encoded(name_ids: I64, convert: Any = str) -> CategoryColumn:  # noqa: ANN401
+def _encoded(name_ids: IntArray, convert: Any = str) -> CategoryColumn:  # noqa: ANN401
     texts = {i: convert(text) for i, text in names_of(name_ids).items() if text}
     return CategoryColumn.from_ids(name_ids, texts)
 
 
-def _parents(ops: Table, category: I64, is_event: npt.NDArray[np.bool_], session: I64) -> I64:
+def _parents(
+    ops: Table, category: IntArray, is_event: npt.NDArray[np.bool_], session: IntArray
+) -> IntArray:
     """Parents of the ops, including events on pool threads of a session profiled as a whole.
 
     Such an event has no parent on its own thread. It belongs to the only run of its session in
@@ -150,7 +152,7 @@ def _parents(ops: Table, category: I64, is_event: npt.NDArray[np.bool_], session
     return parent
 
 
-def _runs(op_id: I64, parent: I64, is_run: npt.NDArray[np.bool_]) -> I64:
+def _runs(op_id: IntArray, parent: IntArray, is_run: npt.NDArray[np.bool_]) -> IntArray:
     """Number of the run that contains each op, in order of start; `MISSING` outside of runs."""
     number = np.full(len(op_id) + 1, MISSING, np.int64)
     number[:-1][is_run] = np.arange(int(is_run.sum()))
@@ -161,5 +163,5 @@ def _runs(op_id: I64, parent: I64, is_run: npt.NDArray[np.bool_]) -> I64:
         if np.array_equal(doubled, ancestor):
             break
         ancestor = doubled
-    result: I64 = np.where(ancestor >= 0, number[ancestor], MISSING)[:-1]
+    result: IntArray = np.where(ancestor >= 0, number[ancestor], MISSING)[:-1]
     return result

@@ -23,7 +23,8 @@ from epprof_nb.data.schema import MISSING
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    I64 = npt.NDArray[np.int64]
+    from epprof_nb.arrays.types import IntArray
+
 
 _MAX_RUNS = 15
 """Most recent unprofiled runs per input key that the median is taken of."""
@@ -164,7 +165,7 @@ def add_call(begin_ns: int, baseline: UnprofiledBaseline, key: object) -> None:
     _calls.append((threading.get_native_id(), begin_ns, now(), baseline.median_ns(key)))
 
 
-def call_durations(thread_ids: I64, starts: I64) -> tuple[I64, I64]:
+def call_durations(thread_ids: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
     """Return the durations of the calls that made some runs, profiled and unprofiled.
 
     Parameters
@@ -189,7 +190,7 @@ def call_durations(thread_ids: I64, starts: I64) -> tuple[I64, I64]:
     return call_ns, unprofiled_ns
 
 
-def _overlaps_another(starts: I64, ends: I64) -> npt.NDArray[np.bool_]:
+def _overlaps_another(starts: IntArray, ends: IntArray) -> npt.NDArray[np.bool_]:
     """Mask of the intervals, sorted by start, that overlap another one."""
     overlaps = np.zeros(len(starts), np.bool_)
     if len(starts) > 1:

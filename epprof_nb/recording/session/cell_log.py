@@ -17,9 +17,9 @@ from epprof_nb.data.schema import MISSING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.recording.recorder import CellLog
 
-I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _IDLE = 8
@@ -28,7 +28,7 @@ _FALLING_ASLEEP_NS = 50_000
 """CPU time that a thread may use while it begins or ends to wait, next to the calls of another."""
 
 
-def observe(logs: Sequence[CellLog], thread: I64, at: I64) -> tuple[I64, Mask, Mask]:
+def observe(logs: Sequence[CellLog], thread: IntArray, at: IntArray) -> tuple[IntArray, Mask, Mask]:
     """Look up the cell's thread at API calls of threads without an op.
 
     Parameters
@@ -77,7 +77,7 @@ def observe(logs: Sequence[CellLog], thread: I64, at: I64) -> tuple[I64, Mask, M
     return op, waited, ran
 
 
-def _use_of_cpu(logs: Sequence[CellLog], begin: I64, end: I64) -> tuple[Mask, Mask]:
+def _use_of_cpu(logs: Sequence[CellLog], begin: IntArray, end: IntArray) -> tuple[Mask, Mask]:
     """Tell in which of some time ranges the cell's thread was surely idle, or surely busy."""
     at = np.concatenate([log.cpu_at_ns for log in logs])
     cpu = np.concatenate([log.cpu_ns for log in logs])

@@ -28,9 +28,8 @@ from epprof_nb.recording.session.service import Recording, column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.recording.recorder import RecorderOutput
-
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -103,7 +102,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
 
 
 def _with_learned_nodes(
-    recording: Recording, ops: Table, activities: Table, launches: LaunchLog, call: I64
+    recording: Recording, ops: Table, activities: Table, launches: LaunchLog, call: IntArray
 ) -> tuple[Table, Table]:
     """Return ops and activities with the nodes of ONNX Runtime's runs known by their launches.
 
@@ -131,7 +130,7 @@ def _with_learned_nodes(
     return found.ops, activities.replace(op_id=found.op_id, attribution=attribution)
 
 
-def _take(values: I64, rows: I64) -> I64:
+def _take(values: IntArray, rows: IntArray) -> IntArray:
     """Return `values` at `rows`; `MISSING` where the row is -1."""
     if not len(values):
         return np.full(len(rows), MISSING, np.int64)
@@ -172,8 +171,8 @@ def _by_time(table: Table) -> Table:
 
 
 def _attribute(
-    launches: LaunchLog, call: I64, known_ops: I64
-) -> tuple[I64, npt.NDArray[np.int32], int]:
+    launches: LaunchLog, call: IntArray, known_ops: IntArray
+) -> tuple[IntArray, npt.NDArray[np.int32], int]:
     """Return the op and attribution code (0 stack, 1 cell, 2 none) for each row of `call`.
 
     The last value is the number of rows whose op is missing from the op log.
@@ -200,7 +199,9 @@ def _remember_ops(recording: Recording, ops: Table, outputs: Sequence[RecorderOu
             recording.graph_nodes.remember_ops(output.capture_ops)
 
 
-def _with_earlier_ops(recording: Recording, ops: Table, capture_op: I64) -> tuple[Table, I64]:
+def _with_earlier_ops(
+    recording: Recording, ops: Table, capture_op: IntArray
+) -> tuple[Table, IntArray]:
     """Add rows for ops of earlier sessions that captured nodes replayed in this one."""
     capturing = np.unique(capture_op[capture_op != MISSING])
     absent = np.setdiff1d(capturing, ops["op_id"])
@@ -220,7 +221,7 @@ def _with_earlier_ops(recording: Recording, ops: Table, capture_op: I64) -> tupl
     return ops, capture_op
 
 
-def _api_calls(launches: LaunchLog, known_ops: I64) -> Table:
+def _api_calls(launches: LaunchLog, known_ops: IntArray) -> Table:
     internal = launches.is_internal
     shown = launches.take(mask_as_slice(~internal)) if internal.any() else launches
     op, _, _ = _attribute(shown, np.arange(len(shown)), known_ops)

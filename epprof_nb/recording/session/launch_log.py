@@ -19,9 +19,9 @@ from epprof_nb.recording.session.service import Batch, column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.recording.recorder import RecorderOutput
 
-I64 = npt.NDArray[np.int64]
 
 # Launch flags and the op column's top bit, as in native/core/records.h.
 _CAPTURED, _PROFILER_INTERNAL, _STILL_IN_CALL, CELL_WAITED, _CELL_RAN = 1, 2, 4, 8, 16
@@ -42,12 +42,12 @@ _DOMAINS = ("driver", "runtime", "host")
 class LaunchLog:
     """Columns of the launch log, the profiler's own calls included (see `is_internal`)."""
 
-    correlation: I64
+    correlation: IntArray
     op: npt.NDArray[np.uint64]
-    start: I64
-    end: I64
-    thread: I64
-    result: I64
+    start: IntArray
+    end: IntArray
+    thread: IntArray
+    result: IntArray
     flags: npt.NDArray[np.uint16]
     names: CategoryColumn
     domains: CategoryColumn

@@ -23,10 +23,10 @@ from epprof_nb.recording.session.launch_log import CELL_WAITED, NO_OP, from_exte
 from epprof_nb.recording.session.op_log import CELL, STATEMENT
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
     from epprof_nb.recording.session.service import Batch
 
-I64 = npt.NDArray[np.int64]
 
 _SAMPLE = 4_000
 """Maximum number of activities per batch whose op is looked up."""
@@ -93,8 +93,8 @@ class RunningTotals:
         self._op_ns: dict[int, float] = {}
         self._sampled_ns = 0.0
         self._rates = deque([(opened_ns, 0)])
-        self._launches: deque[tuple[I64, I64]] = deque(maxlen=_RECENT_BATCHES)
-        self._ops: deque[tuple[I64, I64]] = deque(maxlen=_RECENT_BATCHES)
+        self._launches: deque[tuple[IntArray, IntArray]] = deque(maxlen=_RECENT_BATCHES)
+        self._ops: deque[tuple[IntArray, IntArray]] = deque(maxlen=_RECENT_BATCHES)
         self._op_names: list[str] = []
 
     def add(self, batch: Batch) -> None:
@@ -149,14 +149,14 @@ class RunningTotals:
         step = -(-len(rows) // _SAMPLE) or 1
         self._add_ops(activities["correlation_id"][rows[::step]], duration[::step] * step)
 
-    def _add_busy(self, device: int, start: I64, end: I64) -> None:
+    def _add_busy(self, device: int, start: IntArray, end: IntArray) -> None:
         """Add the busy time of a device, except for time covered by earlier batches."""
         busy_until = self._busy_until.get(device, self._opened_ns)
         starts, ends = union(np.maximum(start, busy_until), end)
         self._busy_ns[device] = self._busy_ns.get(device, 0) + int((ends - starts).sum())
         self._busy_until[device] = max(busy_until, int(end.max()))
 
-    def _add_ops(self, correlation: I64, duration: I64) -> None:
+    def _add_ops(self, correlation: IntArray, duration: IntArray) -> None:
         """Add the duration of activities to the totals of their ops, by name."""
         self._sampled_ns += float(duration.sum())
         op, inverse = np.unique(_look_up(self._launches, correlation)[0], return_inverse=True)
@@ -165,7 +165,7 @@ class RunningTotals:
             if name_id != MISSING:
                 self._op_ns[name_id] = self._op_ns.get(name_id, 0) + ns
 
-    def _labels(self, op: I64) -> I64:
+    def _labels(self, op: IntArray) -> IntArray:
         """Name id of the innermost named op at or above each op, or of the op itself if none."""
         label = np.full(len(op), MISSING, np.int64)
         rows, ancestor = np.arange(len(op)), op
@@ -207,8 +207,8 @@ class RunningTotals:
 
 
 def _ops_of_launches(
-    correlation: I64, tagged: npt.NDArray[np.uint64], flags: npt.NDArray[np.uint16]
-) -> tuple[I64, I64]:
+    correlation: IntArray, tagged: npt.NDArray[np.uint64], flags: npt.NDArray[np.uint16]
+) -> tuple[IntArray, IntArray]:
     """Return the correlation ids of a batch's API calls, and the op of each or `MISSING`."""
     waited = (flags & CELL_WAITED) != 0
     op = (tagged & ~NO_OP).astype(np.int64)
@@ -217,7 +217,7 @@ def _ops_of_launches(
     return correlation, of_call[np.newaxis]
 
 
-def _look_up(recent: deque[tuple[I64, I64]], keys: I64, width: int = 1) -> I64:
+def _look_up(recent: deque[tuple[IntArray, IntArray]], keys: IntArray, width: int = 1) -> IntArray:
     """Return `width` values per key from the newest batch that has it, or `MISSING`."""
     result = np.full((width, len(keys)), MISSING, np.int64)
     for known_keys, values in recent:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from epprof_nb.views.queries.event_fields import PREFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
-
-Ints = npt.NDArray[np.int64]
 
 
 class EventOrder:
@@ -36,9 +34,9 @@ class EventOrder:
         Number of events.
     """
 
-    def __init__(self, profile: ProfileData, rows: Mapping[str, Ints]) -> None:
-        self._rows: dict[str, Ints] = {}
-        self._starts: dict[str, Ints] = {}
+    def __init__(self, profile: ProfileData, rows: Mapping[str, IntArray]) -> None:
+        self._rows: dict[str, IntArray] = {}
+        self._starts: dict[str, IntArray] = {}
         for prefix, rows_of in rows.items():
             start = profile.tables[PREFIXES[prefix]]["start_ns"][rows_of]
             is_sorted = not np.any(start[1:] < start[:-1])

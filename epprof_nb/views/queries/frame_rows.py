@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from epprof_nb.data.schema import MISSING
 from epprof_nb.views.queries.event_fields import PREFIXES
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
-Ints = npt.NDArray[np.int64]
 
 _OWN_COLUMNS: dict[str, frozenset[str]] = {
     "op": frozenset({"parent_op_id", "op_type", "suspended_ns"}),
@@ -31,7 +30,7 @@ _HOW_TO_FIX = (
 )
 
 
-def rows_of_frame(profile: ProfileData, frame: pd.DataFrame) -> tuple[str, Ints]:
+def rows_of_frame(profile: ProfileData, frame: pd.DataFrame) -> tuple[str, IntArray]:
     """Return the table and the row numbers of the rows of a DataFrame.
 
     Parameters
@@ -85,7 +84,7 @@ def _table_of(frame: pd.DataFrame) -> str:
     )
 
 
-def _op_rows(frame: pd.DataFrame, table: Table) -> Ints:
+def _op_rows(frame: pd.DataFrame, table: Table) -> IntArray:
     from epprof_nb.arrays.ids import IdIndex
 
     if frame.index.name == "op_id":
@@ -101,7 +100,7 @@ def _op_rows(frame: pd.DataFrame, table: Table) -> Ints:
     return rows
 
 
-def _numbered_rows(frame: pd.DataFrame, table: Table) -> Ints:
+def _numbered_rows(frame: pd.DataFrame, table: Table) -> IntArray:
     rows = _integers(frame.index)
     if len(rows) and (rows.min() < 0 or rows.max() >= len(table)):
         raise ValueError(
@@ -111,13 +110,13 @@ def _numbered_rows(frame: pd.DataFrame, table: Table) -> Ints:
     return rows
 
 
-def _integers(index: pd.Index) -> Ints:
+def _integers(index: pd.Index) -> IntArray:
     if not pd.api.types.is_integer_dtype(index.dtype) or index.hasnans:
         raise ValueError(f"The index of these rows does not contain row numbers. {_HOW_TO_FIX}")
-    return cast("Ints", index.to_numpy(np.int64))
+    return cast("IntArray", index.to_numpy(np.int64))
 
 
-def _verify(frame: pd.DataFrame, table: Table, rows: Ints) -> None:
+def _verify(frame: pd.DataFrame, table: Table, rows: IntArray) -> None:
     """Check that times and names match the table: an index alone would fit any profile."""
     if not len(rows):
         return

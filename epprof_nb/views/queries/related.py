@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from epprof_nb.analysis.base.device_work import FIRST_WAIT
 from epprof_nb.analysis.base.source_lines import source_line
@@ -21,9 +20,9 @@ from epprof_nb.views.timeline.lanes import MAX_ROWS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.views.view_model import ViewModel
 
-Ints = npt.NDArray[np.int64]
 
 MAX_FLOWS = 200
 """Maximum number of arrows from launches to activities."""
@@ -122,7 +121,7 @@ def locate_event(view_model: ViewModel, prefix: str, row: int) -> dict[str, Any]
     }
 
 
-def _chain(parent: Ints, op: int) -> list[int]:
+def _chain(parent: IntArray, op: int) -> list[int]:
     chain: list[int] = []
     while op >= 0 and len(chain) < _MAX_DEPTH:
         chain.append(op)
@@ -160,7 +159,7 @@ def _delay(view_model: ViewModel, row: int, call: int) -> int:
 
 def _launched(
     view_model: ViewModel, prefix: str, row: int, window: tuple[float, float] | None
-) -> tuple[Ints, int]:
+) -> tuple[IntArray, int]:
     """Return the activities to draw arrows to, longest first, and their number without limit."""
     index, tables = view_model.index, view_model.profile.tables
     activities = tables["activities"]
@@ -198,7 +197,7 @@ def _launched(
 
 
 def _flows(
-    view_model: ViewModel, prefix: str, row: int, activities: Ints
+    view_model: ViewModel, prefix: str, row: int, activities: IntArray
 ) -> list[list[dict[str, Any]]]:
     if not len(activities):
         return []

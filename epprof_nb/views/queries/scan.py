@@ -10,9 +10,9 @@ import numpy.typing as npt
 from epprof_nb.arrays.chunks import chunks
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.views.timeline.lanes import EventLayout
 
-Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
@@ -38,7 +38,7 @@ class EvenSample:
         self._near: list[Rows] = [np.empty(0, np.int64)]
         self._far: list[Rows] = [np.empty(0, np.int64)]
 
-    def add(self, first: int, length: Ints, mask: Mask, is_near: Mask | None = None) -> None:
+    def add(self, first: int, length: IntArray, mask: Mask, is_near: Mask | None = None) -> None:
         """Add the rows of a chunk for which `mask` is True.
 
         Parameters
@@ -67,7 +67,7 @@ class EvenSample:
             kept.append(_narrow(rows))
 
     @property
-    def rows(self) -> Ints:
+    def rows(self) -> IntArray:
         """The sampled rows, ascending.
 
         They are spread evenly in table order. Within a stream that is usually time order.
@@ -98,7 +98,7 @@ def _evenly_spaced(chunks: list[Rows], excluded: int, size: int) -> list[int]:
     return [int(chunks[k][rank - begins[k]]) for k, rank in zip(chunk_of, ranks, strict=True)]
 
 
-def _narrow(rows: Ints) -> Rows:
+def _narrow(rows: IntArray) -> Rows:
     return rows.astype(np.int32) if rows[-1:].max(initial=0) < 2**31 else rows
 
 

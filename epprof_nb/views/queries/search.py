@@ -12,7 +12,6 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from epprof_nb.data.kernel_names import short_name
 from epprof_nb.util.format import shorten
@@ -21,10 +20,10 @@ from epprof_nb.views.queries.event_fields import PREFIXES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
     from epprof_nb.views.view_model import ViewModel
 
-Ints = npt.NDArray[np.int64]
 
 _MAX_PATTERN_LENGTH = 400
 _MAX_NAME_LENGTH = 2_000
@@ -33,7 +32,7 @@ _MAX_SECONDS = 3.0
 _LOOK_AROUND = ("(?=", "(?!", "(?<=", "(?<!")
 
 
-def matching_rows(view_model: ViewModel, pattern: str) -> dict[str, Ints]:
+def matching_rows(view_model: ViewModel, pattern: str) -> dict[str, IntArray]:
     """Return the rows of each table whose name matches, ascending, by prefix.
 
     Events that are not drawn on the timeline are left out.
@@ -52,7 +51,7 @@ def matching_rows(view_model: ViewModel, pattern: str) -> dict[str, Ints]:
     """
     layouts = view_model.layout.by_prefix()
     names: dict[str, int] = {}
-    tables: dict[str, tuple[Table, Ints]] = {}
+    tables: dict[str, tuple[Table, IntArray]] = {}
     for prefix, table_name in PREFIXES.items():
         table = view_model.profile.tables[table_name]
         full = table.names("name").categories
@@ -65,7 +64,7 @@ def matching_rows(view_model: ViewModel, pattern: str) -> dict[str, Ints]:
         tables[prefix] = table, np.array(name_ids, np.int64).reshape(2, -1)
     is_match = np.zeros(len(names), np.bool_)
     is_match[match_names(list(names), pattern)] = True
-    rows: dict[str, Ints] = {}
+    rows: dict[str, IntArray] = {}
     for prefix, (table, name_ids_of) in tables.items():
         # Code -1, a missing name, reads the last value: no match.
         by_code = np.append(is_match[name_ids_of].any(axis=0), np.False_)

@@ -16,10 +16,10 @@ from epprof_nb.views.timeline.with_statements import drawn_rows
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
     from epprof_nb.views.view_model import ViewModel
 
-Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
@@ -38,7 +38,7 @@ class SelectedEvents:
         Earliest start and latest end of the selected events, ns; None if there are none.
     """
 
-    rows: dict[str, Ints]
+    rows: dict[str, IntArray]
     highlighted: dict[str, Mask]
     extent: tuple[int, int] | None
 
@@ -86,7 +86,7 @@ def select_events(view_model: ViewModel, query: Mapping[str, Any]) -> SelectedEv
 
 def select_rows(
     view_model: ViewModel,
-    rows: Mapping[str, Ints],
+    rows: Mapping[str, IntArray],
     *,
     related: bool = True,
     launches: bool = False,
@@ -152,7 +152,7 @@ def _prefix(query: Mapping[str, Any]) -> str:
     return prefix
 
 
-def _rows_where(table: Table, equals: dict[str, Any]) -> Ints:
+def _rows_where(table: Table, equals: dict[str, Any]) -> IntArray:
     is_match = np.ones(len(table), np.bool_)
     for column, value in equals.items():
         if column not in table.schema.names:
@@ -170,7 +170,7 @@ def _rows_where(table: Table, equals: dict[str, Any]) -> Ints:
 
 
 def _highlight_launches(
-    view_model: ViewModel, rows: Mapping[str, Ints], highlighted: dict[str, Mask]
+    view_model: ViewModel, rows: Mapping[str, IntArray], highlighted: dict[str, Mask]
 ) -> None:
     """Highlight events that share a correlation id with the API calls and activities of `rows`."""
     tables = view_model.profile.tables
@@ -188,7 +188,7 @@ def _highlight_launches(
 
 
 def _highlight_ancestors(
-    parent: Ints, ops: npt.NDArray[np.integer[Any]], highlighted: Mask
+    parent: IntArray, ops: npt.NDArray[np.integer[Any]], highlighted: Mask
 ) -> None:
     """Highlight ops, given as rows or `MISSING`, and all their ancestors."""
     seen = np.zeros(len(parent), np.bool_)
@@ -201,7 +201,7 @@ def _highlight_ancestors(
         new = new[~seen[new]]
 
 
-def _extent(view_model: ViewModel, rows: Mapping[str, Ints]) -> tuple[int, int] | None:
+def _extent(view_model: ViewModel, rows: Mapping[str, IntArray]) -> tuple[int, int] | None:
     extents = []
     for prefix, rows_of in rows.items():
         table = view_model.profile.tables[PREFIXES[prefix]]

@@ -16,7 +16,7 @@ from epprof_nb.views.timeline.lod import positions_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from epprof_nb.views.queries.selection import Ints
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.views.view_model import ViewModel
 
 _MAX_PINNED = 10_000
@@ -36,17 +36,17 @@ class ActiveSelection:
         return EventOrder(self._view_model.profile, self.selected.rows)
 
     @cached_property
-    def highlighted(self) -> dict[str, Ints]:
+    def highlighted(self) -> dict[str, IntArray]:
         """Positions of the highlighted events; see `epprof_nb.views.timeline.lod.positions_of`."""
         layouts = self._view_model.layout.by_prefix()
         masks = self.selected.highlighted
         return {prefix: positions_of(layouts[prefix].event_rows, masks[prefix]) for prefix in masks}
 
     @cached_property
-    def pinned(self) -> dict[str, Ints]:
+    def pinned(self) -> dict[str, IntArray]:
         """Positions of the selected events, which are not merged; the longest if there are many."""
         layouts = self._view_model.layout.by_prefix()
-        pinned: dict[str, Ints] = {}
+        pinned: dict[str, IntArray] = {}
         for prefix, rows in self.selected.rows.items():
             event_rows = layouts[prefix].event_rows
             mask = np.zeros(len(event_rows.start), np.bool_)
@@ -106,7 +106,7 @@ class Selections:
 
     def __init__(self, view_model: ViewModel) -> None:
         self.view_model = view_model
-        self._rows: dict[str, Ints] = {}
+        self._rows: dict[str, IntArray] = {}
         self._latest: tuple[str, ActiveSelection] | None = None
 
     @property
@@ -114,7 +114,7 @@ class Selections:
         """The selection of the rows set from Python; None if there are none."""
         return self.of({"what": "rows"}) if self._rows else None
 
-    def set_rows(self, rows: Mapping[str, Ints]) -> None:
+    def set_rows(self, rows: Mapping[str, IntArray]) -> None:
         """Set the rows, ascending, by prefix, that the query ``{what: "rows"}`` selects."""
         self._rows, self._latest = dict(rows), None
 

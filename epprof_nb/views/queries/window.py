@@ -27,12 +27,12 @@ from epprof_nb.views.timeline.with_statements import statement_rows
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.views.timeline.lod import Rects
     from epprof_nb.views.view_model import ViewModel
 
-Ints = npt.NDArray[np.int64]
 
-_NONE: Ints = np.empty(0, np.int64)
+_NONE: IntArray = np.empty(0, np.int64)
 _MAX_NAME_LENGTH = 600
 _LABELS = {"op": "ops", "api": "API calls", "act": "activities"}
 _PLACE = {"cell", "line", "end_line"}
@@ -72,7 +72,7 @@ class _StringTable:
         self.columns: list[str] = []
         self.short: dict[int, str] = {}
 
-    def encode(self, column: str, codes: npt.NDArray[Any], categories: Sequence[str]) -> Ints:
+    def encode(self, column: str, codes: npt.NDArray[Any], categories: Sequence[str]) -> IntArray:
         """Return codes into this table and register `column`; a missing value stays -1."""
         self.columns.append(column)
         used = np.unique(codes[codes >= 0])
@@ -84,7 +84,7 @@ class _StringTable:
             remap[code] = self.index.setdefault(text, len(self.index))
             if column == "act.name" and (short := short_name(categories[code])) != text:
                 self.short[int(remap[code])] = short
-        mapped: Ints = remap[codes]
+        mapped: IntArray = remap[codes]
         return mapped
 
 
@@ -94,9 +94,9 @@ def query_window(
     *,
     max_rects: int = MAX_RECTS,
     details: bool = True,
-    highlighted: Mapping[str, Ints] | None = None,
-    pinned: Mapping[str, Ints] | None = None,
-) -> tuple[dict[str, Any], dict[str, Ints]]:
+    highlighted: Mapping[str, IntArray] | None = None,
+    pinned: Mapping[str, IntArray] | None = None,
+) -> tuple[dict[str, Any], dict[str, IntArray]]:
     """Return the header and the columns of the events to draw.
 
     Parameters
@@ -131,7 +131,7 @@ def query_window(
     index, tables = view_model.index, view_model.profile.tables
     layouts = view_model.layout.by_prefix()
     strings = _StringTable()
-    columns: dict[str, Ints] = {}
+    columns: dict[str, IntArray] = {}
     slices: dict[str, list[list[int]]] = {}
     shown: dict[str, list[int]] = {}
     parent = index.tree.parent
@@ -187,7 +187,7 @@ def query_window(
 
 
 def _rects_by_prefix(
-    view_model: ViewModel, window: WindowQuery, max_rects: int, pinned: Mapping[str, Ints]
+    view_model: ViewModel, window: WindowQuery, max_rects: int, pinned: Mapping[str, IntArray]
 ) -> dict[str, Rects]:
     """Return the rectangles of the window by prefix, together at most about `max_rects`."""
     rows_of = {
@@ -216,14 +216,14 @@ def _rects_by_prefix(
 def _details(
     view_model: ViewModel,
     prefix: str,
-    rows: Ints,
+    rows: IntArray,
     owner: npt.NDArray[np.integer[Any]],
     strings: _StringTable,
-) -> dict[str, Ints]:
+) -> dict[str, IntArray]:
     """Return the columns for the details of events; columns without a value are left out."""
     index, tables = view_model.index, view_model.profile.tables
     table = tables[PREFIXES[prefix]]
-    columns: dict[str, Ints] = {}
+    columns: dict[str, IntArray] = {}
     if prefix == "op":
         columns["op.id"] = table["op_id"][rows]
         columns["op.device_ns"] = index.op_device_time.total[rows]
@@ -255,7 +255,9 @@ def _details(
     return columns
 
 
-def _nearest_sent_ancestor(ops: Ints, parent: Ints, sent: npt.NDArray[np.int32]) -> Ints:
+def _nearest_sent_ancestor(
+    ops: IntArray, parent: IntArray, sent: npt.NDArray[np.int32]
+) -> IntArray:
     """Return the index of each op among those sent, or of its nearest sent ancestor; -1 if none."""
     at = ops.copy()
     while len(unsent := np.flatnonzero((sent[at] < 0) & (at >= 0))):
@@ -263,7 +265,7 @@ def _nearest_sent_ancestor(ops: Ints, parent: Ints, sent: npt.NDArray[np.int32])
     return sent[at].astype(np.int64)
 
 
-def _slices(lane: Ints, row: Ints) -> list[list[int]]:
+def _slices(lane: IntArray, row: IntArray) -> list[list[int]]:
     """Return runs of equal lane and row as [lane, row, first, last + 1]; row -1 is the edge."""
     if not len(lane):
         return []

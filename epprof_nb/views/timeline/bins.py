@@ -15,12 +15,12 @@ import numpy.typing as npt
 from epprof_nb.views.timeline.mipmap import BLOCK, FANOUT, children_per_block, events_per_block
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.views.timeline.rows import EventRows
 
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_NONE: Ints = np.empty(0, np.int64)
+_NONE: IntArray = np.empty(0, np.int64)
 _MAX_BLOCK_WIDTH = 0.5
 """Longer blocks, in bins, are split: a rectangle may end that much after its bin."""
 _MAX_LONG_PER_BIN = 4
@@ -34,7 +34,7 @@ class Bins(NamedTuple):
     start before the first bin are counted to it.
     """
 
-    times: Ints
+    times: IntArray
     width: float
 
 
@@ -46,12 +46,12 @@ class MergedRects(NamedTuple):
     time covered by these events and by none before them, all in ns.
     """
 
-    begin: Ints
-    end: Ints
-    event: Ints
-    start: Ints
-    latest: Ints
-    cover: Ints
+    begin: IntArray
+    end: IntArray
+    event: IntArray
+    start: IntArray
+    latest: IntArray
+    cover: IntArray
 
 
 class _Nodes(NamedTuple):
@@ -68,16 +68,16 @@ class _Nodes(NamedTuple):
         empty unless the row is overlapping.
     """
 
-    at: Ints
+    at: IntArray
     level: npt.NDArray[np.int8]
-    start: Ints
-    longest: Ints
-    latest: Ints
-    cover: Ints
+    start: IntArray
+    longest: IntArray
+    latest: IntArray
+    cover: IntArray
 
 
 def merge_into_bins(
-    event_rows: EventRows, row: int, positions: tuple[int, int], bins: Bins, keep: Ints
+    event_rows: EventRows, row: int, positions: tuple[int, int], bins: Bins, keep: IntArray
 ) -> MergedRects:
     """Merge events of one row into rectangles.
 
@@ -118,7 +118,7 @@ def merge_into_bins(
 
 
 def _nodes(
-    event_rows: EventRows, row: int, positions: tuple[int, int], bins: Bins, keep: Ints
+    event_rows: EventRows, row: int, positions: tuple[int, int], bins: Bins, keep: IntArray
 ) -> _Nodes:
     """Cover a range of positions with the largest blocks that are fine enough for the bins."""
     low, high = positions
@@ -160,7 +160,7 @@ def _nodes(
     return _Nodes(*(column[order] if len(column) else column for column in joined))
 
 
-def _children(level: int, positions: tuple[int, int], split: Ints) -> Ints:
+def _children(level: int, positions: tuple[int, int], split: IntArray) -> IntArray:
     """Return the blocks of the level below that `split` consists of, and those at the two ends.
 
     The latter are in range while no whole block of `level` around them is.
@@ -176,7 +176,7 @@ def _children(level: int, positions: tuple[int, int], split: Ints) -> Ints:
     return np.concatenate([head, (split[:, None] * count + np.arange(count)).reshape(-1), tail])
 
 
-def _drill_down(event_rows: EventRows, at: Ints, level: npt.NDArray[np.int8]) -> None:
+def _drill_down(event_rows: EventRows, at: IntArray, level: npt.NDArray[np.int8]) -> None:
     """Replace the first position of blocks, in place, by that of their longest event."""
     for above in range(int(level.max(initial=0)), 1, -1):
         nodes = np.flatnonzero(level >= above)
@@ -188,8 +188,8 @@ def _drill_down(event_rows: EventRows, at: Ints, level: npt.NDArray[np.int8]) ->
 
 
 def _single_events(
-    event_rows: EventRows, row: int, at: Ints, *, overlapping: bool
-) -> tuple[Ints, Ints, Ints, Ints]:
+    event_rows: EventRows, row: int, at: IntArray, *, overlapping: bool
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return start, duration, end (if overlapping) and time covered of single events."""
     rows = event_rows.order[at[0] : at[-1] + 1] if _is_range(at) else event_rows.order[at]
     start, end = event_rows.start[rows], event_rows.end[rows]
@@ -199,11 +199,11 @@ def _single_events(
     return start, length, start + length, event_rows.new_coverage(at, np.full(len(at), row))
 
 
-def _is_range(at: Ints) -> bool:
+def _is_range(at: IntArray) -> bool:
     return len(at) > 0 and int(at[-1] - at[0]) == len(at) - 1
 
 
-def _with_long_event(longest: Ints, bin_begins: Ints, width: float) -> Bools:
+def _with_long_event(longest: IntArray, bin_begins: IntArray, width: float) -> Bools:
     """Return which blocks to split for an event at least as long as a bin; a bounded number."""
     is_long: Bools = longest >= width
     if np.count_nonzero(is_long) > _MAX_LONG_PER_BIN * len(bin_begins):
@@ -215,7 +215,7 @@ def _with_long_event(longest: Ints, bin_begins: Ints, width: float) -> Bools:
     return is_long
 
 
-def _group_max(values: Ints, first: Ints) -> tuple[Ints, Ints]:
+def _group_max(values: IntArray, first: IntArray) -> tuple[IntArray, IntArray]:
     """Return the maximum of each group of consecutive values, and the index where it is first.
 
     ``first`` has the index of the first value of each group.

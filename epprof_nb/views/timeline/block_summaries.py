@@ -8,15 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from epprof_nb.arrays.chunks import concat_ranges
 from epprof_nb.views.timeline.mipmap import BLOCK
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.views.timeline.rows import EventRows
 
-Ints = npt.NDArray[np.int64]
 
 _BEFORE, _AFTER = -(2**63), 2**63 - 1
 
@@ -41,7 +40,9 @@ class BlockSummaries:
         self._last_start, self._last_end = np.full((2, len(event_rows)), _BEFORE)
         self._unsorted, self._overlapping = np.zeros((2, len(event_rows)), np.bool_)
 
-    def add(self, row: Ints, at: Ints, cut: Ints, start: Ints, end: Ints) -> None:
+    def add(
+        self, row: IntArray, at: IntArray, cut: IntArray, start: IntArray, end: IntArray
+    ) -> None:
         """Add ranges of events. The ranges of one row must be added in order, without gaps.
 
         Parameters
@@ -69,7 +70,7 @@ class BlockSummaries:
         np.maximum.at(self._longest, blocks, np.maximum.reduceat(length, edges))
         np.add.at(self._covered, blocks, np.add.reduceat(length, edges))
 
-    def _check_order(self, row: Ints, cut: Ints, start: Ints, end: Ints) -> None:
+    def _check_order(self, row: IntArray, cut: IntArray, start: IntArray, end: IntArray) -> None:
         # An event that starts before its predecessor does also starts before that one ends.
         overlapping = self._rows_starting_before(row, cut, start, end, self._last_end)
         self._overlapping[overlapping] = True
@@ -79,7 +80,9 @@ class BlockSummaries:
         self._last_start[row] = start[cut[1:] - 1]
 
     @staticmethod
-    def _rows_starting_before(row: Ints, cut: Ints, start: Ints, times: Ints, last: Ints) -> Ints:
+    def _rows_starting_before(
+        row: IntArray, cut: IntArray, start: IntArray, times: IntArray, last: IntArray
+    ) -> IntArray:
         """Return the rows with an event that starts before the time of its predecessor.
 
         ``times`` has one time per event. ``last`` has the time of the last event seen of each row,
@@ -107,7 +110,7 @@ class BlockSummaries:
         return np.flatnonzero(self._unsorted).tolist()
 
 
-def _count_overlaps_once(event_rows: EventRows, covered: Ints) -> None:
+def _count_overlaps_once(event_rows: EventRows, covered: IntArray) -> None:
     """Subtract overlaps from the blocks' sums; set the running maxima of overlapping rows."""
     event_rows.running_max_offset = np.zeros(len(event_rows), np.int64)
     event_rows.latest = np.zeros(len(covered), np.int64)

@@ -22,11 +22,11 @@ from epprof_nb.views.timeline.with_statements import depth_without, ops_of_with_
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
     from epprof_nb.views.timeline.rows import EventRows
 
-Ints = npt.NDArray[np.int64]
 
 MAX_LANES = 200
 """Maximum number of threads, and of streams, that are drawn."""
@@ -114,7 +114,7 @@ class TimelineLayout:
 def _thread_lanes(
     profile: ProfileData,
     call_thread: SmallCodes,
-    hidden: Ints,
+    hidden: IntArray,
     lanes: list[Lane],
     notes: list[str],
 ) -> tuple[SmallCodes, SmallCodes]:
@@ -203,7 +203,7 @@ def _stream_lanes(
     return codes.map(numbers.get)
 
 
-def _total_ns(codes: SmallCodes, durations: Ints) -> Counter[Any]:
+def _total_ns(codes: SmallCodes, durations: IntArray) -> Counter[Any]:
     """Return the sum of the durations of each value, but None."""
     sums = np.bincount(codes.codes, np.maximum(durations, 0), len(codes.values))
     totals = zip(codes.values, sums.tolist(), strict=True)
@@ -247,7 +247,7 @@ def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
     return replace(layout, lanes=tuple(lanes), notes=tuple(notes))
 
 
-def _min_rows(profile: ProfileData, index: ProfileIndex, hidden: Ints) -> npt.NDArray[np.uint8]:
+def _min_rows(profile: ProfileData, index: ProfileIndex, hidden: IntArray) -> npt.NDArray[np.uint8]:
     """Return the row that each op takes at least: its nesting depth within its thread."""
     threads, tree = profile.tables["ops"]["thread_id"], index.tree
     depth, parent = depth_without(tree, hidden), tree.parent
@@ -284,7 +284,7 @@ def _lay_out(table: Table, lane: SmallCodes, row: SmallCodes) -> EventLayout:
     return _with_rows(lane, SmallCodes.of(rows), start, end)
 
 
-def _with_rows(lane: SmallCodes, row: SmallCodes, start: Ints, end: Ints) -> EventLayout:
+def _with_rows(lane: SmallCodes, row: SmallCodes, start: IntArray, end: IntArray) -> EventLayout:
     codes = SmallCodes.combined(lane, row)
     keys = sorted({key for key in codes.values if key[0] is not None})
     numbers = {key: number for number, key in enumerate(keys)}

@@ -34,10 +34,10 @@ from epprof_nb.views.timeline.mipmap import BLOCK
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.views.timeline.rows import EventRows
 
-Ints = npt.NDArray[np.int64]
-_NONE: Ints = np.empty(0, np.int64)
+_NONE: IntArray = np.empty(0, np.int64)
 _PROBES = 16
 
 
@@ -60,16 +60,18 @@ class Rects(NamedTuple):
         Time within that is covered by its events and by no event before them, ns.
     """
 
-    row_index: Ints
-    begin: Ints
-    members: Ints
-    event: Ints
-    start: Ints
-    dur: Ints
-    cover: Ints
+    row_index: IntArray
+    begin: IntArray
+    members: IntArray
+    event: IntArray
+    start: IntArray
+    dur: IntArray
+    cover: IntArray
 
 
-def visible_positions(event_rows: EventRows, start_ns: int, end_ns: int) -> tuple[Ints, Ints]:
+def visible_positions(
+    event_rows: EventRows, start_ns: int, end_ns: int
+) -> tuple[IntArray, IntArray]:
     """Return the first and last + 1 position of each row in a window.
 
     Events that end where the window starts, or start where it ends, are included. In overlapping
@@ -80,9 +82,9 @@ def visible_positions(event_rows: EventRows, start_ns: int, end_ns: int) -> tupl
     overlapping = np.flatnonzero(event_rows.overlapping)
     if len(overlapping):
 
-        def running_max_end(at: Ints, row_index: Ints) -> Ints:
+        def running_max_end(at: IntArray, row_index: IntArray) -> IntArray:
             offset = event_rows.running_max_offset[overlapping[row_index]]
-            latest: Ints = event_rows.running_max_end[offset + at]
+            latest: IntArray = event_rows.running_max_end[offset + at]
             return latest
 
         target = np.full(len(overlapping), start_ns)
@@ -93,7 +95,7 @@ def visible_positions(event_rows: EventRows, start_ns: int, end_ns: int) -> tupl
     return begin, end
 
 
-def allocate_bins(counts: Ints, bins: npt.NDArray[np.float64], max_rects: int) -> Ints:
+def allocate_bins(counts: IntArray, bins: npt.NDArray[np.float64], max_rects: int) -> IntArray:
     """Return the number of bins of each row, such that at most `max_rects` rectangles result.
 
     Parameters
@@ -120,7 +122,7 @@ def allocate_bins(counts: Ints, bins: npt.NDArray[np.float64], max_rects: int) -
     return np.maximum(bins * low, 1).astype(np.int64)
 
 
-def _rects_of(counts: Ints, bins: npt.NDArray[np.float64]) -> int:
+def _rects_of(counts: IntArray, bins: npt.NDArray[np.float64]) -> int:
     return int(np.minimum(counts, 2 * np.maximum(bins, 1)).sum())
 
 
@@ -128,10 +130,10 @@ def rects_in_window(
     event_rows: EventRows,
     start_ns: int,
     end_ns: int,
-    bins: Ints,
+    bins: IntArray,
     *,
-    keep: Ints = _NONE,
-    visible: tuple[Ints, Ints] | None = None,
+    keep: IntArray = _NONE,
+    visible: tuple[IntArray, IntArray] | None = None,
 ) -> Rects:
     """Return the rectangles of a window.
 
@@ -170,7 +172,7 @@ def rects_in_window(
     return Rects(*joined)
 
 
-def _unmerged(event_rows: EventRows, low: Ints, high: Ints) -> Rects:
+def _unmerged(event_rows: EventRows, low: IntArray, high: IntArray) -> Rects:
     """Return one rectangle per event of each row's positions [low, high)."""
     size = np.maximum(high - low, 0)
     at, row_index = concat_ranges(low, size), np.repeat(np.arange(len(low)), size)
@@ -182,13 +184,13 @@ def _unmerged(event_rows: EventRows, low: Ints, high: Ints) -> Rects:
     return _rects(row_index, MergedRects(at, at + 1, at, start, latest, cover))
 
 
-def _rects(row_index: Ints, merged: MergedRects) -> Rects:
+def _rects(row_index: IntArray, merged: MergedRects) -> Rects:
     begin, end, event, start, latest, cover = merged
     dur = latest - start
     return Rects(row_index, begin, end - begin, event, start, dur, np.clip(cover, 0, dur))
 
 
-def positions_of(event_rows: EventRows, mask: npt.NDArray[np.bool_]) -> Ints:
+def positions_of(event_rows: EventRows, mask: npt.NDArray[np.bool_]) -> IntArray:
     """Return the positions of the events whose table rows are set in `mask`, ascending."""
     positions = [
         np.flatnonzero(mask[event_rows.order[chunk]]) + chunk.start
@@ -197,7 +199,7 @@ def positions_of(event_rows: EventRows, mask: npt.NDArray[np.bool_]) -> Ints:
     return np.concatenate(positions) if positions else _NONE
 
 
-def contains_any(rects: Rects, positions: Ints) -> npt.NDArray[np.bool_]:
+def contains_any(rects: Rects, positions: IntArray) -> npt.NDArray[np.bool_]:
     """Return whether each rectangle contains any of `positions`, which must be ascending."""
     first = np.searchsorted(positions, rects.begin)
     contains: npt.NDArray[np.bool_] = (
@@ -208,11 +210,11 @@ def contains_any(rects: Rects, positions: Ints) -> npt.NDArray[np.bool_]:
 
 def _first_at_or_after(
     event_rows: EventRows,
-    value: Callable[[Ints, Ints], Ints],
-    low: Ints,
-    high: Ints,
+    value: Callable[[IntArray, IntArray], IntArray],
+    low: IntArray,
+    high: IntArray,
     time_ns: int,
-) -> Ints:
+) -> IntArray:
     """Return the first position of each range [low, high) whose start, or end, is >= `time_ns`."""
     target = np.full(len(low), time_ns)
     first, last = -(-low // BLOCK), -(-high // BLOCK)
@@ -222,7 +224,9 @@ def _first_at_or_after(
     return _search(value, begin, end, target)
 
 
-def _search(value: Callable[[Ints, Ints], Ints], low: Ints, high: Ints, target: Ints) -> Ints:
+def _search(
+    value: Callable[[IntArray, IntArray], IntArray], low: IntArray, high: IntArray, target: IntArray
+) -> IntArray:
     """Return the first position of each range [low, high) whose value is >= its target.
 
     ``value(positions, ranges)`` returns the values at positions; ``ranges`` has the index of the

@@ -7,12 +7,13 @@ that is fine enough; `epprof_nb.views.timeline.lod` describes the level of detai
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
+
 
 BLOCK = 16
 """Events per block of level 1."""
@@ -26,10 +27,10 @@ class MipLevel(NamedTuple):
     The columns are those of `epprof_nb.views.timeline.rows.EventRows`.
     """
 
-    block_start: Ints
-    longest: Ints
-    latest: Ints
-    covered_ns: Ints
+    block_start: IntArray
+    longest: IntArray
+    latest: IntArray
+    covered_ns: IntArray
 
 
 def events_per_block(level: int) -> int:

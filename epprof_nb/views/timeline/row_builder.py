@@ -6,7 +6,7 @@ are built in one go.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,9 @@ from epprof_nb.arrays.small_codes import count_codes
 from epprof_nb.views.timeline.block_summaries import BlockSummaries
 from epprof_nb.views.timeline.rows import EventRows
 
-Ints = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
+
 
 _CHUNK = 1 << 15
 """Events per chunk."""
@@ -26,7 +28,7 @@ _FEW_ROWS = 12
 
 
 def build_rows(
-    code: npt.NDArray[Any], lane: Ints, row: Ints, start_ns: Ints, end_ns: Ints
+    code: npt.NDArray[Any], lane: IntArray, row: IntArray, start_ns: IntArray, end_ns: IntArray
 ) -> EventRows:
     """Sort events into rows.
 
@@ -56,7 +58,7 @@ def build_rows(
     return event_rows
 
 
-def _first_positions(code: npt.NDArray[Any], count: int) -> Ints:
+def _first_positions(code: npt.NDArray[Any], count: int) -> IntArray:
     """Return the first position of each of `count` rows, and the number of events."""
     sizes = np.zeros(count, np.int64)
     for chunk in chunks(len(code), _CHUNK):
@@ -89,7 +91,7 @@ def _fill(event_rows: EventRows, code: npt.NDArray[Any]) -> list[int]:
     return blocks.finish()
 
 
-def _grouped(code: npt.NDArray[Any], count: int) -> tuple[Ints, Ints, Ints]:
+def _grouped(code: npt.NDArray[Any], count: int) -> tuple[IntArray, IntArray, IntArray]:
     """Group the events of a chunk by row, each group in table order.
 
     Returns

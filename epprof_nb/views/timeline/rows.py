@@ -7,14 +7,16 @@ permutation; everything else is kept per block of `BLOCK` events.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.views.timeline.mipmap import BLOCK, MipLevel, build_mip_levels
 
-Ints = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
+
 Positions = npt.NDArray[Any]
 
 _UNKNOWN = 255
@@ -22,7 +24,7 @@ EARLIEST, LATEST = -(2**61), 2**61
 """Times are clipped to this range, 73 years around the start: differences then fit int64."""
 
 
-def times(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints]:
+def times(start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
     """Clip starts and ends so that their differences fit int64; usually returns the same arrays.
 
     Times of a clock that overflowed can be off by centuries.
@@ -69,20 +71,20 @@ class EventRows:
         shape ``(blocks,)``.
     """
 
-    start: Ints
-    end: Ints
-    lane: Ints
-    row: Ints
-    first: Ints
+    start: IntArray
+    end: IntArray
+    lane: IntArray
+    row: IntArray
+    first: IntArray
     order: Positions
     overlapping: npt.NDArray[np.bool_] = field(init=False)
-    running_max_end: Ints = field(init=False)
-    running_max_offset: Ints = field(init=False)
+    running_max_end: IntArray = field(init=False)
+    running_max_offset: IntArray = field(init=False)
     time_bounds: tuple[int, int] = field(init=False)
-    covered_ns: Ints = field(init=False)
-    block_start: Ints = field(init=False)
-    longest: Ints = field(init=False)
-    latest: Ints = field(init=False)
+    covered_ns: IntArray = field(init=False)
+    block_start: IntArray = field(init=False)
+    longest: IntArray = field(init=False)
+    latest: IntArray = field(init=False)
     _levels: tuple[MipLevel, ...] = field(init=False, default=())
     _longest_event: npt.NDArray[np.uint8] | None = field(init=False, default=None)
 
@@ -97,18 +99,18 @@ class EventRows:
             self._levels = build_mip_levels(blocks)
         return self._levels
 
-    def starts(self, positions: Positions) -> Ints:
+    def starts(self, positions: Positions) -> IntArray:
         """Start of the event at each position."""
-        values: Ints = self.start[self.order[positions]]
+        values: IntArray = self.start[self.order[positions]]
         return values
 
-    def ends(self, positions: Positions) -> Ints:
+    def ends(self, positions: Positions) -> IntArray:
         """End of the event at each position."""
         rows = self.order[positions]
-        values: Ints = np.maximum(self.end[rows], self.start[rows])
+        values: IntArray = np.maximum(self.end[rows], self.start[rows])
         return values
 
-    def longest_event(self, blocks: Ints) -> Ints:
+    def longest_event(self, blocks: IntArray) -> IntArray:
         """Position of the longest event of each block (cached)."""
         if self._longest_event is None:
             self._longest_event = np.full(len(self.block_start), _UNKNOWN, np.uint8)
@@ -120,18 +122,18 @@ class EventRows:
             self._longest_event[blocks[new]] = offsets[new]
         return blocks * BLOCK + offsets
 
-    def between(self, low: int, high: int) -> tuple[Ints, Ints]:
+    def between(self, low: int, high: int) -> tuple[IntArray, IntArray]:
         """Starts and ends of the events at positions `low` up to, excluding, `high`."""
         rows = self.order[low:high]
         start = self.start[rows]
         end = self.end[rows]
         return start, np.maximum(end, start, out=end)
 
-    def new_coverage(self, positions: Positions, row_index: Ints) -> Ints:
+    def new_coverage(self, positions: Positions, row_index: IntArray) -> IntArray:
         """Time that each event covers and no event before it in its row does, ns."""
         start, end = self.starts(positions), self.ends(positions)
         second = np.flatnonzero(self.overlapping[row_index] & (positions > self.first[row_index]))
         index = self.running_max_offset[row_index[second]] + positions[second] - 1
         start[second] = np.maximum(start[second], self.running_max_end[index])
-        values: Ints = np.maximum(end - start, 0)
+        values: IntArray = np.maximum(end - start, 0)
         return values

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from epprof_nb.analysis.steps.by_repeat import RepeatStatistics
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.views.queries.selections import ActiveSelection
-    from epprof_nb.views.queries.window import Ints
     from epprof_nb.views.view_model import ViewModel
 
 _MAX_PAYLOAD_BYTES = 1_150_000
@@ -212,13 +212,15 @@ def first_view_message(view_model: ViewModel, selection: ActiveSelection | None 
     return encode_message({**head, **header}, columns, compact=False)
 
 
-def _initial_selection(selection: ActiveSelection, columns: Mapping[str, Ints]) -> dict[str, Any]:
+def _initial_selection(
+    selection: ActiveSelection, columns: Mapping[str, IntArray]
+) -> dict[str, Any]:
     sent = sum(int(columns[f"{prefix}.kept"].sum()) for prefix in selection.pinned)
     return {**selection.seek(), "sent": sent}
 
 
 def window_message(
-    view_model: ViewModel, window: WindowQuery, *, highlighted: Mapping[str, Ints] | None = None
+    view_model: ViewModel, window: WindowQuery, *, highlighted: Mapping[str, IntArray] | None = None
 ) -> bytes:
     """Return the events of a window."""
     header, columns = query_window(view_model, window, details=False, highlighted=highlighted)
