@@ -21,15 +21,17 @@ using namespace epprof::ep;
 
 extern "C" {
 
-void ep_plan_use_kernels(ep_plan* plan, const ep_kernels* kernels) { plan->kernels = kernels->set; }
+void ep_session_plan_use_kernels(ep_session_plan* plan, const ep_kernels* kernels) {
+  plan->kernels = kernels->set;
+}
 
-void ep_plan_set_session(ep_plan* plan, uint32_t number) { plan->session = number; }
-void ep_plan_capture_graphs(ep_plan* plan) { plan->graphs = true; }
-void ep_plan_select_type(ep_plan* plan, const char* op_type) {
+void ep_session_plan_set_session(ep_session_plan* plan, uint32_t number) { plan->session = number; }
+void ep_session_plan_capture_graphs(ep_session_plan* plan) { plan->graphs = true; }
+void ep_session_plan_select_type(ep_session_plan* plan, const char* op_type) {
   plan->types.insert(op_type);
   plan->unmatched_types.insert(op_type);
 }
-void ep_plan_select_node(ep_plan* plan, const char* name) {
+void ep_session_plan_select_node(ep_session_plan* plan, const char* name) {
   plan->nodes.insert(name);
   plan->unmatched_nodes.insert(name);
 }

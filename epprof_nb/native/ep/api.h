@@ -53,8 +53,8 @@ typedef struct {
   size_t input_count;
 } ep_node;
 
-typedef struct ep_plan ep_plan;  // a session in the making
-typedef struct ep_call ep_call;    // a Compute in progress, or a replayed one
+typedef struct ep_session_plan ep_session_plan;  // a session in the making
+typedef struct ep_call ep_call;  // a Compute in progress, or a replayed one
 typedef struct ep_graph ep_graph;
 
 typedef struct {
@@ -64,13 +64,13 @@ typedef struct {
   size_t host_input_count, host_output_count;
   int has_limits;  // `limit_of` tells which nodes it takes
   int is_view;     // the output may lie in the memory of the first input
-} ep_definition;
+} ep_declaration;
 
 // Kernels that sessions on a device share (-1: the host device). Sessions keep what they use.
 typedef struct ep_kernels ep_kernels;
 ep_kernels* ep_kernels_new(int device);
 // `handle` identifies the kernel in `create_kernel`.
-void ep_kernels_add(ep_kernels* kernels, const ep_definition* definition, void* handle);
+void ep_kernels_add(ep_kernels* kernels, const ep_declaration* declaration, void* handle);
 // Restricts a type constraint of the kernel that was added last.
 void ep_kernels_add_types(ep_kernels* kernels, const char* constraint, const int32_t* types,
                           size_t count);
@@ -78,11 +78,12 @@ void ep_kernels_add_types(ep_kernels* kernels, const char* constraint, const int
 char* ep_kernels_register(ep_kernels* kernels);
 void ep_kernels_release(ep_kernels* kernels);
 
-void ep_plan_use_kernels(ep_plan* plan, const ep_kernels* kernels);
-void ep_plan_set_session(ep_plan* plan, uint32_t number);
-void ep_plan_capture_graphs(ep_plan* plan);
-void ep_plan_select_type(ep_plan* plan, const char* op_type);  // only nodes of selected types ...
-void ep_plan_select_node(ep_plan* plan, const char* name);     // ... or with selected names
+void ep_session_plan_use_kernels(ep_session_plan* plan, const ep_kernels* kernels);
+void ep_session_plan_set_session(ep_session_plan* plan, uint32_t number);
+void ep_session_plan_capture_graphs(ep_session_plan* plan);
+// Only nodes of selected types, or with selected names.
+void ep_session_plan_select_type(ep_session_plan* plan, const char* op_type);
+void ep_session_plan_select_node(ep_session_plan* plan, const char* name);
 
 // A replay that is recorded: what its activities have in common, and the node of the next one.
 typedef struct {
@@ -147,11 +148,11 @@ void ep_retain(const void* data);  // keeps the memory that holds `data`: an arr
 // messages that are freed by the caller.
 typedef struct {
   char* (*open_session)(const char* const* keys, const char* const* values, size_t count,
-                        ep_plan* plan);
-  void (*release_definition)(void* definition);
+                        ep_session_plan* plan);
+  void (*release_handle)(void* handle);
   // Why the kernel does not take a node, for the caller to free; null: it takes it.
-  char* (*limit_of)(void* definition, const ep_node* node, char** reason);
-  char* (*create_kernel)(void* definition, const ep_node* node, void** kernel);
+  char* (*limit_of)(void* handle, const ep_node* node, char** reason);
+  char* (*create_kernel)(void* handle, const ep_node* node, void** kernel);
   void (*release_kernel)(void* kernel);
   // `function`: the one to call; null: the kernel's current one. `replay`: null outside of one.
   char* (*compute)(void* kernel, ep_call* call, const ep_tensor* inputs, size_t count,

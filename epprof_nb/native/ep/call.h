@@ -28,7 +28,7 @@ struct ep_call {
   epprof::ep::LaunchPlans* plans = nullptr;  // gets the launches; null: they are not repeated
   std::shared_ptr<epprof::ep::LaunchPlan> plan;  // of the launches so far; null: none yet
   bool repeats = false;                          // the kernel has allowed it
-  epprof::ep::Launch* capture = nullptr;         // gets the outputs; null: not captured
-  const std::vector<ep_tensor>* recorded = nullptr;  // outputs of the launch that is replayed
-  std::string violation;  // why the launch cannot be part of a graph
+  epprof::ep::CapturedCall* captured = nullptr;  // gets the outputs; null: not captured
+  const std::vector<ep_tensor>* replayed_outputs = nullptr;  // null: not a replay
+  std::string violation;  // why the call cannot be part of a graph
 };

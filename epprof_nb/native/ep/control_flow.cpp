@@ -77,10 +77,10 @@ Status* create_scan(void* helper, const KernelInfo* info, KernelImpl** kernel) {
 }  // namespace
 
 void add_control_flow_kernels(KernelRegistry* registry, int device) {
-  Definition if_{"If", "", 1, kLastVersion, {{"V", kNumericTypes}}, {0}, {}};
-  Definition loop{"Loop", "", 1, kLastVersion, {{"V", kNumericTypes}}, {0, 1}, {}};
+  Declaration if_{"If", "", 1, kLastVersion, {{"V", kNumericTypes}}, {0}, {}};
+  Declaration loop{"Loop", "", 1, kLastVersion, {{"V", kNumericTypes}}, {0, 1}, {}};
   // Before version 9, Scan has batches.
-  Definition scan{"Scan", "", 9, kLastVersion, {{"V", kNumericTypes}}, {}, {}};
+  Declaration scan{"Scan", "", 9, kLastVersion, {{"V", kNumericTypes}}, {}, {}};
   add_kernel(registry, if_, create_if, nullptr);
   add_kernel(registry, loop, create_loop, device < 0 ? &loop_helper : cuda_loop_helper());
   add_kernel(registry, scan, create_scan, device < 0 ? &scan_helper : cuda_scan_helper());

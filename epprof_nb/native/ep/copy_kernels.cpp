@@ -51,10 +51,10 @@ CopiedTensors tensors_of_copy(KernelContext* context) {
   return tensors;
 }
 
-Definition copy_from_host() {
+Declaration copy_from_host() {
   return {"MemcpyFromHost", "", 1, 1, {{"T", kNumericTypes}}, {0}, {}};
 }
-Definition copy_to_host() { return {"MemcpyToHost", "", 1, 1, {{"T", kNumericTypes}}, {}, {0}}; }
+Declaration copy_to_host() { return {"MemcpyToHost", "", 1, 1, {{"T", kNumericTypes}}, {}, {0}}; }
 
 void add_copy_kernels(KernelRegistry* registry) {
   add_kernel(registry, copy_from_host(), create, &from_host_kernel);

@@ -26,7 +26,7 @@ struct Operator : CustomOp {
 
 const Operator& of(const CustomOp* op) { return *static_cast<const Operator*>(op); }
 
-const char* name(const CustomOp* op) { return of(op).kernel.definition.op_type.c_str(); }
+const char* name(const CustomOp* op) { return of(op).kernel.declaration.op_type.c_str(); }
 const char* no_provider(const CustomOp*) { return nullptr; }
 int32_t input_type(const CustomOp* op, size_t index) { return of(op).inputs[index]; }
 size_t input_count(const CustomOp* op) { return of(op).inputs.size(); }
@@ -42,8 +42,8 @@ int last_version(const CustomOp*) { return INT_MAX; }
 
 Status* create(const CustomOp* op, const void*, const KernelInfo* info, void** kernel) {
   KernelImpl* made = nullptr;
-  auto* definition = const_cast<PythonKernel*>(&of(op).kernel);
-  Status* status = create_python_kernel(definition, info, &made);
+  auto* python_kernel = const_cast<PythonKernel*>(&of(op).kernel);
+  Status* status = create_python_kernel(python_kernel, info, &made);
   *kernel = made;
   return status;
 }
@@ -95,8 +95,8 @@ char* ep_domain_add_operator(ep_domain* domain, const char* op_type, const int32
   op.inputs.assign(inputs, inputs + input_count_);
   op.optional.assign(optional, optional + input_count_);
   op.outputs.assign(outputs, outputs + output_count_);
-  op.kernel.definition.op_type = op_type;
-  op.kernel.definition.domain = domain->name;
+  op.kernel.declaration.op_type = op_type;
+  op.kernel.declaration.domain = domain->name;
   op.kernel.handle = handle;
   std::string failed = consume_status(rt.domain_add(domain->domain, &op));
   return failed.empty() ? nullptr : strdup(failed.c_str());

@@ -1,4 +1,4 @@
-// Definitions of kernels, and their entry in a registry.
+// Declarations of kernels, and their entry in a registry.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ constexpr const char* kCudaLibrary = "EpprofExecutionProvider.cuda";
 // No upper limit. With INT_MAX, ONNX Runtime takes a kernel only for the version that is its first.
 constexpr int kLastVersion = 0x7FFFFFFE;
 
-struct Definition {
+struct Declaration {
   std::string op_type, domain;
   int first_version, last_version;
   // Allowed element types (ONNXTensorElementDataType) by the name of the type constraint.
@@ -27,6 +27,6 @@ struct Definition {
 
 extern const std::vector<int32_t> kNumericTypes;
 
-void add_kernel(KernelRegistry*, const Definition&, KernelCreateFunction, void* state);  // throws
+void add_kernel(KernelRegistry*, const Declaration&, KernelCreateFunction, void* state);  // throws
 
 }  // namespace epprof::ep

@@ -55,7 +55,7 @@ Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devi
 }
 
 // `device`: the one that ONNX Runtime chose by the option device_id.
-void set_device(ep_plan* plan, int device, const std::vector<const char*>& keys,
+void set_device(ep_session_plan* plan, int device, const std::vector<const char*>& keys,
                 const std::vector<const char*>& values) {
   std::string asked = "host", chosen = device < 0 ? asked : "cuda:" + std::to_string(device);
   for (size_t i = 0; i < keys.size(); i++) {
@@ -88,7 +88,7 @@ Status* create_provider(int device, const SessionOptions* options, Ep** ep) {
       own_keys.push_back(keys[i] + kOptionPrefix.size());
       own_values.push_back(values[i]);
     }
-    auto plan = std::make_unique<ep_plan>();
+    auto plan = std::make_unique<ep_session_plan>();
     raise(interpreter.open_session(own_keys.data(), own_values.data(), own_keys.size(),
                                    plan.get()));
     set_device(plan.get(), device, own_keys, own_values);

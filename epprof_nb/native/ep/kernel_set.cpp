@@ -20,23 +20,23 @@ std::string key_of(std::string_view domain, std::string_view op_type) {
 
 KernelSet::~KernelSet() {
   if (registry_) rt.release_registry(registry_);
-  for (auto& kernel : kernels_) interpreter.release_definition(kernel->handle);
+  for (auto& kernel : kernels_) interpreter.release_handle(kernel->handle);
 }
 
-void KernelSet::add(const Definition& definition, bool has_limits, void* handle) {
+void KernelSet::add(const Declaration& declaration, bool has_limits, void* handle) {
   auto kernel = std::make_unique<PythonKernel>();
-  kernel->definition = definition;
+  kernel->declaration = declaration;
   kernel->handle = handle;
   kernel->device = device;
   kernel->has_limits = has_limits;
   kernel->of_provider = true;
-  by_operator_[key_of(definition.domain, definition.op_type)].push_back(kernel.get());
+  by_operator_[key_of(declaration.domain, declaration.op_type)].push_back(kernel.get());
   kernels_.push_back(std::move(kernel));
 }
 
 void KernelSet::add_types(const char* constraint, const int32_t* types, size_t count) {
-  kernels_.back()->definition.types.emplace_back(constraint,
-                                                 std::vector<int32_t>(types, types + count));
+  kernels_.back()->declaration.types.emplace_back(constraint,
+                                                  std::vector<int32_t>(types, types + count));
 }
 
 const std::vector<PythonKernel*>& KernelSet::of(std::string_view domain,
@@ -49,8 +49,8 @@ const std::vector<PythonKernel*>& KernelSet::of(std::string_view domain,
 const PythonKernel* KernelSet::find(std::string_view domain, std::string_view op_type,
                                     int version) const {
   for (const PythonKernel* kernel : of(domain, op_type)) {
-    const Definition& definition = kernel->definition;
-    if (version >= definition.first_version && version <= definition.last_version) return kernel;
+    const Declaration& declaration = kernel->declaration;
+    if (version >= declaration.first_version && version <= declaration.last_version) return kernel;
   }
   return nullptr;
 }
@@ -66,7 +66,7 @@ void KernelSet::build_registry() {
   }
   add_control_flow_kernels(made, device);
   for (auto& kernel : kernels_) {
-    add_kernel(made, kernel->definition, create_python_kernel, kernel.get());
+    add_kernel(made, kernel->declaration, create_python_kernel, kernel.get());
   }
   registry_ = owner.release();
 }
@@ -81,17 +81,17 @@ ep_kernels* ep_kernels_new(int device) {
   return new ep_kernels{std::make_shared<KernelSet>(device)};
 }
 
-void ep_kernels_add(ep_kernels* kernels, const ep_definition* given, void* handle) {
-  Definition definition;
-  definition.op_type = given->op_type;
-  definition.domain = given->domain;
-  definition.first_version = given->first_version;
-  definition.last_version = given->last_version;
-  definition.host_inputs.assign(given->host_inputs, given->host_inputs + given->host_input_count);
-  definition.host_outputs.assign(given->host_outputs,
-                                 given->host_outputs + given->host_output_count);
-  definition.is_view = given->is_view != 0;
-  kernels->set->add(definition, given->has_limits != 0, handle);
+void ep_kernels_add(ep_kernels* kernels, const ep_declaration* given, void* handle) {
+  Declaration declaration;
+  declaration.op_type = given->op_type;
+  declaration.domain = given->domain;
+  declaration.first_version = given->first_version;
+  declaration.last_version = given->last_version;
+  declaration.host_inputs.assign(given->host_inputs, given->host_inputs + given->host_input_count);
+  declaration.host_outputs.assign(given->host_outputs,
+                                  given->host_outputs + given->host_output_count);
+  declaration.is_view = given->is_view != 0;
+  kernels->set->add(declaration, given->has_limits != 0, handle);
 }
 
 void ep_kernels_add_types(ep_kernels* kernels, const char* constraint, const int32_t* types,

@@ -18,7 +18,7 @@ class KernelSet {
   ~KernelSet();
   KernelSet(const KernelSet&) = delete;
 
-  void add(const Definition&, bool has_limits, void* handle);
+  void add(const Declaration&, bool has_limits, void* handle);
   void add_types(const char* constraint, const int32_t* types, size_t count);  // to the last kernel
 
   // The kernels of an operator, in the order in which they were added.

@@ -5,10 +5,10 @@
 
 namespace epprof::ep {
 
-struct Definition;
+struct Declaration;
 
-Definition copy_from_host();  // of MemcpyFromHost and MemcpyToHost
-Definition copy_to_host();
+Declaration copy_from_host();  // of MemcpyFromHost and MemcpyToHost
+Declaration copy_to_host();
 // The input of a copy, and its output in the same shape, which may be null. Throws.
 struct CopiedTensors {
   const Value* source;

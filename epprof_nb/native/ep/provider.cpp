@@ -35,7 +35,7 @@ constexpr int32_t kChannelsFirst = 0, kChannelsLast = 1;
 constexpr const char* kChannelsLastDomain = "com.ms.internal.nhwc";
 
 struct Provider : Ep {
-  std::unique_ptr<ep_plan> plan;
+  std::unique_ptr<ep_session_plan> plan;
   std::atomic<bool> has_profiler{false};
 
   ~Provider() {
@@ -48,7 +48,7 @@ struct Provider : Ep {
 
 const char* name(const Ep*) { return kProviderName; }
 
-bool is_selected(const ep_plan& plan, const Node* node) {
+bool is_selected(const ep_session_plan& plan, const Node* node) {
   const char* text = nullptr;
   if (!plan.types.empty()) {
     check(rt.graph_node_type(node, &text));
@@ -59,7 +59,7 @@ bool is_selected(const ep_plan& plan, const Node* node) {
   return plan.nodes.count(text) != 0;
 }
 
-void note_match(ep_plan* plan, const Node* node) {
+void note_match(ep_session_plan* plan, const Node* node) {
   const char* text = nullptr;
   check(rt.graph_node_type(node, &text));
   plan->unmatched_types.erase(text);
@@ -67,12 +67,12 @@ void note_match(ep_plan* plan, const Node* node) {
   plan->unmatched_nodes.erase(text);
 }
 
-void show_unmatched(const ep_plan& plan) {
+void show_unmatched(const ep_session_plan& plan) {
   unmatched_types.assign(plan.unmatched_types.begin(), plan.unmatched_types.end());
   unmatched_nodes.assign(plan.unmatched_nodes.begin(), plan.unmatched_nodes.end());
 }
 
-void note_attributes(const ep_plan& plan, const Node* node) {
+void note_attributes(const ep_session_plan& plan, const Node* node) {
   const char *op_type = nullptr, *domain = nullptr;
   check(rt.graph_node_type(node, &op_type));
   check(rt.graph_node_domain(node, &domain));
@@ -90,7 +90,7 @@ void note_attributes(const ep_plan& plan, const Node* node) {
   }
 }
 
-void note_index(ep_plan* plan, const Node* node) {
+void note_index(ep_session_plan* plan, const Node* node) {
   const char* text = nullptr;
   size_t id = 0;
   check(rt.graph_node_name(node, &text));
@@ -108,7 +108,7 @@ UnclaimedNode describe(const Node* node, const std::string& reason) {
 }
 
 // Why the kernel that the registry has for a node does not take it; empty: it does.
-std::string limit_of(const ep_plan& plan, const Node* node) {
+std::string limit_of(const ep_session_plan& plan, const Node* node) {
   const char *op_type = nullptr, *domain = nullptr;
   int version = 0;
   check(rt.graph_node_type(node, &op_type));
@@ -127,7 +127,7 @@ std::string limit_of(const ep_plan& plan, const Node* node) {
 
 Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) {
   return as_status([&] {
-    ep_plan& plan = *static_cast<Provider*>(self)->plan;
+    ep_session_plan& plan = *static_cast<Provider*>(self)->plan;
     size_t count = 0;
     check(rt.graph_node_count(graph, &count));
     std::vector<const Node*> nodes(count);
@@ -161,27 +161,27 @@ Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) 
 }
 
 // A session gets kernels for the last axis as channels if it prefers that layout.
-bool prefers_channels_last(const ep_plan& plan, const Definition& definition) {
-  return definition.domain == kChannelsLastDomain &&
-         (plan.types.empty() || plan.types.count(definition.op_type));
+bool prefers_channels_last(const ep_session_plan& plan, const Declaration& declaration) {
+  return declaration.domain == kChannelsLastDomain &&
+         (plan.types.empty() || plan.types.count(declaration.op_type));
 }
 
 Status* get_preferred_data_layout(Ep* self, int32_t* layout) {
-  const ep_plan& plan = *static_cast<Provider*>(self)->plan;
+  const ep_session_plan& plan = *static_cast<Provider*>(self)->plan;
   *layout = kChannelsFirst;
   for (const auto& kernel : plan.kernels->all()) {
-    if (prefers_channels_last(plan, kernel->definition)) *layout = kChannelsLast;
+    if (prefers_channels_last(plan, kernel->declaration)) *layout = kChannelsLast;
   }
   return nullptr;
 }
 
 Status* should_convert_data_layout_for_op(Ep* self, const char* domain, const char* op_type,
                                           int32_t layout, int* should_convert) {
-  const ep_plan& plan = *static_cast<Provider*>(self)->plan;
+  const ep_session_plan& plan = *static_cast<Provider*>(self)->plan;
   *should_convert = 0;
   if (layout != kChannelsLast || *domain) return nullptr;
   for (const PythonKernel* kernel : plan.kernels->of(kChannelsLastDomain, op_type)) {
-    if (prefers_channels_last(plan, kernel->definition)) *should_convert = 1;
+    if (prefers_channels_last(plan, kernel->declaration)) *should_convert = 1;
   }
   return nullptr;
 }
@@ -202,7 +202,7 @@ Status* create_profiler(Ep* self, EpProfiler** profiler) {
 
 Status* on_run_start(Ep* self, const RunOptions*) {
   return as_status([&] {
-    const ep_plan& plan = *static_cast<Provider*>(self)->plan;
+    const ep_session_plan& plan = *static_cast<Provider*>(self)->plan;
     run_started(plan.session);
     if (plan.device >= 0) {
       run_starts_on_thread(plan.session);
@@ -231,7 +231,7 @@ Status* on_run_end(Ep* self, const RunOptions*, bool) {
 // Of a session that uses a stream of the user's.
 Status* share_stream(Ep* self, const MemoryDevice*, SyncStreamImpl** stream) {
   return as_status([&] {
-    const ep_plan& plan = *static_cast<Provider*>(self)->plan;
+    const ep_session_plan& plan = *static_cast<Provider*>(self)->plan;
     *stream = make_cuda_stream(plan.device, static_cast<CudaStream>(plan.stream));
   });
 }
@@ -279,7 +279,7 @@ Status* release_captured_graph(Ep* self, int gpu_graph_id) {
 
 }  // namespace
 
-Ep* make_provider(std::unique_ptr<ep_plan> plan) {
+Ep* make_provider(std::unique_ptr<ep_session_plan> plan) {
   auto provider = std::make_unique<Provider>();
   provider->version = kApiVersion;
   provider->get_name = name;
@@ -307,13 +307,13 @@ Ep* make_provider(std::unique_ptr<ep_plan> plan) {
   return provider.release();
 }
 
-const ep_plan& plan_of(const KernelInfo* info) {
+const ep_session_plan& session_plan_of(const KernelInfo* info) {
   const Ep* ep = nullptr;
   check(rt.kernel_ep(info, &ep));
   return *static_cast<const Provider*>(ep)->plan;
 }
 
-int32_t node_index(const ep_plan& plan, const std::string& name) {
+int32_t node_index(const ep_session_plan& plan, const std::string& name) {
   auto found = plan.node_indexes.find(name);
   return found == plan.node_indexes.end() ? -1 : found->second;
 }

@@ -10,7 +10,7 @@
 #include "ep/api.h"
 #include "ep/kernel_set.h"
 
-struct ep_plan {
+struct ep_session_plan {
   std::shared_ptr<epprof::ep::KernelSet> kernels;
   uint32_t session = 0;
   int device = -1;          // -1: the host device
@@ -23,12 +23,12 @@ struct ep_plan {
 
 namespace epprof::ep {
 
-const ep_plan& plan_of(const KernelInfo*);  // of a kernel of our provider; throws
+const ep_session_plan& session_plan_of(const KernelInfo*);  // of a kernel of our provider; throws
 
 // ONNX Runtime's index of a node, by name; -1: unknown.
-int32_t node_index(const ep_plan&, const std::string& name);
+int32_t node_index(const ep_session_plan&, const std::string& name);
 
-Ep* make_provider(std::unique_ptr<ep_plan>);  // throws
+Ep* make_provider(std::unique_ptr<ep_session_plan>);  // throws
 void release_provider(Ep*);
 
 }  // namespace epprof::ep

@@ -37,14 +37,14 @@ ForkSafeMutex attributes_mutex;
 std::map<std::pair<std::string, std::string>, Attributes>& seen_attributes =
     *new std::map<std::pair<std::string, std::string>, Attributes>;
 
-Attributes attributes_of(const Definition& definition) {
+Attributes attributes_of(const Declaration& declaration) {
   ForkLockGuard lock(attributes_mutex);
-  return seen_attributes[{definition.domain, definition.op_type}];
+  return seen_attributes[{declaration.domain, declaration.op_type}];
 }
 
 struct Instance : KernelImpl {
-  void* kernel;
-  const PythonKernel* definition;
+  void* handle;  // of the node; the interpreter's
+  const PythonKernel* kernel;
   uint32_t session;  // 0: on another provider, as an operator of a domain of its own
   std::string node;
   int32_t node_index;
@@ -67,17 +67,17 @@ bool is_on_device(const Value* value, const PythonKernel& kernel, const std::vec
 }
 
 // An output in host memory that depends on device memory: a replay would have to wait for it.
-bool writes_host_data(const Definition& definition, const ep_tensor* inputs, size_t count) {
-  if (definition.host_outputs.empty()) return false;
-  if (definition.op_type == "Shape" || definition.op_type == "Size") return false;
+bool writes_host_data(const Declaration& declaration, const ep_tensor* inputs, size_t count) {
+  if (declaration.host_outputs.empty()) return false;
+  if (declaration.op_type == "Shape" || declaration.op_type == "Size") return false;
   for (size_t i = 0; i < count; i++) {
-    if (inputs[i].present && !contains(definition.host_inputs, i)) return true;
+    if (inputs[i].present && !contains(declaration.host_inputs, i)) return true;
   }
   return false;
 }
 
-// Reports what a launch on a CUDA device did that cannot be part of a graph, if Python has not.
-void check_capture(GraphRun* run, const Launch& launch, size_t nodes_before) {
+// Reports what a call on a CUDA device did that cannot be part of a graph, if Python has not.
+void check_capture(GraphRun* run, const CapturedCall& captured, size_t nodes_before) {
   if (run->violated) return;
   const CudaGraph& graph = *run->graph->cuda;
   if (!graph.is_intact()) {
@@ -86,8 +86,9 @@ void check_capture(GraphRun* run, const Launch& launch, size_t nodes_before) {
         "neither waits for the device nor reads its results on the host: leave that out");
     return;
   }
-  bool writes = std::any_of(launch.outputs.begin(), launch.outputs.end(), [&](const auto& output) {
-    bool is_view = !launch.inputs.empty() && output.tensor.data == launch.inputs[0].tensor.data;
+  const auto &inputs = captured.inputs, &outputs = captured.outputs;
+  bool writes = std::any_of(outputs.begin(), outputs.end(), [&](const CapturedTensor& output) {
+    bool is_view = !inputs.empty() && output.tensor.data == inputs[0].tensor.data;
     return output.tensor.on_device && output.bytes && !is_view;
   });
   if (writes && graph.node_count() == nodes_before) {
@@ -99,12 +100,12 @@ void check_capture(GraphRun* run, const Launch& launch, size_t nodes_before) {
 
 // Calls the function of a node and adds the call to the graph. Returns false if that is impossible:
 // the capture has ended, and the node is to be run eagerly.
-bool capture_launch(const Instance& instance, KernelContext* context, const ep_tensor* inputs,
-                    size_t count, void* stream) {
-  const Definition& definition = instance.definition->definition;
+bool capture_call(const Instance& instance, KernelContext* context, const ep_tensor* inputs,
+                  size_t count, void* stream) {
+  const Declaration& declaration = instance.kernel->declaration;
   GraphRun* run = graph_run(instance.session);
   CudaGraph* cuda_graph = run->graph->cuda.get();
-  if (writes_host_data(definition, inputs, count)) {
+  if (writes_host_data(declaration, inputs, count)) {
     abandon_capture(run, instance.node,
                     "writes an output in host memory that depends on device memory. Leave it on "
                     "the device: define the kernel without host_outputs");
@@ -120,34 +121,34 @@ bool capture_launch(const Instance& instance, KernelContext* context, const ep_t
     }
     nodes_before = cuda_graph->node_count();
   }
-  auto launch = std::make_unique<Launch>();
-  launch->kernel = instance.kernel;
-  launch->function = hold_function(run, instance.kernel);
-  launch->node = instance.node;
-  launch->op_type = definition.op_type;
-  launch->node_index = instance.node_index;
+  auto captured = std::make_unique<CapturedCall>();
+  captured->kernel = instance.handle;
+  captured->function = hold_function(run, instance.handle);
+  captured->node = instance.node;
+  captured->op_type = declaration.op_type;
+  captured->node_index = instance.node_index;
   for (size_t i = 0; i < count; i++) {
     size_t bytes = 0;
     const Value* value = nullptr;
     check(rt.context_input(context, i, &value));
     if (value) check(rt.tensor_bytes(value, &bytes));
-    launch->inputs.emplace_back(inputs[i], bytes);
-    if (contains(definition.host_inputs, i)) launch->inputs.back().keep_copy();
+    captured->inputs.emplace_back(inputs[i], bytes);
+    if (contains(declaration.host_inputs, i)) captured->inputs.back().keep_copy();
   }
   ep_call call;
   call.context = context;
-  call.kernel = instance.definition;
-  call.device = instance.definition->device;
+  call.kernel = instance.kernel;
+  call.device = instance.kernel->device;
   call.stream = stream;
-  call.capture = launch.get();
-  launch->start = epprof_now_ns();
-  launch->op = capturing_op();
-  char* error = interpreter.compute(instance.kernel, &call, inputs, count, launch->function,
+  call.captured = captured.get();
+  captured->start = epprof_now_ns();
+  captured->op = capturing_op();
+  char* error = interpreter.compute(instance.handle, &call, inputs, count, captured->function,
                                     nullptr);
-  launch->end = epprof_now_ns();
+  captured->end = epprof_now_ns();
   if (cuda_graph && !error) {
-    check_capture(run, *launch, nodes_before);
-    launch->device_nodes = cuda_graph->node_count() - nodes_before;
+    check_capture(run, *captured, nodes_before);
+    captured->device_nodes = cuda_graph->node_count() - nodes_before;
   }
   if (run->violated) {
     free(error);
@@ -159,16 +160,16 @@ bool capture_launch(const Instance& instance, KernelContext* context, const ep_t
     raise(error);
   }
   bool on_device = false;
-  for (size_t i = 0; i < launch->outputs.size(); i++) {
-    LaunchTensor& output = launch->outputs[i];
-    if (contains(definition.host_outputs, i)) {
+  for (size_t i = 0; i < captured->outputs.size(); i++) {
+    CapturedTensor& output = captured->outputs[i];
+    if (contains(declaration.host_outputs, i)) {
       output.copy.resize(std::max<size_t>(output.bytes, 1));  // written at each replay
     } else {
       on_device |= output.tensor.present != 0;
     }
   }
   // What is in host memory alone is a constant of the graph: its readers have a copy.
-  if (on_device) add_launch(run, std::move(launch));
+  if (on_device) add_call(run, std::move(captured));
   return true;
 }
 
@@ -177,7 +178,7 @@ class NodeOp {
  public:
   explicit NodeOp(const Instance& instance)
       : op_(open_node_op(instance.session, instance.node,
-                         instance.definition->definition.op_type, instance.node_index)) {}
+                         instance.kernel->declaration.op_type, instance.node_index)) {}
   ~NodeOp() {
     if (op_) pop_op(op_);
   }
@@ -187,13 +188,13 @@ class NodeOp {
   uint64_t op_;
 };
 
-// Errors read like those of calls of Python.
+// Errors read like the errors of calls of Python.
 bool run_plan(const LaunchPlan& plan, const Instance& instance, ep_call* call,
               const ep_tensor* inputs) {
   try {
     return plan.run(call, inputs);
   } catch (const std::runtime_error& error) {
-    const std::string& op_type = instance.definition->definition.op_type;
+    const std::string& op_type = instance.kernel->declaration.op_type;
     std::string where = instance.node.empty() ? "a " + op_type + " node"
                                               : "node '" + instance.node + "' (" + op_type + ")";
     throw std::runtime_error("The kernel of " + where + " failed: " + error.what());
@@ -203,7 +204,7 @@ bool run_plan(const LaunchPlan& plan, const Instance& instance, ep_call* call,
 Status* compute(KernelImpl* self, KernelContext* context) {
   return as_status([&] {
     Instance& instance = *static_cast<Instance*>(self);
-    const PythonKernel& kernel = *instance.definition;
+    const PythonKernel& kernel = *instance.kernel;
     int device = kernel.device;
     std::optional<CurrentDevice> current;
     void* stream = nullptr;
@@ -221,19 +222,19 @@ Status* compute(KernelImpl* self, KernelContext* context) {
       const Value* value = nullptr;
       check(rt.context_input(context, i, &value));
       read_tensor(value, &inputs[i]);
-      if (!value || !is_on_device(value, kernel, kernel.definition.host_inputs, i)) continue;
+      if (!value || !is_on_device(value, kernel, kernel.declaration.host_inputs, i)) continue;
       inputs[i].on_device = 1;
       check(rt.tensor_bytes(value, &inputs[i].bytes));
     }
     NodeOp op(instance);
     if (is_capturing(instance.session) &&
-        capture_launch(instance, context, inputs, count, stream)) {
+        capture_call(instance, context, inputs, count, stream)) {
       return;
     }
     // Calls on the host device are recorded, those on CUDA devices are what they launch.
-    bool is_view = kernel.definition.is_view && count && inputs[0].present;
+    bool is_view = kernel.declaration.is_view && count && inputs[0].present;
     if (is_view && (device >= 0 || !recording_ops.load(std::memory_order_relaxed)) &&
-        instance.views.make_output(context, instance.kernel, inputs, count)) {
+        instance.views.make_output(context, instance.handle, inputs, count)) {
       return;
     }
     ep_call call;
@@ -243,7 +244,7 @@ Status* compute(KernelImpl* self, KernelContext* context) {
     call.stream = stream;
     call.is_on_thread_of_run = is_thread_of_run(instance.session);
     if (device >= 0 && !is_view) {
-      LaunchPlanPtr plan = instance.plans.find(instance.kernel, inputs, count);
+      LaunchPlanPtr plan = instance.plans.find(instance.handle, inputs, count);
       if (plan && run_plan(*plan, instance, &call, inputs)) return;
       call.inputs = inputs;
       call.input_count = count;
@@ -254,14 +255,14 @@ Status* compute(KernelImpl* self, KernelContext* context) {
       call.first_input = inputs[0].data;
       call.view = &shape;
     }
-    raise(interpreter.compute(instance.kernel, &call, inputs, count, nullptr, nullptr));
-    if (call.made_view) instance.views.add(instance.kernel, inputs, count, shape);
+    raise(interpreter.compute(instance.handle, &call, inputs, count, nullptr, nullptr));
+    if (call.made_view) instance.views.add(instance.handle, inputs, count, shape);
   });
 }
 
 void release(KernelImpl* self) {
   auto* instance = static_cast<Instance*>(self);
-  interpreter.release_kernel(instance->kernel);
+  interpreter.release_kernel(instance->handle);
   delete instance;
 }
 
@@ -272,24 +273,24 @@ void note_attribute(const char* domain, const char* op_type, const char* name, i
   seen_attributes[{domain, op_type}].insert({name, type});
 }
 
-Status* create_python_kernel(void* state, const KernelInfo* info, KernelImpl** kernel) {
+Status* create_python_kernel(void* state, const KernelInfo* info, KernelImpl** made) {
   return as_status([&] {
-    auto* definition = static_cast<PythonKernel*>(state);
+    auto* kernel = static_cast<PythonKernel*>(state);
     NodeDescription node;
-    Attributes attributes = attributes_of(definition->definition);
+    Attributes attributes = attributes_of(kernel->declaration);
     read_node(info, attributes, &node);
     ep_node described = node.view();
-    void* made = nullptr;
-    raise(interpreter.create_kernel(definition->handle, &described, &made));
+    void* handle = nullptr;
+    raise(interpreter.create_kernel(kernel->handle, &described, &handle));
     auto* instance = new Instance;
     static_cast<KernelImpl&>(*instance) = {kApiVersion, 0, compute, release, nullptr, nullptr};
-    instance->kernel = made;
-    instance->definition = definition;
+    instance->handle = handle;
+    instance->kernel = kernel;
     instance->node = node.name;
-    const ep_plan* plan = definition->of_provider ? &plan_of(info) : nullptr;
+    const ep_session_plan* plan = kernel->of_provider ? &session_plan_of(info) : nullptr;
     instance->session = plan ? plan->session : 0;
     instance->node_index = plan ? node_index(*plan, node.name) : -1;
-    *kernel = instance;
+    *made = instance;
   });
 }
 
@@ -302,8 +303,8 @@ extern "C" {
 char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t rank,
                      ep_tensor* output) {
   *output = {};
-  if (call->recorded) {
-    if (index < call->recorded->size()) *output = (*call->recorded)[index];
+  if (call->replayed_outputs) {
+    if (index < call->replayed_outputs->size()) *output = (*call->replayed_outputs)[index];
     if (output->present && output->rank == rank && std::equal(dims, dims + rank, output->dims)) {
       return nullptr;
     }
@@ -321,7 +322,7 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
     if (failed.empty()) failed = consume_status(rt.tensor_bytes(value, &bytes));
     const PythonKernel& kernel = *call->kernel;
     bool on_device =
-        failed.empty() && is_on_device(value, kernel, kernel.definition.host_outputs, index);
+        failed.empty() && is_on_device(value, kernel, kernel.declaration.host_outputs, index);
     // ONNX Runtime passes on the allocator's null.
     if (failed.empty() && bytes && !output->data) {
       failed = on_device ? out_of_device_memory(kernel.device, bytes) : out_of_memory(bytes);
@@ -333,23 +334,23 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
       call->view->assign(dims, dims + rank);
       call->made_view = true;
     }
-    if (call->capture && failed.empty()) {
-      std::vector<epprof::ep::LaunchTensor>& outputs = call->capture->outputs;
+    if (call->captured && failed.empty()) {
+      std::vector<epprof::ep::CapturedTensor>& outputs = call->captured->outputs;
       while (outputs.size() <= index) outputs.emplace_back(ep_tensor{}, 0);
-      outputs[index] = epprof::ep::LaunchTensor(*output, bytes);
+      outputs[index] = epprof::ep::CapturedTensor(*output, bytes);
     }
   }
   return failed.empty() ? nullptr : strdup(failed.c_str());
 }
 
-int ep_call_is_replayed(const ep_call* call) { return call->recorded != nullptr; }
+int ep_call_is_replayed(const ep_call* call) { return call->replayed_outputs != nullptr; }
 
 int ep_call_device(const ep_call* call, void** stream) {
   *stream = call->stream;
   return call->device;
 }
 
-int ep_call_is_captured(const ep_call* call) { return call->capture != nullptr; }
+int ep_call_is_captured(const ep_call* call) { return call->captured != nullptr; }
 
 int ep_call_is_on_thread_of_run(const ep_call* call) { return call->is_on_thread_of_run; }
 

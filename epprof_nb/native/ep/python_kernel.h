@@ -8,11 +8,11 @@
 namespace epprof::ep {
 
 struct PythonKernel {
-  Definition definition;
-  void* handle;                   // the interpreter's
-  int device = -1;                // -1: the host device
-  bool has_limits = false;        // it does not take all nodes of its types and versions
-  bool of_provider = false;       // false: an operator that runs on another provider
+  Declaration declaration;
+  void* handle;              // the interpreter's
+  int device = -1;           // -1: the host device
+  bool has_limits = false;   // it does not take all nodes of its types and versions
+  bool of_provider = false;  // false: an operator that runs on another provider
 };
 
 // Remembers an attribute of an operator: a kernel can read it only by name and type.

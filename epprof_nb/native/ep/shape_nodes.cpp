@@ -47,18 +47,18 @@ bool contains(const std::vector<size_t>& numbers, size_t number) {
 }
 
 // The kernel of a node; null: none of ours.
-const Definition* definition_of(const ep_plan& plan, const Node* node) {
+const Declaration* declaration_of(const ep_session_plan& plan, const Node* node) {
   const char *op_type = nullptr, *domain = nullptr;
   int version = 0;
   check(rt.graph_node_type(node, &op_type));
   check(rt.graph_node_domain(node, &domain));
   check(rt.graph_node_version(node, &version));
   const PythonKernel* kernel = plan.kernels->find(domain, op_type, version);
-  return kernel ? &kernel->definition : nullptr;
+  return kernel ? &kernel->declaration : nullptr;
 }
 
 // Nodes all of whose inputs are in host memory, or constant.
-std::set<const Node*> nodes_on_host_values(const ep_plan& plan,
+std::set<const Node*> nodes_on_host_values(const ep_session_plan& plan,
                                            const std::vector<const Node*>& nodes,
                                            const std::set<const Node*>& claimed) {
   std::set<const Node*> found;
@@ -68,9 +68,9 @@ std::set<const Node*> nodes_on_host_values(const ep_plan& plan,
     grows = false;
     for (const Node* node : nodes) {
       Names outputs = names_of(outputs_of(node));
-      const Definition* definition = claimed.count(node) ? definition_of(plan, node) : nullptr;
-      for (size_t i = 0; definition && i < outputs.size(); i++) {
-        if (contains(definition->host_outputs, i)) {
+      const Declaration* declaration = claimed.count(node) ? declaration_of(plan, node) : nullptr;
+      for (size_t i = 0; declaration && i < outputs.size(); i++) {
+        if (contains(declaration->host_outputs, i)) {
           grows |= in_host_memory.insert(outputs[i]).second;
         }
       }
@@ -94,7 +94,8 @@ std::set<const Node*> nodes_on_host_values(const ep_plan& plan,
 
 }  // namespace
 
-std::set<const Node*> shape_nodes(const ep_plan& plan, const std::vector<const Node*>& nodes,
+std::set<const Node*> shape_nodes(const ep_session_plan& plan,
+                                  const std::vector<const Node*>& nodes,
                                   const std::set<const Node*>& claimed) {
   std::set<const Node*> found = nodes_on_host_values(plan, nodes, claimed);
   bool shrinks = !found.empty();
@@ -103,10 +104,10 @@ std::set<const Node*> shape_nodes(const ep_plan& plan, const std::vector<const N
     std::set<std::string> read_on_device;
     for (const Node* node : nodes) {
       if (found.count(node)) continue;
-      const Definition* definition = claimed.count(node) ? definition_of(plan, node) : nullptr;
+      const Declaration* declaration = claimed.count(node) ? declaration_of(plan, node) : nullptr;
       Names inputs = names_of(inputs_of(node));
-      for (size_t i = 0; definition && i < inputs.size(); i++) {
-        if (!contains(definition->host_inputs, i)) read_on_device.insert(inputs[i]);
+      for (size_t i = 0; declaration && i < inputs.size(); i++) {
+        if (!contains(declaration->host_inputs, i)) read_on_device.insert(inputs[i]);
       }
     }
     for (auto node = found.begin(); node != found.end();) {

@@ -19,8 +19,8 @@ char* take_error(PyObject* node);       // of the exception that is set. `node`:
 PyObject* describe_replay(const ep_replay_record* replay);  // None outside of a replay
 
 // Nodes (kernel_nodes.c).
-char* kernel_limit(void* definition, const ep_node* node, char** reason);
-char* kernel_create(void* definition, const ep_node* node, void** kernel);
+char* kernel_limit(void* handle, const ep_node* node, char** reason);
+char* kernel_create(void* handle, const ep_node* node, void** kernel);
 void kernel_release(void* kernel);
 
 // Calls of kernels (kernel_calls.c).

@@ -89,11 +89,11 @@ static PyObject* inputs_of(const ep_node* node) {
 }
 
 // `*reason`: null: the kernel takes the node. Returns -1 with an exception.
-static int find_limit(PyObject* definition, const ep_node* node, char** reason) {
+static int find_limit(PyObject* handle, const ep_node* node, char** reason) {
   PyObject* attributes = attributes_of(node);
   PyObject* inputs = attributes ? inputs_of(node) : NULL;
   PyObject* found =
-      inputs ? PyObject_CallFunctionObjArgs(python_functions.limit_of, definition, attributes,
+      inputs ? PyObject_CallFunctionObjArgs(python_functions.limit_of, handle, attributes,
                                             inputs, NULL)
              : NULL;
   const char* text = found && found != Py_None ? PyUnicode_AsUTF8AndSize(found, NULL) : NULL;
@@ -104,20 +104,20 @@ static int find_limit(PyObject* definition, const ep_node* node, char** reason) 
   return PyErr_Occurred() ? -1 : 0;
 }
 
-char* kernel_limit(void* definition, const ep_node* node, char** reason) {
+char* kernel_limit(void* handle, const ep_node* node, char** reason) {
   PyGILState_STATE state;
   if (enter_python(&state) < 0) return python_has_ended();
-  char* error = find_limit(definition, node, reason) < 0 ? take_error(NULL) : NULL;
+  char* error = find_limit(handle, node, reason) < 0 ? take_error(NULL) : NULL;
   PyGILState_Release(state);
   return error;
 }
 
-static python_kernel* make_kernel(PyObject* definition, const ep_node* node) {
+static python_kernel* make_kernel(PyObject* handle, const ep_node* node) {
   PyObject* attributes = attributes_of(node);
   PyObject* name = attributes ? PyUnicode_DecodeUTF8(node->name, (Py_ssize_t)strlen(node->name),
                                                      "backslashreplace")
                               : NULL;
-  PyObject* made = name ? PyObject_CallFunction(python_functions.make_node, "OOOn", definition,
+  PyObject* made = name ? PyObject_CallFunction(python_functions.make_node, "OOOn", handle,
                                                 name, attributes, (Py_ssize_t)node->output_count)
                         : NULL;
   Py_XDECREF(attributes);
@@ -137,10 +137,10 @@ static python_kernel* make_kernel(PyObject* definition, const ep_node* node) {
   return kernel;
 }
 
-char* kernel_create(void* definition, const ep_node* node, void** kernel) {
+char* kernel_create(void* handle, const ep_node* node, void** kernel) {
   PyGILState_STATE state;
   if (enter_python(&state) < 0) return python_has_ended();
-  *kernel = make_kernel(definition, node);
+  *kernel = make_kernel(handle, node);
   char* error = *kernel ? NULL : take_error(NULL);
   PyGILState_Release(state);
   return error;

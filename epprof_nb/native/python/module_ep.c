@@ -28,21 +28,21 @@ static int numbers_of(PyObject* tuple, size_t* numbers, size_t* count) {
 }
 
 static int add_kernel(ep_kernels* kernels, PyObject* spec) {
-  ep_definition definition = {0};
+  ep_declaration declaration = {0};
   size_t host_inputs[kMaxNumbers], host_outputs[kMaxNumbers];
   PyObject *types, *inputs, *outputs, *handle;
-  if (!PyArg_ParseTuple(spec, "ssiiO!OOppO", &definition.op_type, &definition.domain,
-                        &definition.first_version, &definition.last_version, &PyDict_Type, &types,
-                        &inputs, &outputs, &definition.has_limits, &definition.is_view,
+  if (!PyArg_ParseTuple(spec, "ssiiO!OOppO", &declaration.op_type, &declaration.domain,
+                        &declaration.first_version, &declaration.last_version, &PyDict_Type, &types,
+                        &inputs, &outputs, &declaration.has_limits, &declaration.is_view,
                         &handle) ||
-      numbers_of(inputs, host_inputs, &definition.host_input_count) < 0 ||
-      numbers_of(outputs, host_outputs, &definition.host_output_count) < 0) {
+      numbers_of(inputs, host_inputs, &declaration.host_input_count) < 0 ||
+      numbers_of(outputs, host_outputs, &declaration.host_output_count) < 0) {
     return -1;
   }
-  definition.host_inputs = host_inputs;
-  definition.host_outputs = host_outputs;
+  declaration.host_inputs = host_inputs;
+  declaration.host_outputs = host_outputs;
   Py_INCREF(handle);
-  ep_kernels_add(kernels, &definition, handle);
+  ep_kernels_add(kernels, &declaration, handle);
   PyObject *constraint, *allowed;
   Py_ssize_t position = 0;
   while (PyDict_Next(types, &position, &constraint, &allowed)) {
@@ -56,7 +56,7 @@ static int add_kernel(ep_kernels* kernels, PyObject* spec) {
   return 0;
 }
 
-static void release_definition(void* handle) {
+static void release_handle(void* handle) {
   PyGILState_STATE state;
   if (enter_python(&state) < 0) return;
   Py_DECREF((PyObject*)handle);
@@ -84,7 +84,8 @@ static PyObject* make_kernels(PyObject* Py_UNUSED(m), PyObject* args) {
   return raise_message(failed);
 }
 
-static int select_names(ep_plan* plan, PyObject* names, void (*select)(ep_plan*, const char*)) {
+static int select_names(ep_session_plan* plan, PyObject* names,
+                        void (*select)(ep_session_plan*, const char*)) {
   for (Py_ssize_t i = 0; i < PyTuple_Size(names); i++) {
     const char* name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(names, i), NULL);
     if (!name) return -1;
@@ -94,7 +95,7 @@ static int select_names(ep_plan* plan, PyObject* names, void (*select)(ep_plan*,
 }
 
 static int build_plan(const char* const* keys, const char* const* values, size_t count,
-                      ep_plan* plan) {
+                      ep_session_plan* plan) {
   PyObject* options = PyDict_New();
   for (size_t i = 0; options && i < count; i++) {
     PyObject* value = PyUnicode_FromString(values[i]);
@@ -113,18 +114,18 @@ static int build_plan(const char* const* keys, const char* const* values, size_t
   ep_kernels* kernels = failed ? NULL : PyCapsule_GetPointer(capsule, kKernelsCapsule);
   failed = !kernels;
   if (!failed) {
-    ep_plan_use_kernels(plan, kernels);
-    ep_plan_set_session(plan, session);
-    if (graphs) ep_plan_capture_graphs(plan);
-    failed = select_names(plan, types, ep_plan_select_type) < 0 ||
-             select_names(plan, nodes, ep_plan_select_node) < 0;
+    ep_session_plan_use_kernels(plan, kernels);
+    ep_session_plan_set_session(plan, session);
+    if (graphs) ep_session_plan_capture_graphs(plan);
+    failed = select_names(plan, types, ep_session_plan_select_type) < 0 ||
+             select_names(plan, nodes, ep_session_plan_select_node) < 0;
   }
   Py_DECREF(result);
   return failed ? -1 : 0;
 }
 
 static char* open_session(const char* const* keys, const char* const* values, size_t count,
-                          ep_plan* plan) {
+                          ep_session_plan* plan) {
   PyGILState_STATE state;
   if (enter_python(&state) < 0) return python_has_ended();
   char* error = build_plan(keys, values, count, plan) < 0 ? take_error(NULL) : NULL;
@@ -151,7 +152,7 @@ static void without_gil(void (*work)(void*), void* data) {
 }
 
 static const ep_interpreter interpreter = {
-    open_session,        release_definition,    kernel_limit,        kernel_create,
+    open_session,        release_handle,    kernel_limit,        kernel_create,
     kernel_release,      kernel_compute,        kernel_record_copy,  kernel_hold_function,
     kernel_drop_function, kernel_hold_object,   kernel_has_function, kernel_release_graphs,
     kernel_begin_replay, kernel_end_replay,     kernel_enter_replay, kernel_leave_replay,

@@ -49,8 +49,8 @@ void ep_release_graph_run(ep_graph_run* run) { delete run; }
 void ep_release_graph(ep_graph* graph) { delete graph; }
 
 void ep_changed_nodes(const ep_graph* graph, void (*each)(const char*, void*), void* data) {
-  for (const auto& launch : graph->graph->launches) {
-    if (!is_current(*launch)) each(launch->node.c_str(), data);
+  for (const auto& captured : graph->graph->calls) {
+    if (!is_current(*captured)) each(captured->node.c_str(), data);
   }
 }
 
@@ -62,12 +62,12 @@ ep_graph_info ep_describe_graph(const ep_graph* graph) {
           g.captured_in.c_str()};
 }
 
-size_t ep_graph_node_count(const ep_graph* graph) { return graph->graph->launches.size(); }
+size_t ep_graph_node_count(const ep_graph* graph) { return graph->graph->calls.size(); }
 
 ep_graph_node ep_graph_node_at(const ep_graph* graph, size_t index) {
-  const Launch& launch = *graph->graph->launches[index];
-  return {launch.node.c_str(), launch.op_type.c_str(), launch.node_id, launch.start,
-          launch.end,          launch.node_index,      launch.op,      launch.device_nodes};
+  const CapturedCall& c = *graph->graph->calls[index];
+  return {c.node.c_str(), c.op_type.c_str(), c.node_id, c.start,
+          c.end,          c.node_index,      c.op,      c.device_nodes};
 }
 
 void ep_take_replays(void (*each)(uint64_t, int64_t, void*), void* data) {

@@ -76,21 +76,22 @@ struct Replay {
   std::string failed;
 };
 
-// Returns false if the launch failed.
-bool replay_launch(const Launch& launch, Replay* replay) {
+// Returns false if the call failed.
+bool replay_call(const CapturedCall& captured, Replay* replay) {
   std::vector<ep_tensor> inputs, outputs;
-  for (const LaunchTensor& tensor : launch.inputs) inputs.push_back(tensor.view());
-  for (const LaunchTensor& tensor : launch.outputs) outputs.push_back(tensor.view());
+  for (const CapturedTensor& tensor : captured.inputs) inputs.push_back(tensor.view());
+  for (const CapturedTensor& tensor : captured.outputs) outputs.push_back(tensor.view());
   ep_call call;
-  call.recorded = &outputs;
+  call.replayed_outputs = &outputs;
   if (const CudaGraph* cuda = replay->run->graph->cuda.get()) {
     call.device = cuda->device();
     call.stream = cuda->stream();
   }
-  char* error = interpreter.compute(launch.kernel, &call, inputs.data(), inputs.size(),
-                                    launch.function, replay->recorded ? &replay->record : nullptr);
+  char* error =
+      interpreter.compute(captured.kernel, &call, inputs.data(), inputs.size(), captured.function,
+                          replay->recorded ? &replay->record : nullptr);
   if (!call.violation.empty()) {
-    replay->run->node = launch.node;
+    replay->run->node = captured.node;
     replay->run->violation = call.violation;
   }
   if (!error) return true;
@@ -99,14 +100,14 @@ bool replay_launch(const Launch& launch, Replay* replay) {
   return false;
 }
 
-// A capture on a CUDA device has recorded launches without making them. They are made now, in the
-// order of the stream, so that the run can go on without a capture.
-void launch_eagerly(GraphRun* run) {
-  if (!run->graph->cuda || run->graph->launches.empty()) return;
+// A capture on a CUDA device makes no launches. Calls again, in the order of the stream, so that the
+// run can go on without a capture.
+void call_eagerly(GraphRun* run) {
+  if (!run->graph->cuda || run->graph->calls.empty()) return;
   CurrentDevice current(run->graph->cuda->device());
   Replay replay{run, false, {}, {}};
-  for (const auto& launch : run->graph->launches) {
-    if (!replay_launch(*launch, &replay)) throw std::runtime_error(replay.failed);
+  for (const auto& captured : run->graph->calls) {
+    if (!replay_call(*captured, &replay)) throw std::runtime_error(replay.failed);
   }
 }
 
@@ -118,9 +119,9 @@ void play_back(void* argument) {
     return;
   }
   int64_t start = epprof_now_ns();
-  for (const auto& launch : replay.run->graph->launches) {
-    replay.record.graph_node_id = launch->node_id;
-    if (!replay_launch(*launch, &replay)) break;
+  for (const auto& captured : replay.run->graph->calls) {
+    replay.record.graph_node_id = captured->node_id;
+    if (!replay_call(*captured, &replay)) break;
   }
   if (replay.recorded) interpreter.end_replay(&replay.record, start, epprof_now_ns());
   interpreter.leave(entered);
@@ -128,15 +129,15 @@ void play_back(void* argument) {
 
 }  // namespace
 
-LaunchTensor::LaunchTensor(const ep_tensor& source, size_t size)
+CapturedTensor::CapturedTensor(const ep_tensor& source, size_t size)
     : tensor(source), bytes(size), dims(source.dims, source.dims + source.rank) {}
 
-void LaunchTensor::keep_copy() {
+void CapturedTensor::keep_copy() {
   copy.resize(std::max<size_t>(bytes, 1));
   if (bytes) memcpy(copy.data(), tensor.data, bytes);
 }
 
-ep_tensor LaunchTensor::view() const {
+ep_tensor CapturedTensor::view() const {
   ep_tensor seen = tensor;
   seen.dims = dims.data();
   if (!copy.empty()) seen.data = const_cast<char*>(copy.data());
@@ -223,9 +224,9 @@ void* hold_function(GraphRun* run, void* kernel) {
   return function;
 }
 
-void add_launch(GraphRun* run, std::unique_ptr<Launch> launch) {
-  launch->node_id = next_node.fetch_add(1, std::memory_order_relaxed);
-  run->graph->launches.push_back(std::move(launch));
+void add_call(GraphRun* run, std::unique_ptr<CapturedCall> captured) {
+  captured->node_id = next_node.fetch_add(1, std::memory_order_relaxed);
+  run->graph->calls.push_back(std::move(captured));
 }
 
 uint64_t capturing_op() {
@@ -233,8 +234,8 @@ uint64_t capturing_op() {
   return op ? op : reserve_op_ids(1);
 }
 
-bool is_current(const Launch& launch) {
-  return interpreter.is_current(launch.kernel, launch.function);
+bool is_current(const CapturedCall& captured) {
+  return interpreter.is_current(captured.kernel, captured.function);
 }
 
 void fail_capture(GraphRun* run) {
@@ -247,7 +248,7 @@ void abandon_capture(GraphRun* run, const std::string& node, const std::string& 
   run->state = GraphRunState::abandoned;
   run->node = node;
   run->violation = what;
-  launch_eagerly(run);
+  call_eagerly(run);
 }
 
 void report_violation(const char* what) {

@@ -1,5 +1,5 @@
-// Graphs: the launches of one run, with the buffers that the run had. On the host device they are
-// recorded and played back by a stream's worker; on a CUDA device the driver captures them.
+// Graphs: the calls of one run, with the buffers that the run had. On the host device a stream's
+// worker replays the calls; on a CUDA device the driver captures and replays what they launch.
 //
 // ONNX Runtime asks the provider at every run whether it captures graphs, and replays without a look
 // at the inputs of the run. Only Python can bind the right buffers, so the provider says yes in runs
@@ -16,20 +16,20 @@
 
 namespace epprof::ep {
 
-// A tensor that a launch reads or writes: device memory, or a copy of what was in host memory.
-struct LaunchTensor {
+// A tensor that a call reads or writes: device memory, or a copy of what was in host memory.
+struct CapturedTensor {
   ep_tensor tensor{};
   size_t bytes = 0;
   std::vector<int64_t> dims;
   std::vector<char> copy;
 
-  LaunchTensor(const ep_tensor& source, size_t size);
+  CapturedTensor(const ep_tensor& source, size_t size);
   void keep_copy();        // of what is in host memory now
   ep_tensor view() const;  // valid while this lives
 };
 
 // A call of the function that a kernel had at the capture.
-struct Launch {
+struct CapturedCall {
   void* kernel = nullptr;
   void* function = nullptr;  // the interpreter's
   std::string node, op_type;
@@ -38,7 +38,7 @@ struct Launch {
   size_t device_nodes = 1;  // that it added to the driver's graph; on the host device, itself
   uint64_t op = 0;      // that captured it
   int64_t start = 0, end = 0;  // of the capture
-  std::vector<LaunchTensor> inputs, outputs;
+  std::vector<CapturedTensor> inputs, outputs;
 };
 
 struct CapturedGraph {
@@ -50,10 +50,10 @@ struct CapturedGraph {
   const int64_t id;  // unique in the process
   const uint32_t session;
   const int64_t gpu_graph_id;
-  const std::unique_ptr<CapturePool> memory;  // what the launches use, apart from bound buffers
+  const std::unique_ptr<CapturePool> memory;  // what the calls use, apart from bound buffers
   std::unique_ptr<CudaGraph> cuda;            // null: on the host device
-  std::vector<std::unique_ptr<Launch>> launches;
-  std::vector<void*> functions;  // of the launches, and of calls that are constants of the graph
+  std::vector<std::unique_ptr<CapturedCall>> calls;
+  std::vector<void*> functions;  // of the calls, and of those that are constants of the graph
   std::string captured_in;      // the line of code, in words
   uint64_t op = 0;              // of the whole capture
   uint64_t parent = 0;          // the op that was open
@@ -104,17 +104,17 @@ GraphRun* graph_run(uint32_t session);  // the marked run of this thread; null: 
 void graph_run_started(GraphRun*, int device, CudaStream stream);
 void graph_run_ended(GraphRun*);  // throws
 
-// Whether the launches of the session on this thread are being captured.
+// Whether the calls of the session on this thread are being captured.
 bool is_capturing(uint32_t session);
 bool is_replaying();      // whether the marked run of this thread has a graph to replay
 GraphRun* any_capture();  // the one on this thread, whatever the session; null: none
 void* hold_function(GraphRun*, void* kernel);  // the kernel's current one, for the graph's life
-void add_launch(GraphRun*, std::unique_ptr<Launch>);
-uint64_t capturing_op();  // the op that the next launch is captured in
-bool is_current(const Launch&);  // whether its kernel still has this function
+void add_call(GraphRun*, std::unique_ptr<CapturedCall>);
+uint64_t capturing_op();  // the op that the next call is captured in
+bool is_current(const CapturedCall&);  // whether its kernel still has this function
 void fail_capture(GraphRun*);
 // Ends the capture, and the run goes on eagerly. `what` says why, after the name of the node, which
-// is empty if it is not known. Throws if a launch fails that the capture has only recorded.
+// is empty if it is not known. Throws if a captured call fails now.
 void abandon_capture(GraphRun*, const std::string& node, const std::string& what);
 void report_violation(const char* what);  // of the capture on this thread
 
@@ -130,7 +130,7 @@ struct RecordedReplay {
 std::vector<RecordedReplay> take_replays();
 
 // Replays the graph of a run and waits for its end. Returns an error message, or an empty text, or
-// throws. If a launch cannot be replayed, the run says so.
+// throws. If a call cannot be replayed, the run says so.
 std::string replay(GraphRun*);
 
 }  // namespace epprof::ep

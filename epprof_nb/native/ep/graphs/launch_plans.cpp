@@ -36,7 +36,7 @@ bool LaunchPlan::run(ep_call* call, const ep_tensor* inputs) const {
     raise(ep_call_output(call, output.index, output.dims.data(), output.dims.size(),
                          &made[output.index]));
   }
-  LaunchTensors tensors{inputs, made};
+  TensorsOfCall tensors{inputs, made};
   bool fits = std::all_of(launches.begin(), launches.end(),
                           [&](const auto& launch) { return launch->fits(tensors); });
   if (!fits) return false;
@@ -78,8 +78,8 @@ using namespace epprof::ep;
 
 namespace {
 
-// The plan that a call makes; null: none.
-LaunchPlan* plan_of(ep_call* call) {
+// Null: the launches of the call are not kept.
+LaunchPlan* launch_plan_of(ep_call* call) {
   if (call->plans && !call->plan) call->plan = std::make_shared<LaunchPlan>();
   return call->plan.get();
 }
@@ -101,17 +101,18 @@ char* ep_call_launch(const ep_call* call, const ep_launch* launch) {
 }
 
 void ep_call_note_launch(ep_call* call, const ep_launch* launch) {
-  if (LaunchPlan* plan = plan_of(call)) plan->add(plan_kernel(*launch), launch->owner);
+  if (LaunchPlan* plan = launch_plan_of(call)) plan->add(plan_kernel(*launch), launch->owner);
 }
 
 void ep_call_note_library_launch(ep_call* call, const ep_library_launch* launch) {
-  if (LaunchPlan* plan = plan_of(call)) plan->add(plan_library_launch(*launch), launch->owner);
+  LaunchPlan* plan = launch_plan_of(call);
+  if (plan) plan->add(plan_library_launch(*launch), launch->owner);
 }
 
 void ep_call_repeat_launches(ep_call* call) { call->repeats = true; }
 
 void ep_call_repeat_nothing(ep_call* call) {
-  if (LaunchPlan* plan = plan_of(call)) plan->is_complete = false;
+  if (LaunchPlan* plan = launch_plan_of(call)) plan->is_complete = false;
 }
 
 void ep_call_keep_launches(ep_call* call, void* function, const ep_tensor* outputs, size_t count) {

@@ -38,7 +38,7 @@ class Kernel : public PlannedLaunch {
     }
   }
 
-  void launch(const LaunchTensors& tensors, int, CudaStream stream) const override {
+  void launch(const TensorsOfCall& tensors, int, CudaStream stream) const override {
     void* addresses[EP_MOST_ARGUMENTS];
     void* parameters[EP_MOST_ARGUMENTS];
     size_t count = 0;
@@ -72,13 +72,13 @@ class LibraryLaunch : public PlannedLaunch {
     }
   }
 
-  bool fits(const LaunchTensors& tensors) const override {
+  bool fits(const TensorsOfCall& tensors) const override {
     return std::all_of(arguments_.begin(), arguments_.end(), [&](const Argument& argument) {
       return reinterpret_cast<uintptr_t>(address(argument, tensors)) % given_.alignment == 0;
     });
   }
 
-  void launch(const LaunchTensors& tensors, int device, CudaStream stream) const override {
+  void launch(const TensorsOfCall& tensors, int device, CudaStream stream) const override {
     void* addresses[EP_MOST_ARGUMENTS];
     size_t count = 0;
     for (const Argument& argument : arguments_) addresses[count++] = address(argument, tensors);
@@ -106,7 +106,7 @@ bool PlannedLaunch::refers_to_output(size_t index) const {
 }
 
 // Null for a constant of a library's launch: an address that it has not.
-void* PlannedLaunch::address(const Argument& argument, const LaunchTensors& tensors) {
+void* PlannedLaunch::address(const Argument& argument, const TensorsOfCall& tensors) {
   if (argument.source == EP_CONSTANT) return nullptr;
   const ep_tensor* all = argument.source == EP_OF_INPUT ? tensors.inputs : tensors.outputs;
   return static_cast<char*>(all[argument.index].data) + argument.offset;

@@ -11,7 +11,7 @@
 namespace epprof::ep {
 
 // What the addresses of a launch are taken from: tensors by their number.
-struct LaunchTensors {
+struct TensorsOfCall {
   const ep_tensor *inputs, *outputs;
 };
 
@@ -19,8 +19,8 @@ class PlannedLaunch {
  public:
   virtual ~PlannedLaunch() = default;
   // Whether it can be made with these tensors.
-  virtual bool fits(const LaunchTensors&) const { return true; }
-  virtual void launch(const LaunchTensors&, int device, CudaStream) const = 0;  // throws
+  virtual bool fits(const TensorsOfCall&) const { return true; }
+  virtual void launch(const TensorsOfCall&, int device, CudaStream) const = 0;  // throws
   bool refers_to_output(size_t index) const;
 
  protected:
@@ -29,7 +29,7 @@ class PlannedLaunch {
     size_t index;   // of a tensor: its number
     size_t offset;  // from its beginning; of a constant: where its value begins
   };
-  static void* address(const Argument&, const LaunchTensors&);
+  static void* address(const Argument&, const TensorsOfCall&);
 
   std::string name_;
   std::vector<Argument> arguments_;
