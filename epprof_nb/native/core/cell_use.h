@@ -31,7 +31,7 @@ class CellUse {
   }
 
  private:
-  // As in capture/cell_log.py.
+  // As in recording/session/cell_log.py.
   static constexpr int64_t kIdle = 8, kFallingAsleepNs = 50000;
 
   uint64_t tid_ = 0;

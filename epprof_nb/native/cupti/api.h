@@ -1,4 +1,4 @@
-// CUPTI capture and decoding: the C functions that the Python module calls. Those that return
+// CUPTI recording and decoding: the C functions that the Python module calls. Those that return
 // char* return null or an error message for the caller to free.
 #pragma once
 

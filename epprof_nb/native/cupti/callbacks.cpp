@@ -22,14 +22,14 @@ constexpr uint32_t kGraphExecCreateStarting = 17, kGraphExecCreated = 18;
 void register_context(ThreadState* t, CUcontext context, uint64_t session) {
   t->context = context;
   t->context_session = session;
-  Capture& c = capture();
+  Recording& c = recording();
   std::lock_guard<std::mutex> lock(c.contexts_mutex);
   if (std::find(c.contexts.begin(), c.contexts.end(), context) == c.contexts.end()) {
     c.contexts.push_back(context);
   }
 }
 
-void on_api_call(Capture& c, ThreadState* t, uint32_t domain, uint32_t cbid,
+void on_api_call(Recording& c, ThreadState* t, uint32_t domain, uint32_t cbid,
                  const unsigned char* data) {
   uint32_t name = c.calls.name(domain, cbid);
   if (!name) return;
@@ -80,7 +80,7 @@ uint64_t executable_id(void* executable) {
   return executable && cupti.GetGraphExecId && cupti.GetGraphExecId(executable, &id) == 0 ? id : 0;
 }
 
-void on_resource(Capture& c, ThreadState* t, uint32_t cbid, const unsigned char* data) {
+void on_resource(Recording& c, ThreadState* t, uint32_t cbid, const unsigned char* data) {
   const ResourceFields& f = c.layout.resource.fields;
   if (cbid == kContextDestroyStarting) {
     auto* context = f.context.get<void*>(data);
@@ -109,7 +109,7 @@ void on_resource(Capture& c, ThreadState* t, uint32_t cbid, const unsigned char*
 }
 
 void on_callback(void*, uint32_t domain, uint32_t cbid, const void* data) {
-  Capture& c = capture();
+  Recording& c = recording();
   if (!recording_launches.load(std::memory_order_relaxed)) return;
   ThreadState* t = this_thread();
   CallbackGate::Passage passage(c.gate, t);
@@ -122,7 +122,7 @@ void on_callback(void*, uint32_t domain, uint32_t cbid, const void* data) {
   }
 }
 
-void enable_callbacks(Capture& c, bool all_calls) {
+void enable_callbacks(Recording& c, bool all_calls) {
   for (uint32_t domain : {kDriverDomain, kRuntimeDomain}) {
     for (uint32_t cbid = 1; cbid < kCallbackIds; cbid++) {
       const char* name = api_call_name(domain, cbid);
@@ -139,7 +139,7 @@ void enable_callbacks(Capture& c, bool all_calls) {
 
 }  // namespace
 
-CUptiResult subscribe(Capture& c, bool all_calls) {
+CUptiResult subscribe(Recording& c, bool all_calls) {
   c.calls.fill();
   CUptiResult result = cupti.Subscribe(&c.subscriber, on_callback, nullptr);
   if (result == 0) {
@@ -151,7 +151,7 @@ CUptiResult subscribe(Capture& c, bool all_calls) {
   return result;
 }
 
-void unsubscribe(Capture& c) {
+void unsubscribe(Recording& c) {
   constexpr int64_t kLimitNs = 1000000000;
   c.gate.close(kLimitNs);
   if (c.subscriber) cupti.Unsubscribe(c.subscriber);

@@ -1,4 +1,4 @@
-// Capture sessions: CUPTI's activity buffers go through the decoder into the activity store.
+// Recording sessions: CUPTI's activity buffers go through the decoder into the activity store.
 #include "cupti/recording.h"
 
 #include <stdlib.h>
@@ -16,11 +16,11 @@
 
 namespace epprof {
 
-Capture* current_capture = new Capture;
+Recording* current_recording = new Recording;
 
 namespace {
 
-ResetInChild reset([] { current_capture = new Capture; });
+ResetInChild reset([] { current_recording = new Recording; });
 
 // CUpti_ExternalCorrelationKind, CUpti_ActivityKind, CUpti_ActivityThreadIdType. PyTorch's profiler
 // uses the kinds CUSTOM0 and CUSTOM1.
@@ -33,14 +33,14 @@ char* message(const std::string& text) { return strdup(text.c_str()); }
 uint64_t timestamp() { return uint64_t(epprof_now_ns()); }
 
 void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
-  Capture& c = capture();
+  Recording& c = recording();
   *buffer = c.buffers.get();
   *size = *buffer ? c.buffers.bytes() : 0;  // 0: CUPTI drops records and counts them
   *max_records = 0;
 }
 
 void buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t valid) {
-  Capture& c = capture();
+  Recording& c = recording();
   {
     std::lock_guard<std::mutex> lock(c.mutex);
     c.completed_buffers++;
@@ -96,7 +96,7 @@ char* epprof_cupti_load(const char* path, const char* driver_path, uint32_t* ver
 }
 
 char* epprof_cupti_set_layout(const void* layout, size_t bytes) {
-  Capture& c = capture();
+  Recording& c = recording();
   std::lock_guard<std::mutex> lock(c.mutex);
   if (!c.layout.assign(layout, bytes)) {
     return message("The record layout has " + std::to_string(bytes) +
@@ -107,7 +107,7 @@ char* epprof_cupti_set_layout(const void* layout, size_t bytes) {
 }
 
 void epprof_cupti_configure(size_t buffer_bytes, uint32_t buffers, uint64_t max_records) {
-  Capture& c = capture();
+  Recording& c = recording();
   c.buffers.configure(buffer_bytes, buffers);
   std::lock_guard<std::mutex> lock(c.mutex);
   c.store.set_record_limit(max_records);
@@ -115,7 +115,7 @@ void epprof_cupti_configure(size_t buffer_bytes, uint32_t buffers, uint64_t max_
 
 char* epprof_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all_calls,
                      int external, struct epprof_cupti_started* started) {
-  Capture& c = capture();
+  Recording& c = recording();
   memset(started, 0, sizeof *started);
   // At each start, because another profiler may have replaced the callbacks.
   CUptiResult result = cupti.ActivityRegisterCallbacks(buffer_requested, buffer_completed);
@@ -168,11 +168,11 @@ char* epprof_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int
 }
 
 int epprof_cupti_has_callbacks(void) {
-  return capture().subscriber && recording_launches.load(std::memory_order_relaxed);
+  return recording().subscriber && recording_launches.load(std::memory_order_relaxed);
 }
 
 void epprof_cupti_stop(void) {
-  Capture& c = capture();
+  Recording& c = recording();
   if (c.external) {
     cupti.SetThreadIdType(kDefaultThreadIds);
     select_api_records(true);  // other profilers record all
@@ -192,7 +192,7 @@ void epprof_cupti_stop(void) {
 }
 
 size_t epprof_cupti_sync(uint64_t (*failed)[2], size_t room) {
-  Capture& c = capture();
+  Recording& c = recording();
   if (c.stream_captures > 0) return 0;  // synchronizing would invalidate the capture
   ThreadState* t = this_thread();
   std::vector<CUcontext> contexts;
@@ -225,7 +225,7 @@ void epprof_cuda_error(int result, const char** name, const char** text) {
 }
 
 int64_t epprof_cupti_pending_records(void) {
-  Capture& c = capture();
+  Recording& c = recording();
   int64_t calls = 0;
   for_each_thread(
       [](ThreadState* t, void* sum) {
@@ -244,7 +244,7 @@ int epprof_cuda_started(void) {
 }
 
 int epprof_cupti_probe(int64_t out[4]) {
-  Capture& c = capture();
+  Recording& c = recording();
   bool on = std::find(c.kinds.begin(), c.kinds.end(), kDriverCalls) != c.kinds.end();
   if (!on && cupti.ActivityEnable(kDriverCalls) != 0) return 0;
   // cuCtxGetCurrent never waits and is allowed during a stream capture. The first call is slow,
@@ -275,7 +275,7 @@ int epprof_cupti_probe(int64_t out[4]) {
 }
 
 epprof_columns* epprof_cupti_drain(uint64_t counts[5]) {
-  Capture& c = capture();
+  Recording& c = recording();
   auto* columns = new Columns;
   std::lock_guard<std::mutex> lock(c.mutex);
   c.store.move_to_columns(columns, counts);
@@ -289,7 +289,7 @@ epprof_columns* epprof_cupti_drain(uint64_t counts[5]) {
 epprof_columns* epprof_cupti_graph_nodes(void) { return take_graph_nodes(); }
 
 void epprof_cupti_state(uint64_t out[6]) {
-  Capture& c = capture();
+  Recording& c = recording();
   out[0] = c.running;
   out[1] = c.buffers.out();
   out[2] = c.buffers.bytes();

@@ -1,4 +1,4 @@
-// The state of the CUPTI capture, shared by its C functions and its callbacks.
+// The state of a recording by CUPTI, shared by its C functions and its callbacks.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace epprof {
 
-struct Capture {
+struct Recording {
   RecordLayout layout{};
   BufferPool buffers;
   std::mutex mutex;  // guards the store and its decoder; locked per buffer, never in a launch
@@ -42,12 +42,12 @@ struct Capture {
 // Never destroyed: CUPTI calls back until the process ends. The child of a fork gets a new one,
 // because CUPTI does not work there and `mutex` may be locked for good: a thread that decodes holds
 // it while it calls CUPTI, so a fork must not wait for it.
-extern Capture* current_capture;
-inline Capture& capture() { return *current_capture; }
+extern Recording* current_recording;
+inline Recording& recording() { return *current_recording; }
 
 // Subscribes to the API calls to record. Returns CUPTI's result.
-CUptiResult subscribe(Capture& c, bool all_calls);
+CUptiResult subscribe(Recording& c, bool all_calls);
 // Returns when no callback runs any more.
-void unsubscribe(Capture& c);
+void unsubscribe(Recording& c);
 
 }  // namespace epprof
