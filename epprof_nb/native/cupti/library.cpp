@@ -1,6 +1,6 @@
 #include "cupti/library.h"
 
-#include <dlfcn.h>
+#include "core/dynamic_library.h"
 
 namespace epprof {
 
@@ -9,23 +9,6 @@ Cupti cupti{};
 namespace {
 
 std::string loaded_path;
-
-// Resolves functions of one library and keeps the name of one that is missing.
-struct Resolver {
-  const char* path;
-  void* library;
-  std::string missing;
-
-  template <typename Function>
-  void operator()(const char* name, Function& function) {
-    function = reinterpret_cast<Function>(dlsym(library, name));
-    if (!function) missing = name;
-  }
-  template <typename Function>
-  void optional(const char* name, Function& function) {
-    function = reinterpret_cast<Function>(dlsym(library, name));
-  }
-};
 
 }  // namespace
 
@@ -36,10 +19,10 @@ std::string load_cupti(const char* path, const char* driver_path) {
            ". A process can use only one: restart it to use " + path + ".";
   }
   // The driver first: some versions of libcupti crash if they cannot find it.
-  Resolver driver{driver_path, dlopen(driver_path, RTLD_NOW | RTLD_GLOBAL), {}};
-  if (!driver.library) return dlerror();
-  Resolver library{path, dlopen(path, RTLD_NOW | RTLD_LOCAL), {}};
-  if (!library.library) return dlerror();
+  DynamicLibrary driver(driver_path, RTLD_GLOBAL);
+  if (!driver.handle) return dlerror();
+  DynamicLibrary library(path, RTLD_LOCAL);
+  if (!library.handle) return dlerror();
   Cupti c{};
   library("cuptiGetVersion", c.GetVersion);
   library("cuptiGetResultString", c.GetResultString);
@@ -68,7 +51,7 @@ std::string load_cupti(const char* path, const char* driver_path) {
   driver("cuCtxGetCurrent", c.CtxGetCurrent);
   driver("cuGetErrorName", c.GetErrorName);
   driver("cuGetErrorString", c.GetErrorString);
-  for (const Resolver& r : {driver, library}) {
+  for (const DynamicLibrary& r : {driver, library}) {
     if (r.missing.empty()) continue;
     return std::string(r.path) + " has no function " + r.missing +
            ". Install a libcupti for the CUDA version of the driver.";

@@ -1,9 +1,9 @@
 #include "ep/cuda/cublaslt.h"
 
-#include <dlfcn.h>
-
 #include <mutex>
 #include <stdexcept>
+
+#include "core/dynamic_library.h"
 
 namespace epprof::ep {
 
@@ -14,24 +14,13 @@ namespace {
 std::mutex mutex;
 bool opened;
 
-struct Resolver {
-  void* library;
-  std::string missing;
-
-  template <typename Function>
-  void operator()(const char* name, Function& function) {
-    function = reinterpret_cast<Function>(dlsym(library, name));
-    if (!function && missing.empty()) missing = name;
-  }
-};
-
 }  // namespace
 
 std::string open_cublaslt(const char* path) {
   std::lock_guard lock(mutex);
   if (opened) return "";
-  Resolver resolve{dlopen(path, RTLD_NOW | RTLD_LOCAL), {}};
-  if (!resolve.library) return dlerror();
+  DynamicLibrary resolve(path, RTLD_LOCAL);
+  if (!resolve.handle) return dlerror();
   CublasLt lt{};
   resolve("cublasLtCreate", lt.Create);
   resolve("cublasLtMatmulDescCreate", lt.MatmulDescCreate);

@@ -1,12 +1,11 @@
 #include "ep/cuda/driver.h"
 
-#include <dlfcn.h>
-
 #include <atomic>
 #include <mutex>
 #include <stdexcept>
 #include <vector>
 
+#include "core/dynamic_library.h"
 #include "core/fork.h"
 
 namespace epprof::ep {
@@ -20,17 +19,6 @@ bool loaded;
 int count;
 // Primary contexts, which are never released: arrays and streams of the user may be in them.
 std::vector<CudaContext>& contexts = *new std::vector<CudaContext>;
-
-struct Resolver {
-  void* library;
-  std::string missing;
-
-  template <typename Function>
-  void operator()(const char* name, Function& function) {
-    function = reinterpret_cast<Function>(dlsym(library, name));
-    if (!function && missing.empty()) missing = name;
-  }
-};
 
 // The driver works in the process that opened it, not in its children.
 std::atomic<bool> in_child{false};
@@ -57,8 +45,8 @@ CudaContext context_of(int device) {
 std::string load_driver(const char* path) {
   std::lock_guard lock(mutex);
   if (loaded) return "";
-  Resolver resolve{dlopen(path, RTLD_NOW | RTLD_LOCAL), {}};
-  if (!resolve.library) return dlerror();
+  DynamicLibrary resolve(path, RTLD_LOCAL);
+  if (!resolve.handle) return dlerror();
   Driver d{};
   resolve("cuInit", d.Init);
   resolve("cuGetErrorName", d.GetErrorName);
