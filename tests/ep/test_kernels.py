@@ -60,6 +60,16 @@ def test_an_exception_fails_the_run_with_its_traceback_and_the_session_goes_on(r
     assert running(sigmoid).shape == (2, 4)
 
 
+def test_a_text_that_utf8_cannot_encode_costs_no_traceback(running):
+    def broken(ctx, x):
+        raise ValueError("file \udcff")
+
+    with pytest.raises(Exception, match="kernel of node 'node'") as caught:
+        running(broken)
+    assert "ValueError: file \\udcff" in str(caught.value)
+    assert "test_kernels.py" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [

@@ -8,6 +8,10 @@ PyObject* raise_message(char* message) {
   return NULL;
 }
 
+PyObject* to_utf8(PyObject* text) {
+  return PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
+}
+
 int to_u32(PyObject* value, uint32_t* number) {
   unsigned long parsed = PyLong_AsUnsignedLong(value);
   if (parsed == (unsigned long)-1 && PyErr_Occurred()) return -1;

@@ -11,9 +11,10 @@
 kernel_functions python_functions;
 
 static char* message_of(PyObject* text) {
-  const char* utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-  char* message = strdup(utf8 ? utf8 : "the error could not be described");
+  PyObject* utf8 = text && PyUnicode_Check(text) ? to_utf8(text) : NULL;
+  char* message = strdup(utf8 ? PyBytes_AsString(utf8) : "the error could not be described");
   PyErr_Clear();
+  Py_XDECREF(utf8);
   Py_XDECREF(text);
   return message;
 }

@@ -65,6 +65,3 @@ PyObject* numpy_copy(const ep_tensor* tensor) {
   Py_DECREF(view);
   return copy;
 }
-
-// The first member of the struct behind every ndarray, which NumPy documents.
-void* numpy_data(PyObject* array) { return *(void**)((char*)array + sizeof(PyObject)); }

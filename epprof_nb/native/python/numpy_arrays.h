@@ -11,4 +11,3 @@ int numpy_add_type(int32_t onnx_type, int type);  // of a dtype of ml_dtypes; -1
 // An array over the tensor's memory; the caller must see to it that it does not outlive the memory.
 PyObject* numpy_view(const ep_tensor* tensor, int writable);
 PyObject* numpy_copy(const ep_tensor* tensor);
-void* numpy_data(PyObject* array);

@@ -176,10 +176,10 @@ static void join_session(Op* self) {
   self->name_id = self->args_id = 0;
 }
 
-// The name as tables show it. Lone surrogates have no UTF-8 form and are escaped.
+// The name as tables show it.
 static PyObject* shown_name(PyObject* name) {
   if (PyUnicode_GetLength(name) == 0) return PyUnicode_FromString("(unnamed)");
-  PyObject* bytes = PyUnicode_AsEncodedString(name, "utf-8", "backslashreplace");
+  PyObject* bytes = to_utf8(name);
   char* text;
   Py_ssize_t length;
   if (!bytes || PyBytes_AsStringAndSize(bytes, &text, &length) < 0) {
