@@ -58,7 +58,7 @@ def verify(
     feeds
         Inputs of the model by name.
     device, only, nodes
-        Which nodes have kernels in Python; see `epprof_nb.ep.provider`.
+        Which nodes to compare; see `epprof_nb.ep.provider`.
     rtol, atol
         Tolerances of ``matches``, as in ``numpy.allclose``.
     repeats
@@ -67,9 +67,9 @@ def verify(
     Returns
     -------
     pandas.DataFrame
-        One row per node, in the order of execution: ``name``, ``op_type``, ``domain``,
-        ``provider`` (that runs the node), ``outputs`` (dtype and shape of each),
-        ``max_abs_error`` and ``max_rel_error`` (float64, over all outputs), ``matches``
+        One row per node that `only` and `nodes` select, in the order of execution: ``name``,
+        ``op_type``, ``domain``, ``provider`` (that runs the node), ``outputs`` (dtype and shape of
+        each), ``max_abs_error`` and ``max_rel_error`` (float64, over all outputs), ``matches``
         (boolean), ``kernel_ns`` and ``cpu_ns`` (Int64, durations of a run of a model of this node
         alone, copies included) and ``note``, which says why a node was not compared: it stays on
         the CPU, holds subgraphs, or has no implementation but the kernel. A node whose first run is
@@ -116,9 +116,8 @@ def verify(
     values = _intermediate_values(loaded, feeds)
     rows = [
         _verify_node(node, loaded, values, entry, repeats)
-        if (not types or node.op_type in types) and (not names or node.name in names)
-        else _Row(node, note="stays on the CPU")
         for node in loaded.graph.node
+        if (not types or node.op_type in types) and (not names or node.name in names)
     ]
     table = pd.DataFrame([row.to_dict(rtol, atol) for row in rows], columns=list(_COLUMNS))
     return table.astype(_COLUMNS)

@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 
 from epprof_nb.core.errors import KernelError
-from tests.ep.sessions import CPU, OURS, model
+from tests.ep.sessions import OURS, model
 from tests.ort import models
 
 
@@ -55,12 +55,17 @@ def test_a_wrong_shape_does_not_match(ep):
     assert "the shapes differ: (3, 2) and (2, 3) on the CPU" in table.loc[0, "note"]
 
 
-def test_nodes_on_the_cpu_and_with_subgraphs_say_why_they_are_not_compared(ep, x):
-    table = ep.verify(models.chain(), {"x": x}, only=["Relu"]).set_index("name")
-    assert table["note"].to_dict() == {
-        "first": "", "second": "stays on the CPU", "third": "stays on the CPU",
-    }  # fmt: skip
-    assert (table.loc[["second", "third"], "provider"] == CPU).all()
+def test_only_the_selected_nodes_are_rows(ep, x):
+    table = ep.verify(models.chain(), {"x": x}, only=["Relu"])
+    assert table[["name", "provider", "note"]].to_numpy().tolist() == [["first", OURS, ""]]
+    table = ep.verify(models.chain(), {"x": x}, nodes=["second"])
+    assert table["name"].tolist() == ["second"]
+    table = ep.verify(models.chain(), {"x": x}, only=["Relu"], nodes=["second"])
+    assert table.empty
+    assert list(table) == list(ep.verify(models.chain(), {"x": x}))
+
+
+def test_nodes_with_subgraphs_say_why_they_are_not_compared(ep, x):
     table = ep.verify(models.looping(), {"x": x, "times": np.array(2)}).set_index("op_type")
     assert "subgraphs" in table.loc["Loop", "note"]
 
