@@ -130,6 +130,7 @@ char* ep_call_launch(const ep_call* call, const ep_launch* launch);
 void ep_call_note_launch(ep_call* call, const ep_launch* launch);
 void ep_call_note_library_launch(ep_call* call, const ep_library_launch* launch);
 void ep_call_repeat_launches(ep_call* call);
+int ep_call_repeats(const ep_call* call);  // whether the kernel has said so
 void ep_call_repeat_nothing(ep_call* call);  // whatever the kernel says: it has launched otherwise
 // With the GIL, once the kernel's function has returned. Outputs that it did not make are not
 // present.

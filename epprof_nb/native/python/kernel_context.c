@@ -21,6 +21,7 @@ typedef struct {
   size_t next;    // the output that `out` makes without an index
   int device;     // -1: the host device
   void* stream;
+  address_argument address;  // of the launches so far
 } Context;
 
 static PyTypeObject* context_type;
@@ -44,6 +45,7 @@ PyObject* context_new(python_kernel* kernel, ep_call* call) {
   self->tensors = self->few_tensors;
   self->device = ep_call_device(call, &self->stream);
   self->inputs = (launch_arrays){NULL, NULL, 0};
+  self->address.is_given = 0;
   if (kernel->output_count > kFewOutputs) {
     self->outputs = calloc(kernel->output_count, sizeof *self->outputs);
     self->tensors = calloc(kernel->output_count, sizeof *self->tensors);
@@ -222,7 +224,7 @@ static PyObject* context_launch(PyObject* object, PyObject* const* args, Py_ssiz
     return NULL;
   }
   launch_arrays outputs = {self->outputs, self->tensors, self->kernel->output_count};
-  return launch_kernel(self->call, &self->inputs, &outputs, args, count, keywords);
+  return launch_kernel(self->call, &self->inputs, &outputs, args, count, keywords, &self->address);
 }
 
 static PyObject* context_repeat_launches(PyObject* object, PyObject* Py_UNUSED(a)) {
@@ -232,6 +234,7 @@ static PyObject* context_repeat_launches(PyObject* object, PyObject* Py_UNUSED(a
                     "ctx.repeat_launches was called after the kernel had returned");
     return NULL;
   }
+  if (check_repeated(&self->address) < 0) return NULL;
   ep_call_repeat_launches(self->call);
   Py_RETURN_NONE;
 }

@@ -45,6 +45,7 @@ typedef struct {
     double number;
     void* pointer;
   } values[EP_MOST_ARGUMENTS];
+  address_argument address;
 } packed_arguments;
 
 static int set_pointer(packed_arguments* packed, size_t i, ep_argument_source source, size_t index,
@@ -89,6 +90,35 @@ static int pack_address(void* pointer, size_t bytes, const launch_arrays* inputs
   return holders == 1 ? 0 : set_pointer(packed, i, EP_OTHER_MEMORY, 0, 0, pointer);
 }
 
+// An integer may be an address, such as `x.data.ptr`. That of a tensor is noted. A launch with that of
+// other device memory is one that refers to it.
+static void check_integer(const launch_arrays* inputs, const launch_arrays* outputs,
+                          packed_arguments* packed, size_t i) {
+  enum { kLeast = 1 << 30 };  // of addresses; the driver is not asked about smaller integers
+  char* pointer = packed->values[i].pointer;
+  ep_argument integer = packed->arguments[i];
+  if ((uint64_t)(uintptr_t)pointer < kLeast) return;
+  if (count_holders(inputs, EP_OF_INPUT, pointer, 0, packed, i) ||
+      count_holders(outputs, EP_OF_OUTPUT, pointer, 0, packed, i)) {
+    const ep_argument* found = &packed->arguments[i];
+    packed->address = (address_argument){1, i, found->source == EP_OF_OUTPUT, found->index};
+  } else if (ep_cuda_device_at(pointer) >= 0) {
+    integer.source = EP_OTHER_MEMORY;
+  }
+  packed->arguments[i] = integer;
+}
+
+int check_repeated(const address_argument* address) {
+  if (!address->is_given) return 0;
+  PyErr_Format(PyExc_TypeError,
+               "argument %zu of a launch is an integer, the address of memory of %s %zu. With "
+               "ctx.repeat_launches(), later runs would use the same address, although their arrays "
+               "lie elsewhere. Pass the array or a view of it, or do not call "
+               "ctx.repeat_launches()",
+               address->argument, address->is_of_output ? "output" : "input", address->tensor);
+  return -1;
+}
+
 static int refuse(PyObject* value, size_t i) {
   if (PyErr_Occurred()) return -1;
   PyErr_Format(PyExc_TypeError,
@@ -98,7 +128,7 @@ static int refuse(PyObject* value, size_t i) {
   return -1;
 }
 
-// Whether a format of the buffer protocol is that of a number: those of texts and records have more
+// Whether a format of the buffer protocol means a number: formats of texts and records have more
 // characters, and complex numbers a Z.
 static int is_number(const char* format) {
   if (!format) return 0;
@@ -107,7 +137,8 @@ static int is_number(const char* format) {
 }
 
 // A scalar of NumPy. Returns 0, or -1, with an exception unless the object has no buffer to read.
-static int pack_buffer(PyObject* value, packed_arguments* packed, size_t i) {
+static int pack_buffer(PyObject* value, const launch_arrays* inputs, const launch_arrays* outputs,
+                       packed_arguments* packed, size_t i) {
   Py_buffer view;
   if (PyObject_GetBuffer(value, &view, PyBUF_FULL_RO) < 0) {
     PyErr_Clear();
@@ -115,9 +146,11 @@ static int pack_buffer(PyObject* value, packed_arguments* packed, size_t i) {
   }
   size_t bytes = (size_t)view.len;
   int is_scalar = view.ndim == 0 && bytes && bytes <= kFewBytes && is_number(view.format);
+  int is_integer = is_scalar && bytes == sizeof(int64_t) && strchr("lLqQ", *view.format);
   if (is_scalar) memcpy(packed->values[i].bytes, view.buf, bytes);
   PyBuffer_Release(&view);
   packed->arguments[i] = (ep_argument){EP_CONSTANT, 0, 0, &packed->values[i], bytes};
+  if (is_integer) check_integer(inputs, outputs, packed, i);
   return is_scalar ? 0 : refuse(value, i);
 }
 
@@ -185,13 +218,15 @@ static int pack(PyObject* value, const launch_arrays* inputs, const launch_array
     memcpy(packed->values[i].bytes, parts, bytes);
   } else if (!is_array(value, inputs) && !is_array(value, outputs) &&
              PyObject_CheckBuffer(value) &&
-             (pack_buffer(value, packed, i) == 0 || PyErr_Occurred())) {
+             (pack_buffer(value, inputs, outputs, packed, i) == 0 || PyErr_Occurred())) {
     return PyErr_Occurred() ? -1 : 0;
   } else {
     return pack_memory(value, inputs, outputs, packed, i);
   }
   packed->arguments[i] = (ep_argument){EP_CONSTANT, 0, 0, &packed->values[i], bytes};
-  return PyErr_Occurred() ? -1 : 0;
+  if (PyErr_Occurred()) return -1;
+  if (PyLong_Check(value) && !PyBool_Check(value)) check_integer(inputs, outputs, packed, i);
+  return 0;
 }
 
 // An integer between two limits. Returns 0, or -1 with an exception that shows `given`.
@@ -282,7 +317,8 @@ static PyObject* launch_function(ep_call* call, PyObject* kernel, ep_launch* lau
 }
 
 PyObject* launch_kernel(ep_call* call, const launch_arrays* inputs, const launch_arrays* outputs,
-                        PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+                        PyObject* const* args, Py_ssize_t count, PyObject* keywords,
+                        address_argument* address) {
   Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
   PyObject* shared = count == 5 ? args[4] : NULL;
   if (named == 1 && count == 4 &&
@@ -296,6 +332,7 @@ PyObject* launch_kernel(ep_call* call, const launch_arrays* inputs, const launch
   }
   ep_launch launch = {0};
   packed_arguments packed;
+  packed.address.is_given = 0;
   PyObject* given = args[3];
   Py_ssize_t length = PyTuple_Check(given) ? PyTuple_Size(given) : -1;
   if (length < 0) {
@@ -319,6 +356,8 @@ PyObject* launch_kernel(ep_call* call, const launch_arrays* inputs, const launch
     PyObject* value = PyTuple_GetItem(given, i);
     if (pack(value, inputs, outputs, &packed, (size_t)i) < 0) return NULL;
   }
+  if (packed.address.is_given) *address = packed.address;
+  if (ep_call_repeats(call) && check_repeated(address) < 0) return NULL;
   launch.arguments = packed.arguments;
   launch.argument_count = (size_t)length;
   return launch_function(call, args[0], &launch);

@@ -209,6 +209,89 @@ def test_memory_of_a_kernels_own_is_not_repeated(ep, fake_cuda, scale):
     assert len(calls) == 3
 
 
+ADDRESSES = {
+    "of the input": (lambda x, y: (x.data.ptr, y), "argument 0 .* of input 0"),
+    "inside of the input": (lambda x, y: (x.data.ptr + 4, y), "argument 0 .* of input 0"),
+    "of the output": (lambda x, y: (x, y.data.ptr), "argument 1 .* of output 0"),
+    "of NumPy": (lambda x, y: (np.uint64(x.data.ptr), y), "argument 0 .* of input 0"),
+    "in an array": (lambda x, y: (np.array(x.data.ptr, np.int64), y), "argument 0 .* of input 0"),
+}
+
+
+@pytest.mark.parametrize(("addresses", "message"), ADDRESSES.values(), ids=ADDRESSES)
+@pytest.mark.parametrize("first", [True, False])
+def test_an_integer_that_is_an_address_is_not_repeated(
+    ep, fake_cuda, scale, addresses, message, first
+):
+    @ep.kernel("Neg", types="float32")
+    def negative(ctx, x):
+        y = ctx.out(x.shape)
+        if first:
+            ctx.repeat_launches()
+        ctx.launch(scale, (1,), (1,), (*addresses(x, y), x.size - 1, np.float32(-1)))
+        ctx.repeat_launches()
+
+    made = ep.session(chain(), device="cuda:0")
+    with pytest.raises(Exception, match=f"TypeError: {message}.*Pass the array or a view of it"):
+        made.run(None, {"x": values(2, 3)})
+
+
+def test_an_integer_is_an_address_if_nothing_is_repeated(ep, fake_cuda, scale):
+    @ep.kernel("Neg", types="float32")
+    def negative(ctx, x):
+        y = ctx.out(x.shape)
+        arguments = (x.data.ptr, np.uint64(y.data.ptr), x.size, np.float32(-1))
+        ctx.launch(scale, (1,), (1,), arguments)
+
+    made = ep.session(chain(), device="cuda:0")
+    for run in range(3):
+        x = values(2, 3) + run
+        np.testing.assert_array_equal(made.run(None, {"x": x})[0], -x)
+
+
+def test_the_address_of_a_kernels_own_memory_is_not_repeated(ep, fake_cuda, scale):
+    calls = []
+
+    @ep.kernel("Neg", types="float32")
+    def negative(ctx, x):
+        between = ctx.xp.empty(x.shape, x.dtype)
+        calls.append(between)  # so that the next one lies elsewhere
+        ctx.launch(scale, (1,), (1,), (x, between.data.ptr, x.size, np.float32(-2)))
+        arguments = (between.data.ptr, ctx.out(x.shape), x.size, np.float32(0.5))
+        ctx.launch(scale, (1,), (1,), arguments)
+        ctx.repeat_launches()
+
+    made = ep.session(chain(), device="cuda:0")
+    for run in range(3):
+        x = values(2, 3) + run
+        np.testing.assert_array_equal(made.run(None, {"x": x})[0], -x)
+    assert len(calls) == 3
+
+
+LARGE = """
+extern "C" __global__ void large(const float* x, float* y, long long n, unsigned long long seed) {
+  for (long long i = 0; i < n; i++) y[i] = x[i] * (seed == (1ull << 63) + 1);
+}
+"""
+
+
+def test_other_large_integers_are_repeated(ep, fake_cuda):
+    kernel, calls = fake_cuda.module.RawKernel(LARGE, "large"), []
+
+    @ep.kernel("Neg", types="float32")
+    def negative(ctx, x):
+        calls.append(1)
+        arguments = (x, ctx.out(x.shape), x.size, np.uint64((1 << 63) + 1))
+        ctx.launch(kernel, (1,), (1,), arguments)
+        ctx.repeat_launches()
+
+    made = ep.session(chain(), device="cuda:0")
+    for run in range(3):
+        x = values(2, 3) + run
+        np.testing.assert_array_equal(made.run(None, {"x": x})[0], x)
+    assert len(calls) == 1
+
+
 def test_an_output_that_no_launch_writes_is_not_repeated(ep, fake_cuda, scale):
     """The kernel is wrong to allow it."""
 

@@ -110,6 +110,7 @@ void ep_call_note_library_launch(ep_call* call, const ep_library_launch* launch)
 }
 
 void ep_call_repeat_launches(ep_call* call) { call->repeats = true; }
+int ep_call_repeats(const ep_call* call) { return call->repeats; }
 
 void ep_call_repeat_nothing(ep_call* call) {
   if (LaunchPlan* plan = launch_plan_of(call)) plan->is_complete = false;
