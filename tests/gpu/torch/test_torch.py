@@ -1,4 +1,4 @@
-"""PyTorch: eager, backward on autograd's threads, CUDA graphs, beside torch.profiler."""
+"""PyTorch: eager, backward on autograd's threads, CUDA graphs."""
 
 import pytest
 
@@ -6,18 +6,13 @@ import epprof_nb
 
 pytest.importorskip("cupy", reason="CuPy is not installed")
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-from tests.gpu.oracle import op_path, pairs  # noqa: E402
+from tests.gpu.oracle import op_path  # noqa: E402
+from tests.gpu.torch.models import small  # noqa: E402
 
 
 @pytest.fixture
 def model():
-    torch.manual_seed(0)
-    layers = [torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256)]
-    model = torch.nn.Sequential(*layers).cuda()
-    x = torch.randn(64, 256, device="cuda")
-    model(x).sum().backward()
-    torch.cuda.synchronize()
-    return model, x
+    return small()
 
 
 def test_forward_and_optimizer_work_belongs_to_their_ops(model):
@@ -159,51 +154,3 @@ def test_a_training_step_in_full(model):
     assert prof.info["attribution"]["none"] == 0
     for op_id in prof.activities["op_id"].unique():
         assert op_path(prof, int(op_id))[-1] == "iteration"
-
-
-def _torch_profile(net, x):
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as theirs:
-        for _ in range(5):
-            net(x)
-        torch.cuda.synchronize()
-    return theirs
-
-
-def _gpu_events_nest(theirs):
-    """Whether its kernels lie within the time range of its CPU events (with drain time)."""
-    events = theirs.events()
-    gpu = [e for e in events if e.device_type.name == "CUDA"]
-    cpu = [e for e in events if e.device_type.name == "CPU"]
-    assert gpu, "torch.profiler recorded no kernel"
-    first, last = min(e.time_range.start for e in cpu), max(e.time_range.end for e in cpu)
-    return all(first - 50 <= e.time_range.start and e.time_range.end <= last + 50 for e in gpu)
-
-
-def test_torch_profiler_before_between_and_after_ours(model):
-    net, x = model
-    for _ in range(2):
-        with epprof_nb.profile(frameworks=[]) as ours, epprof_nb.op("ours"):
-            net(x)
-        assert {op for _, op in pairs(ours)} == {"ours"}
-        assert len(pairs(ours)) >= 3
-        calls = ours.api_calls.set_index("correlation_id")["start_ns"]
-        acts = ours.activities[ours.activities["kind"] == "kernel"]
-        assert (acts["start_ns"] - acts["correlation_id"].map(calls)).min() > -5_000
-        assert _gpu_events_nest(_torch_profile(net, x))
-
-
-def test_an_active_torch_profiler_is_named_and_the_code_runs(model):
-    net, x = model
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as theirs:
-        with epprof_nb.profile() as ours, epprof_nb.op("inside"):
-            y = net(x)
-        torch.cuda.synchronize()
-    assert y.shape == (64, 256)
-    assert any("torch.profiler" in note for note in ours.info["notes"])
-    layers = [f"Sequential.{i}" for i in range(3)]
-    assert ours.ops["name"].tolist() == ["inside", "Sequential", *layers]
-    assert any(e.device_type.name == "CUDA" for e in theirs.events())
