@@ -43,6 +43,28 @@ def test_calls_are_nested_ops_named_after_their_paths(named, values):
     assert set(prof.ops["source"]) == {"torch"}
 
 
+def test_a_class_that_assigns_the_call_of_modules_is_recorded(named, values):
+    with epprof_nb.profile():
+
+        class Early(Layer):
+            __call__ = nn.Module.__call__
+
+    class Late(Layer):
+        __call__ = nn.Module.__call__
+
+    calls = [vars(each)["__call__"] for each in (Early, Late)]
+    model = nn.Sequential(Early("a"), Late("b"))
+    named(model=model)
+    for _ in range(2):
+        with epprof_nb.profile() as prof:
+            model(values)
+        assert names_of(prof, "module") == [
+            "model", "model.0", "model.0.linear", "model.1", "model.1.linear",
+        ]  # fmt: skip
+        assert kernel_modules(prof) == {"a forward": {"model.0"}, "b forward": {"model.1"}}
+        assert [vars(each)["__call__"] for each in (Early, Late)] == calls
+
+
 def test_a_shared_module_has_one_path_and_several_calls(named, values):
     layer = Layer("shared")
     model = nn.Sequential(layer, nn.ReLU(), layer)

@@ -21,7 +21,7 @@ from epprof_nb.recording.torch.compilations import Compilations
 from epprof_nb.recording.torch.compiled_modules import CompiledModules
 from epprof_nb.recording.torch.generation import Generations
 from epprof_nb.recording.torch.module_paths import ModulePaths
-from epprof_nb.recording.torch.modules import recorded_call
+from epprof_nb.recording.torch.modules import classes_with_own_call, recorded_call
 from epprof_nb.recording.torch.operators import Operators
 from epprof_nb.recording.torch.record_function import recorded_enter, recorded_exit
 from epprof_nb.util.after_import import after_import, cancel
@@ -150,7 +150,10 @@ class _Recording:
         import torch
 
         replace, is_off = self._patches.replace, self._is_off
+        own = list(classes_with_own_call(torch.nn.Module))
         replace(torch.nn.Module, "__call__", self._recorded_module)
+        for module_class in own:
+            replace(module_class, "__call__", lambda _: self._recorded_call)
         replace(
             torch.autograd,
             "_engine_run_backward",

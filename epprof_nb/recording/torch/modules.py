@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from epprof_nb.recording.torch.module_paths import ModulePaths
 
@@ -29,3 +29,25 @@ def recorded_call(original: Callable[..., Any], paths: ModulePaths) -> _native.R
     )
     recorded.__wrapped__ = original  # for `inspect.signature`
     return recorded
+
+
+def classes_with_own_call(module_type: type) -> Iterator[type]:
+    """Yield the subclasses that have the ``__call__`` of `module_type` in their own namespace.
+
+    They do so by ``__call__ = nn.Module.__call__``, for type checkers. In a class that was defined
+    in an earlier recording, it is the wrapper of that recording.
+    """
+    original = vars(module_type)["__call__"]
+    todo, seen = [module_type], {module_type}
+    while todo:
+        subclasses: list[type] = type.__subclasses__(todo.pop())
+        for known in subclasses:
+            if known in seen:
+                continue
+            seen.add(known)
+            todo.append(known)
+            call = vars(known).get("__call__")
+            if isinstance(call, _native.RecordedModule):
+                call = call.__wrapped__
+            if call is original:
+                yield known
