@@ -6,7 +6,7 @@ Times are CLOCK_MONOTONIC nanoseconds. Name ids are indices into `names`.
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any, Self, TypeVar, overload
 
 import numpy as np
@@ -104,6 +104,19 @@ def set_cell_thread(on: bool, /) -> None:
 
     Launches of worker threads without open ops may belong to its op.
     """
+
+def follow_greenlets(module: ModuleType, /) -> None:
+    """Keep an op stack per greenlet, with the module ``greenlet``.
+
+    Switches of the calling thread are followed from now on; those of other threads once they open
+    an op. The greenlet that runs on the cell's thread is the cell's.
+    """
+
+def leave_greenlets() -> None:
+    """Stop that. The trace function of each thread is put back at its next switch."""
+
+def missed_greenlet_switches() -> int:
+    """Number of switches since `follow_greenlets` that were not reported: an op showed them."""
 
 def set_decorator(function: Callable[[Op | None, Any], Any], /) -> None:
     """Set the function that decorates a function with an op; None: one named after it."""

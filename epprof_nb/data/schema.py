@@ -132,7 +132,11 @@ OPS = TableSchema(
         Column("start_ns", "time", "start, since the profile's start; negative if earlier"),
         Column("end_ns", "time", "end; for an op still open, the profile's end"),
         Column("duration_ns", "time", "time open and not suspended; the sum if count > 1"),
-        Column("suspended_ns", "time", "time between an await or yield and its resumption"),
+        Column(
+            "suspended_ns",
+            "time",
+            "time between an await, a yield or a switch to another greenlet and the resumption",
+        ),
         Column("count", "int", "executions of this row; over 1 for coalesced statements"),
         Column("cell", "name", "the cell that contains the statement, as In[3]"),
         Column("line", "id", "first line of the statement in its cell, from 1"),

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/cell_log.h"
+#include "core/greenlets.h"
 #include "core/launch_log.h"
 #include "core/op_stack.h"
 #include "core/statement_stack.h"
@@ -105,6 +106,12 @@ int epprof_is_watched(uint64_t frame) { return is_watched(frame); }
 void epprof_unwatch_frame(uint64_t frame) { unwatch_frame(frame); }
 size_t epprof_watched_frames(void) { return watched_frames(); }
 void epprof_unwatch_frames(void) { unwatch_all_frames(); }
+
+uint64_t epprof_greenlet(void) { return greenlet_of_stack(); }
+int epprof_see_greenlet(uint64_t current, uint64_t root) { return see_greenlet(current, root); }
+void epprof_switch_greenlet(uint64_t from, uint64_t to, int ended) {
+  switch_greenlet(from, to, ended != 0);
+}
 
 void epprof_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation) {
   log_host_call(name, start, end, correlation);

@@ -47,6 +47,9 @@ int epprof_is_watched(uint64_t frame);
 void epprof_unwatch_frame(uint64_t frame);
 size_t epprof_watched_frames(void);  // number of frames that the calling thread watches
 void epprof_unwatch_frames(void);    // all of all threads
+uint64_t epprof_greenlet(void);
+int epprof_see_greenlet(uint64_t current, uint64_t root);
+void epprof_switch_greenlet(uint64_t from, uint64_t to, int ended);
 
 void epprof_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation);
 uint64_t epprof_next_correlation(void);

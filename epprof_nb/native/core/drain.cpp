@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/greenlets.h"
 #include "core/launch_log.h"
 #include "core/statements.h"
 #include "core/string_table.h"
@@ -113,6 +114,9 @@ extern "C" epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64
         for (CoalescedStatement& row : t->coalesced.rows) ops.add_coalesced(row);
         if (!ops.open_too) return;
         for (uint32_t i = 0; i < t->depth; i++) ops.add_open(t->stack[i]);
+        for_each_waiting(
+            t, ops.now,
+            [](const Entry& e, void* data) { static_cast<Ops*>(data)->add_open(e); }, &ops);
       },
       &ops);
   if (open_too) {
@@ -121,7 +125,7 @@ extern "C" epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64
         [](const Entry& e, void* data) {
           auto& ops = *static_cast<Ops*>(data);
           Entry resumed = e;
-          resumed.suspended += ops.now - e.suspended_at;
+          resumed.resume(ops.now);
           ops.add_open(resumed);
         },
         &ops);

@@ -26,12 +26,17 @@ uint64_t op_of_cell(ThreadState* t, const ThreadState* cell, int64_t now, uint16
   return op;
 }
 
-// The op that a launch is attributed to: the one open on this thread, otherwise the one open on the
-// cell's thread, marked kNoOpOnThread.
+// The op that a launch is attributed to: the one open on this thread and in this greenlet, otherwise
+// the one open in the cell's, marked kNoOpOnThread.
 uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
   if (auto* update = update_stack.load(std::memory_order_relaxed)) update(t);
   uint64_t recording = epoch.load(std::memory_order_relaxed);
-  if (t->epoch.load(std::memory_order_relaxed) == recording && t->top_op) return t->top_op;
+  uint64_t top = t->top_op.load(std::memory_order_relaxed);
+  if (t->epoch.load(std::memory_order_relaxed) == recording && top) {
+    if (top != t->waiting_op.load(std::memory_order_relaxed)) return top;
+    *flags |= kCellThreadIdle;  // the cell's greenlet waits for the one that launches
+    return kNoOpOnThread | top;
+  }
   // Before the load: `free_ended_threads` sees this, or it has reset the cell's thread before.
   t->reads_cell_thread.exchange(true);
   ThreadState* cell = cell_thread.load();

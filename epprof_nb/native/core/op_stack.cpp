@@ -1,6 +1,7 @@
 #include "core/op_stack.h"
 
 #include "core/clock.h"
+#include "core/greenlets.h"
 #include "core/statements.h"
 #include "core/suspended_ops.h"
 
@@ -56,6 +57,7 @@ bool pop_where(Match match) {
     for (uint32_t i = t->depth; i-- > 0;) {
       if (t->stack[i].kind == EntryKind::op && match(t->stack[i])) return pop_at(t, i);
     }
+    if (close_waiting(t, match)) return true;
   }
   return close_suspended(t, match);
 }
@@ -115,6 +117,9 @@ bool pop_op_of_any_thread(uint64_t op_id) {
             wanted->found = pop_at(t, i);
           }
         }
+        if (wanted->found) return;
+        wanted->found =
+            close_waiting(t, [wanted](const Entry& e) { return e.op_id == wanted->op_id; });
       },
       &search);
   return search.found;

@@ -59,6 +59,10 @@ void clear_stack(ThreadState* t, uint64_t new_epoch) {
   t->epoch.store(new_epoch, std::memory_order_relaxed);
   t->depth = t->untracked = t->statement_rows = 0;
   t->ids_are_stale = true;
+  t->greenlet = 0;
+  t->cell_greenlet = 0;
+  t->waiting_op = 0;
+  t->waiting.clear();
   set_top(t, 0);
   t->last_event_end = 0;
   t->coalesced.clear();
@@ -72,7 +76,7 @@ void clear_stack(ThreadState* t, uint64_t new_epoch) {
 uint64_t new_op_id(ThreadState* t) {
   if (t->next_id == t->last_id) {
     uint64_t block = id_blocks.fetch_add(1, std::memory_order_relaxed);
-    t->next_id = (block - 1) * kIdsPerBlock + 1;  // 0 is no op
+    t->next_id = (block - 1) * kIdsPerBlock + 1;  // 0 means no op
     t->last_id = block * kIdsPerBlock + 1;
   }
   return t->next_id++;
@@ -144,7 +148,7 @@ void refresh_top(ThreadState* t) {
       return;
     }
   }
-  set_top(t, 0);
+  set_top(t, t->waiting_op);
 }
 
 void pop_top(ThreadState* t, int64_t now) {

@@ -29,7 +29,7 @@ bool pop_suspended(uint64_t frame, SuspendedFrame& suspended) {
 }
 
 void resume_entry(Entry& entry, const ThreadState* home, const ThreadState* here, int64_t now) {
-  entry.suspended += now - entry.suspended_at;
+  entry.resume(now);
   if (entry.statement_row && home != here) entry.statement_row = kOtherThreadRow;
 }
 

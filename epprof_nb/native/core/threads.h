@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <unordered_map>
+#include <vector>
 
 #include "core/cell_use.h"
 #include "core/coalesced_statements.h"
@@ -40,6 +42,16 @@ struct Entry {
   int64_t duration_until(int64_t now) const {
     return now - start - (is_operator(category) ? 0 : suspended);
   }
+  void resume(int64_t now) {
+    if (!is_operator(category)) suspended += now - suspended_at;
+  }
+};
+
+// The stack of a greenlet while its thread runs another one.
+struct WaitingStack {
+  std::vector<Entry> entries;
+  uint32_t untracked = 0;
+  int64_t last_event_end = 0;
 };
 
 // Ops deeper than kMaxDepth have entries, so that their ends find them, but no rows. Beyond
@@ -63,12 +75,19 @@ struct ThreadState {
   uint32_t capacity = kMaxDepth;          // of `stack`
   uint32_t untracked = 0;                 // open ops without entries
   int64_t last_event_end = 0;             // of the event of another profiler that ended last
-  std::atomic<uint64_t> top_op{0};        // id of the topmost op that has a row
+  // Id of the topmost op that has a row, otherwise `waiting_op`.
+  std::atomic<uint64_t> top_op{0};
   std::atomic<uint64_t> stack_changes{0};
   uint64_t next_id = 0;  // op ids of this thread: the block [next_id, last_id)
   uint64_t last_id = 0;
   uint32_t statement_rows = 0;  // statements recorded with rows of their own
   CoalescedStatements coalesced;
+
+  // For greenlets.cpp, by the addresses of greenlets. They change with the stack, under its lock.
+  std::atomic<uint64_t> greenlet{0};       // whose ops the stack holds; 0: none was seen yet
+  std::atomic<uint64_t> cell_greenlet{0};  // runs the cell; 0: on another thread, or none was seen
+  std::atomic<uint64_t> waiting_op{0};     // on top in `cell_greenlet` while another one runs
+  std::unordered_map<uint64_t, WaitingStack> waiting;
 
   SpscLog<OpRecord> ops;
   SpscLog<LaunchRecord> launches;

@@ -1,5 +1,6 @@
 // The markers in the code of instrumented cells: statements, and function bodies as context managers.
 #include "python/convert.h"
+#include "python/greenlet_switches.h"
 
 #include <stdlib.h>
 
@@ -12,6 +13,7 @@ static PyObject* mark_statement(PyObject* value, StatementMarker mark) {
   uint32_t key;
   if (!epprof_recording_ops()) Py_RETURN_NONE;
   if (to_u32(value, &key) < 0) return NULL;
+  see_greenlet();
   mark(key);
   Py_RETURN_NONE;
 }
@@ -30,6 +32,7 @@ static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
 static int enter_scope(uint32_t key, int suspendable) {
   uint64_t frame = 0;
   if (suspendable && suspendable_frame(&frame) < 0) return -1;
+  see_greenlet();
   epprof_enter_scope(key, frame);
   return 0;
 }
@@ -38,6 +41,7 @@ static int enter_scope(uint32_t key, int suspendable) {
 static int leave_scope(uint32_t key, int suspendable) {
   uint64_t frame = 0;
   if (suspendable && generator_frame(&frame) < 0) return -1;
+  see_greenlet();
   epprof_leave_scope(key, frame);
   return 0;
 }

@@ -1,5 +1,6 @@
 // The Python module _native, in the limited API of 3.11, and its functions over core/api.h.
 #include "python/convert.h"
+#include "python/greenlet_switches.h"
 #include "python/interrupts.h"
 #include "python/recorded_module.h"
 
@@ -8,7 +9,8 @@
 
 extern PyMethodDef analysis_functions[], backward_functions[], cupti_functions[];
 extern PyMethodDef device_functions[];
-extern PyMethodDef ep_functions[], frame_functions[], graph_functions[], marker_functions[];
+extern PyMethodDef ep_functions[], frame_functions[], graph_functions[], greenlet_functions[];
+extern PyMethodDef marker_functions[];
 extern PyMethodDef compiled_functions[], nvtx_functions[], ort_functions[], product_functions[];
 extern PyMethodDef stretch_functions[], torch_functions[], vectorcall_functions[];
 
@@ -114,6 +116,7 @@ static int op_numbers(PyObject* const* args, Py_ssize_t count, uint32_t numbers[
 static PyObject* push(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
   uint32_t numbers[3];
   if (op_numbers(args, count, numbers) < 0) return NULL;
+  see_greenlet();
   return PyLong_FromUnsignedLongLong(
       epprof_push(numbers[0], (uint16_t)numbers[1], numbers[2], NULL, 0));
 }
@@ -284,6 +287,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, marker_functions);
   if (!failed) failed = add_markers_type(module);
   if (!failed) failed = PyModule_AddFunctions(module, frame_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, greenlet_functions);
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
   if (!failed) failed = PyModule_AddFunctions(module, backward_functions);
   if (!failed) failed = PyModule_AddFunctions(module, compiled_functions);

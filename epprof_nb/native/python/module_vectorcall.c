@@ -1,7 +1,7 @@
 // Functions of _native that record the calls of all objects of a type as ops. JAX's jitted functions
 // are objects of a C++ type, which Python calls by vectorcall, past the `__call__` of the type. While
 // recording, the type has no vectorcall, and a `__call__` of ours; both are put back.
-#include "python/convert.h"
+#include "python/greenlet_switches.h"
 
 enum { kCategory = 6 };         // kFrameworkCall of core/records.h
 enum { kFlagsOffset = 168 };    // of tp_flags in PyTypeObject, which the limited API does not show
@@ -94,6 +94,7 @@ static PyObject* recorded_call(PyObject* self, PyObject* args, PyObject* kwargs)
   open_calls++;
   uint64_t op_id = 0;
   if (find_op(self, &name, &kind) == 0) {
+    see_greenlet();
     op_id = epprof_push(name, kCategory, kind, NULL, 0);
   } else if (PyErr_ExceptionMatches(PyExc_Exception)) {
     PyErr_WriteUnraisable(self);

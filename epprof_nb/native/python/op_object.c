@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/api.h"
+#include "python/greenlet_switches.h"
 
 typedef struct {
   PyObject_HEAD
@@ -344,6 +345,7 @@ static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
     if (self->args && !self->args_id && register_args(self) < 0) return NULL;
     join_session(self);
     if (register_name(self) < 0) return NULL;
+    see_greenlet();
     epprof_push(self->name_id, 0, self->args_id, self, frame);
   }
   Py_INCREF(object);
@@ -352,7 +354,10 @@ static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
 
 static PyObject* op_exit(PyObject* self, PyObject* const* Py_UNUSED(args),
                          Py_ssize_t Py_UNUSED(count)) {
-  if (epprof_recording_ops()) epprof_pop_owner(self);
+  if (epprof_recording_ops()) {
+    see_greenlet();
+    epprof_pop_owner(self);
+  }
   Py_RETURN_NONE;
 }
 
@@ -402,7 +407,8 @@ static const char doc[] =
     "Use it as a context manager or as a decorator. As a decorator without parentheses, it takes\n"
     "the name of the function. It can be reused, nested and entered from\n"
     "several threads. In coroutines and generators it is suspended at each ``await`` or ``yield``\n"
-    "and resumed afterwards. Outside a session it does nothing.\n"
+    "and resumed afterwards, and in greenlets while another one runs. Outside a session it does\n"
+    "nothing.\n"
     "\n"
     "Parameters\n"
     "----------\n"

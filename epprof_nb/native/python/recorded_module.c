@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "python/greenlet_switches.h"
 #include "torch/api.h"
 
 #ifndef Py_TPFLAGS_METHOD_DESCRIPTOR
@@ -94,6 +95,7 @@ static PyObject* recorded_call(PyObject* object, PyObject* args, PyObject* kwarg
   int64_t begin = next_number(self);
   int in_pass = begin == -2 ? -1 : is_in_pass(self);
   if (in_pass < 0) return NULL;
+  see_greenlet();
   epprof_module_call call = epprof_module_begin((uint32_t)number, (uint64_t)begin, in_pass);
   PyObject* result = PyObject_Call(self->original, args, kwargs);
   end_call(self, call);

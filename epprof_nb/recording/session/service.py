@@ -19,7 +19,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.recording.ranges import suspension
+from epprof_nb.recording.ranges import greenlets, suspension
 from epprof_nb.recording.session import created_threads
 from epprof_nb.recording.session.graph_nodes import GraphNodes
 from epprof_nb.recording.session.thread_names import ThreadNames
@@ -204,7 +204,11 @@ class CaptureService:
                     devices=[d for r in self._running for d in r.devices()],
                     versions={k: v for r in self._running for k, v in _items(r, "versions")},
                     clock={k: v for r in self._running for k, v in _items(r, "clock")},
-                    notes=[*subscription.notes, *(n for r in self._running for n in r.notes())],
+                    notes=[
+                        *subscription.notes,
+                        *(n for r in self._running for n in r.notes()),
+                        *greenlets.notes(),
+                    ],
                     graph_nodes=self._graph_nodes,
                     thread_names=self._thread_names,
                     kernel_places=dict(
@@ -287,6 +291,7 @@ class CaptureService:
         _native.drain_launches()
         _native.set_recording(ops=True, launches=True)
         _native.set_cell_thread(True)
+        greenlets.follow()
         for recorder in _recorders():
             self._start_recorder(recorder, options)
 
@@ -316,6 +321,7 @@ class CaptureService:
                 _native.set_cell_thread(False)
                 _native.set_recording(ops=False, launches=False)
                 suspension.stop_tracking()
+                greenlets.stop()
                 self._batches = []
                 self._dropped_batches = 0
                 self._recording = False
