@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+CLOCK_SLACK_NS = 100_000
+"""Tolerated error of a calibrated clock."""
 _RATE_TOLERANCE = 0.1
 """Bound of the error of a rate that was measured over a short time."""
 

@@ -1,4 +1,4 @@
-"""The interface of recorders: sources of activities that the capture service starts and stops."""
+"""The interface of recorders: sources of activities that the recording service starts and stops."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from epprof_nb.data.schema import ACTIVITIES, MEMORY, OVERHEAD
 from epprof_nb.data.table import Table, concat
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.core.kernel_log import CapturedGraph
     from epprof_nb.core.options import Options
 
@@ -24,13 +25,83 @@ class CellLog:
     """The log of the cell's thread: its op over time, and samples of its CPU time."""
 
     thread_id: int
-    top_ns: npt.NDArray[np.int64]
+    top_ns: IntArray
     """Times at which the op on top of the stack changed."""
-    top_op: npt.NDArray[np.int64]
+    top_op: IntArray
     """The op from that time on; 0 if none was open."""
-    cpu_at_ns: npt.NDArray[np.int64]
-    cpu_ns: npt.NDArray[np.int64]
+    cpu_at_ns: IntArray
+    cpu_ns: IntArray
     """CPU time that the thread had used at ``cpu_at_ns``, in nanoseconds."""
+
+
+@dataclass(slots=True)
+class RecordedCalls:
+    """API calls of a recorder whose launches are not in the native launch log.
+
+    The op of a call is that of the external correlation id that was pushed on its thread.
+    """
+
+    calls: Table
+    correlation_id: IntArray
+    """Correlation ids of the calls within an op."""
+    pushed_op: IntArray
+    """The op id that was pushed as the external correlation id at each of these."""
+    is_internal: BoolArray
+    """Mask of `calls`: those with which the profiler itself waited for the device."""
+    cell_log: CellLog
+    """Attributes the work of threads without ops."""
+
+    @classmethod
+    def merged(cls, parts: Sequence[RecordedCalls]) -> RecordedCalls:
+        """Merge at least one part, recorded one after the other."""
+        correlation_id, op, internal = _joined(parts, "correlation_id", "pushed_op", "is_internal")
+        logs = [part.cell_log for part in parts]
+        log = _joined(logs, "top_ns", "top_op", "cpu_at_ns", "cpu_ns")
+        return cls(
+            concat([part.calls for part in parts]),
+            correlation_id,
+            op,
+            internal,
+            CellLog(logs[-1].thread_id, *log),
+        )
+
+
+@dataclass(slots=True)
+class RecordedGraphs:
+    """Graphs that were captured or replayed, and the ops that captured their nodes."""
+
+    nodes: dict[str, IntArray] = field(default_factory=dict)
+    """Columns ``node``, ``original`` (0: created by capture) and ``op_id`` (0: none)."""
+    capture_ops: Table | None = None
+    """Rows of the ops that captured these nodes, also if no op was recorded then."""
+    facts: Table | None = None
+    """Known facts about graphs, by ``graph_id``; other columns are missing."""
+    replays: tuple[tuple[int, CapturedGraph], ...] = ()
+    """Replays on GPUs by the provider of Python kernels: the op of each, and its graph."""
+
+    @classmethod
+    def merged(cls, parts: Sequence[RecordedGraphs]) -> RecordedGraphs:
+        """Merge parts that were recorded one after the other."""
+        nodes = [part.nodes for part in parts if part.nodes]
+        capture_ops = [part.capture_ops for part in parts if part.capture_ops is not None]
+        facts = [part.facts for part in parts if part.facts is not None]
+        return cls(
+            {n: np.concatenate([part[n] for part in nodes]) for n in nodes[0]} if nodes else {},
+            concat(capture_ops) if capture_ops else None,
+            concat(facts) if facts else None,
+            tuple(replay for part in parts for replay in part.replays),
+        )
+
+
+def captured_nodes(op_of_node: Mapping[int, int]) -> dict[str, IntArray]:
+    """Return `RecordedGraphs.nodes` of nodes that were captured by an op."""
+    if not op_of_node:
+        return {}
+    return {
+        "node": np.array(list(op_of_node), np.int64),
+        "original": np.zeros(len(op_of_node), np.int64),
+        "op_id": np.array(list(op_of_node.values()), np.int64),
+    }
 
 
 @dataclass(slots=True)
@@ -38,7 +109,7 @@ class RecorderOutput:
     """Tables with absolute CLOCK_MONOTONIC times that a recorder returns, before correlation.
 
     ``op_id`` and ``attribution`` are missing. Correlation fills them in from the launch log by
-    ``correlation_id``.
+    ``correlation_id``. A recorder sets what it has.
     """
 
     activities: Table = field(default_factory=lambda: Table(ACTIVITIES))
@@ -46,83 +117,55 @@ class RecorderOutput:
     overhead: Table = field(default_factory=lambda: Table(OVERHEAD))
     dropped: int = 0
     """Number of dropped activities of any kind."""
-    graph_nodes: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
-    """CUDA graph nodes: ``node``, ``original`` (0: created by capture), ``op_id`` (0: none)."""
-    capture_ops: Table | None = None
-    """Rows of the ops that captured these nodes, also if no op was recorded then."""
-    graphs: Table | None = None
-    """Known facts about graphs, by ``graph_id``; other columns are missing."""
-    replays: tuple[tuple[int, CapturedGraph], ...] = ()
-    """Replays on CUDA devices by the provider of Python kernels: the op of each, and its graph."""
-    api_calls: Table | None = None
-    """API calls recorded with external correlation, where the launch log is not available."""
-    external_correlation: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
-    """Correlation ids and the op ids pushed as CUPTI's external correlation ids."""
-    cell_log: CellLog | None = None
-    """Recorded with external correlation, to attribute the work of threads without ops."""
     decode_ns: int = 0
     """Time spent decoding records, on the recorder's threads or in `Recorder.drain`."""
     failure: tuple[str, str] | None = None
-    """CUDA error after which the device is lost to this process, by name and in words."""
-    profiler_sync_intervals: tuple[tuple[int, int], ...] = ()
-    """Intervals in which the profiler itself waited for the device, in nanoseconds."""
-    node_usage: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
-    """Memory and threads of ONNX Runtime nodes: ``op_id``, and columns of the table of ops."""
+    """Error after which the device is lost to this process, by name and in words."""
+    graphs: RecordedGraphs = field(default_factory=RecordedGraphs)
+    calls: RecordedCalls | None = None
+    """API calls, if the native launch log does not have them."""
 
-
-def merge_outputs(outputs: Sequence[RecorderOutput]) -> RecorderOutput:
-    """Merge outputs that were recorded one after the other."""
-    if len(outputs) == 1:
-        return outputs[0]
-    if not outputs:
-        return RecorderOutput()
-    calls = [output.api_calls for output in outputs if output.api_calls is not None]
-    pairs = [o.external_correlation for o in outputs if o.external_correlation is not None]
-    logs = [output.cell_log for output in outputs if output.cell_log is not None]
-    capture_ops = [output.capture_ops for output in outputs if output.capture_ops is not None]
-    graphs = [output.graphs for output in outputs if output.graphs is not None]
-    return RecorderOutput(
-        activities=concat([output.activities for output in outputs]),
-        memory=concat([output.memory for output in outputs]),
-        overhead=concat([output.overhead for output in outputs]),
-        dropped=sum(output.dropped for output in outputs),
-        graph_nodes=_merge_columns([o.graph_nodes for o in outputs if o.graph_nodes]),
-        capture_ops=concat(capture_ops) if capture_ops else None,
-        graphs=concat(graphs) if graphs else None,
-        replays=tuple(replay for output in outputs for replay in output.replays),
-        api_calls=concat(calls) if calls else None,
-        external_correlation=(
-            np.concatenate([pair[0] for pair in pairs]),
-            np.concatenate([pair[1] for pair in pairs]),
+    @classmethod
+    def merged(cls, outputs: Sequence[RecorderOutput]) -> RecorderOutput:
+        """Merge outputs of a recorder of activities, recorded one after the other."""
+        if len(outputs) == 1:
+            return outputs[0]
+        if not outputs:
+            return cls()
+        calls = [output.calls for output in outputs if output.calls is not None]
+        return cls(
+            concat([output.activities for output in outputs]),
+            concat([output.memory for output in outputs]),
+            concat([output.overhead for output in outputs]),
+            sum(output.dropped for output in outputs),
+            sum(output.decode_ns for output in outputs),
+            next((output.failure for output in outputs if output.failure), None),
+            RecordedGraphs.merged([output.graphs for output in outputs]),
+            RecordedCalls.merged(calls) if calls else None,
         )
-        if pairs
-        else None,
-        cell_log=_merge_cell_logs(logs) if logs else None,
-        decode_ns=sum(output.decode_ns for output in outputs),
-        failure=next((output.failure for output in outputs if output.failure), None),
-        profiler_sync_intervals=tuple(i for o in outputs for i in o.profiler_sync_intervals),
-        node_usage=_merge_columns([o.node_usage for o in outputs if o.node_usage]),
-    )
 
 
-def _merge_columns(
-    parts: Sequence[dict[str, npt.NDArray[np.int64]]],
-) -> dict[str, npt.NDArray[np.int64]]:
-    return {n: np.concatenate([part[n] for part in parts]) for n in parts[0]} if parts else {}
+def _joined(parts: Sequence[Any], *names: str) -> list[npt.NDArray[Any]]:
+    return [np.concatenate([getattr(part, name) for part in parts]) for name in names]
 
 
-def _merge_cell_logs(logs: Sequence[CellLog]) -> CellLog:
-    return CellLog(
-        logs[-1].thread_id,
-        *(
-            np.concatenate([getattr(log, name) for log in logs])
-            for name in ("top_ns", "top_op", "cpu_at_ns", "cpu_ns")
-        ),
-    )
+@dataclass(slots=True)
+class IdentifiedOps:
+    """Ops of activities that a recorder found afterwards, without the op stack."""
+
+    ops: Table
+    """The ops, with those that were found."""
+    op_id: IntArray
+    """The op of each activity."""
+    is_learned: BoolArray
+    """Mask of the activities whose op was found."""
 
 
 class Recorder(Protocol):
-    """A source of activities. The capture service calls it from one thread at a time."""
+    """A source of activities or ops. The recording service calls it from one thread at a time.
+
+    Recorders derive from this class, and need not define what they have nothing for.
+    """
 
     name: str
 
@@ -137,6 +180,7 @@ class Recorder(Protocol):
 
     def sync(self) -> None:
         """Wait until the device work launched so far has finished, if waiting is possible."""
+        return
 
     def drain(self, *, waited: bool = True) -> RecorderOutput:
         """Return the activities recorded since the last call.
@@ -146,9 +190,36 @@ class Recorder(Protocol):
 
     def notes(self) -> list[str]:
         """Return notes for the user on the recording since `start`."""
+        return []
 
     def stop(self) -> None:
         """Stop recording and release all resources; called once per `start`."""
 
     def devices(self) -> list[dict[str, Any]]:
-        """Return the recorded devices: ``device_id``, ``name`` and ``kind`` (cuda or host)."""
+        """Return the recorded devices: ``device_id``, ``name`` and ``kind`` (gpu or host)."""
+        return []
+
+    def with_details(self, ops: Table, outputs: Sequence[RecorderOutput]) -> Table:  # noqa: ARG002
+        """Return the ops of a recording with what `outputs` of this recorder say about them."""
+        return ops
+
+    def identify_ops(
+        self,
+        ops: Table,  # noqa: ARG002
+        activities: Table,  # noqa: ARG002
+        call_start: IntArray,  # noqa: ARG002
+        call_end: IntArray,  # noqa: ARG002
+        stopped_ns: int,  # noqa: ARG002
+    ) -> IdentifiedOps | None:
+        """Find ops of activities that the op stack does not tell; None if there are none.
+
+        Parameters
+        ----------
+        ops, activities
+            Tables with absolute times; the activities have the op of their launch.
+        call_start, call_end
+            int64 arrays, one value per activity: times of its API call; `MISSING` if unknown.
+        stopped_ns
+            When the recording was asked to end. What ended later may lack launches.
+        """
+        return None

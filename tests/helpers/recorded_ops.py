@@ -9,7 +9,10 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.recording.native_columns import name_of
-from epprof_nb.recording.ranges import ranges, suspension  # noqa: F401 - ops installs what the core calls
+from epprof_nb.recording.ranges import (
+    ranges,  # noqa: F401 - ops installs what the core calls
+    suspension,
+)
 
 _KINDS = {"op_id": "u8", "parent_op_id": "u8", "name_id": "u4", "count": "u4", "payload_id": "u4",
           "suspended_ns": "i8", "duration_ns": "i8", "start_ns": "i8", "end_ns": "i8",

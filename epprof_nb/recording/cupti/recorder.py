@@ -19,7 +19,7 @@ from epprof_nb.recording.cupti.other_profilers import (
     teardown_attempts,
 )
 from epprof_nb.recording.native_columns import ids, numbers
-from epprof_nb.recording.recorder import CellLog, RecorderOutput, merge_outputs
+from epprof_nb.recording.recorder import CellLog, RecordedCalls, Recorder, RecorderOutput
 
 if TYPE_CHECKING:
     from epprof_nb.core.options import Options
@@ -52,7 +52,7 @@ def _cell_log() -> CellLog:
     )
 
 
-class CuptiRecorder:
+class CuptiRecorder(Recorder):
     """Records GPU activities through CUPTI. See `epprof_nb.recording.recorder.Recorder`."""
 
     name = "cupti"
@@ -105,6 +105,7 @@ class CuptiRecorder:
             self._paused_ns = None
             self._interrupted_ns = 0
             self._before_pause = []
+            self._sync_intervals.clear()
             notes = self._begin(options)
             self._hooks.install()
         return notes
@@ -255,7 +256,7 @@ class CuptiRecorder:
             outputs, self._before_pause = self._before_pause, []
             if self._paused_ns is None:
                 outputs.append(self._drain(waited=waited))
-            return merge_outputs(outputs)
+            return RecorderOutput.merged(outputs)
 
     def _drain(self, *, waited: bool) -> RecorderOutput:
         _native.cupti_flush(forced=False)
@@ -271,17 +272,17 @@ class CuptiRecorder:
             failure=self._failure,
         )
         if self._external:
-            output.api_calls = tables.api_calls(raw, calibration)
-            output.external_correlation = (
+            calls = tables.api_calls(raw, calibration)
+            output.calls = RecordedCalls(
+                calls,
                 ids(raw, "external.correlation_id", np.uint32),
                 ids(raw, "external.id", np.uint64),
+                tables.is_wait_of_profiler(calls, self._sync_intervals),
+                _cell_log(),
             )
-            output.cell_log = _cell_log()
-            output.profiler_sync_intervals = tuple(self._sync_intervals)
-        self._sync_intervals.clear()
         self._update_record_limit(output)
         nodes = _native.cupti_graph_nodes()
-        output.graph_nodes = {
+        output.graphs.nodes = {
             name: np.frombuffer(nodes[name], np.uint64).astype(np.int64) for name in nodes
         }
         return output
@@ -317,7 +318,6 @@ class CuptiRecorder:
                 self._end()
             _native.cupti_drain()
             self._before_pause = []
-            self._sync_intervals.clear()
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the GPUs of this machine."""

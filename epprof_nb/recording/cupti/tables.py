@@ -13,14 +13,25 @@ from epprof_nb.arrays.ids import unique_inverse
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table
+from epprof_nb.recording.clock import CLOCK_SLACK_NS
 from epprof_nb.recording.cupti import layouts
 from epprof_nb.recording.native_columns import ids, names_of, numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epprof_nb.arrays.types import BoolArray
     from epprof_nb.recording.clock import Calibration
 
 KINDS = ("kernel", "memcpy", "memset", "synchronization")
 """Activity kinds by their number in the native core (``native/gpu/activity_store.h``)."""
+_CALLS_OF_A_WAIT = (
+    "cuCtxPushCurrent_v2",
+    "cuCtxSynchronize",
+    "cuCtxPopCurrent_v2",
+    "cuCtxGetCurrent",
+)
+"""Calls with which the profiler itself waits for a context."""
 
 
 @cache
@@ -133,6 +144,27 @@ def api_calls(raw: dict[str, Any], calibration: Calibration | None) -> Table:
             "return_value": numbers(raw, "api.return_value", np.int32),
         },
     )
+
+
+def is_wait_of_profiler(calls: Table, waits: Sequence[tuple[int, int]]) -> BoolArray:
+    """Return a mask of the calls with which the profiler itself waited for the device.
+
+    Parameters
+    ----------
+    calls
+        API calls.
+    waits
+        Intervals in which the profiler waited, ascending, in nanoseconds.
+    """
+    names = calls.names("name")
+    may_wait = np.logical_or.reduce([names.equals(name) for name in _CALLS_OF_A_WAIT])
+    rows = np.flatnonzero(may_wait) if waits else np.empty(0, np.int64)
+    begin, end = np.array(waits, np.int64).reshape(-1, 2).T
+    last = np.searchsorted(begin - CLOCK_SLACK_NS, calls["start_ns"][rows], side="right") - 1
+    is_within = (last >= 0) & (calls["end_ns"][rows] <= end[last] + CLOCK_SLACK_NS)
+    is_wait: BoolArray = np.zeros(len(calls), np.bool_)
+    is_wait[rows[is_within]] = True
+    return is_wait
 
 
 def memory(raw: dict[str, Any], calibration: Calibration | None) -> Table:

@@ -5,32 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import GRAPHS, MISSING, OPS
 from epprof_nb.data.table import Table
+from epprof_nb.recording.recorder import captured_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.core.kernel_log import CapturedGraph
 
 CAPTURE_NAME = "graph_capture"
 """Name of the op around a capture, as in native/ep/graphs/graphs.cpp."""
 
 
-def nodes(graphs: Sequence[CapturedGraph]) -> dict[str, npt.NDArray[np.int64]]:
-    """Return the nodes in the form of `epprof_nb.recording.recorder.RecorderOutput.graph_nodes`."""
-    if not graphs:
-        return {}
-    every = [node for graph in graphs for node in graph.nodes]
-    return {
-        "node": np.array([node.graph_node_id for node in every], np.int64),
-        "original": np.zeros(len(every), np.int64),
-        "op_id": np.array([node.op_id for node in every], np.int64),
-    }
+def nodes(graphs: Sequence[CapturedGraph]) -> dict[str, IntArray]:
+    """Return the nodes in the form of `epprof_nb.recording.recorder.RecordedGraphs.nodes`."""
+    return captured_nodes({n.graph_node_id: n.op_id for graph in graphs for n in graph.nodes})
 
 
 def capture_ops(graphs: Sequence[CapturedGraph]) -> Table | None:

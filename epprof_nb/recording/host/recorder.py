@@ -15,14 +15,14 @@ from epprof_nb.host._log import LOG, Activity
 from epprof_nb.host._queue import in_worker, wait_for_all
 from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
 from epprof_nb.recording.host import ep_graphs
-from epprof_nb.recording.recorder import RecorderOutput
+from epprof_nb.recording.recorder import RecordedGraphs, Recorder, RecorderOutput
 
 if TYPE_CHECKING:
     from epprof_nb.core.kernel_log import KernelRun
     from epprof_nb.core.options import Options
 
 
-class HostRecorder:
+class HostRecorder(Recorder):
     """Records the activities of the host device. See `epprof_nb.recording.recorder.Recorder`."""
 
     name = "host"
@@ -59,15 +59,13 @@ class HostRecorder:
             activities=_table(ACTIVITIES, rows.activities, rows.names),
             memory=_table(MEMORY, rows.memory, rows.names),
             dropped=rows.dropped + dropped,
-            graph_nodes=ep_graphs.nodes(graphs),
-            capture_ops=ep_graphs.capture_ops(graphs),
-            graphs=ep_graphs.table(graphs),
-            replays=KERNELS.take_replays(),
+            graphs=RecordedGraphs(
+                ep_graphs.nodes(graphs),
+                ep_graphs.capture_ops(graphs),
+                ep_graphs.table(graphs),
+                KERNELS.take_replays(),
+            ),
         )
-
-    def notes(self) -> list[str]:
-        """Return no notes."""
-        return []
 
     def stop(self) -> None:
         """Stop recording and discard rows that were not drained."""

@@ -29,11 +29,12 @@ from epprof_nb.recording.onnxruntime.launch_sequences import (
     sequence_of,
     without_launch_sizes,
 )
+from epprof_nb.recording.recorder import IdentifiedOps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
     from epprof_nb.recording.onnxruntime.launch_sequences import LaunchSequence
     from epprof_nb.recording.onnxruntime.run_histories import RunHistory
@@ -42,25 +43,6 @@ if TYPE_CHECKING:
 
 _Key = tuple[int, bytes]
 """The `RunHistory` of a run, by its id, and the packed launches of the run."""
-
-
-@dataclass(slots=True)
-class IdentifiedRuns:
-    """Tables with the nodes of learned runs.
-
-    Attributes
-    ----------
-    ops
-        The ops, with those of learned runs added.
-    op_id
-        int64 array, one value per activity: its op.
-    is_learned
-        bool array, one value per activity: whether its op was identified by the launch sequence.
-    """
-
-    ops: Table
-    op_id: IntArray
-    is_learned: BoolArray
 
 
 @dataclass(slots=True)
@@ -85,23 +67,10 @@ class _Run:
 
 def identify_nodes(
     ops: Table, activities: Table, call_start: IntArray, call_end: IntArray, stopped_ns: int
-) -> IdentifiedRuns | None:
+) -> IdentifiedOps | None:
     """Learn the launch sequences of recorded runs, and identify the nodes of the others.
 
-    Parameters
-    ----------
-    ops, activities
-        Tables with absolute times; the activities have their op.
-    call_start, call_end
-        int64 arrays, one value per activity: times of its API call; `MISSING` if unknown.
-
-    stopped_ns
-        When the recording was asked to end. Runs that ended later may lack launches.
-
-    Returns
-    -------
-    identified
-        None if all runs were recorded in the mode ``"every"``.
+    See `Recorder.identify_ops`. None if all runs were recorded in the mode ``"every"``.
     """
     logged = run_log.logged_runs()
     if not logged:
@@ -146,7 +115,7 @@ def identify_nodes(
     if added:
         ops = concat([ops, *added])
         ops = ops.take(np.argsort(ops["start_ns"], kind="stable"))
-    return IdentifiedRuns(ops, op_id, is_learned)
+    return IdentifiedOps(ops, op_id, is_learned)
 
 
 def _runs(

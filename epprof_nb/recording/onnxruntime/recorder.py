@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from epprof_nb.recording.onnxruntime import node_usage, sessions
-from epprof_nb.recording.recorder import RecorderOutput
+from epprof_nb.recording.onnxruntime.learned_runs import identify_nodes
+from epprof_nb.recording.recorder import Recorder, RecorderOutput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.core.options import Options
+    from epprof_nb.data.table import Table
+    from epprof_nb.recording.recorder import IdentifiedOps
 
 
-class OnnxRuntimeRecorder:
+@dataclass(slots=True)
+class _Output(RecorderOutput):
+    node_usage: dict[str, IntArray] = field(default_factory=dict)
+    """Memory and threads of nodes: ``op_id``, and columns of the table of ops."""
+
+
+class OnnxRuntimeRecorder(Recorder):
     """Records the events of observed sessions. See `epprof_nb.recording.recorder.Recorder`.
 
     The events are ops: the observer pushes them on the op stack, and they are in the op log. What
@@ -31,12 +44,9 @@ class OnnxRuntimeRecorder:
         sessions.raise_mode(options.ort_nodes)
         return []
 
-    def sync(self) -> None:
-        """Do nothing: host events need no waiting."""
-
     def drain(self, *, waited: bool = True) -> RecorderOutput:  # noqa: ARG002
         """Return the memory and threads of nodes, and no activities: the events are ops."""
-        return RecorderOutput(node_usage=node_usage.drain())
+        return _Output(node_usage=node_usage.drain())
 
     def notes(self) -> list[str]:
         """Return a note for each session that ran unobserved, with the reason and remedy."""
@@ -46,6 +56,18 @@ class OnnxRuntimeRecorder:
         """Stop profiling runs."""
         sessions.stop()
 
-    def devices(self) -> list[dict[str, Any]]:
-        """Return no devices: those of the providers have their own recorders."""
-        return []
+    def with_details(self, ops: Table, outputs: Sequence[RecorderOutput]) -> Table:
+        """Return the ops with the memory and threads of nodes."""
+        usage = [output.node_usage for output in outputs if isinstance(output, _Output)]
+        return node_usage.with_node_usage(ops, [part for part in usage if part])
+
+    def identify_ops(
+        self,
+        ops: Table,
+        activities: Table,
+        call_start: IntArray,
+        call_end: IntArray,
+        stopped_ns: int,
+    ) -> IdentifiedOps | None:
+        """Find the nodes of runs that were not recorded node by node, by their launches."""
+        return identify_nodes(ops, activities, call_start, call_end, stopped_ns)

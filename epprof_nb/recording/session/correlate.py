@@ -18,8 +18,6 @@ from epprof_nb.data.graph_table import graph_table
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table, concat
-from epprof_nb.recording.onnxruntime.learned_runs import identify_nodes
-from epprof_nb.recording.onnxruntime.node_usage import with_node_usage
 from epprof_nb.recording.session import conditional_bodies, ep_graph_nodes
 from epprof_nb.recording.session.launch_log import NO_OP, LaunchLog
 from epprof_nb.recording.session.op_log import ops_table
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.recording.recorder import RecorderOutput
+    from epprof_nb.recording.recorder import IdentifiedOps, RecordedGraphs, RecorderOutput
 
 
 @dataclass(slots=True)
@@ -48,7 +46,9 @@ def correlate(recording: Recording) -> CorrelatedTables:
     """Correlate the activities, API calls and ops of a recording."""
     ops, ops_dropped = ops_table(recording.batches)
     outputs = [output for batch in recording.batches for output in batch.outputs]
-    ops = with_node_usage(ops, [o.node_usage for o in outputs if o.node_usage])
+    for recorder in recording.recorders:
+        ops = recorder.with_details(ops, outputs)
+    graphs = [output.graphs for output in outputs]
     launches = LaunchLog.of(recording.batches, outputs, ops)
     activities = conditional_bodies.with_launches(_activities_of(recording, outputs, launches))
     call = IdIndex(launches.correlation).rows(activities["correlation_id"])
@@ -56,25 +56,29 @@ def correlate(recording: Recording) -> CorrelatedTables:
     capture_op = np.full(len(activities), MISSING, np.int64)
     in_graph = activities["graph_node_id"] != MISSING
     if in_graph.any():
-        replays = [replay for output in outputs for replay in output.replays]
+        replays = [replay for known in graphs for replay in known.replays]
         replayed = ep_graph_nodes.identify(activities, op, replays)
         if replayed is not None:
-            recording.graph_nodes.add(replayed.graph_nodes)
-            outputs.append(replayed)
+            recording.graph_nodes.add(replayed.nodes)
+            graphs.append(replayed)
         capture_op[in_graph] = recording.graph_nodes.capture_op(
             activities["graph_node_id"][in_graph]
         )
-        _remember_ops(recording, ops, outputs)
+        _remember_ops(recording, ops, graphs)
         ops, capture_op = _with_earlier_ops(recording, ops, capture_op)
-    elif any(output.graph_nodes for output in outputs):
-        _remember_ops(recording, ops, outputs)
+    elif any(known.nodes for known in graphs):
+        _remember_ops(recording, ops, graphs)
     activities = activities.replace(
         op_id=op,
         capture_op_id=capture_op,
         attribution=CategoryColumn(attribution, ("stack", "cell", "none", "learned")),
         thread_id=_take(launches.thread, call),
     )
-    ops, activities = _with_learned_nodes(recording, ops, activities, launches, call)
+    times = _take(launches.start, call), _take(launches.end, call), recording.stopped_ns
+    for recorder in recording.recorders:
+        found = recorder.identify_ops(ops, activities, *times)
+        if found is not None:
+            ops, activities = found.ops, _with_identified_ops(found, activities, launches)
     memory = concat([output.memory for output in outputs]) if outputs else Table(MEMORY)
     memory_call = IdIndex(launches.correlation).rows(memory["correlation_id"])
     memory_op, _, _ = _attribute(launches, memory_call, ops["op_id"])
@@ -87,7 +91,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
             ops,
             launches.end - launches.start,
             call,
-            [output.graphs for output in outputs if output.graphs is not None],
+            [known.facts for known in graphs if known.facts is not None],
         ),
         "memory": memory.replace(op_id=memory_op),
         "overhead": concat([output.overhead for output in outputs]) if outputs else Table(OVERHEAD),
@@ -101,25 +105,11 @@ def correlate(recording: Recording) -> CorrelatedTables:
     )
 
 
-def _with_learned_nodes(
-    recording: Recording, ops: Table, activities: Table, launches: LaunchLog, call: IntArray
-) -> tuple[Table, Table]:
-    """Return ops and activities with the nodes of ONNX Runtime's runs known by their launches.
-
-    The API calls of these activities get the nodes, too.
-    """
-    found = identify_nodes(
-        ops,
-        activities,
-        _take(launches.start, call),
-        _take(launches.end, call),
-        recording.stopped_ns,
-    )
-    if found is None:
-        return ops, activities
+def _with_identified_ops(found: IdentifiedOps, activities: Table, launches: LaunchLog) -> Table:
+    """Return the activities with the ops that a recorder found; their API calls get them, too."""
     rows = np.flatnonzero(found.is_learned)
     if not len(rows):
-        return found.ops, activities
+        return activities
     attribution = activities.names("attribution")
     learned = attribution.categories.index("learned")
     codes = np.where(found.is_learned, learned, attribution.codes).astype(np.int32)
@@ -127,7 +117,7 @@ def _with_learned_nodes(
     at = IdIndex(activities["correlation_id"][rows]).rows(launches.correlation)
     launches.op = np.where(at >= 0, found.op_id[rows][at].astype(np.uint64), launches.op)
     attribution = CategoryColumn(codes, attribution.categories)
-    return found.ops, activities.replace(op_id=found.op_id, attribution=attribution)
+    return activities.replace(op_id=found.op_id, attribution=attribution)
 
 
 def _take(values: IntArray, rows: IntArray) -> IntArray:
@@ -191,12 +181,12 @@ def _attribute(
     return op, code, int(unresolved.sum())
 
 
-def _remember_ops(recording: Recording, ops: Table, outputs: Sequence[RecorderOutput]) -> None:
+def _remember_ops(recording: Recording, ops: Table, graphs: Sequence[RecordedGraphs]) -> None:
     """Keep the ops that captured nodes: as they were recorded, or as the recorder knows them."""
     recording.graph_nodes.remember_ops(ops)
-    for output in outputs:
-        if output.capture_ops is not None:
-            recording.graph_nodes.remember_ops(output.capture_ops)
+    for known in graphs:
+        if known.capture_ops is not None:
+            recording.graph_nodes.remember_ops(known.capture_ops)
 
 
 def _with_earlier_ops(

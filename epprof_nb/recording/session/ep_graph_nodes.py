@@ -13,7 +13,7 @@ import numpy as np
 
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.host import ep_graphs
-from epprof_nb.recording.recorder import RecorderOutput
+from epprof_nb.recording.recorder import RecordedGraphs, captured_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ def identify(
     activities: Table,
     op: npt.NDArray[np.int64],
     replays: Sequence[tuple[int, CapturedGraph]],
-) -> RecorderOutput | None:
+) -> RecordedGraphs | None:
     """Return the nodes that the activities of replays belong to; None if there are none.
 
     Parameters
@@ -42,8 +42,8 @@ def identify(
 
     Returns
     -------
-    RecorderOutput
-        ``graph_nodes``, ``capture_ops`` and ``graphs``. A replay of which not every node was
+    RecordedGraphs
+        ``nodes``, ``capture_ops`` and ``facts``. A replay of which not every node was
         recorded, or that has activities of another number than nodes, is left out.
     """
     graph_of_op = dict(replays)
@@ -68,12 +68,6 @@ def identify(
     if not graphs:
         return None
     facts = [graph._replace(graph_id=number) for number, graph in graphs.items()]
-    return RecorderOutput(
-        graph_nodes={
-            "node": np.array(list(nodes), np.int64),
-            "original": np.zeros(len(nodes), np.int64),
-            "op_id": np.array(list(nodes.values()), np.int64),
-        },
-        capture_ops=ep_graphs.capture_ops(list(graphs.values())),
-        graphs=ep_graphs.table(facts),
+    return RecordedGraphs(
+        captured_nodes(nodes), ep_graphs.capture_ops(list(graphs.values())), ep_graphs.table(facts)
     )

@@ -8,7 +8,7 @@ from epprof_nb.recording.frameworks.python_kernel_places import unambiguous
 from epprof_nb.recording.frameworks.python_kernels import RUNTIMES, KernelFramework
 from epprof_nb.recording.jax.framework import JaxFramework
 from epprof_nb.recording.nvtx.framework import NvtxFramework
-from epprof_nb.recording.recorder import RecorderOutput
+from epprof_nb.recording.recorder import Recorder, RecorderOutput
 from epprof_nb.recording.torch.framework import TorchFramework
 from epprof_nb.recording.torch.graph_annotations import GraphAnnotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from epprof_nb.recording.frameworks.framework import Framework
 
 
-class FrameworkRecorder:
+class FrameworkRecorder(Recorder):
     """Starts the frameworks that the options name. See `epprof_nb.recording.recorder.Recorder`."""
 
     name = "frameworks"
@@ -48,16 +48,12 @@ class FrameworkRecorder:
             return ["Operators are not recorded, because the option frameworks has no torch."]
         return []
 
-    def sync(self) -> None:
-        """Do nothing: there is no device to wait for."""
-
     def drain(self, *, waited: bool = True) -> RecorderOutput:  # noqa: ARG002
         """Complete the ops, which the native core has, and return annotated nodes of graphs."""
         for framework in self._started:
             framework.complete()
         if any(framework.name == TorchFramework.name for framework in self._started):
-            graph_nodes, capture_ops = self._annotations.drain()
-            return RecorderOutput(graph_nodes=graph_nodes, capture_ops=capture_ops)
+            return RecorderOutput(graphs=self._annotations.drain())
         return RecorderOutput()
 
     @property
@@ -74,7 +70,3 @@ class FrameworkRecorder:
         while self._started:
             self._started[-1].stop()
             self._started.pop()
-
-    def devices(self) -> list[dict[str, Any]]:
-        """Return no devices."""
-        return []

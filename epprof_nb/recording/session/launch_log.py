@@ -11,8 +11,9 @@ import numpy.typing as npt
 from epprof_nb.arrays.ids import IdIndex, contains
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING
-from epprof_nb.data.table import Table, concat
+from epprof_nb.recording.clock import CLOCK_SLACK_NS
 from epprof_nb.recording.native_columns import names_of
+from epprof_nb.recording.recorder import RecordedCalls
 from epprof_nb.recording.session.cell_log import observe
 from epprof_nb.recording.session.service import Batch, column
 
@@ -20,21 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.table import Table
     from epprof_nb.recording.recorder import RecorderOutput
 
 
 # Launch flags and the op column's top bit, as in native/core/records.h.
 _CAPTURED, _PROFILER_INTERNAL, _STILL_IN_CALL, CELL_WAITED, _CELL_RAN = 1, 2, 4, 8, 16
 NO_OP = np.uint64(1 << 63)
-_PROFILER_SYNC_CALLS = (
-    "cuCtxPushCurrent_v2",
-    "cuCtxSynchronize",
-    "cuCtxPopCurrent_v2",
-    "cuCtxGetCurrent",
-)
-"""Calls with which the profiler itself waits for a context."""
-_CLOCK_SLACK_NS = 100_000
-"""Tolerated error of a calibrated clock."""
 _DOMAINS = ("driver", "runtime", "host")
 
 
@@ -176,25 +169,22 @@ def from_external_correlation(
         The ops, if they are known. An op that another thread ended stays pushed until its own
         thread opens or ends the next one; the calls in between are not attributed to it.
     """
-    external = [output for output in outputs if output.api_calls is not None]
-    if not external:
+    parts = [output.calls for output in outputs if output.calls is not None]
+    if not parts:
         return None
-    calls = concat([output.api_calls for output in external if output.api_calls is not None])
-    pairs = [o.external_correlation for o in external if o.external_correlation is not None]
-    correlation = np.concatenate([pair[0] for pair in pairs])
-    pushed = np.concatenate([pair[1] for pair in pairs])
-    # CUPTI writes one record per call and kind of id, with the innermost id that was pushed.
-    row = IdIndex(correlation).rows(calls["correlation_id"])
+    recorded = RecordedCalls.merged(parts)
+    calls, pushed, internal = recorded.calls, recorded.pushed_op, recorded.is_internal
+    # There is one id per call, the innermost that was pushed.
+    row = IdIndex(recorded.correlation_id).rows(calls["correlation_id"])
     op = np.where(row >= 0, pushed[row] if len(pushed) else 0, 0).astype(np.uint64)
     if ops is not None:
         # Row -1, of an op that is unknown, finds the last element.
         ends = np.append(ops["end_ns"], 2**63 - 1)[IdIndex(ops["op_id"]).rows(op.astype(np.int64))]
-        op[ends < calls["start_ns"] - _CLOCK_SLACK_NS] = 0
-    internal = _waits_of_profiler(external, calls)
+        op[ends < calls["start_ns"] - CLOCK_SLACK_NS] = 0
     flags = np.where(internal, _PROFILER_INTERNAL, 0).astype(np.uint16)
     others = np.flatnonzero((op == 0) & ~internal)
     cell_op, waited, ran = observe(
-        [output.cell_log for output in external if output.cell_log is not None],
+        [part.cell_log for part in parts],
         calls["thread_id"][others],
         calls["start_ns"][others],
     )
@@ -213,21 +203,6 @@ def from_external_correlation(
         calls.names("name"),
         calls.names("domain"),
     )
-
-
-def _waits_of_profiler(outputs: Sequence[RecorderOutput], calls: Table) -> npt.NDArray[np.bool_]:
-    """Mask of the calls with which the profiler itself waited for the device."""
-    internal = np.zeros(len(calls), np.bool_)
-    names = calls.names("name")
-    may_be_internal = np.logical_or.reduce([names.equals(n) for n in _PROFILER_SYNC_CALLS])
-    for output in outputs:
-        for begin, end in output.profiler_sync_intervals:
-            internal |= (
-                may_be_internal
-                & (calls["start_ns"] >= begin - _CLOCK_SLACK_NS)
-                & (calls["end_ns"] <= end + _CLOCK_SLACK_NS)
-            )
-    return internal
 
 
 def _append(a: CategoryColumn, b: CategoryColumn) -> CategoryColumn:

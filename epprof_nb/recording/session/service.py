@@ -72,6 +72,7 @@ class Recording:
     thread_names: ThreadNames
     kernel_places: dict[str, dict[str, Any]]
     """File and line of kernels by name, as far as their frameworks know them."""
+    recorders: list[Recorder]
     options: Options
     """The options of all subscriptions that were open meanwhile: what was recorded together."""
 
@@ -214,6 +215,7 @@ class CaptureService:
                     kernel_places=dict(
                         i for r in self._running for i in _items(r, "kernel_places")
                     ),
+                    recorders=list(self._running),
                     options=self._options or subscription.options,
                 )
             finally:
@@ -333,7 +335,7 @@ class CaptureService:
         launches = _native.drain_launches()
         ops = _native.drain_ops(now, open_too=True)
         for output in outputs:
-            self._graph_nodes.add(output.graph_nodes)
+            self._graph_nodes.add(output.graphs.nodes)
         batch = Batch(ops, launches, outputs, now)
         self._batches.append(batch)
         threads = [column([batch], log, "thread_id", np.uint64) for log in ("ops", "launches")]

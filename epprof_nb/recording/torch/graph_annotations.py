@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, OPS
 from epprof_nb.data.table import Table
 from epprof_nb.recording.ranges.range_args import as_json
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from epprof_nb.recording.recorder import RecordedGraphs, captured_nodes
 
 _MODULE = "torch.cuda._graph_annotations"
 _NAMES = ("str", "name")
@@ -35,11 +33,8 @@ class GraphAnnotations:
         self._of_node: dict[int, str] = {}
         self._ops: dict[str, int] = {}
 
-    def drain(self) -> tuple[dict[str, npt.NDArray[np.int64]], Table | None]:
-        """Return the nodes that were annotated since the last call, and rows for new ops.
-
-        See the attributes `graph_nodes` and `capture_ops` of a recorder's output.
-        """
+    def drain(self) -> RecordedGraphs:
+        """Return the nodes that were annotated since the last call, and rows for new ops."""
         read = getattr(sys.modules.get(_MODULE), "get_kernel_annotations", None)
         nodes: dict[int, int] = {}
         added: dict[int, tuple[str, str | None]] = {}
@@ -53,14 +48,7 @@ class GraphAnnotations:
                 self._ops[text] = _native.reserve_op_ids(1)
                 added[self._ops[text]] = (name, args)
             nodes[node] = self._ops[text]
-        if not nodes:
-            return {}, None
-        graph_nodes = {
-            "node": np.array(list(nodes), np.int64),
-            "original": np.zeros(len(nodes), np.int64),
-            "op_id": np.array(list(nodes.values()), np.int64),
-        }
-        return graph_nodes, _table(added)
+        return RecordedGraphs(captured_nodes(nodes), _table(added))
 
 
 def _described(annotation: Any) -> tuple[str, str | None]:  # noqa: ANN401 - any object of the user

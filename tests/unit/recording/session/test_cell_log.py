@@ -13,7 +13,8 @@ from epprof_nb import _native
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import API_CALLS, OPS
 from epprof_nb.data.table import Table
-from epprof_nb.recording.recorder import CellLog, RecorderOutput, merge_outputs
+from epprof_nb.recording.cupti.tables import is_wait_of_profiler
+from epprof_nb.recording.recorder import CellLog, RecordedCalls, RecorderOutput
 from epprof_nb.recording.session.cell_log import observe
 from epprof_nb.recording.session.launch_log import LaunchLog
 from epprof_nb.recording.session.service import Batch
@@ -135,8 +136,8 @@ def recorded(log, threads, at, external=()):
             "return_value": np.zeros(n, np.int64),
         },
     )
-    pairs = (ints(*(c for c, _ in external)), ints(*(op for _, op in external)))
-    return RecorderOutput(api_calls=table, external_correlation=pairs, cell_log=log)
+    pushed = (ints(*(c for c, _ in external)), ints(*(op for _, op in external)))
+    return RecorderOutput(calls=RecordedCalls(table, *pushed, np.zeros(n, np.bool_), log))
 
 
 def no_callbacks() -> Batch:
@@ -185,14 +186,25 @@ def test_an_op_that_another_thread_ended_has_no_later_calls():
 def test_outputs_recorded_before_and_after_a_pause_are_one():
     first = recorded(cell_log([]), [WORKER], [20 * MS], external=[(1, 5)])
     second = RecorderOutput(dropped=3, failure=("CUDA_ERROR_ASSERT", "assert"))
-    merged = merge_outputs([first, second])
-    assert len(merged.api_calls) == 1
-    assert merged.external_correlation[1].tolist() == [5]
+    merged = RecorderOutput.merged([first, second])
+    assert len(merged.calls.calls) == 1
+    assert merged.calls.pushed_op.tolist() == [5]
     assert merged.dropped == 3
     assert merged.failure == ("CUDA_ERROR_ASSERT", "assert")
-    assert merged.cell_log.top_op.tolist() == [7, 7]
-    assert merge_outputs([first]) is first
-    assert merge_outputs([]).api_calls is None
+    assert merged.calls.cell_log.top_op.tolist() == [7, 7]
+    assert RecorderOutput.merged([first]) is first
+    assert RecorderOutput.merged([]).calls is None
+
+
+def test_calls_of_the_profiler_are_told_by_name_and_by_its_waits():
+    names = ["cuCtxSynchronize", "cuLaunchKernel", "cuCtxSynchronize", "cuCtxGetCurrent"]
+    start = ints(10, 12, 30, 41) * MS
+    columns = {"name": CategoryColumn.of(names), "start_ns": start, "end_ns": start + MS}
+    calls = Table(API_CALLS, columns)
+    waits = [(9 * MS, 14 * MS), (41 * MS, 42 * MS)]
+    assert is_wait_of_profiler(calls, waits).tolist() == [True, False, False, True]
+    assert not is_wait_of_profiler(calls, []).any()
+    assert not is_wait_of_profiler(calls.take(slice(0)), waits).size
 
 
 @pytest.fixture

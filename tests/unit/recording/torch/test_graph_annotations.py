@@ -37,7 +37,8 @@ def recorder():
 
 
 def names_of(output):
-    return output.capture_ops.names("name").to_list() if output.capture_ops is not None else []
+    ops = output.graphs.capture_ops
+    return ops.names("name").to_list() if ops is not None else []
 
 
 def test_nodes_have_an_op_for_each_annotation(recorder, annotations):
@@ -47,26 +48,26 @@ def test_nodes_have_an_op_for_each_annotation(recorder, annotations):
     annotations[node(7, 4)] = [{"layer": 3}]
     output = recorder.drain()
     assert names_of(output) == ["attention", "mlp", '{"layer": 3}']
-    assert output.capture_ops.names("args").to_list() == [
+    assert output.graphs.capture_ops.names("args").to_list() == [
         None, '{"stream": 60, "layer": 3}', '{"layer": 3}',
     ]  # fmt: skip
     nodes = GraphNodes()
-    nodes.add(output.graph_nodes)
-    nodes.remember_ops(output.capture_ops)
-    of_node = nodes.capture_op(output.graph_nodes["node"])
-    assert of_node.tolist()[:2] == [output.capture_ops["op_id"][0]] * 2
+    nodes.add(output.graphs.nodes)
+    nodes.remember_ops(output.graphs.capture_ops)
+    of_node = nodes.capture_op(output.graphs.nodes["node"])
+    assert of_node.tolist()[:2] == [output.graphs.capture_ops["op_id"][0]] * 2
     assert len(nodes.earlier_ops(of_node)) == 3
-    assert nodes.capture_op(output.graph_nodes["node"] + 100).tolist() == [MISSING] * 4
+    assert nodes.capture_op(output.graphs.nodes["node"] + 100).tolist() == [MISSING] * 4
 
 
 def test_annotations_are_taken_once(recorder, annotations):
     annotations[node(7, 1)] = [{"str": "attention"}]
     recorder.drain()
-    assert recorder.drain().graph_nodes == {}
+    assert recorder.drain().graphs.nodes == {}
     annotations[node(8, 1)] = [{"str": "attention"}]  # another graph
     annotations[node(7, 1)].append({"str": "again"})  # captured anew
     output = recorder.drain()
-    assert output.graph_nodes["node"].tolist() == [node(7, 1), node(8, 1)]
+    assert output.graphs.nodes["node"].tolist() == [node(7, 1), node(8, 1)]
     assert names_of(output) == ["again"]
 
 
@@ -74,11 +75,11 @@ def test_a_recorded_capture_is_preferred(recorder, annotations):
     annotations[node(9, 2)] = [{"str": "attention"}]
     output = recorder.drain()
     nodes = GraphNodes()
-    nodes.add(output.graph_nodes)
+    nodes.add(output.graphs.nodes)
     captured = {"node": [node(1, 2), node(9, 2)], "original": [0, node(1, 2)], "op_id": [5, 0]}
     nodes.add({name: np.array(values, np.int64) for name, values in captured.items()})
-    assert nodes.capture_op(output.graph_nodes["node"]).tolist() == [5]
+    assert nodes.capture_op(output.graphs.nodes["node"]).tolist() == [5]
 
 
 def test_without_annotations(recorder):
-    assert recorder.drain().graph_nodes == {}
+    assert recorder.drain().graphs.nodes == {}
