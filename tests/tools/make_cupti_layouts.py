@@ -4,7 +4,7 @@ Every published wheel is asked: it is downloaded with pip, its headers are unpac
 small C program compiled against them prints the facts (sizes, offsets, enumerator values).
 Run it when NVIDIA publishes a CUPTI release, after adding the wheel to `WHEELS`::
 
-    python tests/tools/make_cupti_layouts.py [--cache DIR] [--check]
+    python -m tests.tools.make_cupti_layouts [--cache DIR] [--check]
 
 The cache holds one directory of headers a wheel, so it can also be given to the tests as
 ``EPPROF_CUPTI_HEADERS``. Needs gcc, unpacks about 150 MB, and downloads about 500 MB.
@@ -45,14 +45,13 @@ WHEELS = (
 RECORDS = {
     "kernel": (("KERNEL", "CONCURRENT_KERNEL"), "CUpti_ActivityKernel"),
     "memcpy": (("MEMCPY",), "CUpti_ActivityMemcpy"),
-    "memcpy2": (("MEMCPY2",), "CUpti_ActivityMemcpyPtoP"),
     "memset": (("MEMSET",), "CUpti_ActivityMemset"),
-    "api": (("DRIVER", "RUNTIME", "INTERNAL_LAUNCH_API"), "CUpti_ActivityAPI"),
     "synchronization": (("SYNCHRONIZATION",), "CUpti_ActivitySynchronization"),
+    "memcpy2": (("MEMCPY2",), "CUpti_ActivityMemcpyPtoP"),
+    "api": (("DRIVER", "RUNTIME", "INTERNAL_LAUNCH_API"), "CUpti_ActivityAPI"),
     "external_correlation": (("EXTERNAL_CORRELATION",), "CUpti_ActivityExternalCorrelation"),
     "overhead": (("OVERHEAD",), "CUpti_ActivityOverhead"),
     "memory2": (("MEMORY2",), "CUpti_ActivityMemory"),
-    "graph_trace": (("GRAPH_TRACE",), "CUpti_ActivityGraphTrace"),
     "cuda_event": (("CUDA_EVENT",), "CUpti_ActivityCudaEvent"),
 }
 CALLBACK_STRUCTS = ("CUpti_CallbackData", "CUpti_ResourceData", "CUpti_GraphData")

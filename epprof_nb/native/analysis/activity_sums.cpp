@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "analysis/api.h"
+#include "core/activity_kind.h"
 
-// Codes of the kinds of activity, as in epprof_nb/data/schema.py.
-enum { kKernel = 1, kMemcpy = 2, kMemset = 3 };
+using namespace epprof;
 
 void epprof_add_activities(const epprof_activity_rows* in, int64_t* sums) {
   for (size_t i = 0; i < in->rows; i++) {

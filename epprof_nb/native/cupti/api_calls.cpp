@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <initializer_list>
+
 #include "cupti/library.h"
 
 namespace epprof {
@@ -9,6 +11,29 @@ namespace {
 
 bool starts_with(const char* name, const char* prefix) {
   return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+// Position of the arguments in the parameters of a function of CUDA's driver that launches work.
+LaunchParams launch_params(const char* function) {
+  if (starts_with(function, "cuLaunchKernelEx")) return LaunchParams::kernel_config;
+  if (!strcmp(function, "cuLaunchKernel") || starts_with(function, "cuLaunchKernel_") ||
+      (starts_with(function, "cuLaunchCooperativeKernel") && !strstr(function, "Multi"))) {
+    return LaunchParams::kernel;
+  }
+  // The first versions of some functions take 32-bit sizes: their structs are shorter.
+  bool has_wide_sizes = strstr(function, "_v2") != nullptr;
+  for (const char* copy : {"cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemcpyDtoD"}) {
+    if (has_wide_sizes && starts_with(function, copy)) return LaunchParams::copy;
+  }
+  if (!strcmp(function, "cuMemcpy") || starts_with(function, "cuMemcpy_") ||
+      starts_with(function, "cuMemcpyAsync")) {
+    return LaunchParams::copy;
+  }
+  has_wide_sizes |= strstr(function, "Async") != nullptr;
+  for (const char* set : {"cuMemsetD8", "cuMemsetD16", "cuMemsetD32"}) {
+    if (has_wide_sizes && starts_with(function, set)) return LaunchParams::set;
+  }
+  return LaunchParams::unknown;
 }
 
 }  // namespace

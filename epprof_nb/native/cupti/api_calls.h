@@ -17,7 +17,7 @@ const char* api_call_name(uint32_t domain, uint32_t cbid);
 
 // True for calls that launch, copy, set memory or wait; that allocate or load code, because they
 // wait for the device; and that begin or end a capture. The calls of the runtime and of every
-// library pass through those of the driver, with the same correlation id.
+// library pass through the driver's, with the same correlation id.
 bool is_recorded_call(const char* name);
 
 // Records of API calls: only of those that the launch log has, too. `on`: of all again.

@@ -16,6 +16,11 @@ uint32_t RecordDecoder::name_id(const char* name) {
 
 namespace {
 
+constexpr bool has_number(RecordType type, ActivityKind kind) { return uint32_t(type) == kind; }
+static_assert(has_number(RecordType::kernel, kKernel) && has_number(RecordType::memcpy, kMemcpy) &&
+              has_number(RecordType::memset, kMemset) &&
+              has_number(RecordType::synchronization, kSynchronization));
+
 // Decodes the fields that every activity has. Returns false for a record without timestamps, which
 // a forced flush took before the work finished: then write nothing more into the row.
 template <typename Fields>
@@ -41,7 +46,7 @@ template <typename Fields>
 bool decode_memcpy(const Fields& f, const unsigned char* r, ColumnBlock* b, size_t i) {
   if (!decode_common_fields(f, r, b, i, kMemcpy)) return false;
   b->bytes[i] = f.bytes.template get<int64_t>(r);
-  b->type[i] = f.copy_kind.template get<uint8_t>(r);
+  b->copy_kind[i] = f.copy_kind.template get<uint8_t>(r);
   b->src_kind[i] = f.src_kind.template get<uint8_t>(r);
   b->dst_kind[i] = f.dst_kind.template get<uint8_t>(r);
   decode_graph_fields(f, r, b, i);
@@ -88,7 +93,7 @@ bool RecordDecoder::decode_activity(RecordType type, const unsigned char* r, Col
     case RecordType::synchronization: {
       const SyncFields& f = layout_.synchronization.fields;
       if (!decode_common_fields(f, r, b, i, kSynchronization)) return false;
-      b->type[i] = uint8_t(f.type.get<uint32_t>(r));
+      b->sync_type[i] = uint8_t(f.sync_type.get<uint32_t>(r));
       return true;
     }
     default: return false;
@@ -146,7 +151,6 @@ void RecordDecoder::decode(const unsigned char* r, uint32_t kind) {
                              f.stream.get<int32_t>(r)});
       return;
     }
-    case RecordType::graph_trace:
     case RecordType::cuda_event:
     case RecordType::none: return;
   }

@@ -8,8 +8,8 @@
 
 namespace epprof {
 
-// The bits of an external correlation id that hold an op id. Those above tell the recording, because
-// ids of an earlier one, or of another profiler, may be left on CUPTI's stack of a thread.
+// The bits of an external correlation id that hold an op id. The bits above hold the number of the
+// recording: an earlier one, or another profiler, may have left ids on CUPTI's stack of a thread.
 constexpr uint32_t kOpBits = 40;
 
 class RecordDecoder {

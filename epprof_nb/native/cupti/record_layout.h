@@ -1,5 +1,5 @@
 // Offset and width of each field in CUPTI's records, for one version of CUPTI. Python packs them
-// (`packed_layout` of the CUPTI recorder); the structs below mirror the order.
+// (`packed_layout` in recording/cupti/loading.py); the structs below mirror the order.
 #pragma once
 
 #include <cstddef>
@@ -22,42 +22,37 @@ struct Field {
   }
 };
 
-// In the order of NATIVE_RECORDS and NATIVE_CALLBACKS in the Python module of the layouts.
+// In the order of NATIVE_RECORDS and NATIVE_CALLBACKS in recording/cupti/layouts.py.
 struct KernelFields {
-  Field start, end, completed, device, context, stream, grid_x, grid_y, grid_z, block_x, block_y,
-      block_z, static_shared, dynamic_shared, local_per_thread, registers, correlation, grid_id,
-      name, queued, submitted, graph_node, graph, channel, source_node, priority;
+  Field start, end, device, context, stream, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+      static_shared, dynamic_shared, registers, correlation, name, graph_node, graph;
 };
 struct MemcpyFields {
-  Field start, end, bytes, copy_kind, src_kind, dst_kind, flags, device, context, stream,
-      correlation, graph_node, graph, source_node;
-};
-struct PeerCopyFields {
-  Field start, end, bytes, copy_kind, src_kind, dst_kind, flags, device, context, stream,
-      correlation, graph_node, graph, src_device, dst_device;
+  Field start, end, bytes, copy_kind, src_kind, dst_kind, device, context, stream, correlation,
+      graph_node, graph;
 };
 struct MemsetFields {
-  Field start, end, bytes, value, memory_kind, device, context, stream, correlation, graph_node,
-      graph, flags, source_node;
-};
-struct ApiFields {
-  Field kind, cbid, start, end, process, thread, correlation, result;
+  Field start, end, bytes, memory_kind, device, context, stream, correlation, graph_node, graph;
 };
 struct SyncFields {
-  Field type, start, end, correlation, context, stream, event, event_sync, result;
+  Field sync_type, start, end, correlation, context, stream, event, event_sync;
+};
+struct PeerCopyFields {
+  Field start, end, bytes, copy_kind, src_kind, dst_kind, device, context, stream, correlation,
+      graph_node, graph, src_device, dst_device;
+};
+struct ApiFields {
+  Field cbid, start, end, thread, correlation, result;
 };
 struct ExternalFields {
-  Field kind, id, correlation;
+  Field id, correlation;
 };
 struct OverheadFields {
-  Field kind, object_kind, process, thread, device, context, stream, start, end, correlation;
+  Field kind, thread, start, end;
 };
 struct MemoryFields {
-  Field operation, memory_kind, correlation, address, bytes, timestamp, pc, process, device,
-      context, stream, name, is_async, pool_type, pool_address, pool_used, source;
-};
-struct GraphTraceFields {
-  Field start, end, device, context, stream, correlation, graph, end_device, end_context;
+  Field operation, memory_kind, correlation, address, bytes, timestamp, pc, device, context, stream,
+      name, is_async, pool_type, pool_address, pool_used, source;
 };
 struct EventFields {
   Field correlation, context, stream, event, device, timestamp, event_sync;
@@ -78,18 +73,18 @@ struct Record {
   Fields fields;
 };
 
+// In that order, too. Records of activities have the numbers of `ActivityKind`.
 enum class RecordType : int32_t {
-  none = -1,
+  none,
   kernel,
   memcpy,
-  memcpy2,
   memset,
-  api,
   synchronization,
+  memcpy2,
+  api,
   external,
   overhead,
   memory2,
-  graph_trace,
   cuda_event
 };
 
@@ -100,14 +95,13 @@ struct RecordLayout {
   int32_t record_of_kind[kKinds];  // RecordType of each CUpti_ActivityKind
   Record<KernelFields> kernel;
   Record<MemcpyFields> memcpy;
-  Record<PeerCopyFields> memcpy2;
   Record<MemsetFields> memset;
-  Record<ApiFields> api;
   Record<SyncFields> synchronization;
+  Record<PeerCopyFields> memcpy2;
+  Record<ApiFields> api;
   Record<ExternalFields> external;
   Record<OverheadFields> overhead;
   Record<MemoryFields> memory2;
-  Record<GraphTraceFields> graph_trace;
   Record<EventFields> cuda_event;
   Record<CallbackFields> callback;
   Record<ResourceFields> resource;
@@ -127,14 +121,13 @@ struct RecordLayout {
     switch (type) {
       case RecordType::kernel: return kernel.size;
       case RecordType::memcpy: return memcpy.size;
-      case RecordType::memcpy2: return memcpy2.size;
       case RecordType::memset: return memset.size;
-      case RecordType::api: return api.size;
       case RecordType::synchronization: return synchronization.size;
+      case RecordType::memcpy2: return memcpy2.size;
+      case RecordType::api: return api.size;
       case RecordType::external: return external.size;
       case RecordType::overhead: return overhead.size;
       case RecordType::memory2: return memory2.size;
-      case RecordType::graph_trace: return graph_trace.size;
       case RecordType::cuda_event: return cuda_event.size;
       case RecordType::none: return 0;
     }
@@ -155,20 +148,18 @@ struct RecordLayout {
     const auto& a = api.fields;
     const auto& o = overhead.fields;
     const auto& y = memory2.fields;
-    const auto& g = graph_trace.fields;
     return all(8, {k.start, k.end, k.name, k.graph_node, c.start, c.end, c.bytes, c.graph_node,
                    p.start, p.end, p.bytes, p.graph_node, m.start, m.end, m.bytes, m.graph_node,
                    s.start, s.end, a.start, a.end, external.fields.id, o.start, o.end, y.address,
-                   y.bytes, y.timestamp, g.start, g.end}) &&
+                   y.bytes, y.timestamp}) &&
            all(4, {k.device, k.context, k.stream, k.grid_x, k.grid_y, k.grid_z, k.block_x,
                    k.block_y, k.block_z, k.static_shared, k.dynamic_shared, k.correlation, k.graph,
                    c.device, c.context, c.stream, c.correlation, c.graph, p.device, p.context,
                    p.stream, p.correlation, p.graph, p.src_device, p.dst_device, m.device,
-                   m.context, m.stream, m.correlation, m.graph, s.type, s.correlation, s.context,
+                   m.context, m.stream, m.correlation, m.graph, s.sync_type, s.correlation, s.context,
                    s.stream, a.cbid, a.thread, a.correlation, a.result,
                    external.fields.correlation, o.kind, o.thread, y.operation, y.memory_kind,
-                   y.correlation, y.device, y.context, y.stream, g.device, g.context, g.stream,
-                   g.correlation, g.graph, callback.fields.site, callback.fields.correlation}) &&
+                   y.correlation, y.device, y.context, y.stream, callback.fields.site, callback.fields.correlation}) &&
            all(2, {k.registers, m.memory_kind}) &&
            all(1, {c.copy_kind, c.src_kind, c.dst_kind, p.copy_kind, p.src_kind, p.dst_kind}) &&
            all(8, {callback.fields.params, callback.fields.result, callback.fields.context,

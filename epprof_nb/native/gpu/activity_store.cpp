@@ -26,7 +26,7 @@ void ColumnBlock::clear() {
                        registers, static_shared, dynamic_shared, src_device, dst_device}) {
     memset(column, 0xff, kRows * sizeof *column);
   }
-  for (auto* column : {type, src_kind, dst_kind}) memset(column, 0, kRows);
+  for (auto* column : {copy_kind, src_kind, dst_kind, sync_type}) memset(column, 0xff, kRows);
 }
 
 namespace {
@@ -125,9 +125,10 @@ void ActivityStore::move_to_columns(Columns* columns, uint64_t counts[3]) {
   add_column(columns, "dst_device_id", blocks, n, &ColumnBlock::dst_device);
   add_column(columns, "graph_id", blocks, n, &ColumnBlock::graph);
   add_column(columns, "kind", blocks, n, &ColumnBlock::kind);
-  add_column(columns, "type", blocks, n, &ColumnBlock::type);
+  add_column(columns, "copy_kind", blocks, n, &ColumnBlock::copy_kind);
   add_column(columns, "src_kind", blocks, n, &ColumnBlock::src_kind);
   add_column(columns, "dst_kind", blocks, n, &ColumnBlock::dst_kind);
+  add_column(columns, "sync_type", blocks, n, &ColumnBlock::sync_type);
   add_row_column(columns, "external.correlation_id", external_, &ExternalId::correlation);
   add_row_column(columns, "external.id", external_, &ExternalId::id);
   add_row_column(columns, "api.start_ns", api_, &ApiCall::start);

@@ -5,13 +5,10 @@
 #include <memory>
 #include <vector>
 
+#include "core/activity_kind.h"
 #include "core/columns.h"
 
 namespace epprof {
-
-// The numbers in column `kind`, defined only here. The Python side is ACTIVITY_KINDS in the schema
-// module; KINDS in the tables of the CUPTI recorder maps these numbers to its names.
-enum ActivityKind : uint8_t { kKernel = 0, kMemcpy = 1, kMemset = 2, kSynchronization = 3 };
 
 // The columns of activities, in blocks so that growing never moves a row. Fields that a kind does
 // not have keep the values `clear` sets: 0, or -1 for numbers that may be missing.
@@ -27,8 +24,7 @@ struct ColumnBlock {
   int32_t registers[kRows], static_shared[kRows], dynamic_shared[kRows];
   int32_t src_device[kRows], dst_device[kRows], graph[kRows];
   uint8_t kind[kRows];
-  uint8_t type[kRows];  // CUPTI's copy kind or synchronization type
-  uint8_t src_kind[kRows], dst_kind[kRows];
+  uint8_t copy_kind[kRows], src_kind[kRows], dst_kind[kRows], sync_type[kRows];  // 255: none
 
   void clear();
 };

@@ -23,7 +23,7 @@ void add(uint64_t node, uint64_t original, uint64_t op) {
   nodes.op.push_back(op);
 }
 
-// An id of a node is that of its graph and its number there.
+// The id of a node consists of the id of its graph and the node's number there.
 constexpr int kNumberBits = 32;
 
 uint64_t graph_of(uint64_t node) { return node >> kNumberBits; }

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include <initializer_list>
-
 namespace epprof {
 namespace {
 
@@ -20,10 +18,6 @@ struct SizeParams {  // copies: destination, source, bytes; sets: destination, v
   uint64_t destination, source_or_value, size;
 };
 
-bool starts_with(const char* name, const char* prefix) {
-  return strncmp(name, prefix, strlen(prefix)) == 0;
-}
-
 uint64_t mix(uint64_t hash, const void* bytes, size_t words) {
   auto* at = static_cast<const unsigned char*>(bytes);
   for (size_t i = 0; i < words; i++) {
@@ -35,28 +29,6 @@ uint64_t mix(uint64_t hash, const void* bytes, size_t words) {
 }
 
 }  // namespace
-
-LaunchParams launch_params(const char* function) {
-  if (starts_with(function, "cuLaunchKernelEx")) return LaunchParams::kernel_config;
-  if (!strcmp(function, "cuLaunchKernel") || starts_with(function, "cuLaunchKernel_") ||
-      (starts_with(function, "cuLaunchCooperativeKernel") && !strstr(function, "Multi"))) {
-    return LaunchParams::kernel;
-  }
-  // The first versions of some functions take 32-bit sizes: their structs are shorter.
-  bool has_wide_sizes = strstr(function, "_v2") != nullptr;
-  for (const char* copy : {"cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemcpyDtoD"}) {
-    if (has_wide_sizes && starts_with(function, copy)) return LaunchParams::copy;
-  }
-  if (!strcmp(function, "cuMemcpy") || starts_with(function, "cuMemcpy_") ||
-      starts_with(function, "cuMemcpyAsync")) {
-    return LaunchParams::copy;
-  }
-  has_wide_sizes |= strstr(function, "Async") != nullptr;
-  for (const char* set : {"cuMemsetD8", "cuMemsetD16", "cuMemsetD32"}) {
-    if (has_wide_sizes && starts_with(function, set)) return LaunchParams::set;
-  }
-  return LaunchParams::unknown;
-}
 
 LaunchSignature launch_signature(LaunchParams kind, uint32_t name, const void* params) {
   uint64_t hash = name;

@@ -5,10 +5,8 @@
 
 namespace epprof {
 
-// Position of the arguments in the parameters of a driver function.
+// Position of the arguments in the parameters of a launch function.
 enum class LaunchParams : uint8_t { unknown, kernel, kernel_config, copy, set };
-
-LaunchParams launch_params(const char* function);
 
 struct LaunchSignature {
   uint64_t function;  // of the driver's function, and of the kernel

@@ -39,43 +39,35 @@ def _order(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((name, tuple(words.split())) for name, words in zip(names, fields, strict=True))
 
 
-#: The order of `CuptiLayout.packed`. The enums of the native core mirror it. Append new fields
-#: and records at the end, in both places.
+#: The order of `CuptiLayout.packed`. ``native/cupti/record_layout.h`` mirrors it. The first four
+#: records are numbered like `epprof_nb.data.schema.ACTIVITY_KINDS`; append new ones at the end.
 NATIVE_RECORDS: tuple[tuple[str, tuple[str, ...]], ...] = _order(
     """
     kernel:
-        start end completed deviceId contextId streamId gridX gridY gridZ blockX blockY
-        blockZ staticSharedMemory dynamicSharedMemory localMemoryPerThread
-        registersPerThread correlationId gridId name queued submitted graphNodeId
-        graphId channelID sourceGraphNodeId priority
+        start end deviceId contextId streamId gridX gridY gridZ blockX blockY blockZ
+        staticSharedMemory dynamicSharedMemory registersPerThread correlationId name
+        graphNodeId graphId
     memcpy:
-        start end bytes copyKind srcKind dstKind flags deviceId contextId streamId
-        correlationId graphNodeId graphId sourceGraphNodeId
-    memcpy2:
-        start end bytes copyKind srcKind dstKind flags deviceId contextId streamId
-        correlationId graphNodeId graphId srcDeviceId dstDeviceId
+        start end bytes copyKind srcKind dstKind deviceId contextId streamId
+        correlationId graphNodeId graphId
     memset:
-        start end bytes value memoryKind deviceId contextId streamId correlationId
-        graphNodeId graphId flags sourceGraphNodeId
-    api:
-        kind cbid start end processId threadId correlationId returnValue
+        start end bytes memoryKind deviceId contextId streamId correlationId
+        graphNodeId graphId
     synchronization:
         type start end correlationId contextId streamId cudaEventId cudaEventSyncId
-        returnValue
+    memcpy2:
+        start end bytes copyKind srcKind dstKind deviceId contextId streamId
+        correlationId graphNodeId graphId srcDeviceId dstDeviceId
+    api:
+        cbid start end threadId correlationId returnValue
     external_correlation:
-        externalKind externalId correlationId
+        externalId correlationId
     overhead:
-        overheadKind objectKind objectId.pt.processId objectId.pt.threadId
-        objectId.dcs.deviceId objectId.dcs.contextId objectId.dcs.streamId start end
-        correlationId
+        overheadKind objectId.pt.threadId start end
     memory2:
         memoryOperationType memoryKind correlationId address bytes timestamp PC
-        processId deviceId contextId streamId name isAsync
-        memoryPoolConfig.memoryPoolType memoryPoolConfig.address
-        memoryPoolConfig.utilizedSize source
-    graph_trace:
-        start end deviceId contextId streamId correlationId graphId endDeviceId
-        endContextId
+        deviceId contextId streamId name isAsync memoryPoolConfig.memoryPoolType
+        memoryPoolConfig.address memoryPoolConfig.utilizedSize source
     cuda_event:
         correlationId contextId streamId eventId deviceId deviceTimestamp
         cudaEventSyncId
@@ -97,16 +89,8 @@ NATIVE_CALLBACKS: tuple[tuple[str, tuple[str, ...]], ...] = _order(
 
 #: Fields of `NATIVE_RECORDS` that some supported versions lack.
 OPTIONAL_FIELDS: frozenset[tuple[str, str]] = frozenset({
-    ("kernel", "priority"),  # since CUDA 13.1
-    ("kernel", "sourceGraphNodeId"),  # since CUDA 13.4
-    ("memcpy", "sourceGraphNodeId"),
-    ("memset", "sourceGraphNodeId"),
     ("synchronization", "cudaEventSyncId"),  # since CUDA 12.8
-    ("synchronization", "returnValue"),
-    ("overhead", "correlationId"),  # since CUDA 12.3
     ("memory2", "source"),  # since CUDA 12.6
-    ("graph_trace", "endDeviceId"),  # since CUDA 12.3
-    ("graph_trace", "endContextId"),
     ("cuda_event", "deviceId"),  # since CUDA 12.8
     ("cuda_event", "deviceTimestamp"),
     ("cuda_event", "cudaEventSyncId"),
@@ -244,8 +228,6 @@ def _names(enum: str, prefix: str, *, keep: bool = False) -> dict[int, str]:
 
 
 # Value -> name as in CUPTI, used in the columns of the tables.
-ACTIVITY_KINDS = _names("CUpti_ActivityKind", "CUPTI_ACTIVITY_KIND_")
-ACTIVITY_ATTRIBUTES = _names("CUpti_ActivityAttribute", "CUPTI_ACTIVITY_ATTR_")
 #: ``{0: "unknown", 1: "HtoD", 2: "DtoH", ...}``; A is a CUDA array, P a peer device.
 MEMCPY_KINDS = {
     value: re.sub(r"^([hdap])to([hdap])$", lambda m: f"{m[1].upper()}to{m[2].upper()}", name)
@@ -255,18 +237,10 @@ MEMORY_KINDS = _names("CUpti_ActivityMemoryKind", "CUPTI_ACTIVITY_MEMORY_KIND_")
 MEMORY_OPERATIONS = _names(
     "CUpti_ActivityMemoryOperationType", "CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_"
 )
-MEMORY_POOL_TYPES = _names("CUpti_ActivityMemoryPoolType", "CUPTI_ACTIVITY_MEMORY_POOL_TYPE_")
 SYNCHRONIZATION_TYPES = _names(
     "CUpti_ActivitySynchronizationType", "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_"
 )
 OVERHEAD_KINDS = _names("CUpti_ActivityOverheadKind", "CUPTI_ACTIVITY_OVERHEAD_")
-OBJECT_KINDS = _names("CUpti_ActivityObjectKind", "CUPTI_ACTIVITY_OBJECT_")
-LAUNCH_TYPES = _names("CUpti_ActivityLaunchType", "CUPTI_ACTIVITY_LAUNCH_TYPE_")
-CHANNEL_TYPES = _names("CUpti_ChannelType", "CUPTI_CHANNEL_TYPE_")
-EXTERNAL_CORRELATION_KINDS = _names(
-    "CUpti_ExternalCorrelationKind", "CUPTI_EXTERNAL_CORRELATION_KIND_"
-)
-CALLBACK_DOMAINS = _names("CUpti_CallbackDomain", "CUPTI_CB_DOMAIN_")
 RESOURCE_CALLBACKS = _names("CUpti_CallbackIdResource", "CUPTI_CBID_RESOURCE_")
 #: CUptiResult -> its C name, e.g. ``{15: "CUPTI_ERROR_NOT_INITIALIZED"}``.
 RESULTS = _names("CUptiResult", "", keep=True)

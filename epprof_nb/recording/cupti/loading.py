@@ -21,8 +21,8 @@ _loaded_in: int | None = None
 def packed_layout(api_version: int) -> bytes:
     """Pack the layout of one CUPTI version as the native ``RecordLayout``."""
     layout = layouts.layout_for(api_version)
-    record_of_kind = np.full(_KIND_TABLE, -1, np.int32)
-    for number, (record, _) in enumerate(layouts.NATIVE_RECORDS):
+    record_of_kind = np.zeros(_KIND_TABLE, np.int32)
+    for number, (record, _) in enumerate(layouts.NATIVE_RECORDS, 1):
         for kind in layouts.RECORD_KINDS[record]:
             record_of_kind[kind] = number
     return np.concatenate([record_of_kind, layout.packed(), layout.packed_callbacks()]).tobytes()

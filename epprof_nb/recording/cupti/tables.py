@@ -11,7 +11,7 @@ import numpy.typing as npt
 from epprof_nb import _native
 from epprof_nb.arrays.ids import unique_inverse
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
+from epprof_nb.data.schema import ACTIVITIES, ACTIVITY_KINDS, API_CALLS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table
 from epprof_nb.recording.clock import CLOCK_SLACK_NS
 from epprof_nb.recording.cupti import layouts
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray
     from epprof_nb.recording.clock import Calibration
 
-KINDS = ("kernel", "memcpy", "memset", "synchronization")
-"""Activity kinds by their number in the native core (``native/gpu/activity_store.h``)."""
+_KERNEL, _MEMCPY, _MEMSET, _SYNCHRONIZATION = (
+    ACTIVITY_KINDS.index(kind) for kind in ("kernel", "memcpy", "memset", "synchronization")
+)
+
+
 _CALLS_OF_A_WAIT = (
     "cuCtxPushCurrent_v2",
     "cuCtxSynchronize",
@@ -55,22 +58,20 @@ def activities(
     """
     kind = numbers(raw, "kind", np.uint8)
     start, end = (_times(raw, column, calibration) for column in ("start_ns", "end_ns"))
-    is_copy = kind == 1
-    is_transfer = is_copy | (kind == 2)
-    subtype = numbers(raw, "type", np.uint8)
+    is_transfer = (kind == _MEMCPY) | (kind == _MEMSET)
     graph = ids(raw, "graph_id", np.int32)
     node = ids(raw, "graph_node_id", np.int64)
     columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
-        "kind": CategoryColumn.from_ids(kind, KINDS),
-        "name": _activity_names(kind, numbers(raw, "name_id", np.uint32), subtype),
+        "kind": CategoryColumn.from_ids(kind, ACTIVITY_KINDS),
+        "name": _activity_names(raw, kind),
         "start_ns": start,
         "end_ns": end,
         "duration_ns": end - start,
         "correlation_id": ids(raw, "correlation_id", np.uint32),
         "bytes": np.where(is_transfer, ids(raw, "bytes", np.int64), MISSING),
-        "copy_kind": CategoryColumn.from_ids(np.where(is_copy, subtype, 255), layouts.MEMCPY_KINDS),
-        "src_kind": _memory_kinds(numbers(raw, "src_kind", np.uint8), is_copy),
-        "dst_kind": _memory_kinds(numbers(raw, "dst_kind", np.uint8), is_transfer),
+        "copy_kind": _names(raw, "copy_kind", layouts.MEMCPY_KINDS),
+        "src_kind": _names(raw, "src_kind", layouts.MEMORY_KINDS),
+        "dst_kind": _names(raw, "dst_kind", layouts.MEMORY_KINDS),
         # CUPTI numbers graphs and their nodes from 1; 0 means "not launched by a graph".
         "graph_id": np.where(graph == 0, MISSING, graph),
         "graph_node_id": np.where(node == 0, MISSING, node),
@@ -105,20 +106,28 @@ def _with_devices(
     return device
 
 
-def _memory_kinds(kinds: npt.NDArray[np.uint8], where: npt.NDArray[np.bool_]) -> CategoryColumn:
-    return CategoryColumn.from_ids(np.where(where, kinds, 255), layouts.MEMORY_KINDS)
+def _names(raw: dict[str, Any], column: str, table: dict[int, str]) -> CategoryColumn:
+    return CategoryColumn.from_ids(numbers(raw, column, np.uint8), table)
 
 
-def _activity_names(
-    kind: npt.NDArray[np.uint8], name_id: npt.NDArray[np.uint32], subtype: npt.NDArray[np.uint8]
-) -> CategoryColumn:
+def _activity_names(raw: dict[str, Any], kind: npt.NDArray[np.uint8]) -> CategoryColumn:
     """Demangled names of kernels; the type of copies, memsets and synchronizations."""
-    kernels = {int(i): _demangled(name) for i, name in names_of(name_id[kind == 0]).items()}
-    first = max(kernels, default=0) + 1  # keys of the other kinds follow the name ids
-    others = {first + 256 + n: f"memcpy {name}" for n, name in layouts.MEMCPY_KINDS.items()}
-    others[first + 2 * 256] = "memset"
-    others |= {first + 3 * 256 + n: name for n, name in layouts.SYNCHRONIZATION_TYPES.items()}
-    keys = np.where(kind == 0, name_id, first + kind.astype(np.int64) * 256 + subtype)
+    name_id = numbers(raw, "name_id", np.uint32)
+    kernels = {int(i): _demangled(name) for i, name in names_of(name_id[kind == _KERNEL]).items()}
+    memset = max(kernels, default=0) + 1  # keys of the other kinds follow the name ids
+    copies, waits = memset + 256, memset + 512
+    others = {memset: "memset"}
+    others |= {copies + n: f"memcpy {name}" for n, name in layouts.MEMCPY_KINDS.items()}
+    others |= {waits + n: name for n, name in layouts.SYNCHRONIZATION_TYPES.items()}
+    keys = np.select(
+        [kind == _KERNEL, kind == _MEMCPY, kind == _SYNCHRONIZATION],
+        [
+            name_id,
+            copies + ids(raw, "copy_kind", np.uint8),
+            waits + ids(raw, "sync_type", np.uint8),
+        ],
+        memset,
+    )
     return CategoryColumn.from_ids(keys, kernels | others)
 
 

@@ -7,7 +7,7 @@ from tests.paths import ROOT
 NATIVE = ROOT / "epprof_nb" / "native"
 SOURCES = sorted(p for p in NATIVE.rglob("*") if p.suffix in {".h", ".c", ".cpp"})
 MAY_INCLUDE = {
-    "analysis": r"analysis/|core/columns\.h",
+    "analysis": r"analysis/|core/(activity_kind|columns)\.h",
     "core": r"core/",
     "gpu": r"core/(?!api\.h)|gpu/",
     "cupti": r"core/(?!api\.h)|gpu/|cupti/",

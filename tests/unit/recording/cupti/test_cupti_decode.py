@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from epprof_nb import _native
+from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.recording.cupti import layouts as abi
 from epprof_nb.recording.cupti.loading import packed_layout
-from epprof_nb.recording.cupti.tables import KINDS
+from epprof_nb.recording.cupti.tables import activities
 from tests.paths import DATA
 
 RECORDINGS = sorted(DATA.glob("cupti_*.npz"))
@@ -55,7 +56,7 @@ def test_the_walk_by_our_sizes_finds_every_record_where_cupti_does(recording):
 
 def test_kernels_have_the_dimensions_they_were_launched_with(recording):
     kind = decoded(recording, "kind", np.uint8)
-    kernels = kind == KINDS.index("kernel")
+    kernels = kind == ACTIVITY_KINDS.index("kernel")
     launches = int(recording["launches"])
     by_time = np.argsort(decoded(recording, "start_ns", np.int64)[kernels], kind="stable")
 
@@ -73,7 +74,7 @@ def test_kernels_have_the_dimensions_they_were_launched_with(recording):
 
 
 def test_external_ids_name_the_launch_they_were_pushed_around(recording):
-    kernels = decoded(recording, "kind", np.uint8) == KINDS.index("kernel")
+    kernels = decoded(recording, "kind", np.uint8) == ACTIVITY_KINDS.index("kernel")
     correlation = decoded(recording, "correlation_id", np.uint32)[kernels]
     grid = decoded(recording, "grid_x", np.int32)[kernels]
     external = dict(
@@ -89,11 +90,29 @@ def test_external_ids_name_the_launch_they_were_pushed_around(recording):
 def test_copies_and_sets_have_their_bytes_and_kinds(recording):
     kind = decoded(recording, "kind", np.uint8)
     size = decoded(recording, "bytes", np.int64)
-    copy_type = decoded(recording, "type", np.uint8)
-    copies = kind == KINDS.index("memcpy")
+    copy_kind = decoded(recording, "copy_kind", np.uint8)
+    copies = kind == ACTIVITY_KINDS.index("memcpy")
     assert size[copies].tolist() == [4000, 8000]
-    assert [abi.MEMCPY_KINDS[t] for t in copy_type[copies]] == ["HtoD", "DtoH"]
-    assert size[kind == KINDS.index("memset")].tolist() == [800]
+    assert [abi.MEMCPY_KINDS[k] for k in copy_kind[copies]] == ["HtoD", "DtoH"]
+    assert size[kind == ACTIVITY_KINDS.index("memset")].tolist() == [800]
+
+
+def test_activities_get_the_names_of_their_kinds(recording):
+    layout = packed_layout(int(recording["version"]))
+    names = ("kind", "name", "copy_kind", "src_kind", "dst_kind")
+    found = set()
+    for raw, _ in buffers(recording):
+        rows = activities(_native.decode(raw.tobytes(), layout), None, {})
+        found.update(zip(*(rows.names(name).to_list() for name in names), strict=True))
+    assert found == {
+        ("kernel", "", None, None, None),  # its name was in the memory of another process
+        ("memcpy", "memcpy HtoD", "HtoD", "pinned", "device"),
+        ("memcpy", "memcpy DtoH", "DtoH", "device", "pageable"),
+        ("memset", "memset", None, None, "device"),
+        ("synchronization", "event_synchronize", None, None, None),
+        ("synchronization", "stream_synchronize", None, None, None),
+        ("synchronization", "context_synchronize", None, None, None),
+    }
 
 
 def test_api_calls_overhead_and_memory_are_decoded(recording):

