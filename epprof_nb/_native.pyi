@@ -47,10 +47,12 @@ def call_then(end: Callable[[], object], function: Callable[..., _T], /, *args: 
 class GuardedContext:
     """Base of context managers that no interrupt can leave open.
 
-    ``__enter__`` calls `_enter` while interrupts are held back. If one arrived, it calls `_end`
-    and raises it. ``__exit__`` calls `_exit`, which may be interrupted, and then `_end` in any
+    ``__enter__`` calls `_make`, which opens nothing, and then `_enter` with what that returned,
+    while interrupts are held back. If one arrived, or if `_enter` raised, it calls `_end` with the
+    same and raises. ``__exit__`` calls `_exit`, which may be interrupted, and then `_end` in any
     case, as `call_then` does. Both are functions of the core: those of Python could be interrupted
-    before their first statement.
+    before their first statement. The list ``self._entered`` has what belongs to each ``with`` that
+    has not ended.
     """
 
     def __enter__(self) -> Any: ...  # noqa: ANN401 - what `_enter` returns
@@ -75,7 +77,7 @@ def now_ns() -> int: ...
 def thread_id() -> int:
     """Id of the calling thread in the operating system (``gettid``)."""
 
-# -- recording on and off (called by the capture service only)
+# -- recording on and off (called by the recording service only)
 def set_recording(*, ops: bool, launches: bool) -> None: ...
 def set_limits(
     *,

@@ -18,6 +18,9 @@ class _Limit:
     def __init__(self, seconds: float, function: Callable[..., object], *args: object) -> None:
         self._call: Callable[[], object] | None = lambda: function(*args)
 
+    def start(self) -> None:
+        pass
+
     def reach(self) -> None:
         call, self._call = self._call, None
         if call is not None:

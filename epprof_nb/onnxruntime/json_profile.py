@@ -20,13 +20,12 @@ from epprof_nb.core.options import Options
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.cupti.loading import driver_present
 from epprof_nb.recording.session.correlate import correlate
-from epprof_nb.recording.session.service import service
+from epprof_nb.recording.session.service import Subscription, service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.data.table import Table
-    from epprof_nb.recording.session.service import Subscription
 
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _KINDS = ("kernel", "memcpy", "memset")
@@ -50,8 +49,12 @@ def _subscribe(session: object) -> None:
 
 
 def subscribe() -> Subscription | None:
-    """Start recording device work; return None if there is no supported device."""
-    return service.open(Options(ort_nodes="off", frameworks=())) if driver_present() else None
+    """Start recording device work; return None without a supported device."""
+    if not driver_present():
+        return None
+    subscription = Subscription(Options(ort_nodes="off", frameworks=()))
+    service.open(subscription)
+    return subscription
 
 
 def end(session: object, number: int) -> None:

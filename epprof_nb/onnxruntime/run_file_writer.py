@@ -25,7 +25,7 @@ from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
 from epprof_nb.onnxruntime.json_profile import device_events
 from epprof_nb.recording.onnxruntime import run_file_notes
 from epprof_nb.recording.session.correlate import correlate
-from epprof_nb.recording.session.service import service
+from epprof_nb.recording.session.service import Subscription, service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,9 +48,10 @@ def written_run(number: int, prefix: str) -> Iterator[None]:
     prefix
         Prefix of the name of the file. A file that cannot be written leaves a note.
     """
-    subscription = service.open(Options(ort_nodes="off", frameworks=()))
-    begin = _native.now_ns()
+    subscription = Subscription(Options(ort_nodes="off", frameworks=()))
     try:
+        service.open(subscription)
+        begin = _native.now_ns()
         yield
     except BaseException:
         service.abort(subscription)
@@ -91,7 +92,7 @@ def run_events(
     Returns
     -------
     events
-        In ONNX Runtime's format, in order of their ends; none if there is no such run. Times are
+        In ONNX Runtime's format, in order of their ends; empty if the run does not exist. Times are
         microseconds since the start of the run.
     """
     ops = correlated.tables["ops"]

@@ -295,33 +295,35 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
     ) -> None:
         names = (frameworks,) if isinstance(frameworks, str) else tuple(frameworks)
         self._options = Options(detail, max_records, time_limit_s, ort_nodes, names)
-        self._open: list[tuple[Session, Profile]] = []
+        self._entered: list[tuple[Session, Profile]] = []
 
-    def _enter(self) -> Profile:
-        result = Profile()
-        opened = session.start(self._options)
-        self._open.append((opened, result))
+    def _make(self) -> tuple[Session, Profile]:
+        return session.Session(self._options), Profile()
+
+    def _enter(self, made: tuple[Session, Profile]) -> Profile:
+        opened, result = made
+        opened.open()
         steps.on_step(opened.mark_step)
         return result
 
     def _exit(
         self,
+        made: tuple[Session, Profile],
         kind: type[BaseException] | None,
         error: BaseException | None,  # noqa: ARG002
         traceback: TracebackType | None,  # noqa: ARG002
     ) -> None:
-        opened, result = self._open[-1]
+        opened, result = made
         if opened.belongs_to_parent:
             result.info["notes"] = [_NOTE_FORKED]
             return
         finished = opened.stop(error=None if kind is None else kind.__name__)
         result.__dict__.update(finished.__dict__)  # all or nothing
 
-    def _end(self) -> None:
-        opened, _ = self._open[-1]
+    def _end(self, made: tuple[Session, Profile]) -> None:
+        opened, _ = made
         opened.abort()  # does nothing if it has stopped
-        self._open.pop()
-        with suppress(ValueError):  # `_enter` was interrupted
+        with suppress(ValueError):  # `_enter` was interrupted, or this was
             steps.off_step(opened.mark_step)
 
     def __call__(self, *_: object) -> Self:

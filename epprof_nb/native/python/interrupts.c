@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define END_ATTEMPTS 8
+#define RESTORE_ATTEMPTS 1000
 
 // The handler of SIGINT while a call is held: it notes the signal, which is handled afterwards. The
 // handler of Python is exchanged, not that of the system, because `_thread.interrupt_main` and
@@ -27,6 +28,21 @@ static PyObject* note_signal(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(args)) 
   Py_RETURN_NONE;
 }
 
+typedef struct {
+  PyObject *type, *value, *traceback;
+} Error;
+
+static void keep_first(Error* first) {
+  Error error;
+  PyErr_Fetch(&error.type, &error.value, &error.traceback);
+  Error* dropped = first->type ? &error : first;
+  Py_XDECREF(dropped->type);
+  Py_XDECREF(dropped->value);
+  Py_XDECREF(dropped->traceback);
+  if (dropped == first) *first = error;
+}
+
+// Handlers of signals that are pending run before, and the first that raises prevents the exchange.
 static int set_handler(PyObject* handler) {
   PyObject* done = PyObject_CallFunction(held.set, "iO", SIGINT, handler);
   Py_XDECREF(done);
@@ -51,7 +67,7 @@ static int hold(void) {
   if (set_handler(held.note) < 0) {
     Py_DECREF(handler);
     if (!PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
-    PyErr_Clear();  // the main thread of the process is not that of the interpreter
+    PyErr_Clear();  // the process and the interpreter have different main threads
     return 0;
   }
   held.handler = handler;
@@ -61,13 +77,28 @@ static int hold(void) {
   return 1;
 }
 
-static void restore_handler(void) {
+// Puts the handler of the user back. Returns -1, with the first exception, if handlers of other
+// signals raised.
+static int restore_handler(void) {
+  Error error = {NULL, NULL, NULL};
   PyObject* current = PyObject_CallFunction(held.get, "i", SIGINT);
-  if (!current || (current == held.note && set_handler(held.handler) < 0)) {
-    PyErr_WriteUnraisable(held.note);
+  int restored = current && current != held.note;  // the code of the user has set another one
+  for (int attempt = 0; !restored && attempt < RESTORE_ATTEMPTS; attempt++) {
+    restored = set_handler(held.handler) == 0;
+    if (!restored) keep_first(&error);
   }
   Py_XDECREF(current);
   held.depth = 0;
+  PyErr_Restore(error.type, error.value, error.traceback);
+  return error.type ? -1 : 0;
+}
+
+static int call_handler(PyObject* handler) {
+  PyFrameObject* frame = PyEval_GetFrame();
+  PyObject* at = frame ? (PyObject*)frame : Py_None;
+  PyObject* handled = PyObject_CallFunction(handler, "iO", SIGINT, at);
+  Py_XDECREF(handled);
+  return handled ? 0 : -1;
 }
 
 // Ends what `hold` began and handles a signal that arrived meanwhile. Returns -1 if that raises.
@@ -78,16 +109,16 @@ static int release(void) {
   }
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  restore_handler();
+  int failed = restore_handler() < 0;
   PyObject* handler = held.handler;
   held.handler = NULL;
-  PyObject* handled = NULL;
   if (held.arrived) {
-    PyFrameObject* frame = PyEval_GetFrame();
-    handled = PyObject_CallFunction(handler, "iO", SIGINT, frame ? (PyObject*)frame : Py_None);
+    if (failed) {
+      PyErr_SetInterruptEx(SIGINT);  // handled next, as Python does when a handler raises
+    } else {
+      failed = call_handler(handler) < 0;
+    }
   }
-  int failed = held.arrived && !handled;
-  Py_XDECREF(handled);
   Py_DECREF(handler);
   if (failed) {
     Py_XDECREF(type);
@@ -101,10 +132,12 @@ static int release(void) {
 
 // A thread may fork while the main thread holds a call, which the child does not have.
 static PyObject* after_fork_in_child(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(unused)) {
+  int failed = 0;
   if (held.depth && held.thread != PyThread_get_thread_ident()) {
-    restore_handler();
+    failed = restore_handler() < 0;
     Py_CLEAR(held.handler);
   }
+  if (failed) return NULL;
   Py_RETURN_NONE;
 }
 
@@ -118,30 +151,16 @@ static PyObject* call_held(PyObject* function, PyObject* args) {
   return result;
 }
 
-typedef struct {
-  PyObject *type, *value, *traceback;
-} Error;
-
-static void keep_first(Error* first) {
-  Error error;
-  PyErr_Fetch(&error.type, &error.value, &error.traceback);
-  Error* dropped = first->type ? &error : first;
-  Py_XDECREF(dropped->type);
-  Py_XDECREF(dropped->value);
-  Py_XDECREF(dropped->traceback);
-  if (dropped == first) *first = error;
-}
-
-// Calls `end` after a call that returned `result`, or raised. Handlers of other signals can raise
-// inside `end`, so it is called again until it returns.
-static PyObject* then_end(PyObject* result, PyObject* end) {
+// Calls `end` after a call that returned `result`, or raised, with `of` unless that is null. Handlers
+// of other signals can raise inside `end`, so it is called again until it returns.
+static PyObject* then_end(PyObject* result, PyObject* end, PyObject* of) {
   Error error = {NULL, NULL, NULL};
   PyErr_Fetch(&error.type, &error.value, &error.traceback);
   int ended = 0;
   for (int attempt = 0; !ended && attempt < END_ATTEMPTS; attempt++) {
     int holds = hold();
     if (holds >= 0) {
-      PyObject* done = PyObject_CallObject(end, NULL);
+      PyObject* done = PyObject_CallFunctionObjArgs(end, of, NULL);
       ended = done != NULL;
       Py_XDECREF(done);
       if (holds) release();
@@ -168,35 +187,80 @@ static PyObject* call_then(PyObject* Py_UNUSED(m), PyObject* args) {
   PyObject* function = PyTuple_GetItem(args, 1);
   PyObject* rest = function ? PyTuple_GetSlice(args, 2, PyTuple_Size(args)) : NULL;
   if (!rest) return NULL;
-  PyObject* result = then_end(PyObject_CallObject(function, rest), end);
+  PyObject* result = then_end(PyObject_CallObject(function, rest), end, NULL);
   Py_DECREF(rest);
   return result;
 }
 
 // -- the types ----------------------------------------------------------------------------------
 
+// What `_make` returned for each `with` that was entered: the innermost is the last of this list.
+static PyObject* entered_of(PyObject* self) {
+  PyObject* entered = PyObject_GetAttrString(self, "_entered");
+  if (entered && !PyList_Check(entered)) {
+    PyErr_SetString(PyExc_TypeError, "_entered is no list");
+    Py_CLEAR(entered);
+  }
+  return entered;
+}
+
+static PyObject* enter(PyObject* function, PyObject* made) {
+  int holds = hold();
+  if (holds < 0) return NULL;
+  PyObject* result = PyObject_CallFunctionObjArgs(function, made, NULL);
+  if (holds && release() < 0) Py_CLEAR(result);
+  return result;
+}
+
 static PyObject* context_enter(PyObject* self, PyObject* Py_UNUSED(unused)) {
-  PyObject* enter = PyObject_GetAttrString(self, "_enter");
-  PyObject* end = enter ? PyObject_GetAttrString(self, "_end") : NULL;
+  PyObject* entered = entered_of(self);
+  PyObject* function = entered ? PyObject_GetAttrString(self, "_enter") : NULL;
+  PyObject* end = function ? PyObject_GetAttrString(self, "_end") : NULL;
+  PyObject* make = end ? PyObject_GetAttrString(self, "_make") : NULL;
+  PyObject* made = make ? PyObject_CallNoArgs(make) : NULL;
   PyObject* result = NULL;
-  int holds = end ? hold() : -1;
-  if (holds >= 0) {
-    result = PyObject_CallObject(enter, NULL);
-    if (holds && release() < 0 && result) {
+  if (made) {
+    result = enter(function, made);
+    if (!result || PyList_Append(entered, made) < 0) {
       Py_CLEAR(result);
-      then_end(NULL, end);
+      then_end(NULL, end, made);
     }
   }
-  Py_XDECREF(enter);
+  Py_XDECREF(entered);
+  Py_XDECREF(function);
   Py_XDECREF(end);
+  Py_XDECREF(make);
+  Py_XDECREF(made);
+  return result;
+}
+
+static PyObject* exit_with(PyObject* function, PyObject* made, PyObject* args) {
+  PyObject* one = PyTuple_Pack(1, made);
+  PyObject* all = one ? PySequence_Concat(one, args) : NULL;
+  PyObject* result = all ? PyObject_CallObject(function, all) : NULL;
+  Py_XDECREF(one);
+  Py_XDECREF(all);
   return result;
 }
 
 static PyObject* context_exit(PyObject* self, PyObject* args) {
-  PyObject* exit = PyObject_GetAttrString(self, "_exit");
-  PyObject* end = exit ? PyObject_GetAttrString(self, "_end") : NULL;
-  PyObject* result = end ? then_end(PyObject_CallObject(exit, args), end) : NULL;
-  Py_XDECREF(exit);
+  PyObject* entered = entered_of(self);
+  Py_ssize_t last = entered ? PyList_Size(entered) - 1 : -1;
+  PyObject* made = NULL;
+  if (entered) {
+    made = PyList_GetItem(entered, last);  // raises if nothing was entered
+    Py_XINCREF(made);
+  }
+  PyObject* function = made ? PyObject_GetAttrString(self, "_exit") : NULL;
+  PyObject* end = function ? PyObject_GetAttrString(self, "_end") : NULL;
+  PyObject* result = NULL;
+  if (end) {
+    PyList_SetSlice(entered, last, last + 1, NULL);
+    result = then_end(exit_with(function, made, args), end, made);
+  }
+  Py_XDECREF(entered);
+  Py_XDECREF(made);
+  Py_XDECREF(function);
   Py_XDECREF(end);
   return result;
 }
@@ -249,19 +313,33 @@ static int finalizing(void) {
   return yes;
 }
 
+// Ends the exception of a signal's handler, which a destructor cannot raise. Returns 1 if it is to
+// be raised again as Ctrl-C; others are reported as unraisable, as in any destructor.
+static int is_interrupt(PyObject* of) {
+  int interrupt = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+  if (interrupt) {
+    PyErr_Clear();
+  } else {
+    PyErr_WriteUnraisable(of);
+  }
+  return interrupt;
+}
+
 static void finalize(Finalizer* self) {
-  int holds = hold(), interrupted = holds < 0;
+  int holds = hold(), interrupted = 0;
   for (int attempt = 1; holds < 0 && attempt < END_ATTEMPTS; attempt++) {
-    PyErr_Clear();  // a signal that came just before
+    interrupted |= is_interrupt(self->function);  // of a signal that came just before
     holds = hold();
   }
-  PyErr_Clear();
-  PyObject* done = PyObject_CallObject(self->function, self->args);
-  if (!done) PyErr_WriteUnraisable(self->function);
+  if (holds < 0) interrupted |= is_interrupt(self->function);
+  PyObject* done = NULL;
+  for (int attempt = 0; !done && attempt < END_ATTEMPTS; attempt++) {
+    done = PyObject_CallObject(self->function, self->args);
+    if (!done) PyErr_WriteUnraisable(self->function);
+  }
   Py_XDECREF(done);
-  if (holds > 0 && release() < 0) interrupted = 1;
-  PyErr_Clear();
-  if (interrupted) PyErr_SetInterruptEx(SIGINT);  // an exception would be lost here
+  if (holds > 0 && release() < 0) interrupted |= is_interrupt(self->function);
+  if (interrupted) PyErr_SetInterruptEx(SIGINT);
 }
 
 static void finalizer_dealloc(PyObject* object) {

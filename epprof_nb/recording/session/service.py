@@ -1,4 +1,4 @@
-"""The capture service of the process: it runs the recorders and serves their data to sessions.
+"""The recording service of the process: it runs the recorders and serves their data to sessions.
 
 A profiled cell, a ``profile()`` inside it and a profile that outlives both each hold a
 `Subscription`. The service flushes the recorders into a `Batch` whenever a subscription opens or
@@ -10,10 +10,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -25,12 +24,15 @@ from epprof_nb.recording.session.graph_nodes import GraphNodes
 from epprof_nb.recording.session.thread_names import ThreadNames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     import numpy.typing as npt
 
     from epprof_nb.core.options import Options
     from epprof_nb.recording.recorder import Recorder, RecorderOutput
+
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(slots=True)
@@ -45,12 +47,15 @@ class Batch:
 
 @dataclass(slots=True, eq=False)
 class Subscription:
-    """A request for events, from `CaptureService.open` to `CaptureService.close`."""
+    """A request for events, from `RecordingService.open` to `RecordingService.close`.
+
+    It is made before it opens, so that whoever may be interrupted can close it in any case.
+    """
 
     options: Options
-    first_batch: int
-    opened_ns: int
-    previous_batches: list[Batch]
+    first_batch: int = 0
+    opened_ns: int = 0
+    previous_batches: list[Batch] = field(default_factory=list)
     """Batches recorded for others before it opened. It does not own the work launched in them."""
     notes: list[str] = field(default_factory=list)
 
@@ -89,17 +94,26 @@ def _recorders() -> tuple[Recorder, ...]:
     return (CuptiRecorder(), *always) if driver_present() else always
 
 
-class CaptureService:
+class RecordingService:
     """Starts the recorders with the first subscription and stops them after the last.
 
     Ctrl-C can raise between any two statements of the main thread. Callers therefore open and
-    abort subscriptions inside ``_native.uninterrupted``, and `close` does so itself.
+    abort subscriptions inside ``_native.uninterrupted``, and `close` does so itself. What a handler
+    of another signal raises is not held back, nor what one thread raises in another: a subscription
+    that may be open has to be aborted until that returns, as `_native.GuardedContext` does.
+
+    Attributes
+    ----------
+    on_recording
+        Functions to call with ``recording=True`` before recording starts, and with
+        ``recording=False`` after it has stopped. They must not fail. A forked child has none.
     """
 
     def __init__(self) -> None:
         self._reset()
 
     def _reset(self) -> None:
+        self.on_recording: list[Callable[..., None]] = []
         self._lock = threading.RLock()
         self._depth = 0  # of the calls that hold the lock
         self._abandoned: deque[Subscription] = deque()
@@ -118,45 +132,49 @@ class CaptureService:
         """Number of open subscriptions."""
         return len(self._subscriptions)
 
-    @contextmanager
-    def _exclusive(self) -> Iterator[None]:
+    def _exclusively(self, function: Callable[..., _Result], *args: object) -> _Result:
+        """Call a function under the lock.
+
+        A context manager in Python would not do: an exception of a signal handler can leave it
+        entered, for as long as its traceback is kept.
+        """
         with self._lock:
             self._depth += 1
             try:
-                yield
+                result = function(*args)
             finally:
                 self._depth -= 1
         self._end_abandoned()
+        return result
 
-    def open(self, options: Options) -> Subscription:
-        """Open a subscription, starting or extending recorders as `options` require.
+    def open(self, subscription: Subscription) -> None:
+        """Open a subscription, starting or extending recorders as its options require.
 
-        If it fails, everything is as before.
+        If it fails, everything is as before. `abort` undoes it even if it was interrupted.
         """
-        with self._exclusive():
-            try:
-                if not self._subscriptions:
-                    self._stop_if_unused()  # what an error of a recorder left behind
-                    self._start(options)
-                    self._options = None
-                else:
-                    self._flush()
-                    for recorder in self._running:
-                        notes = recorder.extend(options)
-                        self._notes += [note for note in notes if note not in self._notes]
-                subscription = Subscription(
-                    options,
-                    self._dropped_batches + len(self._batches),
-                    _native.now_ns(),
-                    list(self._batches),
-                    list(self._notes),
-                )
-                self._options = options.union(self._options or options)
-                self._subscriptions.append(subscription)
-            except BaseException:
-                self._stop_if_unused()
-                raise
-            return subscription
+        self._exclusively(self._open, subscription)
+
+    def _open(self, subscription: Subscription) -> None:
+        options = subscription.options
+        try:
+            if not self._subscriptions:
+                self._stop_if_unused()  # what an error of a recorder left behind
+                self._start(options)
+                self._options = None
+            else:
+                self._flush()
+                for recorder in self._running:
+                    notes = recorder.extend(options)
+                    self._notes += [note for note in notes if note not in self._notes]
+            subscription.first_batch = self._dropped_batches + len(self._batches)
+            subscription.opened_ns = _native.now_ns()
+            subscription.previous_batches = list(self._batches)
+            subscription.notes = list(self._notes)
+            self._options = options.union(self._options or options)
+            self._subscriptions.append(subscription)
+        except BaseException:
+            self._remove(subscription)
+            raise
 
     def close(self, subscription: Subscription) -> Recording:
         """Wait for the device work launched so far, close the subscription and return its data.
@@ -191,35 +209,35 @@ class CaptureService:
             )
 
     def _take(self, subscription: Subscription, stopped_ns: int) -> Recording:
-        with self._exclusive():
-            self._check_open(subscription)
-            try:
-                self._flush(waited=True)
-                first = subscription.first_batch - self._dropped_batches
-                return Recording(
-                    batches=self._batches[first:],
-                    previous_batches=subscription.previous_batches,
-                    opened_ns=subscription.opened_ns,
-                    stopped_ns=stopped_ns,
-                    closed_ns=self._batches[-1].flushed_ns,
-                    devices=[d for r in self._running for d in r.devices()],
-                    versions={k: v for r in self._running for k, v in _items(r, "versions")},
-                    clock={k: v for r in self._running for k, v in _items(r, "clock")},
-                    notes=[
-                        *subscription.notes,
-                        *(n for r in self._running for n in r.notes()),
-                        *greenlets.notes(),
-                    ],
-                    graph_nodes=self._graph_nodes,
-                    thread_names=self._thread_names,
-                    kernel_places=dict(
-                        i for r in self._running for i in _items(r, "kernel_places")
-                    ),
-                    recorders=list(self._running),
-                    options=self._options or subscription.options,
-                )
-            finally:
-                self._remove(subscription)
+        return self._exclusively(self._close, subscription, stopped_ns)
+
+    def _close(self, subscription: Subscription, stopped_ns: int) -> Recording:
+        self._check_open(subscription)
+        try:
+            self._flush(waited=True)
+            first = subscription.first_batch - self._dropped_batches
+            return Recording(
+                batches=self._batches[first:],
+                previous_batches=subscription.previous_batches,
+                opened_ns=subscription.opened_ns,
+                stopped_ns=stopped_ns,
+                closed_ns=self._batches[-1].flushed_ns,
+                devices=[d for r in self._running for d in r.devices()],
+                versions={k: v for r in self._running for k, v in _items(r, "versions")},
+                clock={k: v for r in self._running for k, v in _items(r, "clock")},
+                notes=[
+                    *subscription.notes,
+                    *(n for r in self._running for n in r.notes()),
+                    *greenlets.notes(),
+                ],
+                graph_nodes=self._graph_nodes,
+                thread_names=self._thread_names,
+                kernel_places=dict(i for r in self._running for i in _items(r, "kernel_places")),
+                recorders=list(self._running),
+                options=self._options or subscription.options,
+            )
+        finally:
+            self._remove(subscription)
 
     def batches_since(self, subscription: Subscription, index: int) -> list[Batch] | None:
         """Return the newest batches of an open subscription, without waiting for the device.
@@ -238,16 +256,17 @@ class CaptureService:
         batches
             The batches from `index` on; None if the subscription is closed.
         """
-        with self._exclusive():
-            if subscription not in self._subscriptions:
-                return None
-            self._flush()
-            return self._batches[subscription.first_batch - self._dropped_batches + index :]
+        return self._exclusively(self._batches_from, subscription, index)
+
+    def _batches_from(self, subscription: Subscription, index: int) -> list[Batch] | None:
+        if subscription not in self._subscriptions:
+            return None
+        self._flush()
+        return self._batches[subscription.first_batch - self._dropped_batches + index :]
 
     def abort(self, subscription: Subscription) -> None:
         """Close a subscription, if it is open, and discard its data."""
-        with self._exclusive():
-            self._remove(subscription)
+        self._exclusively(self._remove, subscription)
 
     def abandon(self, subscription: Subscription) -> None:
         """Do the same from a finalizer.
@@ -285,6 +304,7 @@ class CaptureService:
 
     def _start(self, options: Options) -> None:
         self._recording = True
+        self._notify(recording=True)
         self._notes = []
         self._thread_names = ThreadNames()
         created_threads.start()
@@ -327,6 +347,11 @@ class CaptureService:
                 self._batches = []
                 self._dropped_batches = 0
                 self._recording = False
+                self._notify(recording=False)
+
+    def _notify(self, *, recording: bool) -> None:
+        for function in list(self.on_recording):
+            function(recording=recording)
 
     def _flush(self, *, waited: bool = False) -> None:
         now = _native.now_ns()
@@ -351,7 +376,7 @@ def _items(recorder: Recorder, name: str) -> list[tuple[str, Any]]:
     return list(getattr(recorder, name, {}).items())
 
 
-service = CaptureService()
+service = RecordingService()
 os.register_at_fork(after_in_child=service.after_fork_in_child)
 
 

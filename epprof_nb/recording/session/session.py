@@ -1,4 +1,4 @@
-"""A profiling session: one subscription to the capture service, turned into `ProfileData`."""
+"""A profiling session: one subscription to the recording service, turned into `ProfileData`."""
 
 from __future__ import annotations
 
@@ -61,23 +61,25 @@ class Session:
         self._repeats: list[int] = []
         self._repeat_ends: list[int] = []
         self._first_step: int | None = None
-        self._limit: TimeLimit | None = None
         self._recording: Recording | None = None
         self._process = os.getpid()
-        begin = _native.now_ns()
+        self._subscription = Subscription(options)
+        self._limit: TimeLimit | None = None
+        if options.time_limit_s is not None:
+            # It must not keep the session alive.
+            self._limit = TimeLimit(options.time_limit_s, _on_time_limit, weakref.ref(self))
+        self._finalizer = _native.Finalizer(_abandon, self._subscription, self._limit)
+
+    def open(self) -> None:
+        """Begin to record. If it fails or is interrupted, `abort` undoes what it did."""
+        self._start_began_ns = begin = _native.now_ns()
         self._gpu_before = nvml.snapshot()
         self._epoch = pair_with_epoch()
-        self._subscription: Subscription = service.open(options)
-        try:
-            if options.time_limit_s is not None:
-                # It must not keep the session alive.
-                self._limit = TimeLimit(options.time_limit_s, _on_time_limit, weakref.ref(self))
-            self._finalizer = _native.Finalizer(_abandon, self._subscription, self._limit)
-            self._begun_ns = _native.now_ns()
-            self._start_overhead_ns = self._begun_ns - begin
-        except BaseException:
-            self.abort()
-            raise
+        service.open(self._subscription)
+        if self._limit is not None:
+            self._limit.start()
+        self._begun_ns = _native.now_ns()
+        self._start_overhead_ns = self._begun_ns - begin
 
     @property
     def belongs_to_parent(self) -> bool:
@@ -124,7 +126,8 @@ class Session:
         error
             Name of the exception that ended the profiled code, if any.
         ended_ns
-            When the profiled code, and so its last repeat, ended; now if None.
+            When the profiled code, and so its last repeat, ended; now if None. The wall time ends
+            then, or with the last work that the code left behind.
 
         Raises
         ------
@@ -211,7 +214,13 @@ def start(
     On the main thread, call it inside ``_native.uninterrupted``, in a function that also stores the
     session.
     """
-    return Session(options or Options(), cell=cell, source=source, script=script)
+    session = Session(options or Options(), cell=cell, source=source, script=script)
+    try:
+        session.open()
+    except BaseException:
+        session.abort()
+        raise
+    return session
 
 
 def _program() -> str | None:

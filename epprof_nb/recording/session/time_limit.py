@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class TimeLimit:
-    """A started time limit.
+    """A time limit.
 
     Unlike `threading.Timer`, it can be cancelled in finalizers, and while Ctrl-C is pressed:
     `cancel` is a single step that never waits.
@@ -19,7 +19,7 @@ class TimeLimit:
     Parameters
     ----------
     seconds
-        Time until the call.
+        Time from `start` until the call.
     function, args
         The function and its arguments, which the limit keeps alive until it ends.
     """
@@ -31,6 +31,9 @@ class TimeLimit:
             target=_run, args=(self._lock, seconds, function, args), name="epprof time limit"
         )
         self._thread.daemon = True
+
+    def start(self) -> None:
+        """Begin to count, unless it has been cancelled."""
         self._thread.start()
 
     def cancel(self) -> None:
