@@ -122,6 +122,8 @@ class CellRun:
             _native.uninterrupted(self._start_session)
             if self.request.live and self._session is not None:
                 self._show_progress(self._session)
+            if self._session is not None:
+                self._begin_code(self._session)
         except Exception as error:  # noqa: BLE001 - the code must run in any case
             warn(
                 f"profiling could not be started ({format_error(error)}). The code runs without "
@@ -130,13 +132,18 @@ class CellRun:
 
     def _start_session(self) -> None:
         from epprof_nb.recording.session import session
-        from epprof_nb.recording.session.op_log import CELL
 
         self._session = session.start(
             self.request.options, cell=self.cell.name, source=self.cell.source
         )
-        if self._alternation is None:  # otherwise each repeat has an op of its own
-            self._op = _native.push(_native.intern(self.cell.name), CELL)
+
+    def _begin_code(self, session: Session) -> None:
+        from epprof_nb.recording.session.op_log import CELL
+
+        name = _native.intern(self.cell.name)
+        session.begin_code()
+        if self._alternation is None:  # otherwise each repeat has its own op
+            self._op = _native.push(name, CELL)
 
     def _show_progress(self, session: Session) -> None:
         from IPython.core.interactiveshell import InteractiveShell
@@ -196,15 +203,15 @@ class CellRun:
     def stop(self, error: BaseException | None = None) -> None:
         """End the session, if it is active, and create its profile."""
         if self._session is not None:
-            _native.call_then(self._end_session, self._stop, self._session, error)
+            ended_ns = _native.now_ns()
+            _native.call_then(self._end_session, self._stop, self._session, error, ended_ns)
 
-    def _stop(self, session: Session, error: BaseException | None) -> None:
-        ended = _native.now_ns()
+    def _stop(self, session: Session, error: BaseException | None, ended_ns: int) -> None:
         _native.pop(self._op)  # also closes the statement that is still open
         self._end_progress()
         try:
             name = None if error is None else type(error).__name__
-            data = session.stop(error=name, ended_ns=ended)
+            data = session.stop(error=name, ended_ns=ended_ns)
             # Not before the session has ended: in the first cell the import takes long.
             from epprof_nb.profiles import Profile
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from IPython.core.inputtransformer2 import cell_magic
 
 from epprof_nb.notebook.cell_run import format_error
-from epprof_nb.recording.statements.cell import at_position, instrument
+from epprof_nb.recording.statements.cell import at_position, end_of_code, instrument
 from epprof_nb.recording.statements.leading_statements import is_future_import, length_of_head
 
 if TYPE_CHECKING:
@@ -159,7 +159,10 @@ def _profiled(
         steps.append(_while(WARM_UP, copy.deepcopy(plain), at))
     steps.append(_call(START, at))
     if request.repeat > 1:
-        steps.append(_while(REPEAT, copy.deepcopy(marked), at))
+        repeated = copy.deepcopy(marked)
+        if request.lines:
+            repeated.append(end_of_code(marked[-1]))
+        steps.append(_while(REPEAT, repeated, at))
     *before, last = marked
     steps += before
     if isinstance(last, ast.Expr):

@@ -17,7 +17,7 @@ from IPython.core.error import UsageError
 
 from epprof_nb.notebook.cell_transform import without_global
 from epprof_nb.notebook.shell import compiler_flags
-from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.cell import end_of_code, instrument
 from epprof_nb.recording.statements.leading_statements import length_of_head
 from epprof_nb.util.format import plural
 
@@ -88,6 +88,7 @@ class CellCode:
         rest = without_global(body[head:])
         if marked and self.lines and rest:
             rest = instrument(rest, self.cell, first_line=self.first_line)
+            rest.append(end_of_code(rest[-1]))
         tree = ast.Module([*body[:head], *rest], [])
         return compile(tree, self.filename, "exec", flags, dont_inherit=True)  # type: ignore[no-any-return]
 

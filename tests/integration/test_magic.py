@@ -6,10 +6,12 @@ import asyncio
 import inspect
 import subprocess
 import sys
+import time
 
 import pytest
 from marked_lines import lines
 
+from epprof_nb import _native
 from epprof_nb.recording.session import session
 from tests.in_order import with_longer_kernels
 
@@ -100,6 +102,14 @@ def test_warm_up_and_repeat(run, shell, capsys):
     assert rows.groupby("repeat").size().to_list() == [3, 3, 3]
     assert prof.ops["run_id"].isna().all()
     assert prof.ops.loc[prof.ops["op_type"] == "cell", "repeat"].isna().all()
+
+
+def test_the_last_statement_of_a_repeat_ends_before_the_next_repeat(run, shell):
+    run("%%gpuprofile -q prof --repeat 5\nx = 1\ny = 2")
+    prof = shell.user_ns["prof"]
+    last = prof.ops[prof.ops["name"] == "y = 2"].sort_values("start_ns")
+    starts = [start for start, _ in prof.info["repeats"]]
+    assert (last["end_ns"].to_numpy()[:-1] < starts[1:]).all()
 
 
 def test_a_kernel_belongs_to_the_repeat_that_launched_it(run, shell):
@@ -323,7 +333,7 @@ FIRST_CELL = """
 import sys
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
-from epprof_nb.capture.session import Session
+from epprof_nb.recording.session.session import Session
 
 def stop(session, **options):
     print("epprof_nb.profiles" in sys.modules)
@@ -342,3 +352,44 @@ def test_the_wall_time_of_the_first_cell_is_without_imports_of_the_profiler():
         [sys.executable, "-c", FIRST_CELL], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == ["False", "['In[1]', 'x = 1']"]
+
+
+@pytest.mark.parametrize("body", ["pass", "await asyncio.sleep(0)", "x = 1\nx"])
+def test_the_wall_time_is_that_of_the_cell(run, shell, monkeypatch, body):
+    """The work of the profiler before and after is not in it, whatever it takes."""
+    run("import asyncio")
+    began, ended = [], []
+    begin_code, stop = session.Session.begin_code, session.Session.stop
+
+    def begin(self):
+        time.sleep(0.2)  # of ours, before the code
+        began.append(_native.now_ns())
+        begin_code(self)
+
+    def end(self, **options):
+        ended.append(_native.now_ns())
+        time.sleep(0.2)  # of ours, after the code
+        return stop(self, **options)
+
+    monkeypatch.setattr(session.Session, "begin_code", begin)
+    monkeypatch.setattr(session.Session, "stop", end)
+    run(f"%%gpuprofile -q prof\n{body}")
+    prof = shell.user_ns["prof"]
+    assert prof.wall_ns <= ended[0] - began[0]
+    cell = prof.ops.iloc[0]
+    assert cell["name"].startswith("In[")
+    assert cell["start_ns"] >= 0
+    assert cell["end_ns"] <= prof.wall_ns
+    assert prof.info["profiling_cost"]["ns"] >= 400_000_000
+
+
+def test_the_wall_time_includes_device_work_that_the_code_left(run, shell):
+    run(
+        "%%gpuprofile -q prof\nimport time\nimport numpy as np\nfrom epprof_nb import host\n"
+        "a = host.to_device(np.ones(4, 'f4'))\n"
+        "host.launch(lambda x: time.sleep(0.2), a, name='slow')"
+    )
+    prof = shell.user_ns["prof"]
+    [kernel] = prof.activities[prof.activities["name"] == "slow"].to_dict("records")
+    assert kernel["end_ns"] <= prof.wall_ns
+    assert prof.info["code_ns"] < kernel["end_ns"]

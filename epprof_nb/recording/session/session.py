@@ -6,6 +6,7 @@ import os
 import sys
 import weakref
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,9 @@ from epprof_nb.recording.session.service import Recording, Subscription, service
 from epprof_nb.recording.session.time_limit import TimeLimit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
     from epprof_nb.recording.session.service import Batch
 
@@ -86,6 +90,11 @@ class Session:
         """Whether this process is a forked child of the one that started the session."""
         return os.getpid() != self._process
 
+    def begin_code(self) -> None:
+        """Begin the wall time now, right before the profiled code; without it, it began before."""
+        self._begun_ns = self._subscription.opened_ns = _native.now_ns()
+        self._start_overhead_ns = self._begun_ns - self._start_began_ns
+
     def mark_repeat(self, step: int | None = None) -> None:
         """Record that the next repeat of the profiled code starts now, or step `step` of it."""
         if not self._repeats:
@@ -141,6 +150,9 @@ class Session:
         recording, self._recording = self._recording or service.close(self._subscription), None
         correlated = correlate(recording)
         correlated_ns = _native.now_ns()
+        is_cut = recording.closed_ns < (stopped if ended_ns is None else ended_ns)
+        if ended_ns is not None:
+            recording = _ended(recording, correlated.tables.values(), ended_ns)
         info = {
             "cell": self._cell,
             "script": _program() if self._cell is None else self._script,
@@ -149,7 +161,7 @@ class Session:
             "gpu": {"before": self._gpu_before, "after": nvml.snapshot()},
         }
         info["error"] = error
-        if self.options.time_limit_s is not None and recording.closed_ns < stopped:
+        if self.options.time_limit_s is not None and is_cut:
             info["notes"].append(
                 f"Recording stopped after {self.options.time_limit_s:g} s (the time limit). The "
                 "code continued to run without being recorded."
@@ -227,6 +239,18 @@ def _program() -> str | None:
     """Return the file name of the program, None in an interactive one."""
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     return Path(file).name if isinstance(file, str) else None
+
+
+def _ended(recording: Recording, tables: Iterable[Table], ended_ns: int) -> Recording:
+    """Return a recording that ends with the code, or with the last thing that is recorded."""
+    ends = [column.max() for table in tables for column in _ends(table) if len(column)]
+    stopped = min(ended_ns, recording.stopped_ns)
+    closed = min(max(stopped, *map(int, ends), 0), recording.closed_ns)
+    return replace(recording, stopped_ns=stopped, closed_ns=closed)
+
+
+def _ends(table: Table) -> list[IntArray]:
+    return [table[name] for name in ("end_ns", "time_ns") if name in table.schema.names]
 
 
 def _rebased(table: Table, origin: int) -> Table:

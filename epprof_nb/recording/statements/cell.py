@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _Node = TypeVar("_Node", bound=ast.stmt | ast.expr)
 
+_ALL = 2**32 - 1
+"""No key of a statement: to return to it ends all statements that are open."""
 _NO_WORK = (ast.Pass, ast.Break, ast.Global, ast.Nonlocal)
 _LEAVES_BODY = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
@@ -62,6 +64,15 @@ def instrument(body: list[ast.stmt], cell: Cell, *, first_line: int = 0) -> list
     marked = instrumenter.block(body, parent=-1)
     instrumenter.assign_keys()
     return marked
+
+
+def end_of_code(at: ast.stmt) -> ast.Expr:
+    """Build the statement that ends the last one of instrumented code that runs again.
+
+    Without it, the last statement would last until the next repeat begins.
+    """
+    call = ast.Call(ast.Name(BACK, ast.Load()), [ast.Constant(_ALL)], [])
+    return ast.fix_missing_locations(at_position(ast.Expr(call), at))
 
 
 class _Instrumenter:

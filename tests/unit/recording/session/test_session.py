@@ -1,4 +1,4 @@
-"""Sessions and the capture service on the host device: recordings, limits, faults, forks."""
+"""Sessions and the recording service on the host device: recordings, limits, faults, forks."""
 
 import threading
 import time
@@ -115,6 +115,11 @@ def test_recording_stops_at_the_time_limit_and_the_code_goes_on(monkeypatch):
     assert kernels(prof) == ["early"]
     assert 0 < prof.wall_ns <= reached - begun
     assert any("0.1 s" in note for note in prof.info["notes"])
+
+
+def test_a_time_limit_that_is_not_reached_has_no_note():
+    recorded = session.start(Options(time_limit_s=3600.0))
+    assert recorded.stop(ended_ns=_native.now_ns()).info["notes"] == []
 
 
 def test_a_time_limit_is_reached_by_itself():

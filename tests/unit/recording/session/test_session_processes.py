@@ -78,7 +78,7 @@ def test_a_session_left_open_lets_the_process_end(ending):
     code = f"""
 import epprof_nb
 from epprof_nb import host
-from epprof_nb.capture import session
+from epprof_nb.recording.session import session
 left = session.start()
 with epprof_nb.op("open"):
     host.launch(lambda a: a.fill(1), host.empty((16,)))
