@@ -69,6 +69,11 @@ class Options:
                 f"unknown detail {', '.join(map(repr, unknown))}; "
                 f"choose one or more of {', '.join(DETAILS)}, separated by commas"
             )
+        if not self.details:
+            raise ValueError(
+                f"detail {self.detail!r} names nothing; choose one or more of "
+                f"{', '.join(DETAILS)}, separated by commas"
+            )
         if self.max_records < 1:
             raise ValueError(f"max_records must be at least 1, not {self.max_records}")
         if self.time_limit_s is not None and not self.time_limit_s > 0:

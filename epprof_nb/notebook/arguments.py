@@ -50,7 +50,7 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
         argument("-w", "--warmup", type=int, default=0, metavar="N",
                  help="Run the code N times before profiling."),
         argument("-r", "--repeat", type=int, default=1, metavar="N",
-                 help="Run the code N times while profiling. The column repeat tells them apart."),
+                 help="Run the code N times while profiling. The column repeat numbers them."),
         argument("-d", "--detail", metavar="WHAT",
                  help="Record more: api (all CUDA calls), memory (allocations), overhead "
                  "(CUPTI's own overhead) or all; operators (of PyTorch) or shapes (operators "
@@ -76,7 +76,7 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
                  help="Run the code of the baseline again, alternating with this code, so that "
                  "both are measured under the same conditions. Its side effects happen again. "
                  "Needs --baseline and --repeat."),
-        argument("-s", "--save", metavar="PATH", help="Save the profile to an .epprof file."),
+        argument("-s", "--save", metavar="PATH", help="Save the profile to this file (.epprof)."),
     )  # fmt: skip
     for decorate in reversed(arguments):
         magic = decorate(magic)
@@ -124,6 +124,14 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
             f"least {MIN_REPEATS} repeats, as in: %%gpuprofile {name or 'new'} --repeat 20 "
             f"--baseline {args.baseline or 'old'} --interleave"
         )
+    save = Path(args.save.strip("\"'")).expanduser() if args.save else None
+    if save is not None and save.suffix != ".epprof":
+        raise UsageError(
+            f"--save writes .epprof files, and {save.name!r} has another ending. The cell did not "
+            f"run. Write --save {save.with_suffix('.epprof')}. Other formats are methods of the "
+            "profile: prof.to_html('run.html'), to_perfetto('run.pftrace'), "
+            "to_chrome('run.json.gz'), to_speedscope('run.speedscope.json')."
+        )
     limit = settings.time_limit if args.time_limit is None else args.time_limit
     records = settings.max_records if args.max_records is None else args.max_records
     try:
@@ -154,7 +162,7 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
 
 
 def _without_comment(line: str) -> str:
-    """Return the options without the comment behind them; in quotation marks, # is no comment.
+    """Return the options without the comment behind them; a # in quotation marks begins none.
 
     Examples
     --------
@@ -213,14 +221,41 @@ def parse_line(
             "%gpuprofile has no statement to profile. Put one after the options, as in: "
             "%gpuprofile -o prof y = model(x)"
         )
+    if _is_line_of_cell_magic(magic, statement, transform):
+        shown = elide(statement, 60, tail=0)
+        raise UsageError(
+            f"%gpuprofile profiles one statement, and {shown!r} is the name of a profile. To "
+            f"profile a cell, begin it with two %: %%gpuprofile {shown}. To profile a statement, "
+            f"write: %gpuprofile -o {statement.split()[0]} y = model(x)"
+        )
     name = _name_before(statement, transform)
     if name is not None:
         rest = statement[len(name) :].strip()
         raise UsageError(
-            f"%gpuprofile takes a statement, and {elide(statement, 60, tail=0)!r} is none. To "
+            f"%gpuprofile takes a statement, and {elide(statement, 60, tail=0)!r} is not one. To "
             f"assign the profile to {name}, write: %gpuprofile -o {name} {elide(rest, 60, tail=0)}"
         )
     return request, statement
+
+
+def _is_line_of_cell_magic(
+    magic: Callable[..., Any], statement: str, transform: Callable[[str], str]
+) -> bool:
+    """Whether a statement is a name, with options or not, as behind ``%%gpuprofile``."""
+    name, _, options = statement.partition(" ")
+    if not name.isidentifier() or keyword.iskeyword(name):
+        return False
+    if not options:
+        return True
+    if not options.lstrip().startswith("-"):
+        return False
+    if "--" not in options and _parses(statement, transform):
+        return False  # a difference
+    try:
+        parse_argstring(magic, statement)
+    except (UsageError, ValueError):
+        return False
+    return True
 
 
 def _name_before(statement: str, transform: Callable[[str], str]) -> str | None:

@@ -97,6 +97,7 @@ class CellRun:
         self.runs_code_itself = runs_code_itself
         self.profile: Profile | None = None
         self.code = code
+        self.notes: list[str] = []  # added to the profile's notes
         self._assign = assign
         self._baseline = baseline
         self._alternation = alternation
@@ -271,8 +272,8 @@ class CellRun:
         self.stop(error)
         if self.profile is None:
             return
-        if note is not None:
-            self.profile.info["notes"].append(note)
+        notes = self.notes if note is None else [*self.notes, note]
+        self.profile.info["notes"] += notes
         self._remember_code(self.profile)
         if self.request.name is not None:
             self._assign(self.request.name, self.profile)

@@ -116,16 +116,19 @@ def assemble(
     nodes, warning
         The nodes, and the reason if the cell must run without markers and repeats.
     """
-    plain = copy.deepcopy(body)
-    unmarked = [_call(START, plain[0]), *plain]
-    # A misplaced break or return would become valid inside the loop added for repeats.
-    if _compile_error(plain, flags) is not None:
-        return unmarked, None  # IPython reports the syntax error
+    try:
+        for node in body:  # of other transformers; IPython does this after the last one
+            ast.fix_missing_locations(node)
+        plain = copy.deepcopy(body)
+        # A misplaced break or return would become valid inside the loop added for repeats.
+        is_wrong = _compile_error(plain, flags) is not None
+    except RecursionError as error:
+        return _unmarked(body), _not_marked(error)
     head = length_of_head(body)
-    if head == len(body):
-        return unmarked, None
+    if is_wrong or head == len(body):
+        return _unmarked(plain), None  # IPython reports the error
     if any(is_future_import(node) for node in body[head:]):
-        return unmarked, _warning(
+        return _unmarked(plain), _warning(
             "an import from __future__ follows other statements",
             "Move the import to the top of the cell to avoid this message.",
         )
@@ -135,12 +138,27 @@ def assemble(
             marked = instrument(marked, cell, first_line=first_line)
         code = _profiled(marked, without_global(plain[head:]), request, shows_last=shows_last)
         nodes = [*body[:head], *code]
-        failure: Exception | None = _compile_error(nodes, flags)
+        failure = _compile_error(nodes, flags)
     except Exception as error:  # noqa: BLE001 - the code must run in any case
         failure = error
     if failure is None:
         return nodes, None
-    return unmarked, _warning(format_error(failure), "Use --no-lines to avoid this message.")
+    return _unmarked(plain), _not_marked(failure)
+
+
+def _unmarked(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Build the nodes that run the code once, with the session and without markers."""
+    return [_call(START, body[0]), *body]
+
+
+def _not_marked(error: Exception) -> str:
+    """Return the warning that an error kept the statements of a cell from being ops."""
+    if isinstance(error, RecursionError):
+        return _warning(
+            "its code is nested too deeply, as in one expression of hundreds of terms",
+            "Split the longest statement to record its lines.",
+        )
+    return _warning(format_error(error), "Use --no-lines to avoid this message.")
 
 
 def _warning(reason: str, advice: str) -> str:
@@ -182,13 +200,15 @@ def _compile_error(nodes: Sequence[ast.stmt], flags: int) -> Exception | None:
         except SyntaxError as error:
             error.filename = None  # the message would end with the name of this file
             return error
-        except (ValueError, RecursionError, MemoryError) as error:
+        except RecursionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - other transformers may build any tree
             return error
     return None
 
 
 def without_global(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Replace ``global`` outside of functions and classes.
+    """Replace ``global`` outside functions and classes.
 
     It has no effect there, as IPython compiles each statement by itself. In a single node it would
     be an error after a use of the name.

@@ -16,7 +16,7 @@ from epprof_nb import onnxruntime
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.arguments import Request, parse, parse_line, with_arguments
-from epprof_nb.notebook.cell_run import CellRun, OnError, warn
+from epprof_nb.notebook.cell_run import CellRun, OnError, format_error, warn
 from epprof_nb.notebook.completion import matcher
 from epprof_nb.notebook.interleave import Alternation, CellCode
 from epprof_nb.notebook.settings import GpuProfile
@@ -183,42 +183,59 @@ class ProfileMagics(Magics):
             return module
         self._install_names()
         try:
-            request = parse(self.gpuprofile, self.shell.var_expand(options, depth=0), self.settings)
-            if not module.body[1:]:
-                raise UsageError(  # noqa: TRY301 - raised again by the line of the magic
-                    "%%gpuprofile has nothing to profile. Put the code below it in the same cell."
-                )
-            baseline = self._baseline(request)
-            info = self.infos[-1] if self.infos else None
-            source: str = info.raw_cell if info is not None else ast.unparse(module)  # type: ignore[assignment]
-            first_line = cell_transform.magic_line(source, options)
-            cell = Cell("", source)  # its name is set when it starts
-            code = CellCode(copy.deepcopy(module.body[1:]), cell, request.lines, first_line)
-            alternation = self._alternation(request, baseline, code)
-        except UsageError as error:
+            body = self._planned(module, options)
+        except UsageError as error:  # raised again by the line of the magic
             self.planned = error
-            return module
-        self.planned = CellRun(
-            request, cell, self._assign, code=code, baseline=baseline, alternation=alternation,
-            info=info,
-        )  # fmt: skip
-        body = self._assembled(module.body[1:], request, cell, first_line=first_line)
-        module.body = [module.body[0], *body]
+        except Exception as error:  # noqa: BLE001 - IPython would unregister this transformer
+            self.planned = UsageError(
+                f"%%gpuprofile cannot read this cell ({format_error(error)}). The cell did not "
+                "run. Delete the line of the magic to run it."
+            )
+        else:
+            module.body = [module.body[0], *body]
         return module
 
+    def _planned(self, module: ast.Module, options: str) -> list[ast.stmt]:
+        """Plan the run of a profiled cell and return the nodes below the line of the magic."""
+        request = parse(self.gpuprofile, self.shell.var_expand(options, depth=0), self.settings)
+        body = module.body[1:]
+        if not body:
+            raise UsageError(
+                "%%gpuprofile has nothing to profile. Put the code below it in the same cell."
+            )
+        baseline = self._baseline(request)
+        info = self.infos[-1] if self.infos else None
+        source: str = info.raw_cell if info is not None else _unparsed(module)  # type: ignore[assignment]
+        first_line = cell_transform.magic_line(source, options)
+        cell = Cell("", source)  # its name is set when it starts
+        code = _code_of(body, cell, lines=request.lines, first_line=first_line)
+        run = CellRun(
+            request,
+            cell,
+            self._assign,
+            code=code,
+            baseline=baseline,
+            alternation=self._alternation(request, baseline, code),
+            info=info,
+        )
+        nodes = self._assembled(body, run, first_line=first_line)
+        self.planned = run
+        return nodes
+
     def _assembled(
-        self, body: list[ast.stmt], request: Request, cell: Cell, *, first_line: int = 0
+        self, body: list[ast.stmt], run: CellRun, *, first_line: int = 0
     ) -> list[ast.stmt]:
         nodes, warning = cell_transform.assemble(
             body,
-            request,
-            cell,
+            run.request,
+            run.cell,
             first_line=first_line,
             flags=compiler_flags(self.shell),
             shows_last=self.shell.ast_node_interactivity in ("last", "last_expr_or_assign"),
         )
         if warning:
             warn(warning)
+            run.notes.append(warning)
         return nodes
 
     def _install_names(self) -> None:
@@ -236,9 +253,9 @@ class ProfileMagics(Magics):
         return find_baseline(request.baseline, self.shell.user_ns)
 
     def _alternation(
-        self, request: Request, baseline: Baseline | None, code: CellCode
+        self, request: Request, baseline: Baseline | None, code: CellCode | None
     ) -> Alternation | None:
-        if baseline is None or not request.interleave:
+        if baseline is None or code is None or not request.interleave:
             return None
         alternation = Alternation(baseline, code, request.repeat, self.shell)
         for text in alternation.warnings():
@@ -336,7 +353,7 @@ class ProfileMagics(Magics):
         if not module.body:
             raise UsageError("%%gpuprofile has nothing to profile. Put code below it.")
         cell = Cell("", whole)
-        code = CellCode(copy.deepcopy(module.body), cell, request.lines, filename=filename)
+        code = _code_of(module.body, cell, lines=request.lines, filename=filename)
         baseline = self._baseline(request)
         run = CellRun(
             request,
@@ -347,7 +364,7 @@ class ProfileMagics(Magics):
             alternation=self._alternation(request, baseline, code),
             runs_code_itself=True,
         )
-        nodes = self._assembled(module.body, request, run.cell)
+        nodes = self._assembled(module.body, run)
         self._install_names()
         self.runs.append(run)
         error: BaseException | None = None
@@ -364,6 +381,23 @@ class ProfileMagics(Magics):
         finally:
             self.runs.remove(run)
             run.finish(error)
+        return None
+
+
+def _unparsed(module: ast.Module) -> str:
+    try:
+        return ast.unparse(module)
+    except RecursionError:
+        return ""  # the ops of a cell have names even without source
+
+
+def _code_of(
+    body: list[ast.stmt], cell: Cell, *, lines: bool, first_line: int = 0, filename: str = "<cell>"
+) -> CellCode | None:
+    """Keep the code of a cell to run it again; None if it is nested too deeply to be copied."""
+    try:
+        return CellCode(copy.deepcopy(body), cell, lines, first_line, filename)
+    except RecursionError:
         return None
 
 

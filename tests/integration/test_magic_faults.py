@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
+import contextlib
 import inspect
 
 import pytest
@@ -176,6 +178,88 @@ def test_failure_to_mark_loses_nothing(run, shell, monkeypatch, capsys):
     assert result.result == 1
     assert "cannot be recorded as ops (RuntimeError: bug)" in capsys.readouterr().err
     assert lines(shell.user_ns["prof"]) == []
+
+
+SUM = "1" + " + 1" * 299
+ELIF = "v = -1\nif v == 0:\n    y = 0\n" + "".join(
+    f"elif v == {i}:\n    y = {i}\n" for i in range(1, 299)
+)
+
+
+@pytest.mark.parametrize("options", ["", " -r 3", " -w 2", " --no-lines"])
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        (f"x = {SUM}\nx", 300),
+        (f"def f():\n    return {SUM}\nf()", 300),
+        ("str(0)" + ".strip()" * 299, "0"),
+        (f"{ELIF}v", -1),
+    ],
+)
+def test_deeply_nested_code_runs_without_marks(run, shell, body, value, options, capsys):
+    result = run(f"%%gpuprofile -q prof{options}\n{body}")
+    assert result.result == value
+    said = capsys.readouterr().err
+    assert "nested too deeply" in said
+    assert "unregistered" not in said
+    prof = shell.user_ns["prof"]
+    assert lines(prof) == []
+    assert any("nested too deeply" in note for note in prof.info["notes"])
+    # The magic goes on.
+    assert run("%%gpuprofile -q prof\nx = 2\nx").result == 2
+    assert lines(shell.user_ns["prof"]) == [(2, "x = 2"), (3, "x")]
+    assert capsys.readouterr().err == ""
+
+
+def test_deeply_nested_code_of_the_line_magic_and_of_other_magics(run, shell, capsys):
+    assert run(f"%gpuprofile -q -o prof {SUM}").result == 300
+    assert lines(shell.user_ns["prof"]) == []
+    run(f"%%time\n%%gpuprofile -q prof\ny = {SUM}")
+    assert shell.user_ns["y"] == 300
+    assert "nested too deeply" in capsys.readouterr().err
+
+
+def test_deeply_nested_code_is_not_interleaved(run, shell, capsys):
+    run("%%gpuprofile -q old -r 10\nx = 1")
+    run(f"%%gpuprofile -q new -r 10 -b old --interleave\nx = {SUM}")
+    assert shell.user_ns["x"] == 300
+    assert "runs once" in capsys.readouterr().err
+    # Its code was not kept.
+    run("%%gpuprofile -q newer -r 10 -b new --interleave\nx = 3")
+    assert "--interleave runs the code of new again" in capsys.readouterr().err
+    assert shell.user_ns["x"] == 300
+
+
+def test_trees_of_other_transformers(run, shell, capsys):
+    class Adds:
+        """Adds a statement without a position, as IPython allows."""
+
+        def visit(self, module):
+            module.body.append(ast.Expr(ast.Constant(7)))
+            return module
+
+    shell.ast_transformers.insert(0, Adds())
+    result = run("%%gpuprofile -q prof\nx = 1")
+    assert result.result == 7
+    assert (2, "x = 1") in lines(shell.user_ns["prof"])
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("extra", [None, ast.Expr(None), ast.Expr(ast.Name(3, ast.Load()))])
+def test_the_transformer_never_raises(run, shell, extra, capsys):
+    class Breaks:
+        def visit(self, module):
+            module.body.append(extra)
+            return module
+
+    breaks = Breaks()
+    shell.ast_transformers.insert(0, breaks)
+    with contextlib.suppress(Exception):  # of IPython, whose compiler gets this tree
+        run("%%gpuprofile -q prof\nx = 1")
+    assert len(shell.ast_transformers) == 2
+    shell.ast_transformers.remove(breaks)
+    run("%%gpuprofile -q prof\nx = 2")
+    assert lines(shell.user_ns["prof"]) == [(2, "x = 2")]
 
 
 def test_failure_to_start_loses_nothing(run, shell, shown, monkeypatch, capsys):

@@ -36,9 +36,29 @@ def test_a_name_before_the_statement_is_told_to_be_an_option(line, advice):
 
 
 @pytest.mark.parametrize(
+    "line", ["prof", "prof --repeat 3", "prof --live", "-q prof", "prof -r 20 -b old"]
+)
+def test_the_line_of_a_cell_magic_needs_two_percent_signs(line):
+    with pytest.raises(UsageError) as raised:
+        parsed(line)
+    assert f"begin it with two %: %%gpuprofile {line.removeprefix('-q ')}." in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "instead"),
+    [("out.txt", "out.epprof"), ("run", "run.epprof"), ("a/b.html", "a/b.epprof")],
+)
+def test_save_takes_one_ending(path, instead):
+    with pytest.raises(UsageError) as raised:
+        parse(ProfileMagics.gpuprofile, f"prof --save {path}", GpuProfile())
+    assert f"--save {instead}" in str(raised.value)
+    assert "prof.to_html" in str(raised.value)
+
+
+@pytest.mark.parametrize(
     "line",
     [
-        "y = model(x)", "p (x)", "p -x", "p [0]", "p", "p if x else y", "del x", "return x",
+        "y = model(x)", "p (x)", "p -x", "p [0]", "p if x else y", "del x", "return x",
         "await f()", "await p", "!ls -l", "%time f()", "p.x = 1", "x = (", "p 3 4 +", "print x",
         "for i in x: f(i)", "import math", "lambda: 0", "x; y", "p?",
     ],
