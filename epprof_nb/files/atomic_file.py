@@ -1,4 +1,4 @@
-"""Write a file all or nothing: readers see the old file or the new one, never a part of it."""
+"""Write a file all or nothing: readers see the old file or the whole new one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     and `path` stays as it was. Drafts that a killed process left behind are removed by the next
     write to the folder.
     """
-    target, old = _target(path)
+    target, old = _writable_target(path)
     if old is not None and not stat.S_ISREG(old.st_mode):
         with tempfile.TemporaryFile() as draft:
             yield draft
@@ -76,18 +76,14 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     ValueError, OSError
         As `replacing` does.
     """
-    target, old = _target(path)
-    if old is not None and not stat.S_ISREG(old.st_mode):
-        if not os.access(target, os.W_OK):
-            raise PermissionError(f"{target} cannot be written")
-    elif not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
-    elif not os.access(target.parent, os.W_OK | os.X_OK):
-        raise PermissionError(f"the folder {target.parent} cannot be written; name another one")
+    _writable_target(path)
 
 
-def _target(path: str | os.PathLike[str]) -> tuple[Path, os.stat_result | None]:
-    """Return the file that a path leads to, and its status if it exists."""
+def _writable_target(path: str | os.PathLike[str]) -> tuple[Path, os.stat_result | None]:
+    """Return the file that a path leads to, and its status if it exists.
+
+    The errors name what the caller asked for, where those of the draft would name the draft.
+    """
     if not os.fspath(path):
         raise ValueError('the path is empty; name a file, such as "run.epprof"')
     target = Path(os.path.realpath(path))
@@ -97,6 +93,14 @@ def _target(path: str | os.PathLike[str]) -> tuple[Path, os.stat_result | None]:
         old = None
     if old is not None and stat.S_ISDIR(old.st_mode):
         raise IsADirectoryError(f"{target} is a folder; name a file in it")
+    folder = target.parent
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        if not os.access(target, os.W_OK):
+            raise PermissionError(f"{target} cannot be written; name another file")
+    elif not folder.is_dir():
+        raise FileNotFoundError(f"folder {folder} does not exist; create it, or save elsewhere")
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"folder {folder} cannot be written; save elsewhere")
     return target, old
 
 

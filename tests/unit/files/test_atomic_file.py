@@ -115,6 +115,9 @@ def test_bad_paths_are_explained(method, tmp_path):
         getattr(Profile(), method)("")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         getattr(Profile(), method)(tmp_path)
+    nowhere = tmp_path / "a" / "b"
+    with pytest.raises(FileNotFoundError, match=f"^folder {nowhere} does not exist; create it, or"):
+        getattr(Profile(), method)(nowhere / "file")
 
 
 def test_a_failed_report_keeps_the_old_one(tmp_path, monkeypatch):
@@ -123,7 +126,7 @@ def test_a_failed_report_keeps_the_old_one(tmp_path, monkeypatch):
 
     path = tmp_path / "report.html"
     path.write_text("old")
-    monkeypatch.setattr(view, "page_html", lambda *_: 1 / 0)
+    monkeypatch.setattr(view, "write_page", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         Profile().to_html(path)
     assert path.read_text() == "old"
