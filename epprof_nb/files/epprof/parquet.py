@@ -13,6 +13,7 @@ from epprof_nb.data.arrow import to_arrow
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, Column, Kind, TableSchema
 from epprof_nb.data.table import FILL, STORAGE, Table
+from epprof_nb.files.epprof.parquet_footer import row_groups
 from epprof_nb.files.epprof.parquet_pages import NUMBER_ENCODINGS, TEXT_ENCODINGS, chunk_size
 
 if TYPE_CHECKING:
@@ -84,9 +85,9 @@ def decode(
         is not Parquet.
     """
     file = pq.ParquetFile(pa.BufferReader(data))
-    stated = file.metadata
-    if stated.num_rows != rows:
-        raise ValueError(f"table {schema.name} has {stated.num_rows} rows instead of {rows}")
+    stated = file.metadata.num_rows
+    if stated != rows:
+        raise ValueError(f"table {schema.name} has {stated} rows instead of {rows}")
     file_schema = file.schema_arrow
     if len(set(file_schema.names)) != len(file_schema.names):
         raise ValueError(f"table {schema.name} has duplicate column names")
@@ -104,7 +105,7 @@ def decode(
             )
     if not known:
         raise ValueError(f"table {schema.name} has none of its columns")
-    _check_pages(data, stated, {column.name: column for column in known}, schema.name, max_bytes)
+    _check_pages(data, file, {column.name: column for column in known}, schema.name, max_bytes)
     read = file.read(columns=[column.name for column in known])
     if read.num_rows != rows:
         raise ValueError(f"table {schema.name} yields {read.num_rows} rows instead of {rows}")
@@ -113,17 +114,13 @@ def decode(
 
 
 def _check_pages(
-    data: bytes,
-    stated: pq.FileMetaData,
-    columns: Mapping[str, Column],
-    table: str,
-    max_bytes: int,
+    data: bytes, file: pq.ParquetFile, columns: Mapping[str, Column], table: str, max_bytes: int
 ) -> None:
     """Bound the memory of the columns to read by their page headers, before anything is read."""
+    leaves = [columns.get(file.schema.column(i).path) for i in range(len(file.schema))]
     needed, values = 0, dict.fromkeys(columns, 0)
-    for group in map(stated.row_group, range(stated.num_row_groups)):
-        for chunk in map(group.column, range(group.num_columns)):
-            column = columns.get(chunk.path_in_schema)
+    for chunks in row_groups(data):
+        for column, chunk in zip(leaves, chunks, strict=True):
             if column is None:
                 continue
             is_text = _ARROW[column.kind] == _TEXT
@@ -133,8 +130,10 @@ def _check_pages(
             if needed > max_bytes:
                 raise ValueError(f"table {table} would need more than {max_bytes:,} bytes")
     for name, count in values.items():
-        if count != stated.num_rows:
-            raise ValueError(f"column {table}.{name} has {count} values, not {stated.num_rows}")
+        if count != file.metadata.num_rows:
+            raise ValueError(
+                f"column {table}.{name} has {count} values, not {file.metadata.num_rows}"
+            )
 
 
 def _from_arrow(data: pa.ChunkedArray, column: Column) -> npt.NDArray[Any] | CategoryColumn:

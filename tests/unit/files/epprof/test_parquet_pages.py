@@ -1,7 +1,6 @@
 """Small files that state little and would need much memory are refused before they are read."""
 
 import contextlib
-import struct
 import subprocess
 import sys
 
@@ -12,7 +11,9 @@ import pytest
 
 from epprof_nb.data.schema import OPS
 from epprof_nb.files.epprof import parquet
+from epprof_nb.files.epprof.parquet_footer import row_groups
 from epprof_nb.files.epprof.parquet_pages import NUMBER_ENCODINGS, chunk_size
+from epprof_nb.files.epprof.thrift import I32, I64, LIST, CompactReader
 from epprof_nb.testing import synthetic_profile
 
 
@@ -30,12 +31,15 @@ def test_sums_of_page_headers_are_those_that_parquet_states():
     table = synthetic_profile(activities=50_000).tables["activities"]
     data = parquet.encode(table)
     file = pq.ParquetFile(pa.BufferReader(data))
-    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
-        for chunk in map(group.column, range(group.num_columns)):
+    for group, chunks in enumerate(row_groups(data)):
+        stated = file.metadata.row_group(group)
+        for column, chunk in enumerate(chunks):
             size = chunk_size(data, chunk, NUMBER_ENCODINGS)
-            headers = chunk.total_uncompressed_size - size.bytes
+            headers = stated.column(column).total_uncompressed_size - size.bytes
             assert 0 < headers < 100 * (2 + size.values // 1_000)
-            assert size.values == group.num_rows
+            assert size.values == chunk.values == stated.num_rows
+        assert column + 1 == stated.num_columns
+    assert group + 1 == file.metadata.num_row_groups
 
 
 def test_a_footer_that_states_too_little_does_not_help():
@@ -114,9 +118,50 @@ def test_a_bomb_does_not_reach_the_memory(tmp_path):
     assert int(run.stdout) < 50_000  # KiB
 
 
-def test_varints_are_bounded():
-    from epprof_nb.files.epprof.parquet_pages import _Reader
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\x15" + b"\xff" * 40, "too long a number"),
+        (b"\x1c" * 40, "nested too deeply"),
+        (b"\x19" * 40, "nested too deeply"),
+        (b"\x15\x02\x05\x02\x02\x00", "a field twice"),
+        (b"\x19\xf5\xff\xff\x03", "cut short"),
+        (b"\x1d\x00", "a type that Parquet does not use"),
+    ],
+)
+def test_damaged_metadata_are_refused(data, why):
+    with pytest.raises(ValueError, match=why):
+        CompactReader(data, 0, len(data)).struct()
 
-    endless = struct.pack("B", 0xFF) * 40
-    with pytest.raises(ValueError, match="too long a number"):
-        _Reader(endless, 0, len(endless)).varint()
+
+def test_a_field_of_another_type_is_missing():
+    data = b"\x15\x02\x16\x04\x12\x19\x25\x06\x08\x00"
+    expected = {(1, I32): 1, (2, I64): 2, (3, 2): None, (4, LIST): [3, 4]}
+    assert CompactReader(data, 0, len(data)).struct() == expected
+
+
+def test_a_footer_with_a_level_histogram_of_another_length_ends_no_process(tmp_path):
+    """pyarrow ends the process where the metadata of such a column chunk are made."""
+    table = synthetic_profile(activities=300).tables["ops"]
+    data = bytearray(parquet.encode(table))
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    # Lists of 0 and 2 int64: repetition levels, and definition levels of which none is 0.
+    changed = data[footer:-8].replace(b"\x06\x19\x26\x00", b"\x06\x19\x16")
+    if len(changed) == len(data) - 8 - footer:
+        pytest.skip("this pyarrow writes no level histograms")
+    data[footer:] = changed + len(changed).to_bytes(4, "little") + b"PAR1"
+    (tmp_path / "ops.parquet").write_bytes(data)
+    code = (
+        "import sys; from epprof_nb.files.epprof import parquet\n"
+        "from epprof_nb.data.schema import OPS\n"
+        "data = open(sys.argv[1], 'rb').read()\n"
+        "try: parquet.decode(data, OPS, rows=int(sys.argv[2]), max_bytes=10**7,"
+        " allow_missing=False)\n"
+        "except OSError as error: print(error)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "ops.parquet", str(len(table))],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "histogram size mismatch" in run.stdout
