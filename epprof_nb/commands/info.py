@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from epprof_nb.analysis.base.devices import is_gpu
 from epprof_nb.commands.parameters import EXISTING_FILE
 from epprof_nb.core.errors import EpprofError
 from epprof_nb.util.format import duration, size
@@ -51,7 +52,7 @@ def _rows(profile: ProfileData) -> Iterator[tuple[str, str]]:
     yield "ended by", str(info.get("error") or "")
     used = set(profile.tables["activities"]["device_id"].tolist())
     for device in info.get("devices") or ():
-        is_unused = device.get("kind") != "cuda" and device.get("device_id") not in used
+        is_unused = not is_gpu(device) and device.get("device_id") not in used
         name = str(device.get("name") or "unknown")
         yield f"device {device.get('device_id')}", name + " (nothing ran on it)" * is_unused
     if "no_gpu" in info:

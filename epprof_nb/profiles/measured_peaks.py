@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.base.devices import is_gpu
 from epprof_nb.analysis.base.peaks import Peaks, measure
 from epprof_nb.host.device import device_name
 
@@ -42,7 +43,7 @@ def measure_devices(info: Mapping[str, Any]) -> dict[int, Peaks]:
         if device.get("kind") == "host" and name == device_name():
             dtypes = {"float": np.float32, "double": np.float64}
             found[number] = measure(np, lambda: None, dtypes=dtypes, **_HOST)
-        elif device.get("kind") == "cuda" and (peaks := _cuda(number, name)) is not None:
+        elif is_gpu(device) and (peaks := _cuda(number, name)) is not None:
             found[number] = peaks
     return found
 

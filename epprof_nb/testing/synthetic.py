@@ -303,7 +303,7 @@ def _info(wall_ns: int, activities: Table) -> dict[str, Any]:
         "format": 1,
         "wall_ns": wall_ns,
         "cell": _CELL,
-        "devices": [{"device_id": 0, "name": "synthetic device", "kind": "cuda"}],
+        "devices": [{"device_id": 0, "name": "synthetic device", "kind": "gpu"}],
         "detail": "default",
         "recorded": {"launched": kinds, "shown": dict(kinds), "lost": {}},
         "attribution": counts("attribution", ("stack", "cell", "none")),

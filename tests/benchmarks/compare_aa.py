@@ -153,7 +153,7 @@ def unsteadiness(recorder: Recorder) -> None:
 def simulated(pairs: int) -> None:
     """Draw times of ten ops, without drift or with recordings that vary."""
     rng = np.random.default_rng(0)
-    floor = np.full(OPS, ASSUMED["cuda"].device)
+    floor = np.full(OPS, ASSUMED["gpu"].device)
 
     def side(spread: float, slower: float = 0.0) -> np.ndarray:
         base = np.exp(spread * rng.standard_normal((OPS, 1)))

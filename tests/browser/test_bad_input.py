@@ -20,7 +20,7 @@ EMOJI = "\N{FIRE}" * 300 + "\N{ZERO WIDTH JOINER}\N{ROCKET}"
 def named(name):
     info = {
         "wall_ns": 100 * MS,
-        "devices": [{"device_id": 0, "name": name, "kind": "cuda"}],
+        "devices": [{"device_id": 0, "name": name, "kind": "gpu"}],
         "threads": [{"thread_id": 2, "name": name}],
         "notes": [name],
         "error": name,

@@ -17,7 +17,7 @@ def test_the_peaks_of_a_gpu_are_measured(library, monkeypatch):
     else:
         monkeypatch.delitem(sys.modules, "torch", raising=False)
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    info = {"devices": [{"device_id": 0, "name": name, "kind": "cuda"}]}
+    info = {"devices": [{"device_id": 0, "name": name, "kind": "gpu"}]}
     (peaks,) = measure_devices(info).values()
     print(library, peaks)
     assert {"float", "float16"} <= peaks.flops_per_s.keys()
@@ -30,5 +30,5 @@ def test_the_peaks_of_a_gpu_are_measured(library, monkeypatch):
 
 
 def test_devices_of_other_machines_are_not_measured():
-    info = {"devices": [{"device_id": 0, "name": "another GPU", "kind": "cuda"}]}
+    info = {"devices": [{"device_id": 0, "name": "another GPU", "kind": "gpu"}]}
     assert measure_devices(info) == {}

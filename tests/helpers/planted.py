@@ -7,7 +7,7 @@ from epprof_nb.analysis.findings.ranking import findings
 from tests.helpers.tiny import call, kernel, line, profile
 
 MS, US = 1_000_000, 1_000
-CUDA = {"devices": [{"device_id": 0, "name": "GPU", "kind": "cuda"}]}
+CUDA = {"devices": [{"device_id": 0, "name": "GPU", "kind": "gpu"}]}
 
 
 def info(wall, **more):

@@ -36,5 +36,5 @@ def repeated(
     if repeats == 1:
         for row in (*ops, *activities):
             row["repeat"] = None
-    devices = [{"device_id": 0, "name": "GPU X", "kind": "cuda"}]
+    devices = [{"device_id": 0, "name": "GPU X", "kind": "gpu"}]
     return profile(ops, activities, info={"devices": devices} | info | more)

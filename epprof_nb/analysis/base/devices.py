@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from epprof_nb.analysis.base.index import ProfileIndex
+
 
 def device_names(info: Mapping[str, Any]) -> dict[int, str]:
     """Return device id to device name from a profile's info; entries without an id are skipped.
@@ -16,12 +18,48 @@ def device_names(info: Mapping[str, Any]) -> dict[int, str]:
     >>> device_names({"devices": [{"device_id": 0, "name": "NVIDIA H200"}, {"device_id": 1}]})
     {0: 'NVIDIA H200', 1: 'device 1'}
     """
-    devices = info.get("devices")
     return {
         device["device_id"]: str(device.get("name") or f"device {device['device_id']}")
+        for device in _devices(info)
+    }
+
+
+def is_gpu(device: Mapping[str, Any]) -> bool:
+    """Return whether an entry of ``info["devices"]`` is a GPU, of any vendor.
+
+    Profiles that an older version pickled have the kind ``cuda``.
+
+    Examples
+    --------
+    >>> is_gpu({"device_id": 0, "kind": "gpu"}), is_gpu({"device_id": 1000, "kind": "host"})
+    (True, False)
+    """
+    return device.get("kind") in ("gpu", "cuda")
+
+
+def gpu_ids(info: Mapping[str, Any]) -> set[int]:
+    """Return the ids of the GPUs of a profile.
+
+    Examples
+    --------
+    >>> gpu_ids({"devices": [{"device_id": 0, "kind": "gpu"}, {"device_id": 1000, "kind": "host"}]})
+    {0}
+    """
+    return {device["device_id"] for device in _devices(info) if is_gpu(device)}
+
+
+def used_gpu(index: ProfileIndex) -> bool:
+    """Return whether a GPU of the profile has activities."""
+    return not gpu_ids(index.profile.info).isdisjoint(index.device_ids)
+
+
+def _devices(info: Mapping[str, Any]) -> list[dict[str, Any]]:
+    devices = info.get("devices")
+    return [
+        device
         for device in (devices if isinstance(devices, list | tuple) else ())
         if isinstance(device, dict) and isinstance(device.get("device_id"), int)
-    }
+    ]
 
 
 def device_name(info: Mapping[str, Any], device_id: int) -> str:
@@ -34,27 +72,23 @@ def device_labels(info: Mapping[str, Any], device_ids: Iterable[int]) -> dict[in
 
     Examples
     --------
-    >>> info = {"devices": [{"device_id": 0, "kind": "cuda"}, {"device_id": 1000, "kind": "host"}]}
+    >>> info = {"devices": [{"device_id": 0, "kind": "gpu"}, {"device_id": 1000, "kind": "host"}]}
     >>> device_labels(info, [0, 1000])
     {0: 'GPU 0', 1000: 'host device'}
     """
-    devices = info.get("devices")
-    kinds = {
-        device.get("device_id"): device.get("kind")
-        for device in (devices if isinstance(devices, list | tuple) else ())
-        if isinstance(device, dict) and isinstance(device.get("device_id"), int)
-    }
-    word = "GPU" if "cuda" in kinds.values() else "device"
+    word = "GPU" if gpu_ids(info) else "device"
+    hosts = {device["device_id"] for device in _devices(info) if device.get("kind") == "host"}
     return {
-        device_id: "host device" if kinds.get(device_id) == "host" else f"{word} {device_id}"
+        device_id: "host device" if device_id in hosts else f"{word} {device_id}"
         for device_id in device_ids
     }
 
 
 def device_word(info: dict[str, Any]) -> str:
-    """Return ``GPU`` if the devices are GPUs, else ``device``: the host device is no GPU.
+    """Return ``GPU`` if the devices are GPUs, else ``device``, as for the host device.
 
     Beside GPUs, the host device is listed only if it was used.
     """
-    kinds = {d.get("kind") for d in info.get("devices") or () if isinstance(d, dict)}
-    return "GPU" if "cuda" in kinds and "host" not in kinds else "device"
+    devices = _devices(info)
+    has_host = any(device.get("kind") == "host" for device in devices)
+    return "GPU" if any(map(is_gpu, devices)) and not has_host else "device"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.devices import used_gpu
 from epprof_nb.analysis.base.op_status import ran
 from epprof_nb.analysis.compare.measure import repeat_numbers, repeats_of
 from epprof_nb.analysis.compare.refusals import Refusal
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _FRAMEWORK_SOURCES = {"torch": ("torch",), "jax": ("jax", "xla"), "nvtx": ("nvtx",)}
 """Framework to the sources of its ops; recording the other frameworks costs no time per call."""
-_CUDA_DETAILS = ("api", "memory", "overhead")
+_GPU_DETAILS = ("api", "memory", "overhead")
 _OPERATOR_DETAILS = ("operators", "shapes")
 _STATEMENT_NS = 200
 """Time to record a statement, rounded up."""
@@ -71,7 +72,7 @@ def _of_tools(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Itera
 def _of_details(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterator[str]:
     both = (*old, *new)
     counted = {
-        *(_CUDA_DETAILS if any(map(_used_gpu, both)) else ()),
+        *(_GPU_DETAILS if any(map(used_gpu, both)) else ()),
         *(_OPERATOR_DETAILS if any(is_operator(index).any() for index in both) else ()),
     }
     texts = []
@@ -89,14 +90,8 @@ def _details(index: ProfileIndex) -> set[str]:
         part.strip() for part in str(recorded.get("detail") or info.get("detail")).split(",")
     }
     if "all" in details:
-        details |= set(_CUDA_DETAILS)
+        details |= set(_GPU_DETAILS)
     return details | {"operators"} if "shapes" in details else details
-
-
-def _used_gpu(index: ProfileIndex) -> bool:
-    used = set(index.device_ids)
-    devices = index.profile.info.get("devices") or ()
-    return any(d.get("kind") == "cuda" and d.get("device_id") in used for d in devices)
 
 
 def _of_frameworks(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterator[str]:

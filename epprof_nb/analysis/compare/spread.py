@@ -59,10 +59,10 @@ class Spread:
         return value
 
 
-ASSUMED = {"cuda": Spread(0.01, 0.005, 0.01), "host": Spread(0.01, 0.01, 0.01)}
+ASSUMED = {"gpu": Spread(0.01, 0.005, 0.01), "host": Spread(0.01, 0.01, 0.01)}
 """Spreads by the kind of device, where none was measured. Kernels of a GPU vary by less than what a
 busy host, which also runs the commands of the host device, adds to its times."""
-ASSUMED_ALTERNATED = {"cuda": Spread(0.005, 0.0025, 0.005), "host": Spread(0.005, 0.005, 0.005)}
+ASSUMED_ALTERNATED = {"gpu": Spread(0.005, 0.0025, 0.005), "host": Spread(0.005, 0.005, 0.005)}
 """The same for recordings whose repeats alternated, which share the drift of the machine."""
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from epprof_nb.analysis.base.devices import gpu_ids
 from epprof_nb.analysis.compare.aligned import AlignedTimelines, align
 from epprof_nb.analysis.compare.match import match, path_names
 from epprof_nb.analysis.compare.quantities import kernel_table, notes_of_nodes, op_table
@@ -211,7 +212,7 @@ def _spread(
     alternated: bool,
 ) -> Spread:
     """Return the spread that was measured where the recordings were made, or the assumed one."""
-    kind = "cuda" if _has_only_gpus(indexes) else "host"
+    kind = "gpu" if _has_only_gpus(indexes) else "host"
     if alternated:
         return ASSUMED_ALTERNATED[kind]
     place = place_of(indexes)
@@ -220,12 +221,11 @@ def _spread(
 
 
 def _has_only_gpus(indexes: Sequence[ProfileIndex]) -> bool:
-    """Return whether the device work was that of GPUs alone."""
-    for index in indexes:
-        kinds = {d.get("device_id"): d.get("kind") for d in index.profile.info.get("devices") or ()}
-        if any(kinds.get(device) != "cuda" for device in index.device_ids if device >= 0):
-            return False
-    return True
+    """Return whether only GPUs did device work."""
+    return all(
+        {device for device in index.device_ids if device >= 0} <= gpu_ids(index.profile.info)
+        for index in indexes
+    )
 
 
 def _overall(recordings: Sequence[FloatArray]) -> float:

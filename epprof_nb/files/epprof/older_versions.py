@@ -26,7 +26,16 @@ def upgrade(profile: ProfileData, version: tuple[int, int]) -> ProfileData:
     version
         Major and minor version of the file.
     """
+    if version < (1, 3):
+        _rename_gpus(profile.info)
     return _separate_repeats(profile) if version < (1, 1) else profile
+
+
+def _rename_gpus(info: dict[str, Any]) -> None:
+    """Rename the kind of GPUs, which was ``cuda`` before 1.3, to ``gpu``."""
+    for device in info.get("devices") or ():
+        if device.get("kind") == "cuda":
+            device["kind"] = "gpu"
 
 
 def _separate_repeats(profile: ProfileData) -> ProfileData:

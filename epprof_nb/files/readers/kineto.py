@@ -258,7 +258,7 @@ def _devices(metadata: dict[str, Any]) -> list[dict[str, Any]]:
     found = metadata.get("deviceProperties")
     devices = [d for d in found if type(d) is dict] if type(found) is list else []
     return [
-        {"device_id": integer(d.get("id")), "name": text(d.get("name")), "kind": "cuda"}
+        {"device_id": integer(d.get("id")), "name": text(d.get("name")), "kind": "gpu"}
         for d in devices[:1_024]
         if integer(d.get("id")) is not None
     ]

@@ -143,7 +143,7 @@ class XlaDevices:
     def devices(self) -> list[dict[str, Any]]:
         """Entries of ``info["devices"]``."""
         numbers = sorted(set(self._tracks.devices.values()))
-        return [{"device_id": n, "name": None, "kind": "cuda"} for n in numbers]
+        return [{"device_id": n, "name": None, "kind": "gpu"} for n in numbers]
 
 
 def _details(args: dict[str, Any]) -> dict[str, str]:

@@ -326,6 +326,6 @@ class CuptiRecorder(Recorder):
         # CUDA ordinals are fixed once CUDA has started, as it has when anything was recorded.
         self._devices = self._devices or device_names()
         return [
-            {"device_id": index, "name": name, "kind": "cuda"}
+            {"device_id": index, "name": name, "kind": "gpu"}
             for index, name in enumerate(self._devices)
         ]

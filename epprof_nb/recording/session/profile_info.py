@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.base.devices import is_gpu
 from epprof_nb.arrays.ids import contains, unique_inverse
 from epprof_nb.recording.onnxruntime import sessions
 from epprof_nb.recording.onnxruntime.info import session_info, session_notes
@@ -97,13 +98,13 @@ def build_info(
 def _devices_used(devices: list[dict[str, Any]], activities: Table) -> list[dict[str, Any]]:
     """All GPUs, and the host device if it was used or there is no GPU."""
     used = set(unique_inverse(activities["device_id"])[0].tolist())
-    gpus = [d for d in devices if d["kind"] == "cuda"]
-    return [d for d in devices if d["kind"] == "cuda" or d["device_id"] in used or not gpus]
+    has_gpu = any(map(is_gpu, devices))
+    return [d for d in devices if is_gpu(d) or d["device_id"] in used or not has_gpu]
 
 
 def _missing_gpu(devices: list[dict[str, Any]], activities: Table) -> dict[str, Any]:
     """Tell that there is no GPU, and whether this profile is the first one to say so."""
-    if any(device["kind"] == "cuda" for device in devices):
+    if any(map(is_gpu, devices)):
         return {}
     is_first = False
     if not len(activities):  # work on the host device needs no explanation

@@ -74,7 +74,7 @@ def known_profile() -> Profile:
     info = {
         "wall_ns": 100 * MS,
         "cell": "In[3]",
-        "devices": [{"device_id": 0, "name": "Test <b>GPU</b>", "kind": "cuda"}],
+        "devices": [{"device_id": 0, "name": "Test <b>GPU</b>", "kind": "gpu"}],
         "recorded": {"launched": {"kernel": 2}, "shown": {"kernel": 2}, "lost": {}},
         "attribution": {"stack": 6, "cell": 0, "none": 0},
         "profiling_cost": {"ns": MS, "share": 0.01},

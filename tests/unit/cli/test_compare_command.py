@@ -35,7 +35,7 @@ def test_hostile_names_are_escaped():
 def test_hostile_names_are_no_markup_in_the_sentences(name):
     slower = compare(repeated({name: MS}), repeated({name: 2 * MS}, seed=1))
     assert "Changed: " in slower.reason
-    devices = [{"device_id": 0, "name": name, "kind": "cuda"}]
+    devices = [{"device_id": 0, "name": name, "kind": "gpu"}]
     others = compare(repeated({"a": MS}, devices=devices), repeated({"a": MS}, error=name))
     for text in (slower.to_markdown(), others.to_markdown()):
         outside = "".join(text.split("`")[::2])

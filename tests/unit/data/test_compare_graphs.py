@@ -34,8 +34,8 @@ def replays(attention_ns, mlp_ns=(400, 400), *, status="earlier", cell="In[2]", 
             more = launch | {"capture_op_id": capture, "graph_node_id": node}
             work.append(kernel(now, now + took, number, name=name, **more))
             now += took
-        bounds.append([begin, now])
-    devices = [{"device_id": 0, "name": "GPU X", "kind": "cuda"}]
+        bounds.append([begin, begin + 50])
+    devices = [{"device_id": 0, "name": "GPU X", "kind": "gpu"}]
     return profile(ops, work, info={"repeats": bounds, "wall_ns": now, "devices": devices})
 
 

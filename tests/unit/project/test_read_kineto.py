@@ -42,7 +42,7 @@ def test_correlation_ids_join_activities_calls_and_ops(read):
     assert (copy["copy_kind"], copy["src_kind"], copy["bytes"]) == ("HtoD", "pageable", 64)
     assert pd.isna(copy["op_id"])
     assert prof.info["attribution"] == {"stack": 3, "cell": 0, "none": 1}
-    assert prof.info["devices"] == [{"device_id": 0, "name": "H200", "kind": "cuda"}]
+    assert prof.info["devices"] == [{"device_id": 0, "name": "H200", "kind": "gpu"}]
     assert prof.info["started_at_epoch_ns"] == 10**18
     assert "category 'gpu_user_annotation'" in notes(prof)
 

@@ -219,7 +219,7 @@ def several():
             activity("memcpy", 80_000, 80_001, 1, bytes=4096, stream_id=13, device_id=1),
         ],
         api_calls=[call(20, 30, correlation_id=5)],
-        info={"devices": [{"device_id": 0, "name": "H200", "kind": "cuda"}], "wall_ns": 90_001,
+        info={"devices": [{"device_id": 0, "name": "H200", "kind": "gpu"}], "wall_ns": 90_001,
               "repeats": [[0, 95_000]]},
     )  # fmt: skip
 

@@ -71,7 +71,7 @@ def test_a_calibration_counts_for_its_own_machine_only(elsewhere):
     others = [repeated(TIMES, noise=0.001, seed=seed, **elsewhere) for seed in range(2)]
     assert "assumed" in compare(*others).reason
     assert "assumed" in compare(vary(0, 1), others[0]).reason
-    devices = [{"device_id": 0, "name": "GPU Y", "kind": "cuda"}]
+    devices = [{"device_id": 0, "name": "GPU Y", "kind": "gpu"}]
     assert "assumed" in compare(*(vary(0, i, devices=devices) for i in range(2))).reason
 
 

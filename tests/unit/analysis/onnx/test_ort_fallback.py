@@ -58,7 +58,7 @@ def one_run(base, at):
 
 def two_runs(**info):
     (first, work), (second, more) = one_run(100, 0), one_run(200, 20 * MS)
-    cuda = [{"device_id": 0, "name": "H", "kind": "cuda"}]
+    cuda = [{"device_id": 0, "name": "H", "kind": "gpu"}]
     info = {"wall_ns": 40 * MS, "devices": cuda, "onnxruntime_sessions": {"1": "m"}} | info
     return profile(first + second, work + more, info=info)
 

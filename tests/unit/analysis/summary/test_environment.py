@@ -14,7 +14,7 @@ from tests.helpers.tiny import kernel, profile
 
 STARTED = int(dt.datetime(2026, 11, 22, 5, 20, tzinfo=dt.UTC).timestamp() * 1e9)
 INFO = {
-    "devices": [{"device_id": i, "name": "NVIDIA H200", "kind": "cuda"} for i in (0, 1)],
+    "devices": [{"device_id": i, "name": "NVIDIA H200", "kind": "gpu"} for i in (0, 1)],
     "gpu": {"before": {"driver_version": "570.86.15"}},
     "versions": {
         "epprof_nb": "0.1.0",

@@ -16,7 +16,7 @@ from epprof_nb.util.format import duration, percent, plural, shorten, size
 from tests.helpers import tiny
 
 MS = 1_000_000
-CUDA = [{"device_id": 0, "name": "H", "kind": "cuda"}]
+CUDA = [{"device_id": 0, "name": "H", "kind": "gpu"}]
 HOST = [{"device_id": 0, "name": "host", "kind": "host"}]
 SOURCE = "a = f()\nb = `g`\nc = h()"
 
@@ -286,7 +286,7 @@ def test_headline_and_finding_count_the_same_gaps():
 
 def test_work_of_the_host_device_beside_an_idle_gpu_is_not_called_that_of_a_gpu():
     """A machine with a GPU that the process does not use, as with CUDA_VISIBLE_DEVICES=\"\"."""
-    gpu = {"device_id": 0, "kind": "cuda", "name": "NVIDIA H200"}
+    gpu = {"device_id": 0, "kind": "gpu", "name": "NVIDIA H200"}
     both = {"devices": [gpu, {"device_id": 1000, "kind": "host", "name": "host device"}]}
     prof = profile([kernel(1, 0, 20)])
     prof.tables["activities"] = prof.tables["activities"].replace(

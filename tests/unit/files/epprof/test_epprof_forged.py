@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from epprof_nb.core.errors import ProfileFileError
-from epprof_nb.files.epprof import reading_writing
+from epprof_nb.files.epprof import reading_writing as epprof
 from epprof_nb.profiles import load
 from tests.helpers.saved_profiles import assert_same, some
 from tests.helpers.tiny import kernel, line, op, profile
@@ -63,7 +63,7 @@ def test_a_file_put_together_again_unchanged_is_accepted(forged, path):
 
 
 def test_a_newer_major_version_asks_for_an_upgrade(forged, path):
-    forged.manifest["version"] = [reading_writing.VERSION[0] + 1, 0]
+    forged.manifest["version"] = [epprof.VERSION[0] + 1, 0]
     refused(forged, path, "pip install --upgrade epprof-nb")
 
 
@@ -82,9 +82,7 @@ def test_what_a_newer_minor_version_added_is_left_out_with_a_note(forged, path):
 def test_what_an_older_minor_version_lacked_is_filled(forged, path, monkeypatch):
     forged.change("ops", suspended_ns=None, provider=None, end_line=None)
     del forged.members["overhead.parquet"], forged.manifest["tables"]["overhead"]
-    monkeypatch.setattr(
-        reading_writing, "VERSION", (reading_writing.VERSION[0], reading_writing.VERSION[1] + 1)
-    )
+    monkeypatch.setattr(epprof, "VERSION", (epprof.VERSION[0], epprof.VERSION[1] + 1))
     forged.write(path)
     loaded = load(path)
     assert_same(loaded, some())
@@ -131,6 +129,16 @@ def test_runs_of_version_1_0_without_repeats_stay_runs(path):
     forged.write(path)
     assert load(path).ops["run_id"].fillna(-1).tolist() == [-1, 0, 0]
     assert "repeats" not in load(path).info
+
+
+def test_gpus_of_versions_before_1_3_are_read_as_gpus(forged, path):
+    forged.manifest["version"] = [1, 2]
+    devices = forged.manifest["info"]["devices"] = [
+        {"device_id": 0, "name": "H200", "kind": "cuda"},
+        {"device_id": 1000, "name": "CPU", "kind": "host"},
+    ]
+    forged.write(path)
+    assert load(path).info["devices"] == [{**devices[0], "kind": "gpu"}, devices[1]]
 
 
 @pytest.mark.parametrize("repeats", [[[0]], [[0, 1, 2]], [[5, 4]], [[0, 9], [8, 10]], [["0", 1]]])

@@ -16,7 +16,7 @@ from epprof_nb.core.errors import EpprofError, ProfileFileError
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.data.table import Table
-from epprof_nb.files.epprof import reading_writing
+from epprof_nb.files.epprof import reading_writing as epprof
 from epprof_nb.files.epprof.reading_writing import save
 from epprof_nb.files.impossible_numbers import LARGEST
 from epprof_nb.profiles import Profile, load
@@ -120,7 +120,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(path, monkeypatch, s
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(reading_writing.parquet, "encode", fail)
+    monkeypatch.setattr(epprof.parquet, "encode", fail)
     with pytest.raises(OSError, match="disk full"):
         save(Profile(), path)
     assert path.read_bytes() == saved

@@ -56,7 +56,7 @@ def small():
             activity("synchronization", 0, 85_000, 1, thread_id=1),
         ],
         api_calls=[call(20, 30, correlation_id=5)],
-        info={"devices": [{"device_id": 0, "name": "H200", "kind": "cuda"}]},
+        info={"devices": [{"device_id": 0, "name": "H200", "kind": "gpu"}]},
     )
 
 

@@ -94,7 +94,7 @@ def small():
         ],
         api_calls=[call(20, 30, correlation_id=5)],
         info={
-            "devices": [{"device_id": 0, "name": "H200", "kind": "cuda"}],
+            "devices": [{"device_id": 0, "name": "H200", "kind": "gpu"}],
             "repeats": [[0, 100], [100, 300]],
         },
     )

@@ -73,7 +73,7 @@ def test_stacks_lead_from_the_statement_to_the_kernel(written):
             kernel(250, 280, 2, name="gemm", stream_id=8),
         ],
         api_calls=[call(160, 170)],
-        info={"devices": [{"device_id": 0, "name": "H200", "kind": "cuda"}]},
+        info={"devices": [{"device_id": 0, "name": "H200", "kind": "gpu"}]},
     )
     file = written(some)
     assert named(file) == {

@@ -66,7 +66,7 @@ def secretive():
         "cell": "In[1]",
         "host": "hostone",
         "started_by": {"user_name": "userone", "cwd": "path seven"},
-        "devices": [{"device_id": 0, "name": "GPU", "kind": "cuda", "uuid": "GPU-beefbeef-1"}],
+        "devices": [{"device_id": 0, "name": "GPU", "kind": "gpu", "uuid": "GPU-beefbeef-1"}],
         "gpu": {"before": {"gpus": [{"name": "GPU", "pci_bus_id": "beefbeef"}]}, "after": {}},
         "versions": {"cupti_library": "/usr/pathsix/libcupti.so.13", "python": "3.12.1"},
         "onnxruntime_sessions": {"1": "models/pathsix/net.onnx"},

@@ -67,7 +67,7 @@ def test_threads_of_one_name_are_told_apart_by_their_ids():
 def test_devices_are_called_by_their_names():
     info = {
         "devices": [
-            {"device_id": 0, "name": "NVIDIA H200", "kind": "cuda"},
+            {"device_id": 0, "name": "NVIDIA H200", "kind": "gpu"},
             {"device_id": 1000, "name": "host device (Xeon, 2 cores)", "kind": "host"},
         ]
     }

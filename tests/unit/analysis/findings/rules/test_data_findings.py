@@ -24,7 +24,7 @@ def loop(*, workers=2, statement=True, busy_until=0, batches=3):
         )  # fmt: skip
         kernels.append(kernel(start + 8 * MS, start + 10 * MS))
     return profile(
-        ops, kernels, info={"wall_ns": 100 * MS, "devices": [{"device_id": 0, "kind": "cuda"}]},
+        ops, kernels, info={"wall_ns": 100 * MS, "devices": [{"device_id": 0, "kind": "gpu"}]},
         sources={"In[1]": "x\ny\nfor batch in loader:\n"},
     )  # fmt: skip
 
