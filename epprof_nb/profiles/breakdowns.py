@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.empty_tables import explained
 from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.profiles.table_frame import table_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,13 +39,34 @@ class Breakdowns(ProfileData):
         frame
             {columns}
 
+            The index is the one of `activities`. An argument is of dtype boolean, Int64, float64 or
+            category if all its values are bools, integers, numbers or strings, else object; lists
+            and dicts become JSON text. With ``attribution="capture"``, `op_id` and the columns that
+            follow from it describe the op that captured a graph's activity.
+
+        Raises
+        ------
+        ValueError
+            If `attribution` is unknown.
+
+        Warns
+        -----
+        UserWarning
+            If `args` is None and the ranges have more than 50 different arguments: only the first
+            ones become columns.
+
         Examples
         --------
-        >>> by_layer = prof.joined().groupby("arg_layer")["duration_ns"].sum()  # doctest: +SKIP
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> frame = synthetic_profile(activities=1000).joined()
+        >>> frame.groupby("arg_layer")["duration_ns"].count().tolist()
+        [80, 80, 80, 80]
         """
-        from epprof_nb.analysis.breakdowns.joined import joined
+        from epprof_nb.analysis.base.index import index_of
+        from epprof_nb.analysis.breakdowns.joined import joined_frame
 
-        return explained(self, "joined", joined(self, args=args, attribution=attribution))
+        frame = joined_frame(index_of(self), args=args, attribution=attribution)
+        return explained(self, "joined", frame)
 
     @with_columns("by_op")
     def by_op(
@@ -58,11 +80,12 @@ class Breakdowns(ProfileData):
         Parameters
         ----------
         args
-            Names of arguments to group by as well, as in ``prof.by_op(args=["layer"])``.
+            Names of arguments to group by as well, as in ``prof.by_op(args=["layer"])``: ops of one
+            name with different values of these have a row each.
         attribution
-            ``"launch"`` attributes an activity to the op that launched it, so those of a CUDA
-            graph to the op that replayed it; ``"capture"`` attributes the activities of a graph
-            to the op that captured them.
+            ``"launch"`` attributes an activity to the op that launched it: the activities of a CUDA
+            graph to the op that replayed it. ``"capture"`` attributes the activities of a graph to
+            the ops that captured them, and counts replays as executions of these ops.
 
         Returns
         -------
@@ -70,16 +93,26 @@ class Breakdowns(ProfileData):
             {columns}
 
             Device times are sums over activities: they exceed the wall time where activities
-            overlap.
+            overlap. `self_device_ns` always adds up to the device time of the profile. An op below
+            one of the same row is not counted twice. If one row of `ops` stands for several
+            executions, each counts as their mean.
 
         Raises
         ------
         ValueError
             If `attribution` is unknown, or no op has one of `args`.
-        """
-        from epprof_nb.analysis.breakdowns.by_op import by_op
 
-        return explained(self, "by_op", by_op(self, args=args, attribution=attribution))
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> synthetic_profile(activities=100).by_op()[["name", "kernels"]].head(2)
+                           name  kernels
+        0                 In[3]       97
+        1  for x, y in batches:       97
+        """
+        from epprof_nb.analysis.breakdowns.by_op import op_table
+
+        return table_frame(self, "by_op", op_table, args=args, attribution=attribution)
 
     @with_columns("by_kernel")
     def by_kernel(self, by: Literal["name", "short_name"] = "name") -> pd.DataFrame:
@@ -96,10 +129,21 @@ class Breakdowns(ProfileData):
         -------
         frame
             {columns}
-        """
-        from epprof_nb.analysis.breakdowns.by_kernel import by_kernel
 
-        return explained(self, "by_kernel", by_kernel(self, by))
+        Raises
+        ------
+        ValueError
+            If `by` is unknown.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> int(synthetic_profile(activities=100).by_kernel()["count"].sum())
+        97
+        """
+        from epprof_nb.analysis.breakdowns.by_kernel import kernel_table
+
+        return table_frame(self, "by_kernel", kernel_table, by)
 
     @with_columns("by_stream")
     def by_stream(self) -> pd.DataFrame:
@@ -109,10 +153,18 @@ class Breakdowns(ProfileData):
         -------
         frame
             {columns}
-        """
-        from epprof_nb.analysis.breakdowns.by_stream import by_stream
 
-        return explained(self, "by_stream", by_stream(self))
+            `device_ns` adds up to the device time of the profile.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> synthetic_profile(activities=100, streams=2).by_stream()["stream"].tolist()
+        ['stream 7', 'stream 13']
+        """
+        from epprof_nb.analysis.breakdowns.by_stream import stream_table
+
+        return table_frame(self, "by_stream", stream_table)
 
     @with_columns("by_line", "by_line_self")
     def by_line(
@@ -135,11 +187,24 @@ class Breakdowns(ProfileData):
         -------
         frame
             {columns}
-        """
-        from epprof_nb.analysis.breakdowns.by_op import by_line
 
-        return explained(
-            self, "by_line", by_line(self, inclusive=inclusive, attribution=attribution)
+        Raises
+        ------
+        ValueError
+            If `attribution` is unknown.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> synthetic_profile(activities=100).by_line()[["line", "source"]].head(2)
+           line                                          source
+        0     1  model, optimizer = build(layers=4, width=1024)
+        1     2          batches = load("train", batch_size=64)
+        """
+        from epprof_nb.analysis.breakdowns.by_op import line_table
+
+        return table_frame(
+            self, "by_line", line_table, inclusive=inclusive, attribution=attribution
         )
 
     @with_columns("by_repeat")
@@ -151,13 +216,25 @@ class Breakdowns(ProfileData):
         frame
             {columns}
 
+            There are no rows if the code ran without ``--repeat``.
+
+        Notes
+        -----
+        Launches are asynchronous: the device may execute work after the end of the repeat that
+        launched it. The last repeat ends when the code ends; a wait for the device after that
+        is not part of it.
+
+        The rows of a script are its steps. Row 0 precedes the first call of `epprof_nb.step`, and
+        the last row follows the last call. Statistics and comparisons leave out both, the last row
+        only if it lacks what each step before it did.
+
         Examples
         --------
         >>> prof.by_repeat()["wall_ns"].describe()  # doctest: +SKIP
         """
-        from epprof_nb.analysis.steps.by_repeat import by_repeat
+        from epprof_nb.analysis.steps.by_repeat import repeat_table
 
-        return explained(self, "by_repeat", by_repeat(self))
+        return table_frame(self, "by_repeat", repeat_table)
 
     @with_columns("by_path")
     def by_path(
@@ -173,9 +250,12 @@ class Breakdowns(ProfileData):
         by
             ``"module"`` for paths of PyTorch's modules instead: below a module are the modules
             that it calls, and rows ``forward`` and ``backward`` with the ops and kernels of its
-            own work.
+            own work. Work outside of modules is below the framework op around it, as that of an
+            optimizer, or below ``(outside of modules)`` and the op that launched it. The host time
+            of a row includes all rows below.
         attribution
-            See `by_op`.
+            See `by_op`. By launch, the work of a graph is below the op that replayed it, in a row
+            for the op that captured it.
 
         Returns
         -------
@@ -186,9 +266,17 @@ class Breakdowns(ProfileData):
         ------
         ValueError
             If `by` or `attribution` is unknown.
-        """
-        from epprof_nb.analysis.breakdowns.by_path import by_path
 
-        if by == "module":
-            return explained(self, "by_module", by_path(self, by=by, attribution=attribution))
-        return explained(self, "by_path", by_path(self, by=by, attribution=attribution))
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> synthetic_profile(activities=100).by_path()["level"].head(3).tolist()
+        ['session', 'cell', 'line']
+        """
+        from epprof_nb.analysis.breakdowns.by_path import path_table
+        from epprof_nb.analysis.frameworks.module_tree import module_tree
+
+        tables = {"op": path_table, "module": module_tree}
+        if by not in tables:
+            raise ValueError(f"by must be 'op' or 'module', not {by!r}")
+        return table_frame(self, "by_path", tables[by], attribution=attribution)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.empty_tables import explained
 from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.profiles.table_frame import table_frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +27,10 @@ class Findings(ProfileData):
         frame
             {columns}
 
-            Only findings that can save 2 % or more of the wall time are there. The frame is shown
-            as sentences; a selection of its columns or rows is shown as any other DataFrame.
+            Findings can save 2 % or more of the wall time; those that name a cause come first, then
+            those that can save most. If missing records leave 2 % of the wall time or more unknown,
+            the table says nothing on the work of devices. The frame is shown as sentences; a
+            selection of its columns or rows is shown as any other DataFrame.
 
         Examples
         --------
@@ -37,9 +40,11 @@ class Findings(ProfileData):
         0     1      idle     1
         1     2  hot line    10
         """
-        from epprof_nb.analysis.findings.ranking import insights
+        from epprof_nb.analysis.base.index import index_of
+        from epprof_nb.analysis.findings.findings_frame import FindingsFrame
+        from epprof_nb.analysis.findings.ranking import insight_table
 
-        return explained(self, "insights", insights(self))
+        return explained(self, "insights", FindingsFrame(insight_table(index_of(self)).to_frame()))
 
     def evidence(self, insight: Mapping[str, Any] | int) -> pd.DataFrame:
         """Return the rows behind a finding.
@@ -53,7 +58,7 @@ class Findings(ProfileData):
         -------
         frame
             Rows of `activities`, `ops` or `api_calls`, with their index; `timeline` highlights
-            them.
+            them. A column without a value in any of these rows is there, but not shown.
 
         Raises
         ------
@@ -64,11 +69,16 @@ class Findings(ProfileData):
 
         Examples
         --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> prof = synthetic_profile(activities=100)
+        >>> prof.evidence(1)["line"].tolist()
+        [1]
         >>> prof.timeline(select=prof.evidence(1))  # doctest: +SKIP
         """
-        from epprof_nb.analysis.findings.ranking import evidence
+        from epprof_nb.analysis.base.index import index_of
+        from epprof_nb.analysis.findings.ranking import evidence_frame
 
-        return evidence(self, insight)
+        return evidence_frame(index_of(self), insight)
 
     @with_columns("gaps")
     def gaps(self, min_ns: int = 1_000_000) -> pd.DataFrame:
@@ -91,9 +101,9 @@ class Findings(ProfileData):
           position  line
         0   before     1
         """
-        from epprof_nb.analysis.idle.gaps import gaps
+        from epprof_nb.analysis.idle.gaps import gap_table
 
-        return explained(self, "gaps", gaps(self, min_ns))
+        return table_frame(self, "gaps", gap_table, min_ns)
 
     @with_columns("overlap")
     def overlap(self) -> pd.DataFrame:
@@ -103,10 +113,23 @@ class Findings(ProfileData):
         -------
         frame
             {columns}
-        """
-        from epprof_nb.analysis.idle.overlap import overlap
 
-        return explained(self, "overlap", overlap(self))
+        Notes
+        -----
+        Communication is the kernels of NCCL, RCCL, NVSHMEM and oneCCL, and copies between devices.
+        A replay of a CUDA graph counts by its nodes or, if these were not recorded, as compute.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> row = synthetic_profile(activities=1000).overlap().iloc[0]
+        >>> parts = ["compute_ns", "copy_ns", "communication_ns", "overlap_ns", "idle_ns"]
+        >>> bool(row[parts].sum() == row["span_ns"])
+        True
+        """
+        from epprof_nb.analysis.idle.overlap import overlap_table
+
+        return table_frame(self, "overlap", overlap_table)
 
     @with_columns("launches")
     def launches(self) -> pd.DataFrame:
@@ -116,10 +139,25 @@ class Findings(ProfileData):
         -------
         frame
             {columns}
-        """
-        from epprof_nb.analysis.idle.launches import launches
 
-        return explained(self, "launches", launches(self))
+        Notes
+        -----
+        A launch is an API call that started device work, so the replay of a CUDA graph is one
+        launch. Work whose API call was not recorded is left out. With a CUDA graph, the device
+        would not wait for the next launch: `graph_saving_ns` is the idle time before work that was
+        launched one by one, in gaps of up to 1 ms, without the gap that remains between two nodes
+        of a graph. This gap is measured in the replays of the profile, else between launches that
+        were queued.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> int(synthetic_profile(activities=100).launches()["launches"].sum())
+        100
+        """
+        from epprof_nb.analysis.idle.launches import launch_table
+
+        return table_frame(self, "launches", launch_table)
 
     @with_columns("transfers")
     def transfers(self) -> pd.DataFrame:
@@ -129,10 +167,16 @@ class Findings(ProfileData):
         -------
         frame
             {columns}
-        """
-        from epprof_nb.analysis.idle.transfers import transfers
 
-        return explained(self, "transfers", transfers(self))
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> synthetic_profile(activities=1000).transfers()["copy_kind"].tolist()
+        ['HtoD', 'DtoH']
+        """
+        from epprof_nb.analysis.idle.transfers import transfer_table
+
+        return table_frame(self, "transfers", transfer_table)
 
     @with_columns("waits")
     def waits(self) -> pd.DataFrame:
@@ -142,10 +186,24 @@ class Findings(ProfileData):
         -------
         frame
             {columns}
-        """
-        from epprof_nb.analysis.idle.waits import waits
 
-        return explained(self, "waits", waits(self))
+        Notes
+        -----
+        The host waits in calls that synchronize and in copies that are not asynchronous. While it
+        waits, it cannot launch, so the devices idle afterwards until it has prepared the next work.
+        If the host did not wait, this preparation would overlap with the work that it waited for,
+        for `avoidable_ns`.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> synthetic_profile(activities=1000).waits()[["api_name", "line"]]
+                   api_name  line
+        0  cuCtxSynchronize    12
+        """
+        from epprof_nb.analysis.idle.waits import wait_table
+
+        return table_frame(self, "waits", wait_table)
 
     @with_columns("steadiness")
     def steadiness(self) -> pd.DataFrame:
@@ -155,10 +213,25 @@ class Findings(ProfileData):
         -------
         frame
             {columns}
-        """
-        from epprof_nb.analysis.steps.steadiness import steadiness
 
-        return explained(self, "steadiness", steadiness(self))
+        Notes
+        -----
+        Iterations are the repeats of the code (``--repeat``) or the steps of a script; without
+        these, the iterations of its longest loop, if statements were recorded and the loop has ten
+        or more. The second half of the iterations shows the steady state. An iteration is outlying
+        if its wall time exceeds their median by a tenth and by five standard deviations, which are
+        estimated from the median absolute deviation. Outlying iterations at the start are the
+        warm-up.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> synthetic_profile(activities=3000).steadiness()["phase"].tolist()[:3]
+        ['steady', 'steady', 'steady']
+        """
+        from epprof_nb.analysis.steps.steadiness import steadiness_table
+
+        return table_frame(self, "steadiness", steadiness_table)
 
     @with_columns("critical_path", "critical_path_op")
     def critical_path(
@@ -169,13 +242,13 @@ class Findings(ProfileData):
     ) -> pd.DataFrame:
         """Longest chain of work and waits from the start of the profile to its end.
 
-        Only what is on this path can make the profiled code faster.
+        A change can make the profiled code faster only if it shortens this path.
 
         Parameters
         ----------
         by
             ``"step"`` for the steps of the path, in order; ``"op"`` for the time of each op on it,
-            and what the op could save at most: the path is computed again without its time.
+            and the most that the op could save: the path is computed again without its time.
         attribution
             See `by_op`.
 
@@ -186,7 +259,8 @@ class Findings(ProfileData):
 
             The activities of a CUDA graph's replay are on the path like others. Records do not say
             for which event a stream waited: the work of another stream that was launched before
-            the wait and ended last before the next activity is taken.
+            the wait and ended last before the next activity is taken. There are no rows if missing
+            records leave 2 % of the time or more unknown.
 
         Raises
         ------
@@ -202,6 +276,9 @@ class Findings(ProfileData):
         line                                                 1
         Name: 1, dtype: object
         """
-        from epprof_nb.analysis.critical_path.chain import critical_path
+        from epprof_nb.analysis.critical_path.chain import path_op_table, path_table
 
-        return explained(self, "critical_path", critical_path(self, by, attribution=attribution))
+        tables = {"step": path_table, "op": path_op_table}
+        if by not in tables:
+            raise ValueError(f"by must be 'step' or 'op', not {by!r}")
+        return table_frame(self, "critical_path", tables[by], attribution)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from epprof_nb.data.column_docs import with_columns
-from epprof_nb.data.empty_tables import explained
 from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.profiles.table_frame import table_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,16 +23,23 @@ class NodeTables(ProfileData):
         ----------
         attribution
             ``"capture"`` counts the activities of a graph at the nodes that captured them, as if
-            these had run; ``"launch"`` at the op that replayed it, which is no node.
+            these had run; ``"launch"`` at the op that replayed it, which is outside of the nodes.
 
         Returns
         -------
         frame
             {columns}
-        """
-        from epprof_nb.analysis.onnx.by_node import by_node
 
-        return explained(self, "by_node", by_node(self, attribution=attribution))
+            `self_device_ns` always adds up to the device time of the profile.
+
+        Raises
+        ------
+        ValueError
+            If `attribution` is unknown.
+        """
+        from epprof_nb.analysis.onnx.by_node import node_table
+
+        return table_frame(self, "by_node", node_table, attribution=attribution)
 
     @with_columns("by_op_type")
     def by_op_type(self, *, attribution: Literal["launch", "capture"] = "capture") -> pd.DataFrame:
@@ -47,23 +54,38 @@ class NodeTables(ProfileData):
         -------
         frame
             {columns}
-        """
-        from epprof_nb.analysis.onnx.by_node import by_op_type
 
-        return explained(self, "by_op_type", by_op_type(self, attribution=attribution))
+        Raises
+        ------
+        ValueError
+            If `attribution` is unknown.
+        """
+        from epprof_nb.analysis.onnx.by_node import op_type_table
+
+        return table_frame(self, "by_op_type", op_type_table, attribution=attribution)
 
     @with_columns("by_run")
     def by_run(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
         """Host and device time of each run of the ONNX Runtime sessions.
 
+        Parameters
+        ----------
+        attribution
+            See `by_op`.
+
         Returns
         -------
         frame
             {columns}
-        """
-        from epprof_nb.analysis.onnx.by_run import by_run
 
-        return explained(self, "by_run", by_run(self, attribution=attribution))
+        Raises
+        ------
+        ValueError
+            If `attribution` is unknown.
+        """
+        from epprof_nb.analysis.onnx.by_run import run_table
+
+        return table_frame(self, "by_run", run_table, attribution=attribution)
 
     @with_columns("roofline")
     def roofline(self, *, measure: bool = True) -> pd.DataFrame:
@@ -83,14 +105,15 @@ class NodeTables(ProfileData):
             {columns}
 
             The activities of a CUDA graph count for the nodes that captured them. `device_ns` adds
-            up to the device time of the profile, so the share of the last row is that of what is
-            not covered. A matrix product in cache, or of another type, can exceed the peaks.
+            up to the device time of the profile: the last row has the share of the work that the
+            others do not cover. A matrix product in cache, or of another type, can exceed the
+            peaks.
 
         Examples
         --------
         >>> prof.roofline().query("roof_share < 0.3")  # doctest: +SKIP
         """
-        from epprof_nb.analysis.onnx.roofline import roofline
+        from epprof_nb.analysis.onnx.roofline import roofline_table
 
         if measure and "peaks" not in self.info:
             from epprof_nb.profiles.measured_peaks import measure_devices
@@ -98,4 +121,4 @@ class NodeTables(ProfileData):
             found = measure_devices(self.info)
             if found:
                 self.info["peaks"] = {str(device): p.to_info() for device, p in found.items()}
-        return explained(self, "roofline", roofline(self))
+        return table_frame(self, "roofline", roofline_table)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from epprof_nb.data.column_docs import with_columns
-from epprof_nb.data.empty_tables import explained, with_note
+from epprof_nb.data.empty_tables import with_note
 from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.profiles.table_frame import table_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,13 +30,24 @@ class TrainingTables(ProfileData):
         frame
             {columns}
 
+            The index is the path. Work outside of all modules has rows of its own: one for each
+            method of an optimizer, one for the rest of the backward pass, and a last one
+            ``(outside of modules)``; the column `type` distinguishes them. A kernel that
+            ``torch.compile`` has fused from several modules has a row of type ``fused``, and counts
+            in the modules that contain them all.
+
+        Raises
+        ------
+        ValueError
+            If `attribution` is unknown.
+
         Examples
         --------
         >>> prof.by_module().loc["model.layers.0"]  # doctest: +SKIP
         """
-        from epprof_nb.analysis.frameworks.by_module import by_module
+        from epprof_nb.analysis.frameworks.by_module import module_table
 
-        return explained(self, "by_module", by_module(self, attribution=attribution))
+        return table_frame(self, "by_module", module_table, attribution=attribution)
 
     @with_columns("by_operator")
     def by_operator(
@@ -45,7 +57,7 @@ class TrainingTables(ProfileData):
         shapes: bool = False,
         attribution: Literal["launch", "capture"] = "launch",
     ) -> pd.DataFrame:
-        """Device and host time of each operator of PyTorch, with that of its backward pass.
+        """Device and host time of each operator of PyTorch and of its backward pass.
 
         Operators are recorded with ``detail="operators"``, and with their shapes with
         ``detail="shapes"``.
@@ -65,17 +77,28 @@ class TrainingTables(ProfileData):
         frame
             {columns}
 
+            `self_device_ns` adds up to the device time of the profile. Nodes of the backward pass
+            have rows, too; their time is also the `backward_ns` of the operator that created them.
+
+        Raises
+        ------
+        ValueError
+            If `attribution` is unknown.
+
         Examples
         --------
         >>> frame = prof.by_operator(modules=True)  # doctest: +SKIP
         >>> frame[frame["module"] == "model.layers.0"]  # doctest: +SKIP
         """
-        from epprof_nb.analysis.frameworks.by_operator import by_operator
+        from epprof_nb.analysis.frameworks.by_operator import operator_table
 
-        frame = explained(
+        frame = table_frame(
             self,
             "by_operator",
-            by_operator(self, modules=modules, shapes=shapes, attribution=attribution),
+            operator_table,
+            modules=modules,
+            shapes=shapes,
+            attribution=attribution,
         )
         if shapes and not frame.attrs and frame["input_shapes"].isna().all():
             note = "No shapes of inputs were recorded: `--detail shapes` records them."
@@ -86,17 +109,27 @@ class TrainingTables(ProfileData):
     def by_step(self) -> pd.DataFrame:
         """Device and host time of each step of a training loop, by phase.
 
-        A step ends when the ``step`` of the optimizer returns, or where `epprof_nb.step` says.
+        A step ends when the ``step`` of the optimizer returns, or where `epprof_nb.step` marks its
+        end.
 
         Returns
         -------
         frame
             {columns}
 
+            There are no rows if the code calls neither the ``step`` of an optimizer nor
+            `epprof_nb.step`.
+
+        Notes
+        -----
+        Optimizers whose steps follow each other directly end one step together. Steps that the
+        code marks with `epprof_nb.step` in ``epprof run`` take precedence. Work after the last
+        step belongs to none.
+
         Examples
         --------
         >>> prof.by_step()["data_ns"].sum() / prof.by_step()["wall_ns"].sum()  # doctest: +SKIP
         """
-        from epprof_nb.analysis.steps.by_step import by_step
+        from epprof_nb.analysis.steps.by_step import step_table
 
-        return explained(self, "by_step", by_step(self))
+        return table_frame(self, "by_step", step_table)

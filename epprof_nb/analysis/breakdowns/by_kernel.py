@@ -8,7 +8,6 @@ import numpy as np
 
 from epprof_nb.analysis.base.activity_sums import activity_sums
 from epprof_nb.analysis.base.device_work import KERNEL
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.measures import mean_delay
 from epprof_nb.analysis.base.op_totals import share
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, objects
@@ -17,65 +16,33 @@ from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
-    import pandas as pd
 
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.result_table import Column
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.profile_data import ProfileData
 
 KernelName = Literal["name", "short_name"]
 
 
-@with_columns("by_kernel")
-def by_kernel(
-    profile: ProfileData, by: KernelName = "name", *, index: ProfileIndex | None = None
-) -> pd.DataFrame:
-    """Return the launches and device time of each kernel name.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    by
-        ``"name"`` for one row per full name, ``"short_name"`` for one row per short name.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
+def kernel_table(index: ProfileIndex, by: KernelName = "name") -> ResultTable:
+    """Return the columns of `Profile.by_kernel`.
 
     Raises
     ------
     ValueError
         If `by` is unknown.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> int(by_kernel(synthetic_profile(activities=100))["count"].sum())
-    97
-    >>> by_kernel(synthetic_profile(activities=100), by="short_name")["names"].max()
-    np.int64(1)
     """
     if by not in get_args(KernelName):
         raise ValueError(f"by must be 'name' or 'short_name', not {by!r}")
-    return kernel_table(index or index_of(profile), by).to_frame()
-
-
-def kernel_table(index: ProfileIndex, by: KernelName = "name") -> ResultTable:
-    """Return the columns of `by_kernel`."""
     activities = index.profile.tables["activities"]
     names, short_names = (activities.names(of) for of in get_args(KernelName))
     by_codes = names if by == "name" else short_names
-    # Kernels without a name are a group, and what is no kernel is the last one.
+    # Kernels without a name form a group; other activities form the last one.
     n = len(by_codes.categories) + 2
     groups = np.where(index.kinds == KERNEL, by_codes.codes, np.int32(n - 1))
     groups[groups == MISSING] = n - 2
@@ -139,7 +106,7 @@ def _most_frequent(
     row = np.concatenate(rows)
     combinations, of_all = group_codes(groups[row], *(column[row] for column in columns))
     frequency = sum_by_group(combinations, np.concatenate(counts), len(of_all))[:-1]
-    # NumPy keeps the last of several assignments to one element: that of the highest frequency.
+    # NumPy keeps the last of several assignments to one element: the row of the highest frequency.
     ascending = row[of_all[np.argsort(frequency, kind="stable")]]
     result[groups[ascending]] = ascending
     return result

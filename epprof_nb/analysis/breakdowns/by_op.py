@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.executions import executions
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.measures import MeasureColumns
 from epprof_nb.analysis.base.op_totals import Totals, totals
 from epprof_nb.analysis.base.op_tree import NO_OP
@@ -21,16 +20,14 @@ from epprof_nb.analysis.base.result_table import (
 from epprof_nb.analysis.base.source_lines import line_text, split_lines
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.op_args import Argument, argument_names, arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import pandas as pd
-
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.executions import Executions
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.result_table import Column
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
@@ -40,63 +37,10 @@ NO_LINE = "(no line)"
 """Source of the row of activities without a statement."""
 
 
-@with_columns("by_op")
-def by_op(
-    profile: ProfileData,
-    *,
-    args: Iterable[str] = (),
-    attribution: Attribution = "launch",
-    index: ProfileIndex | None = None,
-) -> pd.DataFrame:
-    """Return the device and host time of each op name.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    args
-        Names of arguments to group by as well: ops of one name with different values of these
-        have a row each.
-    attribution
-        Op to which an activity is attributed: ``"launch"`` is the op that launched it,
-        ``"capture"`` the op that captured it in a CUDA graph, if there is one; replays are then
-        executions of the ops that the graph captured.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-        `self_device_ns` always adds up to the device time of the profile.
-
-        Device times are sums over activities: they exceed the wall time where activities
-        overlap. An op below one of the same row is not counted twice. If one row of ``prof.ops``
-        stands for several executions, each counts as their mean.
-
-    Raises
-    ------
-    ValueError
-        If `attribution` is unknown, or no op has one of `args`.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> frame = by_op(synthetic_profile(activities=100))
-    >>> frame[["name", "kernels"]].head(2)
-                       name  kernels
-    0                 In[3]       97
-    1  for x, y in batches:       97
-    """
-    index = index or index_of(profile)
-    return op_table(index, args=args, attribution=attribution).to_frame()
-
-
 def op_table(
     index: ProfileIndex, *, args: Iterable[str] = (), attribution: Attribution = "launch"
 ) -> ResultTable:
-    """Return the columns of `by_op`."""
+    """Return the columns of `Profile.by_op`."""
     profile = index.profile
     ops = profile.tables["ops"]
     names, types, cells = ops.names("name"), ops.names("op_type"), ops.names("cell")
@@ -153,50 +97,10 @@ def _at(argument: Argument, rows: IntArray, last: int) -> Argument:
     return Argument(argument.name, codes, argument.distinct)
 
 
-@with_columns("by_line", "by_line_self")
-def by_line(
-    profile: ProfileData,
-    *,
-    inclusive: bool = True,
-    attribution: Attribution = "launch",
-    index: ProfileIndex | None = None,
-) -> pd.DataFrame:
-    """Return the device and host time of each statement of the profiled cells.
-
-    Parameters
-    ----------
-    profile, attribution, index
-        See `by_op`.
-    inclusive
-        Whether a statement includes the statements nested in it. A table never has columns of
-        both kinds: those of a self time or number begin with ``self_``.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-    Raises
-    ------
-    ValueError
-        If `attribution` is unknown.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> by_line(synthetic_profile(activities=100))[["line", "source"]].head(2)
-       line                                          source
-    0     1  model, optimizer = build(layers=4, width=1024)
-    1     2          batches = load("train", batch_size=64)
-    """
-    index = index or index_of(profile)
-    return line_table(index, inclusive=inclusive, attribution=attribution).to_frame()
-
-
 def line_table(
     index: ProfileIndex, *, inclusive: bool = True, attribution: Attribution = "launch"
 ) -> ResultTable:
-    """Return the columns of `by_line`."""
+    """Return the columns of `Profile.by_line`."""
     profile = index.profile
     ops, tree = profile.tables["ops"], index.tree
     cells, lines = ops.names("cell"), ops["line"]
@@ -204,7 +108,7 @@ def line_table(
     groups, first = group_codes(
         np.where(is_line, cells.codes, MISSING), np.where(is_line, lines, MISSING)
     )
-    # Other ops form a group too: drop it and renumber those of the statements.
+    # Other ops form a group too: drop it and renumber the groups of statements.
     keep = is_line[first]
     first = first[keep]
     groups = np.where(keep, np.cumsum(keep) - 1, MISSING)[groups]

@@ -8,7 +8,6 @@ import numpy as np
 
 from epprof_nb.analysis.base.activity_sums import activity_sums, busy_by_group
 from epprof_nb.analysis.base.devices import device_labels
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.measures import bandwidth, mean_delay
 from epprof_nb.analysis.base.op_totals import share
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
@@ -16,46 +15,16 @@ from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pandas as pd
-
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.profile_data import ProfileData
-
-
-@with_columns("by_stream")
-def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
-    """Return the device work of each stream of each device.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-        `device_ns` adds up to the device time of the profile.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> by_stream(synthetic_profile(activities=100, streams=2))["stream"].tolist()
-    ['stream 7', 'stream 13']
-    """
-    return stream_table(index or index_of(profile)).to_frame()
 
 
 def stream_table(index: ProfileIndex) -> ResultTable:
-    """Return the columns of `by_stream`."""
+    """Return the columns of `Profile.by_stream`."""
     activities = index.profile.tables["activities"]
     keys = [activities[name] for name in ("device_id", "context_id", "stream_id")]
     codes, first = group_codes(*keys)

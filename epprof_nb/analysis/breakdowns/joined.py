@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.attribution import attributed_op_rows
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.places import cells_at
 from epprof_nb.analysis.base.result_table import (
     OptionalColumn,
@@ -21,7 +20,6 @@ from epprof_nb.analysis.base.result_table import (
 from epprof_nb.analysis.frameworks.phases import modules
 from epprof_nb.analysis.steps.by_step import activity_steps
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.op_args import argument_names, arguments
 
 if TYPE_CHECKING:
@@ -30,64 +28,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from epprof_nb.analysis.base.attribution import Attribution
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.result_table import Column
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
 MAX_ARGUMENTS = 50
-"""Columns of arguments if the user names none: those of hostile files would fill the memory."""
+"""Columns of arguments if the user names none: hostile files could fill the memory."""
 
 
-@with_columns("joined")
-def joined(
-    profile: ProfileData,
-    *,
-    args: Iterable[str] | None = None,
-    attribution: Attribution = "launch",
-    index: ProfileIndex | None = None,
+def joined_frame(
+    index: ProfileIndex, *, args: Iterable[str] | None = None, attribution: Attribution = "launch"
 ) -> pd.DataFrame:
-    """Join each activity with its op, its named range, its API call and its launch delay.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    args
-        Names of the arguments of ranges that become columns; all if None.
-    attribution
-        See `epprof_nb.analysis.breakdowns.by_op.by_op`.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-        The index is that of ``prof.activities``. Arguments are of dtype boolean, Int64, float64 or
-        category if all their values are bools, integers, numbers or strings, else object; lists
-        and dicts are represented by their JSON text. With ``attribution="capture"``, `op_id` and
-        all that follows from it are those of the op that captured a graph's activity.
-
-    Raises
-    ------
-    ValueError
-        If `attribution` is unknown.
-
-    Warns
-    -----
-    UserWarning
-        If `args` is None and the ranges have more than `MAX_ARGUMENTS` different arguments; the
-        first ones become columns.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> frame = joined(synthetic_profile(activities=1000))
-    >>> frame.groupby("arg_layer")["duration_ns"].count().tolist()
-    [80, 80, 80, 80]
-    """
-    index = index or index_of(profile)
+    """Return the DataFrame of `Profile.joined`."""
+    profile = index.profile
     ops, activities = profile.tables["ops"], profile.tables["activities"]
     calls, tree = profile.tables["api_calls"], index.tree
     op = attributed_op_rows(activities, tree, attribution)

@@ -8,11 +8,10 @@ least as long as any chain of dependent work, and at most as long as the profile
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.analysis.base.result_table import (
     ResultTable,
@@ -24,18 +23,14 @@ from epprof_nb.analysis.base.result_table import (
 from epprof_nb.analysis.critical_path.events import VARIANTS, PathInput
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas as pd
 
     from epprof_nb.analysis.base.attribution import Attribution
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.profile_data import ProfileData
-
-By = Literal["step", "op"]
 
 STEPS = ("host", "api_call", "activity", "launch_delay", "stream_gap", "event_wait", "wait_return")
 """Kinds of steps, by the code that the native core gives them."""
@@ -43,50 +38,6 @@ HOST, API_CALL, ACTIVITY, _LAUNCH, _GAP, _EVENT, RETURN = range(len(STEPS))
 
 SAVINGS = 3 * VARIANTS
 """Number of ops whose saving is computed: those with most time on the path."""
-
-
-@with_columns("critical_path", "critical_path_op")
-def critical_path(
-    profile: ProfileData,
-    by: By = "step",
-    *,
-    attribution: Attribution = "launch",
-    index: ProfileIndex | None = None,
-) -> pd.DataFrame:
-    """Return the critical path, or what each op has on it.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    by
-        ``"step"`` for one row per step of the path, ``"op"`` for one row per op.
-    attribution
-        See `epprof_nb.analysis.breakdowns.by_op.by_op`.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-    Raises
-    ------
-    ValueError
-        If `by` or `attribution` is unknown.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> path = critical_path(synthetic_profile(activities=100))
-    >>> path["step"].iloc[0], path["name"].iloc[1]
-    ('host', 'model, optimizer = build(layers=4, width=1024)')
-    """
-    if by not in get_args(By):
-        raise ValueError(f"by must be 'step' or 'op', not {by!r}")
-    table = path_table if by == "step" else path_op_table
-    return table(index or index_of(profile), attribution).to_frame()
 
 
 class Path:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.places import Places, cells_at
 from epprof_nb.analysis.base.result_table import (
     ResultTable,
@@ -46,16 +45,15 @@ from epprof_nb.analysis.findings.rules.transfers import (
 from epprof_nb.analysis.findings.rules.unsteady_iterations import drifting, outliers, warm_up
 from epprof_nb.analysis.findings.rules.waits import waiting_lines
 from epprof_nb.analysis.findings.shared_idle_time import with_references, without_consequences
-from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     import pandas as pd
 
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.findings.finding import Finding
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.profile_data import ProfileData
 
 
 def many_launches(index: ProfileIndex) -> Iterable[Finding]:
@@ -83,38 +81,6 @@ _HOT_PLACES = frozenset({"hot line", "hot op", "hot module", "hot operator", "ho
 """Kinds that say where time goes, but not why; they come after those that name a cause."""
 OF_MEMORY: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (node_memory,)
 """Functions that return findings that save memory, not time; these come last."""
-
-
-@with_columns("insights")
-def insights(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
-    """Return the findings of a profile: causes first, those that can save most first.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-        Only findings that can save 2 % or more of the wall time are there. The frame is shown as
-        sentences; a selection of its columns or rows is shown as any other DataFrame.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> insights(synthetic_profile(activities=100))[["rank", "kind", "line"]]
-       rank      kind  line
-    0     1      idle     1
-    1     2  hot line    10
-    """
-    from epprof_nb.analysis.findings.findings_frame import FindingsFrame
-
-    return FindingsFrame(insight_table(index or index_of(profile)).to_frame())
 
 
 def findings(index: ProfileIndex, *, limit: int | None = 2) -> list[Finding]:
@@ -182,44 +148,11 @@ def _times(values: Iterable[int]) -> IntArray:
     return np.fromiter(values, np.int64)
 
 
-def evidence(
-    profile: ProfileData, insight: Mapping[str, Any] | int, *, index: ProfileIndex | None = None
-) -> pd.DataFrame:
-    """Return the rows behind a finding.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    insight
-        A row of `insights`, or its rank.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        Rows of ``profile.activities``, ``profile.ops`` or ``profile.api_calls``, with their index.
-        Columns in which none of them has a value are there, but not shown.
-
-    Raises
-    ------
-    TypeError
-        If `insight` is neither a row nor a rank.
-    ValueError
-        If the profile has no such finding.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> profile = synthetic_profile(activities=100)
-    >>> evidence(profile, insights(profile).iloc[0])["line"].tolist()
-    [1]
-    """
+def evidence_frame(index: ProfileIndex, insight: Mapping[str, Any] | int) -> pd.DataFrame:
+    """Return the rows behind a finding; see `Profile.evidence`."""
     from epprof_nb.analysis.findings.evidence_frame import EvidenceFrame
 
-    index = index or index_of(profile)
-    finding = _find(index, insight)
+    profile, finding = index.profile, _find(index, insight)
     table, rows = profile.tables[finding.table], finding.evidence_rows(profile)
     frame = table.take(rows).to_frame()
     if table.schema.index is None:

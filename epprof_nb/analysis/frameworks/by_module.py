@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.op_status import has_host_time, ran
 from epprof_nb.analysis.base.op_totals import share
 from epprof_nb.analysis.base.result_table import ResultTable, categorical
@@ -25,59 +24,20 @@ from epprof_nb.analysis.frameworks.phases import (
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import covered_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.op_args import arguments
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from epprof_nb.analysis.base.attribution import Attribution
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.result_table import Column
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.names import CategoryColumn
-    from epprof_nb.data.profile_data import ProfileData
 
 OUTSIDE = "(outside of modules)"
 
 
-@with_columns("by_module")
-def by_module(
-    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
-) -> pd.DataFrame:
-    """Return the device and host time of each module, forward and backward.
-
-    Parameters
-    ----------
-    profile, attribution, index
-        See `epprof_nb.analysis.breakdowns.by_op.by_op`.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-        The index is the path. Work outside of all modules has rows of its own: one for each method
-        of an optimizer, one for the rest of the backward pass, and a last one
-        ``(outside of modules)``; the column `type` tells them apart. A kernel that
-        ``torch.compile`` has fused from several modules has a row of type ``fused``, and counts in
-        the modules that contain them all.
-
-    Raises
-    ------
-    ValueError
-        If `attribution` is unknown.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> by_module(synthetic_profile(activities=100)).index.tolist()
-    ['(outside of modules)']
-    """
-    return module_table(index or index_of(profile), attribution=attribution).to_frame()
-
-
 def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
-    """Return the columns of `by_module`."""
+    """Return the columns of `Profile.by_module`."""
     ops, tree = index.profile.tables["ops"], index.tree
     is_module = is_of_type(index, *MODULE_TYPES)
     named = np.flatnonzero(is_framework_op(index))
@@ -167,7 +127,7 @@ def _host_ns(
 ) -> dict[int, IntArray]:
     """Return the host time of each group: of the forward pass, of the backward pass, and other.
 
-    That of modules is inclusive; that of the other groups is without the groups inside of them.
+    The time of a module is inclusive; other groups leave out the groups inside of them.
     """
     ops = index.profile.tables["ops"]
     counted = np.where(is_module, outermost, groups >= 0) & has_host_time(ops)
@@ -225,7 +185,7 @@ def _types(index: ProfileIndex, first: IntArray, is_module: BoolArray) -> Catego
 
 
 def _classes(index: ProfileIndex, rows: IntArray, groups: IntArray, n: int) -> CategoryColumn:
-    """Return the class of each group: that of its last op, which is not that of a wrapper."""
+    """Return the class of each group: of its last op, which is not a wrapper."""
     texts = index.profile.tables["ops"].names("args")
     argument = arguments(texts, rows, ["class"])[0]
     last = np.full(n, MISSING, np.int64)

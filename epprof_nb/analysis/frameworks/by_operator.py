@@ -1,4 +1,4 @@
-"""by_operator: device and host time of PyTorch's operators, with that of their backward pass."""
+"""by_operator: device and host time of PyTorch's operators and their backward pass."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.measures import MeasureColumns
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import totals
@@ -15,65 +14,15 @@ from epprof_nb.analysis.frameworks.operator_links import forward_operators, is_n
 from epprof_nb.analysis.frameworks.phases import modules as module_calls
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from epprof_nb.analysis.base.attribution import Attribution
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.result_table import Column
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.profile_data import ProfileData
 
 NO_OPERATOR = "(no operator)"
 """Name of the row of device work outside of operators."""
-
-
-@with_columns("by_operator")
-def by_operator(
-    profile: ProfileData,
-    *,
-    modules: bool = False,
-    shapes: bool = False,
-    attribution: Attribution = "launch",
-    index: ProfileIndex | None = None,
-) -> pd.DataFrame:
-    """Return the device and host time of each operator of PyTorch.
-
-    Parameters
-    ----------
-    profile
-        The profile, recorded with ``detail="operators"`` or ``"shapes"``.
-    modules
-        Whether operators of different modules have rows of their own.
-    shapes
-        Whether operators with different shapes of their inputs have rows of their own; they need
-        ``detail="shapes"``.
-    attribution, index
-        See `epprof_nb.analysis.breakdowns.by_op.by_op`.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-        `self_device_ns` adds up to the device time of the profile. Nodes of the backward pass have
-        rows, too; the operator that created them has their time as `backward_ns`.
-
-    Raises
-    ------
-    ValueError
-        If `attribution` is unknown.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> by_operator(synthetic_profile(activities=100))["name"].tolist()  # has no operators
-    ['(no operator)']
-    """
-    index = index or index_of(profile)
-    table = operator_table(index, modules=modules, shapes=shapes, attribution=attribution)
-    return table.to_frame()
 
 
 def operator_table(
@@ -83,7 +32,7 @@ def operator_table(
     shapes: bool = False,
     attribution: Attribution = "launch",
 ) -> ResultTable:
-    """Return the columns of `by_operator`."""
+    """Return the columns of `Profile.by_operator`."""
     ops, tree = index.profile.tables["ops"], index.tree
     mask = is_operator(index)
     named = np.flatnonzero(mask)
@@ -134,6 +83,7 @@ def hints(index: ProfileIndex) -> list[str]:
 
     Examples
     --------
+    >>> from epprof_nb.analysis.base.index import ProfileIndex
     >>> from epprof_nb.testing import synthetic_profile
     >>> hints(ProfileIndex(synthetic_profile(activities=100)))  # has no operators
     []

@@ -16,12 +16,9 @@ from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.result_table import ResultTable, names_at, optional, values_at
 from epprof_nb.analysis.idle.causes import POSITIONS, idle_intervals, main_cause, split_by_cause
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
@@ -57,38 +54,8 @@ def busy_ns(profile: ProfileData, device_id: int | None = None) -> int:
     return int((ends - starts).sum())
 
 
-@with_columns("gaps")
-def gaps(
-    profile: ProfileData, min_ns: int = IDLE_GAP_NS, *, index: ProfileIndex | None = None
-) -> pd.DataFrame:
-    """Return the intervals in which a device that did work was idle.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    min_ns
-        Shortest interval, nanoseconds.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> gaps(synthetic_profile(activities=100))[["position", "line"]]
-      position  line
-    0   before     1
-    """
-    return gap_table(index or index_of(profile), min_ns).to_frame()
-
-
 def gap_table(index: ProfileIndex, min_ns: int = IDLE_GAP_NS) -> ResultTable:
-    """Return the columns of `gaps`."""
+    """Return the columns of `Profile.gaps`."""
     ops, found = index.profile.tables["ops"], idle_intervals(index, min_ns)
     middle = found.start + (found.end - found.start) // 2
     op = _host_op(index, found.next_row, middle)

@@ -8,7 +8,6 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_activity import queued_launches
 from epprof_nb.analysis.base.device_work import KERNEL
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.result_table import ResultTable
 from epprof_nb.analysis.idle.causes import (
@@ -21,54 +20,18 @@ from epprof_nb.analysis.idle.waits import find_waits
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.idle.causes import IdleIntervals
     from epprof_nb.arrays.types import BoolArray, IntArray
-    from epprof_nb.data.profile_data import ProfileData
 
 LAUNCH_GAP_NS = 1_000_000
 """Longest idle gap that counts as launching; the findings on idle gaps have the longer ones."""
 
 
-@with_columns("launches")
-def launches(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
-    """Return the launches of each place, the time they took and the idle time they caused.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-    Notes
-    -----
-    A launch is an API call that started device work, so the replay of a CUDA graph is one launch.
-    Work whose API call was not recorded is left out. With a CUDA graph, the device would not wait
-    for the next launch: `graph_saving_ns` is the idle time before work that was launched one by
-    one, in gaps of up to 1 ms, without the gap that remains between two nodes of a graph (as
-    measured in the replays of the profile, else that between launches that were queued).
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> int(launches(synthetic_profile(activities=100))["launches"].sum())
-    100
-    """
-    return launch_table(index or index_of(profile)).to_frame()
-
-
 def launch_table(index: ProfileIndex) -> ResultTable:
-    """Return the columns of `launches`."""
+    """Return the columns of `Profile.launches`."""
     places, gaps = index.cached(Places), index.cached(launch_gaps)
     n = places.count + 1
     gap_place = places.of_op[index.activity_op[gaps.idle.next_row]]

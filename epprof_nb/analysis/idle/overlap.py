@@ -8,21 +8,18 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import MEMCPY, MEMSET
 from epprof_nb.analysis.base.devices import device_labels
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
 from epprof_nb.analysis.idle.causes import BETWEEN, idle_intervals, split_by_cause
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import clip_times, union
-from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
-    import pandas as pd
 
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.profile_data import ProfileData
 
 COMPUTE, COPY, COMMUNICATION = 0, 1, 2
 """Classes of device work."""
@@ -31,38 +28,6 @@ _COMMUNICATION_WORDS = ("nccl", "rccl", "nvshmem", "oneccl", "mscclpp")
 """Parts of the names of kernels that communicate, in lower case."""
 
 Intervals = tuple["IntArray", "IntArray"]
-
-
-@with_columns("overlap")
-def overlap(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
-    """Return how each device spent the time from its first to its last work.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-    Notes
-    -----
-    Communication is the kernels of NCCL, RCCL, NVSHMEM and oneCCL, and copies between devices.
-    A replay of a CUDA graph counts by its nodes or, if these were not recorded, as compute.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> row = overlap(synthetic_profile(activities=1000)).iloc[0]
-    >>> parts = ["compute_ns", "copy_ns", "communication_ns", "overlap_ns", "idle_ns"]
-    >>> bool(row[parts].sum() == row["span_ns"])
-    True
-    """
-    return overlap_table(index or index_of(profile)).to_frame()
 
 
 def overlap_table(index: ProfileIndex) -> ResultTable:

@@ -8,46 +8,18 @@ import numpy as np
 
 from epprof_nb.analysis.base.copies import LARGE_BYTES, copied_bytes, is_synchronous
 from epprof_nb.analysis.base.device_work import MEMCPY
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
 from epprof_nb.analysis.idle.host_link import link_bytes_per_s
 from epprof_nb.analysis.idle.overlap import COMMUNICATION, COMPUTE, class_intervals
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import covered_before, union
-from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas as pd
 
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
-    from epprof_nb.data.profile_data import ProfileData
-
-
-@with_columns("transfers")
-def transfers(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
-    """Return the copies of each place, by direction and kinds of memory.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> transfers(synthetic_profile(activities=1000))["copy_kind"].tolist()
-    ['HtoD', 'DtoH']
-    """
-    return transfer_table(index or index_of(profile)).to_frame()
 
 
 def transfer_table(index: ProfileIndex) -> ResultTable:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.result_table import ResultTable, names_at
 from epprof_nb.analysis.idle.causes import BETWEEN, idle_intervals, is_wait
@@ -14,46 +13,10 @@ from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import complement, covered_before
 from epprof_nb.arrays.nearest import first_from, last_until
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.profile_data import ProfileData
-
-
-@with_columns("waits")
-def waits(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
-    """Return the API calls with which the host waited for a device, by place.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-    Notes
-    -----
-    The calls are those that synchronize and copies that are not asynchronous. While it waits, the
-    host cannot launch, so the devices are idle afterwards until it has prepared the next work. If
-    the host did not wait, that preparation would overlap with the work that it waited for, for
-    `avoidable_ns`.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> waits(synthetic_profile(activities=1000))[["api_name", "line"]]
-               api_name  line
-    0  cuCtxSynchronize    12
-    """
-    return wait_table(index or index_of(profile)).to_frame()
 
 
 def wait_table(index: ProfileIndex) -> ResultTable:

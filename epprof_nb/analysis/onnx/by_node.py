@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.executions import executions
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.measures import MeasureColumns
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import Totals, totals
@@ -16,14 +15,13 @@ from epprof_nb.analysis.onnx.fallback import copies_caused, find_fallbacks
 from epprof_nb.analysis.onnx.node_usage import usage_columns
 from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas as pd
 
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.executions import Executions
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.op_tree import OpTree
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.names import CategoryColumn
@@ -32,41 +30,6 @@ if TYPE_CHECKING:
 NO_NODE = "(no node)"
 """Name of the row of device work without a node."""
 _FIRST_MEASURES = ("count", "device_ns", "share", "host_ns", "mean_host_ns")
-
-
-@with_columns("by_node")
-def by_node(
-    profile: ProfileData, *, attribution: Attribution = "capture", index: ProfileIndex | None = None
-) -> pd.DataFrame:
-    """Return the host and device time of each node of the ONNX Runtime sessions.
-
-    Parameters
-    ----------
-    profile, index
-        See `epprof_nb.analysis.breakdowns.by_op.by_op`.
-    attribution
-        ``"capture"`` counts the activities of a graph at the nodes that captured them, as if these
-        had run; ``"launch"`` at the op that replayed it, which is no node.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-        `self_device_ns` always adds up to the device time of the profile.
-
-    Raises
-    ------
-    ValueError
-        If `attribution` is unknown.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> by_node(synthetic_profile(activities=100))["name"].tolist()  # runs no session
-    ['(no node)']
-    """
-    return node_table(index or index_of(profile), attribution=attribution).to_frame()
 
 
 def node_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> ResultTable:
@@ -109,36 +72,6 @@ def node_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> 
             **_usage(profile, groups, sums, order),
         }
     )
-
-
-@with_columns("by_op_type")
-def by_op_type(
-    profile: ProfileData, *, attribution: Attribution = "capture", index: ProfileIndex | None = None
-) -> pd.DataFrame:
-    """Return the host and device time of each ONNX operator and execution provider.
-
-    Parameters
-    ----------
-    profile, attribution, index
-        See `by_node`.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-    Raises
-    ------
-    ValueError
-        If `attribution` is unknown.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> by_op_type(synthetic_profile(activities=100))["op_type"].tolist()  # runs no session
-    ['(no node)']
-    """
-    return op_type_table(index or index_of(profile), attribution=attribution).to_frame()
 
 
 def op_type_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> ResultTable:
@@ -211,9 +144,10 @@ def _recorded(profile: ProfileData, groups: IntArray, count: int) -> IntArray:
 
 
 def _measures(
-    profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray, executed: Executions
+    index: ProfileIndex, groups: IntArray, sums: Totals, order: IntArray, executed: Executions
 ) -> dict[str, Any]:
     """Return the columns of executions, host time and device time, `_FIRST_MEASURES` first."""
+    profile = index.profile
     columns = MeasureColumns(profile, groups, sums, order)
     host, device = columns.host_per_execution(50, 95), columns.device_and_self()
     measures: dict[str, Any] = {

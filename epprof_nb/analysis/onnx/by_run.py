@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
 from epprof_nb.analysis.onnx.overhead import (
@@ -19,45 +18,16 @@ from epprof_nb.analysis.onnx.overhead import (
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data import ort_runs
-from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from epprof_nb.analysis.base.attribution import Attribution
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
-    from epprof_nb.data.profile_data import ProfileData
 
 
-@with_columns("by_run")
-def by_run(
-    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
-) -> pd.DataFrame:
-    """Return the host and device time of each run of the ONNX Runtime sessions.
-
-    Parameters
-    ----------
-    profile, attribution, index
-        See `epprof_nb.analysis.breakdowns.by_op.by_op`.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-    Raises
-    ------
-    ValueError
-        If `attribution` is unknown.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> len(by_run(synthetic_profile(activities=100)))  # runs no session
-    0
-    """
-    index = index or index_of(profile)
-    ops, tree = profile.tables["ops"], index.tree
+def run_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+    """Return the columns of `Profile.by_run`."""
+    ops, tree = index.profile.tables["ops"], index.tree
     is_run = ort_runs.is_run(ops)
     if attribution == "launch":  # a run of an earlier profile has only captured a graph
         is_run &= ~ops.names("status").equals("earlier")
@@ -89,7 +59,7 @@ def by_run(
             "unprofiled_ns": optional(unprofiled),
             "stretch": np.where(is_known, call / np.where(is_known, unprofiled, 1), np.nan),
         }
-    ).to_frame()
+    )
 
 
 def _replays(

@@ -12,21 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.attribution import attributed_op_rows
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.peaks import peaks_of
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
 from epprof_nb.analysis.onnx.op_costs import op_cost, parse_shapes
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas as pd
 
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.onnx.op_costs import Cost
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.profile_data import ProfileData
 
     Floats = npt.NDArray[np.float64]
 
@@ -36,36 +33,8 @@ NOT_COVERED = "(not covered)"
 _KEYS = ("name", "op_type", "input_shapes", "output_shapes")
 
 
-@with_columns("roofline")
-def roofline(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
-    """Return the FLOPs, least bytes and least time of the operators whose shapes are known.
-
-    Parameters
-    ----------
-    profile
-        The profile; its ``info["peaks"]`` has the peaks of its devices.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-        `device_ns` adds up to the device time of the profile.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> roofline(synthetic_profile(activities=100))[["name", "share"]]
-                name  share
-    0  (not covered)    1.0
-    """
-    return roofline_table(index or index_of(profile)).to_frame()
-
-
 def roofline_table(index: ProfileIndex) -> ResultTable:
-    """Return the columns of `roofline`."""
+    """Return the columns of `Profile.roofline`."""
     activities, ops = (index.profile.tables[name] for name in ("activities", "ops"))
     work = np.flatnonzero(index.is_device_work)
     op = attributed_op_rows(activities, index.tree, "capture")[work]

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.idle.launches import launch_gaps
@@ -15,60 +14,17 @@ from epprof_nb.analysis.steps.model_steps import DECODE, PHASES, ModelSteps, mod
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.repeats import RepeatNames
 from epprof_nb.util.format import duration, plural
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from epprof_nb.analysis.base.attribution import Attribution
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.steps.by_repeat import RepeatStatistics
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.profile_data import ProfileData
 
 MIN_STEPS = 4
 """Least number of decode steps that have statistics."""
-
-
-@with_columns("by_phase")
-def by_phase(
-    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
-) -> pd.DataFrame:
-    """Return the time and the rate of prefill and decode in each generation of language models.
-
-    Parameters
-    ----------
-    profile, attribution, index
-        See `epprof_nb.analysis.breakdowns.by_op.by_op`.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-    Raises
-    ------
-    ValueError
-        If `attribution` is unknown.
-
-    Notes
-    -----
-    ``generate`` of transformers and onnxruntime-genai tell generations and phases. For sessions of
-    ONNX Runtime they come from the lengths of the inputs: a generation begins with a call whose KV
-    cache is empty, or holds what no other call of the profile has processed. Its calls are prefill
-    until one processes a single token. Calls of up to 16 tokens after it are decode, too, as those
-    that verify a draft; with more, a generation begins, as the next turn of a chat. `wall_ns` lasts
-    to the start of the next phase, so that of the prefill is the time to the first token, sampling
-    included.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> len(by_phase(synthetic_profile(activities=100)))  # calls no language model
-    0
-    """
-    return phase_table(index or index_of(profile), attribution=attribution).to_frame()
 
 
 def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
@@ -168,6 +124,7 @@ def decode_statistics(index: ProfileIndex) -> RepeatStatistics | None:
 
     Examples
     --------
+    >>> from epprof_nb.analysis.base.index import ProfileIndex
     >>> from epprof_nb.testing import synthetic_profile
     >>> decode_statistics(ProfileIndex(synthetic_profile(activities=100)))  # has no such model
     """

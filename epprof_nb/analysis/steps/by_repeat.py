@@ -8,60 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, MEMSET
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.result_table import ResultTable
 from epprof_nb.analysis.base.whole_repeats import whole_repeats
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.repeats import RepeatNames, repeat_bounds, repeat_names
 from epprof_nb.util.format import duration, sparkline
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.profile_data import ProfileData
 
 _MAX_POINTS = 120
 """Points of the strip chart; of more repeats, each point is a mean of several."""
-
-
-@with_columns("by_repeat")
-def by_repeat(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
-    """Return the time and the device work of each repeat of the profiled code.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-        There are no rows if the code ran without ``--repeat``.
-
-    Notes
-    -----
-    Launches are asynchronous: the device may execute what a repeat launched after its end. The last
-    repeat ends when the code ends; waiting for the device after that is not part of it.
-
-    The rows of a script are its steps. Row 0 is what precedes the first call of `epprof_nb.step`,
-    and the last row what follows the last call. Statistics and comparisons leave out both, the last
-    row only if it lacks what each step before it did.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> len(by_repeat(synthetic_profile(activities=100)))  # was not repeated
-    0
-    """
-    return repeat_table(index or index_of(profile)).to_frame()
 
 
 def repeat_table(index: ProfileIndex) -> ResultTable:

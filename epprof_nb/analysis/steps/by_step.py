@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.op_status import ran
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
 from epprof_nb.analysis.frameworks.phases import (
@@ -27,16 +26,13 @@ from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import covered_before, union
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.repeats import RepeatNames, repeat_at, repeat_bounds, repeat_names
 from epprof_nb.util.format import percent
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.steps.by_repeat import RepeatStatistics
     from epprof_nb.arrays.types import BoolArray, IntArray
-    from epprof_nb.data.profile_data import ProfileData
 
 _WORK = (*FORWARD_TYPES, "fused", "autograd", "data")
 """Types of the ops with which a step begins."""
@@ -50,40 +46,6 @@ class Steps(NamedTuple):
     starts: IntArray
     ends: IntArray
     first: int
-
-
-@with_columns("by_step")
-def by_step(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
-    """Return how each step of a training loop spends its time.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-        There are no rows if the code calls neither the ``step`` of an optimizer nor
-        `epprof_nb.step`.
-
-    Notes
-    -----
-    A step ends when the optimizer's ``step`` returns. Optimizers whose steps follow each other
-    directly end one step together. Steps that the code marks with `epprof_nb.step` in
-    ``epprof run`` take precedence. Work after the last step belongs to none.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> len(by_step(synthetic_profile(activities=100)))  # has no optimizer
-    0
-    """
-    return step_table(index or index_of(profile)).to_frame()
 
 
 def steps(index: ProfileIndex) -> Steps:
@@ -222,6 +184,7 @@ def step_statistics(index: ProfileIndex) -> RepeatStatistics | None:
 
     Examples
     --------
+    >>> from epprof_nb.analysis.base.index import ProfileIndex
     >>> from epprof_nb.testing import synthetic_profile
     >>> step_statistics(ProfileIndex(synthetic_profile(activities=100)))  # has no optimizer
     """

@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.result_table import ResultTable
 from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS, iterations
 from epprof_nb.arrays.intervals import covered_before
-from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas as pd
 
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
-    from epprof_nb.data.profile_data import ProfileData
 
 PHASES = ("warm-up", "steady", "outlier")
 WARM_UP, STEADY, OUTLIER = 0, 1, 2
@@ -33,39 +30,6 @@ _NORMAL = 1.4826
 _MAX_POINTS = 300
 _LEAST_DRIFT = 0.01
 """Least change from the first to the second half of the iterations, as a share."""
-
-
-@with_columns("steadiness")
-def steadiness(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
-    """Return the phase of each iteration of the code, and how it differs from the steady ones.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    index
-        Index of the profile; the one that is kept with it if None.
-
-    Returns
-    -------
-    frame
-        {columns}
-
-    Notes
-    -----
-    Iterations are the repeats of the code (``--repeat``) or the steps of a script; without these,
-    the iterations of its longest loop, if statements were recorded and it has ten or more. The
-    steady state is that of their second half. An iteration is outlying if its wall time exceeds
-    their median by a tenth and by five standard deviations, which are estimated from the median
-    absolute deviation. Outlying iterations at the start are the warm-up.
-
-    Examples
-    --------
-    >>> from epprof_nb.testing import synthetic_profile
-    >>> steadiness(synthetic_profile(activities=3000))["phase"].tolist()[:3]
-    ['steady', 'steady', 'steady']
-    """
-    return steadiness_table(index or index_of(profile)).to_frame()
 
 
 def steadiness_table(index: ProfileIndex) -> ResultTable:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.breakdowns.by_kernel import by_kernel
-from epprof_nb.analysis.idle.gaps import gaps as idle_gaps
+from epprof_nb.analysis.base.index import index_of
+from epprof_nb.analysis.breakdowns.by_kernel import kernel_table
+from epprof_nb.analysis.idle.gaps import gap_table
 from epprof_nb.data.kernel_names import short_name
 from epprof_nb.util import palette
 from epprof_nb.util.format import shorten
@@ -50,8 +51,7 @@ def kernels(profile: ProfileData, ax: Axes | None, top: int, kind: str) -> Axes:
         explain_empty(axes, "No kernels to show.")
         return axes
     kernel_names = activities.names("name").take(rows)
-    top_names = by_kernel(profile).head(top)["name"].tolist()
-    names = [name if isinstance(name, str) else None for name in top_names]  # NaN: missing
+    names = kernel_table(index_of(profile)).values("name")[:top]
     edges = log_edges(durations)
     for number, (name, label) in enumerate(zip(names, kernel_labels(names), strict=True)):
         of_name = kernel_names.codes < 0 if name is None else kernel_names.equals(name)
@@ -89,7 +89,7 @@ def gaps(profile: ProfileData, ax: Axes | None, min_ns: int) -> Axes:
     """Draw idle intervals; see `epprof_nb.views.plots.figures.Figures.gaps`."""
     axes = axes_or_new(ax, (6.4, 2.4))
     hide_frame(axes)
-    lengths = idle_gaps(profile, min_ns)["duration_ns"].to_numpy(np.int64)
+    lengths = gap_table(index_of(profile), min_ns)["duration_ns"]
     if not len(lengths):
         explain_empty(axes, "No idle interval is that long.")
         return axes

@@ -18,7 +18,6 @@ from epprof_nb.analysis.breakdowns import (
 )
 from epprof_nb.analysis.idle import (
     causes,
-    gaps,
     launches,
 )
 from epprof_nb.arrays import groups, ids, nearest
@@ -34,7 +33,7 @@ def tables(profile):
     names = ("op", "kernel", "line", "stream")
     return [
         *(model.breakdown(name).to_frame() for name in names),
-        gaps.gaps(profile, 1_000),
+        profile.gaps(1_000),
         profile.launches(),
         profile.waits(),
         of_lines,

@@ -2,7 +2,6 @@
 
 import pytest
 
-from epprof_nb.analysis.breakdowns.by_kernel import by_kernel
 from epprof_nb.data import kernel_names
 from epprof_nb.data.kernel_name_rules import NAMES, OPERATIONS
 from epprof_nb.data.kernel_names import short_name
@@ -130,10 +129,10 @@ def test_activities_have_a_short_name_beside_the_full_one():
 
 
 def test_by_kernel_groups_by_full_or_by_short_name():
-    by_name = by_kernel(two_kernels())
+    by_name = two_kernels().by_kernel()
     assert by_name["name"].tolist() == [FULL[1], FULL[0], "raw_add"]
     assert by_name["short_name"].tolist() == ["reduce_kernel [mean f32]"] * 2 + ["raw_add"]
-    by_short = by_kernel(two_kernels(), by="short_name")
+    by_short = two_kernels().by_kernel(by="short_name")
     assert by_short["short_name"].tolist() == ["reduce_kernel [mean f32]", "raw_add"]
     assert by_short["names"].tolist() == [2, 1]
     assert by_short["device_ns"].tolist() == [40, 1]
@@ -143,7 +142,7 @@ def test_by_kernel_groups_by_full_or_by_short_name():
 
 def test_an_unknown_grouping_is_an_error():
     with pytest.raises(ValueError, match="'name' or 'short_name', not 'shorter'"):
-        by_kernel(two_kernels(), by="shorter")
+        two_kernels().by_kernel(by="shorter")
 
 
 def test_search_finds_a_kernel_by_its_full_and_its_short_name():

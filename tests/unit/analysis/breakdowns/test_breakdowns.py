@@ -8,15 +8,13 @@ from hypothesis import strategies as st
 
 from epprof_nb.analysis.base.device_work import device_work
 from epprof_nb.analysis.base.op_tree import NO_OP
-from epprof_nb.analysis.breakdowns.by_kernel import by_kernel
-from epprof_nb.analysis.breakdowns.by_op import by_line, by_op
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import activity, call, kernel, line, nested, op, profile, rows
 
 
 def test_by_op_counts_an_op_and_all_below_it():
-    found = rows(by_op(nested()))
+    found = rows(nested().by_op())
     assert found["attention"]["device_ns"] == found["attention"]["self_device_ns"] == 70
     assert found["line 2"]["device_ns"] == 80
     assert found["line 2"]["self_device_ns"] == 10
@@ -32,7 +30,7 @@ def test_by_op_counts_an_op_and_all_below_it():
 
 
 def test_by_op_keeps_work_without_an_op_in_a_last_row():
-    frame = by_op(nested())
+    frame = nested().by_op()
     assert frame["name"].iloc[-1] == NO_OP
     last = frame.iloc[-1]
     assert (last["device_ns"], last["self_device_ns"], last["kernels"]) == (7, 7, 1)
@@ -43,7 +41,7 @@ def test_by_op_keeps_work_without_an_op_in_a_last_row():
 
 
 def test_by_op_measures_host_time_once():
-    found = rows(by_op(nested()))
+    found = rows(nested().by_op())
     assert found["line 2"]["host_ns"] == 200
     assert found["line 2"]["self_host_ns"] == 200 - 120
     assert found["line 1"]["host_ns"] == 900
@@ -52,7 +50,7 @@ def test_by_op_measures_host_time_once():
 
 
 def test_by_op_averages_the_delay_of_launches():
-    found = rows(by_op(nested()))
+    found = rows(nested().by_op())
     assert found["attention"]["launch_delay_ns"] == (10 + 20) // 2
     assert pd.isna(found[NO_OP]["launch_delay_ns"])
 
@@ -61,11 +59,11 @@ def test_a_kernel_that_seems_to_start_before_its_launch_has_no_delay():
     early = profile(
         [op(1, "a", 0, 10)], [kernel(3, 9, 1, correlation_id=5)], [call(4, 5, correlation_id=5)]
     )
-    assert rows(by_op(early))["a"]["launch_delay_ns"] == 0
+    assert rows(early.by_op())["a"]["launch_delay_ns"] == 0
 
 
 def test_by_op_is_sorted_by_device_time_then_host_time():
-    assert by_op(nested())["name"].tolist() == ["In[1]", "line 1", "line 2", "attention", NO_OP]
+    assert nested().by_op()["name"].tolist() == ["In[1]", "line 1", "line 2", "attention", NO_OP]
 
 
 def test_an_op_that_nests_in_itself_counts_once():
@@ -73,7 +71,7 @@ def test_an_op_that_nests_in_itself_counts_once():
         ops=[op(1, "f", 0, 100), op(2, "g", 10, 90, 1), op(3, "f", 20, 80, 2)],
         activities=[kernel(0, 5, 1), kernel(5, 15, 3)],
     )
-    found = rows(by_op(recursive))
+    found = rows(recursive.by_op())
     assert found["f"]["device_ns"] == found["f"]["self_device_ns"] == 15
     assert found["f"]["host_ns"] == 100
     assert found["f"]["self_host_ns"] == 20 + 60
@@ -87,28 +85,26 @@ def test_ops_of_one_name_below_different_parents_add_up():
         ops=[op(1, "a", 0, 10), op(2, "f", 1, 9, 1), op(3, "b", 10, 20), op(4, "f", 11, 19, 3)],
         activities=[kernel(0, 5, 2), kernel(5, 7, 4)],
     )
-    found = rows(by_op(twice))
+    found = rows(twice.by_op())
     assert found["f"]["device_ns"] == 7
     assert found["f"]["host_ns"] == 16
 
 
 def test_equal_statements_of_different_lines_are_different_rows():
-    frame = by_op(
-        profile(
-            [op(1, "f()", 0, 1, cell="In[1]", line=1), op(2, "f()", 1, 2, cell="In[1]", line=4)]
-        )
-    )
+    frame = profile(
+        [op(1, "f()", 0, 1, cell="In[1]", line=1), op(2, "f()", 1, 2, cell="In[1]", line=4)]
+    ).by_op()
     assert sorted(frame["line"]) == [1, 4]
 
 
 def test_work_of_an_op_that_is_not_in_the_profile_is_work_without_an_op():
-    found = rows(by_op(profile([op(1, "a", 0, 10)], [kernel(0, 4, 77)])))
+    found = rows(profile([op(1, "a", 0, 10)], [kernel(0, 4, 77)]).by_op())
     assert found[NO_OP]["self_device_ns"] == 4
     assert found["a"]["device_ns"] == 0
 
 
 def test_an_op_whose_parent_is_not_in_the_profile_is_a_root():
-    frame = by_op(profile([op(1, "a", 0, 10, parent=99)], [kernel(0, 4, 1)]))
+    frame = profile([op(1, "a", 0, 10, parent=99)], [kernel(0, 4, 1)]).by_op()
     assert frame["device_ns"].tolist() == [4]
 
 
@@ -117,13 +113,13 @@ def test_ops_that_are_their_own_ancestors_do_not_hang():
         ops=[op(1, "a", 0, 9, 2), op(2, "b", 0, 9, 1), op(3, "c", 0, 9, 3), op(4, "d", 0, 9, 1)],
         activities=[kernel(0, 4, 1), kernel(4, 5, 2), kernel(5, 7, 3), kernel(7, 15, 4)],
     )
-    found = rows(by_op(cycle))
+    found = rows(cycle.by_op())
     assert sum(row["self_device_ns"] for row in found.values()) == 15
     assert found["a"]["device_ns"] == 12
 
 
 def test_coalesced_statements_count_all_their_executions():
-    found = rows(by_op(profile([line(1, 2, 0, 100, count=5000, duration_ns=60)])))
+    found = rows(profile([line(1, 2, 0, 100, count=5000, duration_ns=60)]).by_op())
     assert found["line 2"]["count"] == 5000
     assert found["line 2"]["host_ns"] == 60
 
@@ -144,13 +140,13 @@ def replayed():
 
 
 def test_a_replayed_node_counts_for_the_op_that_replayed():
-    found = rows(by_op(replayed()))
+    found = rows(replayed().by_op())
     assert set(found) == {"replay"}
     assert found["replay"]["device_ns"] == 15
 
 
 def test_capture_attribution_counts_for_the_capturing_op():
-    found = rows(by_op(replayed(), attribution="capture"))
+    found = rows(replayed().by_op(attribution="capture"))
     assert found["warm-up"]["device_ns"] == 10
     assert found["replay"]["device_ns"] == 5
     assert "unused" not in found
@@ -158,10 +154,10 @@ def test_capture_attribution_counts_for_the_capturing_op():
     assert found["warm-up"]["count"] == 1
 
 
-@pytest.mark.parametrize("breakdown", [by_op, by_line])
-def test_an_unknown_attribution_is_refused(breakdown):
+@pytest.mark.parametrize("name", ["by_op", "by_line"])
+def test_an_unknown_attribution_is_refused(name):
     with pytest.raises(ValueError, match="'launch' or 'capture'"):
-        breakdown(nested(), attribution="kernel")
+        getattr(nested(), name)(attribution="kernel")
 
 
 def test_a_graph_launch_is_work_only_where_its_nodes_are_not_recorded():
@@ -174,23 +170,21 @@ def test_a_graph_launch_is_work_only_where_its_nodes_are_not_recorded():
         ],
     )
     assert device_work(launches.tables["activities"]).tolist() == [True, False, True]
-    assert rows(by_op(launches))["a"]["device_ns"] == 30 + 25
+    assert rows(launches.by_op())["a"]["device_ns"] == 30 + 25
 
 
 def test_by_kernel_summarises_durations():
     durations = [1] * 10 + [5] * 9 + [100]
     grids = [(1, 1, 1)] * 8 + [(2, 3, 4)] * 12
     shapes = [dict(zip(("grid_x", "grid_y", "grid_z"), grid, strict=True)) for grid in grids]
-    found = by_kernel(
-        profile(
-            [op(1, "a", 0, 1), op(2, "b", 0, 1)],
-            [
-                kernel(0, d, 1 + i % 2, name="gemm", **shape)
-                for i, (d, shape) in enumerate(zip(durations, shapes, strict=True))
-            ]
-            + [kernel(0, 400, name="other"), activity("memcpy", 0, 445)],
-        )
-    )
+    found = profile(
+        [op(1, "a", 0, 1), op(2, "b", 0, 1)],
+        [
+            kernel(0, d, 1 + i % 2, name="gemm", **shape)
+            for i, (d, shape) in enumerate(zip(durations, shapes, strict=True))
+        ]
+        + [kernel(0, 400, name="other"), activity("memcpy", 0, 445)],
+    ).by_kernel()
     assert found["name"].tolist() == ["other", "gemm"]
     other, gemm = found.iloc[0], found.iloc[1]
     assert other["min_device_ns"] == other["p95_device_ns"] == other["max_device_ns"] == 400
@@ -202,10 +196,7 @@ def test_by_kernel_summarises_durations():
     assert found["share"].tolist() == pytest.approx([0.4, 0.155])
 
 
-BY = {"by_op": by_op, "by_line": by_line, "by_kernel": by_kernel}
-
-
-@pytest.mark.parametrize("name", BY)
+@pytest.mark.parametrize("name", ["by_op", "by_line", "by_kernel"])
 def test_empty_breakdowns_have_the_dtypes_of_full_ones(name):
     def dtypes(frame):
         return {
@@ -213,7 +204,7 @@ def test_empty_breakdowns_have_the_dtypes_of_full_ones(name):
             for column, dtype in frame.dtypes.items()
         }
 
-    empty, full = BY[name](profile()), BY[name](nested())
+    empty, full = getattr(profile(), name)(), getattr(nested(), name)()
     assert len(empty) == 0
     assert dtypes(empty) == dtypes(full)
     assert "object" in dtypes(empty).values()
@@ -252,9 +243,9 @@ def test_own_device_time_always_adds_up(tree, launched, attribution):
         ],
     )
     everything = sum(d for kind, d, _, _ in launched if kind != "synchronization")
-    ops = by_op(some, attribution=attribution)
-    lines = by_line(some, attribution=attribution)
-    own = by_line(some, attribution=attribution, inclusive=False)
+    ops = some.by_op(attribution=attribution)
+    lines = some.by_line(attribution=attribution)
+    own = some.by_line(attribution=attribution, inclusive=False)
     for inclusive, self_ in ((ops, ops), (lines, own)):
         assert self_["self_device_ns"].sum() == everything
         assert (self_["self_device_ns"] <= inclusive["device_ns"]).all()
@@ -266,10 +257,10 @@ def test_a_large_profile_adds_up():
     large = synthetic_profile(50_000, seed=3)
     activities = large.tables["activities"]
     everything = activities["duration_ns"][device_work(activities)].sum()
-    assert by_op(large)["self_device_ns"].sum() == everything
-    assert by_line(large, inclusive=False)["self_device_ns"].sum() == everything
+    assert large.by_op()["self_device_ns"].sum() == everything
+    assert large.by_line(inclusive=False)["self_device_ns"].sum() == everything
     kernels = activities.names("kind").equals("kernel")
-    assert by_kernel(large)["device_ns"].sum() == activities["duration_ns"][kernels].sum()
+    assert large.by_kernel()["device_ns"].sum() == activities["duration_ns"][kernels].sum()
 
 
 def test_columns_that_repeat_one_value_in_memory():

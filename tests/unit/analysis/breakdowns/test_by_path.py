@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from epprof_nb.analysis.breakdowns.by_path import MAX_DEPTH, by_path
+from epprof_nb.analysis.breakdowns.by_path import MAX_DEPTH
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.icicle import icicle
 from epprof_nb.views.view_model import ViewModel
@@ -44,7 +44,7 @@ def by_names(frame):
 
 
 def test_paths_of_one_name_are_one_row_with_their_sums():
-    found = by_names(by_path(nested()))
+    found = by_names(nested().by_path())
     f = found["session", "In[1]", "line 1", "f"]
     assert (f["count"], f["device_ns"], f["self_device_ns"], f["host_ns"]) == (2, 85, 70, 200)
     assert (f["kernels"], f["bytes"]) == (3, 1024)
@@ -62,7 +62,7 @@ def test_paths_of_one_name_are_one_row_with_their_sums():
 
 def test_device_time_of_leaves_adds_up_on_every_step():
     made = synthetic_profile(activities=3000)
-    frame = by_path(made)
+    frame = made.by_path()
     assert frame["device_ns"].iloc[0] == made.by_op()["self_device_ns"].sum()
     below = frame.groupby("parent")["device_ns"].sum()
     inner = frame.loc[below.index, "device_ns"]
@@ -87,7 +87,7 @@ def test_every_activity_is_on_the_path_of_its_ops():
             at = ops[at]["parent_op_id"]
         key = tuple(reversed(path))
         expected[key] = expected.get(key, 0) + row["duration_ns"]
-    frame, paths, found = by_path(made), {0: ()}, {}
+    frame, paths, found = made.by_path(), {0: ()}, {}
     for number, row in frame.iloc[1:].iterrows():
         leaf = row["level"] in ("kernel", "memcpy", "memset")
         line = "" if pd.isna(row["line"]) else row["line"]
@@ -102,13 +102,13 @@ def test_every_activity_is_on_the_path_of_its_ops():
 def test_deep_recursion_is_merged_at_max_depth():
     deep = MAX_DEPTH * 3
     ops = [op(i + 1, "f", i, 1000 - i, i or -1) for i in range(deep)]
-    frame = by_path(profile(ops, [kernel(0, 5, deep)]))
+    frame = profile(ops, [kernel(0, 5, deep)]).by_path()
     assert frame["depth"].max() == MAX_DEPTH + 1
     assert frame["device_ns"].iloc[0] == 5
 
 
 def test_empty_profile_has_only_the_session():
-    empty, some = by_path(profile()), by_path(nested())
+    empty, some = profile().by_path(), nested().by_path()
     assert empty["name"].tolist() == ["session"]
     assert empty.dtypes.astype(str).tolist() == some.dtypes.astype(str).tolist()
 

@@ -2,14 +2,13 @@
 
 import pytest
 
-from epprof_nb.analysis.breakdowns.joined import joined
-from epprof_nb.analysis.frameworks.by_module import OUTSIDE, by_module
+from epprof_nb.analysis.frameworks.by_module import OUTSIDE
 from tests.helpers.tiny import kernel, line, op, profile
 from tests.helpers.training import framework, training
 
 
 def test_modules_have_their_forward_and_backward_time():
-    frame = by_module(training())
+    frame = training().by_module()
     net = frame.loc["net"]
     assert (net["type"], net["class"], net["calls"]) == ("module", "Net", 2)
     assert (net["forward_ns"], net["backward_ns"], net["other_ns"]) == (130, 420, 0)
@@ -21,13 +20,13 @@ def test_modules_have_their_forward_and_backward_time():
 
 
 def test_device_and_host_time_are_the_first_times():
-    assert by_module(training()).columns[3:9].tolist() == [
+    assert training().by_module().columns[3:9].tolist() == [
         "device_ns", "host_ns", "forward_ns", "forward_host_ns", "backward_ns", "backward_host_ns",
     ]  # fmt: skip
 
 
 def test_work_outside_of_modules_has_rows_of_its_own():
-    frame = by_module(training())
+    frame = training().by_module()
     assert frame.loc["backward", ["type", "device_ns", "calls"]].tolist() == ["autograd", 2, 2]
     assert frame.loc["Adam.step", ["type", "other_ns", "kernels"]].tolist() == ["optimizer", 14, 2]
     assert frame.loc["waiting for data", "type"] == "data"
@@ -43,14 +42,14 @@ def test_work_outside_of_modules_has_rows_of_its_own():
 
 
 def test_host_time_of_modules_is_not_that_of_the_backward_pass_too():
-    frame = by_module(training())
+    frame = training().by_module()
     # Each pass lasts 300 ns, 280 of them in the module.
     backward = frame.loc["backward"]
     assert (backward["backward_host_ns"], backward["host_ns"]) == (40, 40)
 
 
 def test_host_time_outside_of_modules_is_what_no_other_row_has():
-    frame = by_module(training())
+    frame = training().by_module()
     # Of the 10,000 ns of the cell: two steps with 50 + 200 + 300 + 200 ns in rows of their own.
     assert frame.loc[OUTSIDE, "host_ns"] == 10_000 - 2 * 750
     assert frame.loc[OUTSIDE, ["forward_host_ns", "backward_host_ns"]].tolist() == [0, 0]
@@ -63,7 +62,7 @@ def test_host_time_outside_of_modules_is_what_no_other_row_has():
             ),
         ]
     )
-    assert by_module(made)["host_ns"].to_dict() == {"a": 50, OUTSIDE: 50}
+    assert made.by_module()["host_ns"].to_dict() == {"a": 50, OUTSIDE: 50}
 
 
 def test_modules_on_threads_of_autograd_are_not_its_host_time():
@@ -74,7 +73,7 @@ def test_modules_on_threads_of_autograd_are_not_its_host_time():
             framework(3, "b", 40, 80, 1, "backward", thread_id=8),
         ]
     )
-    frame = by_module(made)
+    frame = made.by_module()
     assert frame["host_ns"].to_dict() == {"a": 50, "b": 40, "backward": 30, OUTSIDE: 0}
 
 
@@ -88,14 +87,14 @@ def test_a_closure_is_not_host_time_of_the_optimizer():
             framework(5, "net", 45, 75, 4, "backward"),
         ]
     )
-    frame = by_module(made)
+    frame = made.by_module()
     assert frame["host_ns"].to_dict() == {"net": 60, "LBFGS.step": 30, "backward": 10, OUTSIDE: 0}
 
 
 @pytest.mark.parametrize("attribution", ["launch", "capture"])
 def test_own_times_add_up_to_the_device_time(attribution):
     made = training(3)
-    frame = by_module(made, attribution=attribution)
+    frame = made.by_module(attribution=attribution)
     total = made.activities["duration_ns"].sum()
     assert frame["self_device_ns"].sum() == total
     parts = frame["forward_ns"] + frame["backward_ns"] + frame["other_ns"]
@@ -108,7 +107,7 @@ def test_a_module_inside_a_call_of_itself_counts_its_time_once():
         [framework(1, "tree", 0, 90), framework(2, "tree", 10, 80, 1)],
         [kernel(20, 30, 2), kernel(40, 45, 1)],
     )
-    tree = by_module(made).loc["tree"]
+    tree = made.by_module().loc["tree"]
     assert tree[["calls", "device_ns", "self_device_ns", "forward_host_ns"]].tolist() == [
         2, 15, 15, 90,
     ]  # fmt: skip
@@ -122,7 +121,7 @@ def test_a_wrapper_and_its_module_are_one_call():
         ],
         [kernel(20, 30, 2)],
     )
-    net = by_module(made).loc["net"]
+    net = made.by_module().loc["net"]
     assert (net["calls"], net["class"], net["device_ns"]) == (1, "Net", 10)
 
 
@@ -135,14 +134,14 @@ def test_a_gradient_inside_of_a_forward_pass_is_backward_time():
         ],
         [kernel(30, 40, 3), kernel(80, 82, 1), kernel(75, 76, 2)],
     )
-    net = by_module(made).loc["net"]
+    net = made.by_module().loc["net"]
     assert net[["forward_ns", "backward_ns", "device_ns"]].tolist() == [2, 11, 13]
 
 
 def test_an_op_of_the_user_is_no_module():
     user = op(1, "mine", 0, 90, op_type="module", category="user")
     made = profile([user, line(2, 1, 10, 80, 1)], [kernel(20, 30, 2)])
-    assert by_module(made).index.tolist() == [OUTSIDE]
+    assert made.by_module().index.tolist() == [OUTSIDE]
 
 
 def test_a_module_may_have_the_name_of_an_optimizer():
@@ -150,13 +149,13 @@ def test_a_module_may_have_the_name_of_an_optimizer():
         [framework(1, "x", 0, 40), framework(2, "x", 50, 90, op_type="optimizer")],
         [kernel(20, 30, 1), kernel(60, 61, 2)],
     )
-    frame = by_module(made).loc["x"]
+    frame = made.by_module().loc["x"]
     assert frame["type"].tolist() == ["module", "optimizer"]
     assert frame["device_ns"].tolist() == [10, 1]
 
 
 def test_joined_names_the_module_and_the_step():
-    frame = joined(training())
+    frame = training().joined()
     row = frame.set_index("name")
     assert row.loc["b again", "module"].tolist() == ["net.b", "net.b"]
     assert row.loc["gradient of a", "step"].tolist() == [0, 1]
@@ -185,7 +184,7 @@ def compiled_step():
 
 
 def test_a_fused_kernel_counts_once_and_in_the_modules_around_it():
-    frame = by_module(compiled_step())
+    frame = compiled_step().by_module()
     fused = frame.loc["net.(a + b)"]
     assert fused[["type", "device_ns", "forward_ns", "backward_ns"]].tolist() == ["fused", 12, 5, 7]
     assert fused[["forward_host_ns", "backward_host_ns"]].tolist() == [10, 20]
@@ -208,6 +207,6 @@ def test_modules_of_an_earlier_profile_have_rows_where_they_have_work():
         ],
         [kernel(10, 14, 3, capture_op_id=1)],
     )
-    assert by_module(made).index.tolist() == ["net", OUTSIDE]
-    captured = by_module(made, attribution="capture")
+    assert made.by_module().index.tolist() == ["net", OUTSIDE]
+    captured = made.by_module(attribution="capture")
     assert captured["device_ns"].to_dict() == {"net.a": 4, "net": 0, OUTSIDE: 0}

@@ -3,7 +3,6 @@
 import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.frameworks.by_operator import by_operator
 from epprof_nb.analysis.frameworks.operator_links import forward_operators
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import first_view_header
@@ -51,14 +50,14 @@ def trained():
 
 
 def test_device_and_host_time_are_the_first_times():
-    assert by_operator(trained()).columns[:9].tolist() == [
+    assert trained().by_operator().columns[:9].tolist() == [
         "name", "op_type", "count", "device_ns", "host_ns", "self_device_ns", "self_host_ns",
         "backward_ns", "backward_host_ns",
     ]  # fmt: skip
 
 
 def test_operators_have_the_time_of_the_nodes_that_they_created():
-    frame = by_operator(trained()).set_index("name")
+    frame = trained().by_operator().set_index("name")
     columns = ["count", "device_ns", "self_device_ns", "backward_ns", "backward_host_ns"]
     assert frame[columns].T.to_dict("list") == {
         "aten::linear": [2, 30, 0, 40 + 5 + 1, 39 + 19 + 19],
@@ -76,11 +75,11 @@ def test_operators_have_the_time_of_the_nodes_that_they_created():
 
 
 def test_modules_and_shapes_have_rows_of_their_own():
-    frame = by_operator(trained(), modules=True)
+    frame = trained().by_operator(modules=True)
     linear = frame[frame["name"] == "aten::linear"].set_index("module")
     assert linear["backward_ns"].to_dict() == {"net.a": 6, "net.b": 40}
     assert frame["self_device_ns"].sum() == 85
-    frame = by_operator(trained(), shapes=True)
+    frame = trained().by_operator(shapes=True)
     linear = frame[frame["name"] == "aten::linear"].set_index("input_shapes")
     assert linear["backward_ns"].to_dict() == {"[2,4], [4,4]": 6, "[2,4], [8,4]": 40}
 
@@ -97,7 +96,7 @@ def test_a_table_by_shapes_says_how_shapes_are_recorded():
 def test_the_summary_and_the_cell_say_where_operators_are():
     hint = "prof.by_operator() has a row for each"
     assert hint in trained().summary()
-    notes = first_view_header(ViewModel(trained()))["summary"]["notes"]
+    notes = first_view_header(ViewModel(trained()))["headline"]["notes"]
     assert [hint in note for note in notes] == [True]
     assert "by_operator" not in profile(ops=[line(1, 1, 0, 10)]).summary()
 
@@ -122,6 +121,16 @@ def test_the_operator_with_the_most_host_time_is_a_finding_without_device_work()
     assert profile(ops=even, info={"wall_ns": 1000}).insights().empty
     with_device_work = profile(ops=ops, activities=[kernel(20, 30, 3)], info={"wall_ns": 1000})
     assert "hot operator" not in with_device_work.insights()["kind"].tolist()
+
+
+@pytest.mark.parametrize("name", [None, ""])
+def test_an_operator_without_a_name_is_a_finding_too(name):
+    ops = [operator(1, name, 0, 900, None), operator(2, "aten::mm", 900, 1000, None)]
+    prof = profile(ops=ops, info={"wall_ns": 1000})
+    (text,) = prof.insights()["text"]
+    assert text.startswith("(no name) accounts for 90 % of the host time of PyTorch's operators")
+    assert prof.evidence(1).index.tolist() == [1]
+    assert text in prof.summary()
 
 
 def test_a_number_of_several_threads_is_not_linked():
@@ -149,17 +158,17 @@ def test_the_time_of_a_nested_backward_pass_counts_once():
         ],
         activities=[kernel(41, 45, 5)],
     )
-    frame = by_operator(made).set_index("name")
+    frame = made.by_operator().set_index("name")
     assert frame["backward_ns"].sum() == 4
     assert frame.loc["Checkpoint", "backward_ns"] == 4
 
 
 def test_a_profile_without_operators_has_one_row():
     made = profile(ops=[line(1, None, 0, 10, 1)], activities=[kernel(1, 5, 1)])
-    frame = by_operator(made)
+    frame = made.by_operator()
     assert frame["name"].tolist() == ["(no operator)"]
     assert frame["device_ns"].tolist() == [4]
-    assert len(by_operator(profile())) == 0
+    assert len(profile().by_operator()) == 0
 
 
 def test_an_unknown_argument_is_refused_by_the_name_of_the_public_class():

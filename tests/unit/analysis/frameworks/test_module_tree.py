@@ -4,8 +4,7 @@ import pandas as pd
 import pytest
 
 from epprof_nb.analysis.base.op_paths import MAX_DEPTH
-from epprof_nb.analysis.breakdowns.by_path import by_path
-from epprof_nb.analysis.frameworks.by_module import OUTSIDE, by_module
+from epprof_nb.analysis.frameworks.by_module import OUTSIDE
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import kernel, line, op, profile
 from tests.helpers.training import framework, training
@@ -14,7 +13,7 @@ from tests.helpers.training import framework, training
 def tree(made, **options):
     """{path of names: row} of the tree of modules."""
     paths, found = {}, {}
-    for number, row in by_path(made, by="module", **options).iterrows():
+    for number, row in made.by_path(by="module", **options).iterrows():
         above = paths[row["parent"]] if pd.notna(row["parent"]) else ()
         paths[number] = (*above, row["name"])
         assert paths[number] not in found
@@ -48,7 +47,7 @@ def test_work_outside_of_modules_is_below_the_op_that_launched_it():
 @pytest.mark.parametrize("attribution", ["launch", "capture"])
 def test_modules_have_the_times_of_by_module(attribution):
     made = training(3)
-    frame, found = by_module(made, attribution=attribution), tree(made, attribution=attribution)
+    frame, found = made.by_module(attribution=attribution), tree(made, attribution=attribution)
     by_path_of_module = {path[-1]: row for path, row in found.items() if row["level"] == "module"}
     assert by_path_of_module.keys() == {"net", "net.a", "net.b"}
     for name, row in by_path_of_module.items():
@@ -59,14 +58,14 @@ def test_modules_have_the_times_of_by_module(attribution):
 
 @pytest.mark.parametrize("made", [training(), synthetic_profile(activities=500), profile()])
 def test_every_activity_is_counted_once(made):
-    frame = by_path(made, by="module")
-    assert frame["device_ns"].iloc[0] == by_path(made)["device_ns"].iloc[0]
+    frame = made.by_path(by="module")
+    assert frame["device_ns"].iloc[0] == made.by_path()["device_ns"].iloc[0]
     below = frame.groupby("parent")[["device_ns", "kernels"]].sum()
     inner = frame.loc[below.index]
     assert below["device_ns"].tolist() == inner["device_ns"].tolist()
     assert below["kernels"].tolist() == inner["kernels"].tolist()
     assert (frame["parent"].dropna() < frame.index[1:]).all()
-    assert frame.dtypes.astype(str).tolist() == by_path(made).dtypes.astype(str).tolist()
+    assert frame.dtypes.astype(str).tolist() == made.by_path().dtypes.astype(str).tolist()
 
 
 def test_ops_between_modules_and_kernels_are_rows():
@@ -132,7 +131,7 @@ def test_only_the_backward_pass_in_the_profile_has_modules_all_the_same():
 def test_very_deep_models_keep_their_names_and_totals():
     deep = 2 * MAX_DEPTH
     ops = [framework(i + 1, f"m{i}", i, 1000 - i, i or None) for i in range(deep)]
-    frame = by_path(profile(ops, [kernel(0, 5, deep)]), by="module")
+    frame = profile(ops, [kernel(0, 5, deep)]).by_path(by="module")
     assert frame["device_ns"].iloc[0] == 5
     modules = frame[frame["level"] == "module"]
     assert modules["name"].astype(str).tolist() == [f"m{i}" for i in range(MAX_DEPTH)]
@@ -140,4 +139,4 @@ def test_very_deep_models_keep_their_names_and_totals():
 
 def test_an_unknown_kind_of_path_is_an_error():
     with pytest.raises(ValueError, match="by must be 'op' or 'module', not 'layer'"):
-        by_path(training(), by="layer")
+        training().by_path(by="layer")

@@ -5,41 +5,6 @@ import importlib.util
 import pytest
 
 from epprof_nb import compare
-from epprof_nb.analysis.breakdowns import (
-    by_kernel,
-    by_op,
-    by_path,
-    by_stream,
-    joined,
-)
-from epprof_nb.analysis.critical_path import (
-    chain,
-)
-from epprof_nb.analysis.findings import (
-    ranking,
-)
-from epprof_nb.analysis.frameworks import (
-    by_module,
-    by_operator,
-)
-from epprof_nb.analysis.idle import (
-    gaps,
-    launches,
-    overlap,
-    transfers,
-    waits,
-)
-from epprof_nb.analysis.onnx import (
-    by_node,
-    by_run,
-    roofline,
-)
-from epprof_nb.analysis.steps import (
-    by_phase,
-    by_repeat,
-    by_step,
-    steadiness,
-)
 from epprof_nb.data.column_docs import TABLES
 from epprof_nb.data.schema import TABLES as SCHEMAS
 from epprof_nb.profiles import Profile
@@ -64,14 +29,6 @@ FRAMES = {
     "compare_ops": lambda p: compare(p, p).ops,
     "compare_kernels": lambda p: compare(p, p).kernels,
 }
-FUNCTIONS = (
-    by_kernel.by_kernel, by_module.by_module, by_node.by_node, by_node.by_op_type, by_run.by_run,
-    by_op.by_op, by_op.by_line, by_operator.by_operator, by_path.by_path,
-    by_phase.by_phase, by_repeat.by_repeat, by_step.by_step,
-    by_stream.by_stream, chain.critical_path, gaps.gaps, ranking.insights, joined.joined,
-    launches.launches, overlap.overlap, roofline.roofline, steadiness.steadiness,
-    transfers.transfers, waits.waits,
-)  # fmt: skip
 
 
 def filled():
@@ -139,13 +96,6 @@ def test_docstrings_describe_the_columns(name):
     for column in TABLES[name].columns:
         assert any(row.split()[:2] == [column.name, *column.dtype.split()][:2]
                    for row in text.splitlines()), column.name  # fmt: skip
-
-
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_docstrings_of_the_analyses_describe_the_same(function):
-    assert "{columns}" not in function.__doc__
-    for column in TABLES[function.__name__].columns:
-        assert column.name in function.__doc__
 
 
 def test_the_docs_are_up_to_date():

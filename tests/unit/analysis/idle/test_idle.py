@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epprof_nb.analysis.idle.gaps import busy_intervals, busy_ns, gaps
+from epprof_nb.analysis.idle.gaps import busy_intervals, busy_ns
 from epprof_nb.arrays.intervals import complement, union
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import activity, call, kernel, line, op, profile
@@ -67,7 +67,7 @@ def test_a_device_that_did_nothing_was_never_busy():
 
 
 def test_gaps_are_before_between_and_after_the_work_of_each_device():
-    found = gaps(two_devices(), min_ns=1)
+    found = two_devices().gaps(min_ns=1)
     assert found[["device_id", "start_ns", "end_ns", "position"]].to_numpy().tolist() == [
         [0, 0, 100, "before"],
         [0, 300, 400, "between"],
@@ -79,9 +79,9 @@ def test_gaps_are_before_between_and_after_the_work_of_each_device():
 
 
 def test_short_gaps_are_left_out():
-    assert gaps(two_devices(), min_ns=101)["duration_ns"].tolist() == [590, 280, 580]
-    assert gaps(two_devices(), min_ns=100)["duration_ns"].min() == 100
-    assert len(gaps(two_devices())) == 0
+    assert two_devices().gaps(min_ns=101)["duration_ns"].tolist() == [590, 280, 580]
+    assert two_devices().gaps(min_ns=100)["duration_ns"].min() == 100
+    assert len(two_devices().gaps()) == 0
 
 
 def host(**more):
@@ -100,7 +100,7 @@ def host(**more):
 
 
 def test_host_op_is_the_deepest_one_open_in_the_middle_of_the_gap():
-    found = gaps(host(thread_id=1), min_ns=500)
+    found = host(thread_id=1).gaps(min_ns=500)
     assert found["op_id"].tolist() == [3]
     assert found["name"].tolist() == ["load"]
     assert found["line"].tolist() == [2]
@@ -108,19 +108,19 @@ def test_host_op_is_the_deepest_one_open_in_the_middle_of_the_gap():
 
 
 def test_host_op_is_that_of_the_thread_that_launches_next():
-    assert gaps(host(thread_id=2), min_ns=500)["name"].tolist() == ["elsewhere"]
+    assert host(thread_id=2).gaps(min_ns=500)["name"].tolist() == ["elsewhere"]
 
 
 def test_host_op_is_that_of_the_ops_thread_without_a_launching_thread():
-    assert gaps(host(), min_ns=500)["name"].tolist() == ["load"]
+    assert host().gaps(min_ns=500)["name"].tolist() == ["load"]
 
 
 def test_host_op_of_a_worker_is_that_of_the_waiting_thread():
-    assert gaps(host(thread_id=77), min_ns=500)["name"].tolist() == ["load"]
+    assert host(thread_id=77).gaps(min_ns=500)["name"].tolist() == ["load"]
 
 
 def test_host_op_after_the_last_activity_is_that_of_its_thread():
-    found = gaps(host(thread_id=1), min_ns=50)
+    found = host(thread_id=1).gaps(min_ns=50)
     assert found["position"].tolist() == ["before", "between", "after"]
     assert found["name"].tolist() == ["line 1", "load", "line 3"]
 
@@ -136,11 +136,11 @@ def test_an_open_call_tells_apart_statements_that_share_a_row_each():
         api_calls=[call(300, 700, op_id=2), call(710, 711, op_id=3)],
         info={"wall_ns": 1000},
     )
-    assert gaps(coalesced, min_ns=500)["line"].tolist() == [2]
+    assert coalesced.gaps(min_ns=500)["line"].tolist() == [2]
 
 
 def test_a_gap_in_which_no_op_was_open_has_none():
-    found = gaps(profile(activities=[kernel(500, 600)], info={"wall_ns": 600}), min_ns=1)
+    found = profile(activities=[kernel(500, 600)], info={"wall_ns": 600}).gaps(min_ns=1)
     assert found["op_id"].isna().all()
     assert found["name"].isna().all()
     assert len(found) == 1
@@ -152,7 +152,7 @@ def test_an_op_that_ended_is_not_open():
         [kernel(90, 95, 1, thread_id=1)],
         info={"wall_ns": 95},
     )
-    assert gaps(ended, min_ns=50)["name"].tolist() == ["outer"]
+    assert ended.gaps(min_ns=50)["name"].tolist() == ["outer"]
 
 
 def test_empty_gaps_have_the_dtypes_of_full_ones():
@@ -173,7 +173,7 @@ def test_empty_gaps_have_the_dtypes_of_full_ones():
         "cell": "category",
         "line": "Int64",
     }
-    for found in (gaps(profile()), gaps(host(), min_ns=1)):
+    for found in (profile().gaps(), host().gaps(min_ns=1)):
         assert {name: str(dtype) for name, dtype in found.dtypes.items()} == expected
         categories = [found[name].cat.categories.dtype for name in ("position", "name", "cell")]
         assert categories == [object] * 3
@@ -181,10 +181,10 @@ def test_empty_gaps_have_the_dtypes_of_full_ones():
 
 def test_busy_time_and_gaps_fill_the_wall():
     made_up = synthetic_profile(20_000, seed=1)
-    idle = gaps(made_up, min_ns=1)
+    idle = made_up.gaps(min_ns=1)
     assert busy_ns(made_up, 0) + idle["duration_ns"].sum() == made_up.wall_ns
     assert idle["start_ns"].is_monotonic_increasing
-    long = gaps(made_up)
+    long = made_up.gaps()
     waits = long[long["position"] == pd.Categorical(["between"])[0]]
     assert len(waits) > 0
     assert set(waits["line"]) == {4}
@@ -192,11 +192,10 @@ def test_busy_time_and_gaps_fill_the_wall():
 
 @pytest.mark.parametrize("end", [0, 600])
 def test_work_past_the_stated_wall_is_no_gap(end):
-    found = gaps(profile(activities=[kernel(0, 700)], info={"wall_ns": end}), min_ns=1)
+    found = profile(activities=[kernel(0, 700)], info={"wall_ns": end}).gaps(min_ns=1)
     assert len(found) == 0
 
 
 def test_the_gaps_of_a_profile_add_up_to_its_idle_time():
     loop = synthetic_profile(activities=500)
     assert loop.gaps(min_ns=0)["duration_ns"].sum() == loop.wall_ns - busy_ns(loop)
-    pd.testing.assert_frame_equal(loop.gaps(), gaps(loop))

@@ -6,7 +6,6 @@ import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.findings.ranking import findings
-from epprof_nb.analysis.onnx.by_node import by_node
 from epprof_nb.views.queries.tables import breakdown_table
 from epprof_nb.views.view_model import ViewModel
 from tests.helpers.tiny import activity, kernel, op, profile
@@ -68,7 +67,7 @@ def rows(frame):
 
 
 def test_nodes_on_the_cpu_beside_an_accelerator_fell_back():
-    found = rows(by_node(two_runs()))
+    found = rows(two_runs().by_node())
     assert {name for name, row in found.items() if row["fell_back"]} == {"topk", "shape"}
 
 
@@ -93,7 +92,7 @@ def test_the_table_of_a_page_names_fallbacks_only():
 
 
 def test_copies_count_for_the_node_whose_values_they_moved():
-    found = rows(by_node(two_runs()))
+    found = rows(two_runs().by_node())
     assert found["topk"]["fallback_copies"] == 4
     assert found["topk"]["fallback_bytes"] == 16_000_000
     assert found["topk"]["fallback_copy_ns"] == 4 * MS
@@ -107,17 +106,17 @@ def test_copies_count_for_the_node_whose_values_they_moved():
 
 def test_a_session_on_the_cpu_alone_has_nothing_to_fall_back_from():
     ops = [run(1, 0, 100), node(2, "a", "Relu", 1, 50, 1, provider=CPU)]
-    frame = by_node(profile(ops))
+    frame = profile(ops).by_node()
     assert not frame["fell_back"].any()
     told = {"onnxruntime_providers": {"1": [CPU, "AzureExecutionProvider"]}}
-    assert not by_node(profile(ops, info=told))["fell_back"].any()
+    assert not profile(ops, info=told).by_node()["fell_back"].any()
 
 
 def test_a_session_that_could_use_an_accelerator_and_never_did_fell_back():
     ops = [run(1, 0, 100), node(2, "a", "Relu", 1, 50, 1, provider=CPU)]
     info = {"onnxruntime_providers": {"1": [CUDA, CPU]}, "onnxruntime_sessions": {"1": "m"}}
     whole = profile(ops, info={**info, "wall_ns": 100})
-    assert by_node(whole)["fell_back"].all()
+    assert whole.by_node()["fell_back"].all()
     (finding,) = findings(ProfileIndex(whole))
     assert finding.text == (
         "Node `a` (Relu) ran on the CPU for 50 ns, although its session has an accelerator."
@@ -143,7 +142,7 @@ def test_nodes_that_the_user_left_out_have_another_remedy(selected, text, remedy
 @pytest.mark.parametrize("told", [7, {"1": 7}, {"x": ["A"]}, {"1": [7]}])
 def test_malformed_info_is_tolerated(told):
     ops = [run(1, 0, 100), node(2, "a", "Relu", 1, 50, 1, provider=CPU)]
-    assert len(by_node(profile(ops, info={"onnxruntime_providers": told}))) == 1
+    assert len(profile(ops, info={"onnxruntime_providers": told}).by_node()) == 1
 
 
 def test_another_sessions_accelerator_does_not_count():
@@ -151,7 +150,7 @@ def test_another_sessions_accelerator_does_not_count():
         run(1, 0, 50), node(2, "a", "Relu", 1, 5, 1),
         run(3, 60, 90, session=2), node(4, "b", "Relu", 61, 5, 3, provider=CPU, session=2),
     ]  # fmt: skip
-    assert not by_node(profile(ops))["fell_back"].any()
+    assert not profile(ops).by_node()["fell_back"].any()
 
 
 def test_copies_in_a_subgraph_serve_nodes_of_that_subgraph():
@@ -163,7 +162,7 @@ def test_copies_in_a_subgraph_serve_nodes_of_that_subgraph():
         node(6, "inner", "Det", 10, 5, 3, provider=CPU),
         node(7, "outer", "Det", 92, 5, 1, provider=CPU),
     ]
-    found = rows(by_node(profile(ops)))
+    found = rows(profile(ops).by_node())
     assert found["inner"]["fallback_copies"] == 1
     assert found["outer"]["fallback_copies"] == 0
 

@@ -2,8 +2,6 @@
 
 import pytest
 
-from epprof_nb.analysis.breakdowns.by_op import by_line, by_op
-from epprof_nb.analysis.onnx.by_node import by_node, by_op_type
 from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.view_model import ViewModel
 from tests.helpers.tiny import kernel, line, op, profile, rows
@@ -45,22 +43,22 @@ def values(frame, key, name):
 
 
 def test_a_replay_is_an_execution_whatever_kernels_it_has():
-    frame = by_node(replayed())
+    frame = replayed().by_node()
     assert values(frame, "name", "a") == (2, 60, 30, 35, 4, 0)
     assert values(frame, "name", "b") == (2, 8, 4, 4, 2, 0)
 
 
 def test_replays_of_all_nodes_of_an_operator_are_its_executions():
-    assert values(by_op_type(replayed()), "op_type", "MatMul") == (4, 68, 17, 35, 6, 0)
+    assert values(replayed().by_op_type(), "op_type", "MatMul") == (4, 68, 17, 35, 6, 0)
 
 
 def test_a_capture_without_work_is_no_execution():
-    frame = by_node(replayed(status="complete"))
+    frame = replayed(status="complete").by_node()
     assert values(frame, "name", "a") == (2, 60, 30, 35, 4, 1)
 
 
 def test_a_capture_that_works_is_an_execution():
-    frame = by_node(replayed(kernel(10, 100, 2), status="complete"))
+    frame = replayed(kernel(10, 100, 2), status="complete").by_node()
     assert values(frame, "name", "a") == (3, 150, 50, 90, 5, 1)
 
 
@@ -78,14 +76,14 @@ def test_replays_of_a_node_in_a_subgraph_count_for_the_node_around_it():
             replay(3, 210, 230, 2), replay(4, 230, 232, 2),
         ],
     )  # fmt: skip
-    frame = by_node(made)
+    frame = made.by_node()
     assert values(frame, "name", "if") == (2, 34, 17, 22, 4, 0)
     assert values(frame, "name", "b") == (2, 30, 15, 20, 2, 0)
 
 
 @pytest.mark.parametrize("status", ["earlier", "complete"])
 def test_replays_are_no_executions_where_they_are_launched(status):
-    frame = by_node(replayed(status=status), attribution="launch")
+    frame = replayed(status=status).by_node(attribution="launch")
     ran = {"a": 1, "b": 1} if status == "complete" else {}
     assert dict(zip(frame["name"], frame["count"], strict=True)) == ran | {"(no node)": 0}
 
@@ -107,13 +105,13 @@ def captured_by_ops(status):
 @pytest.mark.parametrize("status", ["earlier", "complete"])
 def test_replays_are_executions_of_the_ops_that_a_graph_captured(status):
     names = ("count", "device_ns", "mean_device_ns", "p95_device_ns")
-    found = rows(by_op(captured_by_ops(status), attribution="capture"), "name")
+    found = rows(captured_by_ops(status).by_op(attribution="capture"), "name")
     assert [found["layer"][name] for name in names] == [2, 56, 28, 30]
     assert [found["eager"][name] for name in names] == [1, 9, 9, 9]
-    lines = rows(by_line(captured_by_ops(status), attribution="capture"), "line")
+    lines = rows(captured_by_ops(status).by_line(attribution="capture"), "line")
     assert [lines[1][name] for name in names] == [2, 56, 28, 30]
     assert lines[2]["count"] == 2
-    launched = rows(by_op(captured_by_ops(status)), "name")
+    launched = rows(captured_by_ops(status).by_op(), "name")
     assert launched["eager"]["count"] == 1
     assert launched["layer"]["count"] == 1 if status == "complete" else "layer" not in launched
 
@@ -123,7 +121,7 @@ def test_an_op_that_captured_and_replayed_executed_once():
         [line(1, 1, 0, 500), op(2, "layer", 5, 40, 1)],
         [replay(2, 110, 130, 1, by=1), replay(2, 210, 230, 2, by=1)],
     )
-    found = rows(by_op(prof, attribution="capture"), "name")
+    found = rows(prof.by_op(attribution="capture"), "name")
     assert found["layer"]["count"] == 2
     assert found["line 1"]["count"] == 1
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.steps.by_phase import by_phase
 from epprof_nb.analysis.summary.headline import summarise
 from tests.helpers.tiny import kernel, op, profile
 
@@ -26,7 +25,7 @@ def test_a_generation_has_a_prefill_and_a_decode():
     ops += [call(2 + i, 200 + 50 * i, 240 + 50 * i, 1, 7 + i, cache_bytes=70 + i) for i in range(3)]
     work = [kernel(10, 60, 1), kernel(210, 220, 2), kernel(265, 275, 3)]
     names = {"onnxruntime_sessions": {"1": "decoder.onnx"}}
-    frame = by_phase(profile(ops, work, info=names))
+    frame = profile(ops, work, info=names).by_phase()
     assert frame["model"].tolist() == ["decoder.onnx"] * 2
     assert shown(frame, "calls", "tokens", "past_tokens", "cache_bytes") == [
         (0, "prefill", 1, 7, 0, 0),
@@ -41,22 +40,41 @@ def test_a_generation_has_a_prefill_and_a_decode():
     assert frame["idle_ns"].tolist() == [150, 120]
 
 
+def test_the_rate_without_the_profiler():
+    """Recorded calls of 100 take 40 unprofiled, as those do that were not recorded by node."""
+    calls = [call(1, 0, 300, 7, 0, call_ns=300, unprofiled_ns=200)]
+    calls += [call(2 + i, 300 + 100 * i, 400 + 100 * i, 1, 7 + i, call_ns=100) for i in range(3)]
+    calls += [call(5, 600, 640, 1, 10, call_ns=40, nodes="not recorded")]
+    frame = profile(calls).by_phase()
+    assert frame["wall_ns"].tolist() == [300, 340]
+    assert frame["tokens_per_s"].tolist() == [7 / 300e-9, 4 / 340e-9]
+    assert frame["unprofiled_tokens_per_s"].tolist() == pytest.approx([7 / 200e-9, 4 / 160e-9])
+    # Without a run to compare with, the rate is not known.
+    assert profile(calls[:-1]).by_phase()["unprofiled_tokens_per_s"].isna().tolist() == [
+        False,
+        True,
+    ]
+    slowed = [{"session": 1, "stretch": 2.0}]
+    found = profile(calls[:-1], info={"onnxruntime_stretch": slowed}).by_phase()
+    assert found["unprofiled_tokens_per_s"].tolist() == pytest.approx([7 / 200e-9, 3 / 150e-9])
+
+
 def test_the_rate_counts_all_sequences():
     ops = [call(1, 0, 10, 4, 0, batch=8), call(2, 10, 20, 1, 4, batch=8)]
-    assert by_phase(profile(ops))["tokens_per_s"].tolist() == [32 / 10e-9, 8 / 10e-9]
+    assert profile(ops).by_phase()["tokens_per_s"].tolist() == [32 / 10e-9, 8 / 10e-9]
 
 
 def test_a_long_prompt_may_come_in_chunks():
     ops = [call(1, 0, 9, 64, 0), call(2, 10, 19, 64, 64), call(3, 20, 29, 5, 128)]
     ops += [call(4, 30, 39, 1, 133), call(5, 40, 49, 3, 134)]  # three tokens: a verified draft
-    frame = by_phase(profile(ops))
+    frame = profile(ops).by_phase()
     assert shown(frame, "calls", "tokens") == [(0, "prefill", 3, 133), (0, "decode", 2, 4)]
 
 
 def test_generations_may_alternate():
     lengths = [(4, 0), (9, 0), (1, 4), (1, 9), (1, 10), (1, 5)]
     ops = [call(i + 1, 10 * i, 10 * i + 5, *given) for i, given in enumerate(lengths)]
-    frame = by_phase(profile(ops))
+    frame = profile(ops).by_phase()
     assert shown(frame, "past_tokens", "calls") == [
         (0, "prefill", 0, 1),
         (0, "decode", 4, 2),
@@ -68,7 +86,7 @@ def test_generations_may_alternate():
 def test_many_tokens_after_a_decode_begin_the_next_turn():
     lengths = [(5, 0), (1, 5), (1, 6), (21, 7), (1, 28)]
     ops = [call(i + 1, 10 * i, 10 * i + 5, *given) for i, given in enumerate(lengths)]
-    frame = by_phase(profile(ops))
+    frame = profile(ops).by_phase()
     assert shown(frame, "tokens", "past_tokens") == [
         (0, "prefill", 5, 0),
         (0, "decode", 2, 5),
@@ -84,7 +102,7 @@ def test_threads_with_prompts_of_the_same_length():
         for i, given in enumerate(lengths)
         for thread in (1, 2, 3, 4)
     ]
-    frame = by_phase(profile(ops))
+    frame = profile(ops).by_phase()
     assert frame["phase"].tolist() == ["prefill", "decode"] * 4
     assert frame["calls"].tolist() == [1, 3] * 4
 
@@ -95,17 +113,36 @@ def test_turns_that_a_library_tells():
         call(i + 1, 10 * i, 10 * i + 5, tokens, past, turn=turn, decode=decode)
         for i, (turn, tokens, past, decode) in enumerate(told)
     ]
-    assert shown(by_phase(profile(ops)), "calls", "tokens") == [
+    assert shown(profile(ops).by_phase(), "calls", "tokens") == [
         (0, "prefill", 1, 4),
         (0, "decode", 2, 12),
         (1, "prefill", 1, 3),
     ]
 
 
+def test_a_phase_that_begins_before_the_one_before_it_ends_has_a_duration():
+    told = [(0, 20, 1, 4, 1), (30, 50, 4, 0, 0), (60, 70, 1, 5, 1)]
+    ops = [
+        call(i + 1, start, end, tokens, past, turn=0, decode=decode)
+        for i, (start, end, tokens, past, decode) in enumerate(told)
+    ]
+    frame = profile(ops).by_phase()
+    assert frame[["phase", "start_ns", "wall_ns"]].values.tolist() == [
+        ["prefill", 30, 20],
+        ["decode", 0, 70],
+    ]
+    assert (frame["tokens_per_s"] == frame["tokens"] * 1e9 / frame["wall_ns"]).all()
+
+
+def test_a_call_that_ends_after_a_later_one_is_part_of_its_phase():
+    ops = [call(1, 0, 90, 4, 0, turn=0, decode=0), call(2, 10, 20, 4, 4, turn=0, decode=0)]
+    assert profile(ops).by_phase()["wall_ns"].tolist() == [90]
+
+
 def test_models_and_batches_do_not_continue_each_other():
     ops = [call(1, 0, 5, 4, 0), call(2, 10, 15, 1, 4, session=2), call(3, 20, 25, 1, 4, batch=3)]
     ops.append(call(4, 30, 35, 1, 4))
-    frame = by_phase(profile(ops))
+    frame = profile(ops).by_phase()
     assert shown(frame, "calls") == [
         (0, "prefill", 1),
         (0, "decode", 1),
@@ -122,7 +159,7 @@ def test_modules_are_models_too():
         op(2, "model.layers.0", 1, 9, 1, **kind),
         op(3, "model", 20, 30, args={"batch": 2, "tokens": 1, "past_tokens": 3}, **kind),
     ]
-    frame = by_phase(profile(ops, [kernel(3, 5, 2)]))
+    frame = profile(ops, [kernel(3, 5, 2)]).by_phase()
     assert frame["model"].tolist() == ["model", "model"]
     assert frame["device_ns"].tolist() == [2, 0]
 
@@ -130,7 +167,7 @@ def test_modules_are_models_too():
 @pytest.mark.parametrize("bad", ["x", None, -1, True, 2**63, 2**41, 1.5, [1]])
 def test_arguments_of_another_type_are_no_call(bad):
     ops = [call(1, 0, 10, bad, 0), call(2, 20, 30, 4, bad), call(3, 40, 50, 2, 0, batch=bad)]
-    frame = by_phase(profile(ops))
+    frame = profile(ops).by_phase()
     assert frame["tokens"].tolist() == [2]
     assert frame["batch"].isna().all()
 

@@ -68,12 +68,12 @@ def test_without_repeats_the_table_is_empty_and_nothing_is_said():
     assert len(frame) == 0
     assert frame.dtypes.equals(three().by_repeat().dtypes)
     assert "repeats" not in as_text(ViewModel(made))
-    assert full_header(ViewModel(made))["summary"]["repeats"] is None
+    assert full_header(ViewModel(made))["headline"]["repeats"] is None
     assert made.ops["repeat"].isna().all()
 
 
 def test_the_summary_has_the_statistics_of_the_repeats():
-    repeats = ViewModel(three()).summary.repeats
+    repeats = ViewModel(three()).headline.repeats
     wall = three().by_repeat()["wall_ns"]
     assert repeats.count == 3
     assert repeats.mean_ns == pytest.approx(wall.mean())
@@ -90,9 +90,9 @@ def test_the_summary_has_the_statistics_of_the_repeats():
 def test_steps_of_a_script_keep_their_numbers_and_leave_out_the_setup():
     header = first_view_header(ViewModel(three(first_step=2)))
     assert header["repeat_names"] == {"word": "step", "first": 2}
-    assert header["summary"]["repeats"]["text"].startswith("3 steps: mean 110 ns")
-    assert header["summary"]["repeats"]["names"] == {"word": "step", "first": 2}
-    whole = ViewModel(three(first_step=0)).summary.repeats
+    assert header["headline"]["repeats"]["text"].startswith("3 steps: mean 110 ns")
+    assert header["headline"]["repeats"]["names"] == {"word": "step", "first": 2}
+    whole = ViewModel(three(first_step=0)).headline.repeats
     assert (whole.count, whole.mean_ns, whole.names) == (2, 115, ("step", 1))
     assert "2 steps: mean 115 ns" in as_text(ViewModel(three(first_step=0)))
 
@@ -122,7 +122,7 @@ def steps_of_script(*, rest, last=None, has_ops=True, device=True):
 )
 def test_what_follows_the_last_step_is_no_step(made, count):
     view_model = ViewModel(made)
-    assert view_model.summary.repeats.count == count
+    assert view_model.headline.repeats.count == count
     assert iterations(view_model.index).number.tolist() == list(range(1, count + 1))
     assert len(made.by_repeat()) == 5
 
@@ -140,15 +140,15 @@ def test_of_very_many_repeats_the_strip_chart_shows_means():
     bounds = [[i * 10, i * 10 + 10] for i in range(5000)]
     view_model = ViewModel(profile(info={"wall_ns": 50_000, "repeats": bounds}))
     header = first_view_header(view_model)
-    assert len(header["summary"]["repeats"]["points"]) == 120
+    assert len(header["headline"]["repeats"]["points"]) == 120
     assert len(header["repeats"]) == 2_000
-    assert view_model.summary.repeats.count == 5000
-    assert view_model.summary.repeats.std_ns == 0
+    assert view_model.headline.repeats.count == 5000
+    assert view_model.headline.repeats.std_ns == 0
 
 
 def test_one_repeat_has_no_statistics():
     made = profile(info={"wall_ns": 50, "repeats": [[0, 40]]})
-    assert ViewModel(made).summary.repeats is None
+    assert ViewModel(made).headline.repeats is None
     assert made.by_repeat()["wall_ns"].tolist() == [40]
 
 

@@ -1,7 +1,7 @@
 """by_step: the steps of a training loop and their phases."""
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.steps.by_step import by_step, step_statistics
+from epprof_nb.analysis.steps.by_step import step_statistics
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import summary_header
 from tests.helpers.tiny import kernel, line, profile
@@ -9,7 +9,7 @@ from tests.helpers.training import framework, training
 
 
 def test_a_step_has_its_phases():
-    frame = by_step(training(3))
+    frame = training(3).by_step()
     assert frame["step"].tolist() == [0, 1, 2]
     assert frame["start_ns"].tolist() == [100, 1100, 2100]
     assert frame["wall_ns"].tolist() == [1000] * 3
@@ -28,7 +28,7 @@ def test_a_step_has_its_phases():
 
 def test_without_device_work_idle_time_is_missing():
     ops = [framework(1, "net", 0, 100), framework(2, "SGD.step", 110, 150, op_type="optimizer")]
-    frame = by_step(profile(ops, info={"wall_ns": 200}))
+    frame = profile(ops, info={"wall_ns": 200}).by_step()
     assert frame["idle_ns"].isna().tolist() == [True]
     assert frame["other_host_ns"].tolist() == [10]
 
@@ -44,13 +44,13 @@ def test_compilations_are_no_part_of_the_phase_around_them():
         framework(7, "torch.compile", 420, 480, 6, "compile"),
         framework(8, "SGD.step", 500, 600, None, "optimizer"),
     ]
-    (step,) = by_step(profile(ops, info={"wall_ns": 600})).to_dict("records")
+    (step,) = profile(ops, info={"wall_ns": 600}).by_step().to_dict("records")
     phases = ("forward", "backward", "optimizer", "other")
     assert [step[f"{phase}_host_ns"] for phase in phases] == [100, 40, 100, 360]
 
 
 def test_steps_of_the_script_take_precedence():
-    frame = by_step(training(2, repeats=[[0, 100], [100, 1600], [1600, 2500]], first_step=4))
+    frame = training(2, repeats=[[0, 100], [100, 1600], [1600, 2500]], first_step=4).by_step()
     assert frame["step"].tolist() == [4, 5, 6]
     assert frame["wall_ns"].tolist() == [100, 1500, 900]
     assert frame["optimizer_ns"].tolist() == [0, 7, 7]
@@ -58,14 +58,14 @@ def test_steps_of_the_script_take_precedence():
 
 def test_a_script_without_marked_steps_has_those_of_the_optimizer():
     made = training(2, repeats=[[0, 9000]], first_step=0)
-    assert by_step(made)["wall_ns"].tolist() == [1000, 1000]
+    assert made.by_step()["wall_ns"].tolist() == [1000, 1000]
     assert step_statistics(ProfileIndex(made)).count == 2
     single = training(2, repeats=[[0, 9000]], first_step=20)
-    assert by_step(single)["step"].tolist() == [20]
+    assert single.by_step()["step"].tolist() == [20]
 
 
 def test_repeats_are_no_steps():
-    frame = by_step(training(2, repeats=[[0, 5000]]))
+    frame = training(2, repeats=[[0, 5000]]).by_step()
     assert frame["wall_ns"].tolist() == [1000, 1000]
 
 
@@ -82,8 +82,8 @@ def two_optimizers(gap):
 
 
 def test_steps_of_optimizers_without_work_between_them_are_one():
-    assert by_step(two_optimizers(gap=False))["wall_ns"].tolist() == [300]
-    assert by_step(two_optimizers(gap=True))["wall_ns"].tolist() == [150, 150]
+    assert two_optimizers(gap=False).by_step()["wall_ns"].tolist() == [300]
+    assert two_optimizers(gap=True).by_step()["wall_ns"].tolist() == [150, 150]
 
 
 def test_a_closure_is_part_of_the_step():
@@ -98,7 +98,7 @@ def test_a_closure_is_part_of_the_step():
         [kernel(20, 30, 2), kernel(400, 401, 1)],
         info={"wall_ns": 1000},
     )
-    frame = by_step(made)
+    frame = made.by_step()
     # Nothing but the optimizer ran between the two.
     assert frame[["wall_ns", "forward_ns", "optimizer_ns"]].to_numpy().tolist() == [[900, 10, 1]]
     assert frame["forward_host_ns"].tolist() == [180]
@@ -114,7 +114,7 @@ def test_clipping_gradients_and_zero_grad_end_no_step():
         ],
         [kernel(10, 20, 1)],
     )
-    assert len(by_step(made)) == 0
+    assert len(made.by_step()) == 0
 
 
 def test_the_summary_has_the_steps_and_their_phases():
@@ -123,8 +123,8 @@ def test_the_summary_has_the_steps_and_their_phases():
         "4 steps: mean 1.00 µs, median 1.00 µs, standard deviation 0 s; host time: data 5.0 %, "
         "forward 20 %, backward 30 %, optimizer 20 %"
     )
-    assert model.summary.repeats.text == expected
-    shown = summary_header(model)["summary"]["repeats"]
+    assert model.headline.repeats.text == expected
+    shown = summary_header(model)["headline"]["repeats"]
     assert (shown["text"], shown["names"]) == (expected, {"word": "step", "first": 0})
 
 

@@ -11,7 +11,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import StepPatch
 
-from epprof_nb.analysis.idle import gaps
+from epprof_nb.analysis.idle.gaps import busy_ns
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.util.palette import COPY, KERNEL
 from epprof_nb.views.plots import figures
@@ -136,7 +136,7 @@ def test_utilisation_adds_up_to_the_busy_time(ax, loop):
     (patch,) = (p for p in ax.patches if isinstance(p, StepPatch))
     values, edges, _ = patch.get_data()
     assert len(values) == 40
-    assert (np.diff(edges) * values / 100).sum() == pytest.approx(gaps.busy_ns(loop), rel=1e-9)
+    assert (np.diff(edges) * values / 100).sum() == pytest.approx(busy_ns(loop), rel=1e-9)
 
 
 def test_kernels_show_the_share_of_launches_up_to_a_duration(ax, loop):
@@ -162,7 +162,7 @@ def test_kernels_as_a_histogram_count_every_launch(ax, loop):
 def test_gaps_add_up_to_the_idle_time(ax, loop):
     loop.plot.gaps(ax, min_ns=1000)
     (patch,) = ax.patches
-    assert patch.get_data().values.sum() == gaps.gaps(loop, 1000)["duration_ns"].sum()
+    assert patch.get_data().values.sum() == loop.gaps(1000)["duration_ns"].sum()
 
 
 def test_a_distribution_reaches_from_nothing_to_all():
