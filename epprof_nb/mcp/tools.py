@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from epprof_nb.analysis.sql.queries import sql
 from epprof_nb.analysis.summary.environment import title_of
-from epprof_nb.analysis.summary.headline import summary_line
+from epprof_nb.analysis.summary.headline import headline_text
 from epprof_nb.core.version import package_version
 from epprof_nb.files.redaction.profile import parts_of
 from epprof_nb.util.format import plural, size
@@ -107,7 +107,7 @@ class Tools:
         found = {name: self._profile(name) for name in self._source()}
         if not found:
             return "There is no profile. Record one with: %%gpuprofile prof"
-        lines = [f"{name}: {title_of(prof)}; {summary_line(prof)}" for name, prof in found.items()]
+        lines = [f"{name}: {title_of(prof)}; {headline_text(prof)}" for name, prof in found.items()]
         return _cut("\n".join(lines))
 
     def summary(self, profile: Name, max_chars: Characters = 8_000) -> str:

@@ -253,9 +253,9 @@ class Profile(ProfileAnalyses):
         return View(self).mimebundle()
 
     def __repr__(self) -> str:
-        from epprof_nb.analysis.summary.headline import summary_line
+        from epprof_nb.analysis.summary.headline import headline_text
 
-        return summary_line(self)
+        return headline_text(self)
 
 
 class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like contextlib's own

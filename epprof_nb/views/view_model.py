@@ -13,7 +13,7 @@ from epprof_nb.analysis.breakdowns.line_totals import LineTotals, function_total
 from epprof_nb.analysis.findings import ranking
 from epprof_nb.analysis.frameworks.operator_colours import Operators, rank_operators
 from epprof_nb.analysis.idle import counters
-from epprof_nb.analysis.summary import headline
+from epprof_nb.analysis.summary.headline import Headline, headline_of
 from epprof_nb.arrays.intervals import EARLIEST, LATEST
 from epprof_nb.util.cached import cached_property
 from epprof_nb.util.thread_pool import ThreadPool
@@ -64,11 +64,11 @@ class ViewModel:
         Events further outside than `_FAR` times the length would hide all others: they have times
         of a clock that jumped.
         """
-        spans = [place.event_rows.time_bounds for place in self.layout.by_prefix().values()]
+        bounds = [place.event_rows.time_bounds for place in self.layout.by_prefix().values()]
         wall = self.profile.wall_ns
         earliest, latest = (-_FAR * wall, (1 + _FAR) * wall) if wall > 0 else (EARLIEST, LATEST)
-        low = max(min(0, *(start for start, _ in spans)), earliest, EARLIEST)
-        high = min(max(wall, *(end for _, end in spans)), latest, LATEST)
+        low = max(min(0, *(start for start, _ in bounds)), earliest, EARLIEST)
+        high = min(max(wall, *(end for _, end in bounds)), latest, LATEST)
         return [low, max(high, low + 1)]
 
     @cached_property
@@ -92,9 +92,9 @@ class ViewModel:
                 part.result()
 
     @property
-    def summary(self) -> headline.Summary:
-        """The numbers of the summary line."""
-        return self.index.cached(headline.summarise)
+    def headline(self) -> Headline:
+        """The numbers above every view."""
+        return self.index.cached(headline_of)
 
     @property
     def operators(self) -> Operators:

@@ -24,7 +24,7 @@ from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import (
     counters_message,
     first_view_message,
-    summary_header,
+    late_header,
     window_message,
 )
 from tests.benchmarks.shared.frame_rate import drag, report
@@ -210,7 +210,7 @@ def main() -> None:
         )
     in_python(view_model)
     began = time.perf_counter()
-    summary_header(view_model)
+    late_header(view_model)
     print(f"{'headline, counted once':34} {(time.perf_counter() - began) * 1e3:9,.1f} ms")
     of_everything(view_model)
     held = memory() - before

@@ -147,7 +147,7 @@ def test_a_view_outlives_its_kernel_and_says_that_python_is_silent(opened, lab, 
     run_all(page)
     viewer = page.locator(".epprof-output .ep-live")
     viewer.locator(".ep-timeline[data-start]").wait_for(timeout=90_000)
-    viewer.locator(".ep-summary .ep-count").first.wait_for(timeout=60_000)
+    viewer.locator(".ep-headline .ep-count").first.wait_for(timeout=60_000)
     kernel = kernel_of(lab, path)
     if ending == "restart":
         ask(lab, "POST", f"kernels/{kernel}/restart")

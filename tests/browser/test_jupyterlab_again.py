@@ -85,7 +85,7 @@ def test_a_view_shown_anew_leaves_where_it_was(in_jupyterlab):
     in_jupyterlab.run(2, "live")
     view = in_jupyterlab.cell(2).locator(".epprof-output .epprof-live")
     view.locator(".ep-timeline[data-start]").wait_for(timeout=WAIT_MS)
-    view.locator(".ep-summary .ep-count").first.wait_for(timeout=WAIT_MS)
+    view.locator(".ep-headline .ep-count").first.wait_for(timeout=WAIT_MS)
     expect(in_jupyterlab.cell(0).locator(".epprof-live")).to_have_count(0)
     expect(in_jupyterlab.cell(0).locator("iframe.epprof-frame")).to_be_visible()
     # At the edge of the window the notebook scrolls while one clicks.

@@ -58,7 +58,7 @@ def test_the_first_picture_needs_no_answer(host):
 def test_the_summary_follows_the_first_picture(host):
     host.show()
     host.page.wait_for_selector(".ep-busy")
-    assert "kernels" in host.page.text_content(".ep-summary")
+    assert "kernels" in host.page.text_content(".ep-headline")
 
 
 def test_zooming_in_brings_single_events_and_going_back_asks_nothing(host):

@@ -41,7 +41,7 @@ def test_repeats_have_a_strip_chart_and_boundaries(shown, theme):
 
 def test_a_profile_without_repeats_has_neither(shown):
     page = shown(known_profile())
-    expect(page.locator(".ep-summary")).to_be_visible()
+    expect(page.locator(".ep-headline")).to_be_visible()
     expect(page.locator(".ep-repeats")).to_have_count(0)
     x = round(x_at(page, 30))
     assert FAINT["light"] not in {pixel(page, x + dx, RULER - 3) for dx in (-1, 0, 1)}

@@ -49,10 +49,10 @@ class ProfileIndex:
 
     Examples
     --------
-    >>> from epprof_nb.analysis.summary.headline import summarise
+    >>> from epprof_nb.analysis.summary.headline import headline_of
     >>> from epprof_nb.testing import synthetic_profile
     >>> index = ProfileIndex(synthetic_profile(activities=100))
-    >>> index.cached(summarise) is index.cached(summarise)
+    >>> index.cached(headline_of) is index.cached(headline_of)
     True
     """
 

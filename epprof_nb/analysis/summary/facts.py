@@ -18,7 +18,7 @@ from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.ranking import evidence_name, findings
 from epprof_nb.analysis.frameworks import by_operator
 from epprof_nb.analysis.idle.gaps import IDLE_GAP_NS, gap_table
-from epprof_nb.analysis.summary.headline import summarise
+from epprof_nb.analysis.summary.headline import headline_of
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
@@ -87,7 +87,7 @@ def overview(index: ProfileIndex) -> Overview:
     profile = index.profile
     time = _durations(profile.tables["activities"])
     return Overview(
-        summarise(index).line,
+        headline_of(index).line,
         list(_facts(index, time)),
         [
             Evidence(found, f"select * from {evidence_name(rank)} order by start_ns")

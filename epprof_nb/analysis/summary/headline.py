@@ -1,4 +1,4 @@
-"""Summary: the line of numbers above every view."""
+"""Headline: the line of numbers above every view."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Overhead:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class Headline:
     """The numbers of the summary line.
 
     ``gaps`` is the number of idle gaps (`epprof_nb.analysis.idle.gaps`) and ``longest_gaps`` has
@@ -239,7 +239,7 @@ def _longest(gaps: ResultTable) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(zip(longest.values("start_ns"), longest.values("end_ns"), strict=True)))
 
 
-def summarise(index: ProfileIndex) -> Summary:
+def headline_of(index: ProfileIndex) -> Headline:
     """Compute the numbers of the summary line."""
     profile = index.profile
     gaps = index.cached(gap_table)
@@ -249,7 +249,7 @@ def summarise(index: ProfileIndex) -> Summary:
     wall = wall_of(profile)
     error = profile.info.get("error")
     sizes = profile.tables["activities"]["bytes"][is_copy]
-    return Summary(
+    return Headline(
         wall_ns=wall,
         device_word=device_word(profile.info),
         busy=_busy(index, wall),
@@ -273,6 +273,6 @@ def summarise(index: ProfileIndex) -> Summary:
     )
 
 
-def summary_line(profile: ProfileData) -> str:
-    """Return the summary as one line of text; see `Summary.line`."""
-    return summarise(index_of(profile)).line
+def headline_text(profile: ProfileData) -> str:
+    """Return the summary as one line of text; see `Headline.line`."""
+    return headline_of(index_of(profile)).line

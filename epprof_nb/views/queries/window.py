@@ -152,10 +152,10 @@ def query_window(
             columns[f"{prefix}.members"], columns[f"{prefix}.cover"] = rects.members, rects.cover
         if highlighted is not None:
             contains = contains_any(rects, highlighted.get(prefix, _NONE))
-            columns[f"{prefix}.lit"] = contains.astype(np.int64)
+            columns[f"{prefix}.highlighted"] = contains.astype(np.int64)
         if pinned is not None and prefix in pinned:
             is_pinned = (rects.members == 1) & np.isin(rects.event, pinned[prefix])
-            columns[f"{prefix}.kept"] = is_pinned.astype(np.int64)
+            columns[f"{prefix}.pinned"] = is_pinned.astype(np.int64)
         if prefix == "op":
             owner = parent[rows]
             columns["op.kind"] = index.op_device_time.main_kind(rows).astype(np.int64)

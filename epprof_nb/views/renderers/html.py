@@ -5,7 +5,7 @@ Notebook front ends differ in what they allow, and the output has to work in eac
 - A front end that runs HTML as is (JupyterLab, nbviewer, an exported page) runs the viewer in a
   sandboxed iframe, isolated from the notebook and its styles.
 - A front end that shows iframes but runs no scripts shows the plain HTML that the document in the
-  frame starts with: the summary and the top ops.
+  frame starts with: the headline and the top ops.
 - A sanitizer that drops ``iframe``, ``script`` and ``style`` (GitHub, an untrusted notebook) leaves
   the fallback, an image and a table. A single rule in a ``style`` element hides it next to an
   iframe. If the iframe or the rule is dropped, the fallback shows. It is never hidden by an inline
@@ -131,12 +131,12 @@ def _top_ops_table(view_model: ViewModel) -> str:
 
 
 def _plain_html(view_model: ViewModel) -> str:
-    """Return the summary, repeats, findings and top ops as HTML without styles or scripts."""
+    """Return the headline, repeats, findings and top ops as HTML without styles or scripts."""
     sentences = "".join(
         f"<p>{with_code(f'{finding.text} {finding.advice}'.rstrip())}</p>"
         for finding in view_model.findings
     )
-    line = escape(view_model.summary.line).replace("   ", "\N{EM SPACE}")
+    line = escape(view_model.headline.line).replace("   ", "\N{EM SPACE}")
     return (
         f"<p><strong>{line}</strong></p>{_repeats(view_model)}{sentences}"
         f"{_top_ops_table(view_model)}"
@@ -145,13 +145,13 @@ def _plain_html(view_model: ViewModel) -> str:
 
 def _repeats(view_model: ViewModel) -> str:
     """Return the statistics of the repeats with a strip chart of block characters."""
-    repeats = view_model.summary.repeats
+    repeats = view_model.headline.repeats
     return "" if repeats is None else f"<p>{escape(repeats.line)}</p>"
 
 
 def _alt_text(view_model: ViewModel) -> str:
     """Return the alternative text of the image."""
-    lines = [view_model.summary.line.replace("   ", ", "), *(f.text for f in view_model.findings)]
+    lines = [view_model.headline.line.replace("   ", ", "), *(f.text for f in view_model.findings)]
     return " ".join(line if line.endswith(".") else f"{line}." for line in lines)
 
 

@@ -70,12 +70,12 @@ def as_png(view_model: ViewModel) -> bytes:
 
 
 def _notes(view_model: ViewModel) -> list[tuple[str, int, str]]:
-    """Return the lines of the summary and of the findings, with their sizes and colours."""
-    # The summary is wrapped between its parts only.
-    summary = "   ".join(
-        part.replace(" ", "\N{NO-BREAK SPACE}") for part in view_model.summary.line.split("   ")
+    """Return the lines of the headline and of the findings, with their sizes and colours."""
+    # The headline is wrapped between its parts only.
+    headline = "   ".join(
+        part.replace(" ", "\N{NO-BREAK SPACE}") for part in view_model.headline.line.split("   ")
     )
-    texts = [(summary, _TITLE_TEXT, palette.TEXT)]
+    texts = [(headline, _TITLE_TEXT, palette.TEXT)]
     texts += [(f.text.replace("`", ""), _NORMAL_TEXT, palette.FAINT) for f in view_model.findings]
     return [
         (line, size, colour)
@@ -90,17 +90,17 @@ def _label(canvas: Canvas, y: float, text: str) -> None:
 
 
 def _draw_busy(canvas: Canvas, view_model: ViewModel, y: int) -> None:
-    summary = view_model.summary
+    headline = view_model.headline
     low, high = view_model.time_range
     share = np.zeros(_PLOT)
-    for device in summary.busy:
+    for device in headline.busy:
         edges = np.linspace(low, high, _PLOT + 1)
-        share += busy_shares(view_model.index, device.device_id, edges) / len(summary.busy)
+        share += busy_shares(view_model.index, device.device_id, edges) / len(headline.busy)
     levels = np.arange(_BUSY, 0, -1)[:, None] - 0.5
     codes = np.full((_BUSY, _PLOT), canvas.code(blend(palette.KERNEL, 0.75)), np.uint8)
     canvas.paint(_LEFT, y, codes, levels < share * _BUSY)
     canvas.rectangle(_LEFT, y + _BUSY, _PLOT, 1, palette.RULE)
-    _label(canvas, y + _BUSY / 2, f"{summary.device_word} busy")
+    _label(canvas, y + _BUSY / 2, f"{headline.device_word} busy")
 
 
 def _draw_axis(canvas: Canvas, view_model: ViewModel, y: int) -> None:

@@ -1,4 +1,4 @@
-"""Plain text of a profile: the summary, the findings and the ops or operators with most time."""
+"""Plain text of a profile: the headline, the findings and the ops or operators with most time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _NAME_WIDTH = 48
 
 
 def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
-    """Return the summary, repeats, findings and a table of the top `rows` ops by device time.
+    """Return the headline, repeats, findings and a table of the top `rows` ops by device time.
 
     The ops that captured the work of graphs follow in a table of their own. Without device work,
     the table has the operators of nodes, or what frameworks ran, by host time.
     """
-    summary = view_model.summary
-    lines = [summary.line]
-    if summary.repeats is not None:
-        lines.append(f"  {summary.repeats.line}")
+    headline = view_model.headline
+    lines = [headline.line]
+    if headline.repeats is not None:
+        lines.append(f"  {headline.repeats.line}")
     for finding in view_model.findings:
         lines.append(f"  {finding.text}")
         if finding.advice:

@@ -15,7 +15,7 @@ from epprof_nb.views.queries.window import WindowQuery
 from epprof_nb.views.wire.payload import (
     counters_message,
     first_view_message,
-    summary_header,
+    late_header,
     window_message,
 )
 
@@ -39,8 +39,8 @@ def _first(selections: Selections, _: Mapping[str, Any]) -> Response:
     return Response({}, first_view_message(selections.view_model, selections.initial))
 
 
-def _summary(selections: Selections, _: Mapping[str, Any]) -> Response:
-    return Response({"headline": summary_header(selections.view_model)})
+def _headline(selections: Selections, _: Mapping[str, Any]) -> Response:
+    return Response({"overview": late_header(selections.view_model)})
 
 
 def _window(selections: Selections, request: Mapping[str, Any]) -> Response:
@@ -103,12 +103,12 @@ def _seek(selections: Selections, request: Mapping[str, Any]) -> Response:
 
 def _by_range(selections: Selections, request: Mapping[str, Any]) -> Response:
     time_range = int(request["start"]), int(request["end"])
-    return Response({"span": by_range(selections.view_model.index, *time_range)})
+    return Response({"by_range": by_range(selections.view_model.index, *time_range)})
 
 
 HANDLERS: dict[str, Callable[[Selections, Mapping[str, Any]], Response]] = {
     "first": _first,
-    "headline": _summary,
+    "headline": _headline,
     "window": _window,
     "counters": _counters,
     "describe": _event_fields,
@@ -116,8 +116,8 @@ HANDLERS: dict[str, Callable[[Selections, Mapping[str, Any]], Response]] = {
     "tree": _icicle,
     "source": _source,
     "related": _related,
-    "step": _seek,
-    "span": _by_range,
+    "seek": _seek,
+    "by_range": _by_range,
 }
 """Handlers by request type."""
 

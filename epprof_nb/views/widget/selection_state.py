@@ -43,12 +43,12 @@ class SelectionState:
         ArithmeticError, LookupError, TypeError, ValueError
             If the message is malformed. The state is then unchanged.
         """
-        query, span = content.get("selection"), content.get("span")
+        query, marked = content.get("selection"), content.get("time_range")
         if query:
             self._selections.of(query)  # the viewer asks for it next
         time_range = None
-        if span:
-            start, end = span
+        if marked:
+            start, end = marked
             time_range = int(start), int(end)
             if max(map(abs, time_range)) >= 2**62:
                 raise ValueError("the time range is too large")

@@ -47,13 +47,13 @@ _MAX_REPEATS = 2_000
 def first_view_header(view_model: ViewModel) -> dict[str, Any]:
     """Return what the first view needs: time range, lanes, and the available counters and tables.
 
-    The summary only has the numbers that need no pass over the events.
+    The headline only has the numbers that need no pass over the events.
     """
     profile = view_model.profile
     error, repeats = profile.info.get("error"), _repeats(repeat_statistics(view_model.index))
     return {
         "range": view_model.time_range,
-        "summary": {
+        "headline": {
             "wall": duration(wall_of(profile)), "busy": [], "counts": [], "quality": "",
             "overhead": {"text": "", "note": ""},
             "stray": None, "incomplete": False, "empty": None, "repeats": repeats,
@@ -83,36 +83,36 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def summary_header(view_model: ViewModel) -> dict[str, Any]:
+def late_header(view_model: ViewModel) -> dict[str, Any]:
     """Return the summary, the findings and the idle gaps that `first_view_header` leaves empty."""
     with prefetch(view_model, lambda: view_model.line_totals):
-        summary, findings = view_model.summary, view_model.findings
-    stray = summary.unattributed_text
+        headline, findings = view_model.headline, view_model.findings
+    stray = headline.unattributed_text
     return {
-        "summary": {
-            "wall": duration(summary.wall_ns),
+        "headline": {
+            "wall": duration(headline.wall_ns),
             "busy": [
-                {"label": b.label if len(summary.busy) > 1 else summary.device_word,
+                {"label": b.label if len(headline.busy) > 1 else headline.device_word,
                  "name": b.name, "share": b.share,
                  "text": percent(b.share)}
-                for b in summary.busy
+                for b in headline.busy
             ],
-            "counts": [{"what": what, "text": text} for what, text in summary.counted],
-            "quality": summary.recording_text,
-            "overhead": {"text": summary.overhead_text, "note": summary.overhead_note},
+            "counts": [{"what": what, "text": text} for what, text in headline.counted],
+            "quality": headline.recording_text,
+            "overhead": {"text": headline.overhead_text, "note": headline.overhead_note},
             "stray": {"what": "stray", "text": stray} if stray else None,
-            "incomplete": summary.dropped > 0,
-            "empty": summary.empty,
-            "repeats": _repeats(summary.repeats),
-            "error": summary.error,
-            "device_word": summary.device_word,
+            "incomplete": headline.dropped > 0,
+            "empty": headline.empty,
+            "repeats": _repeats(headline.repeats),
+            "error": headline.error,
+            "device_word": headline.device_word,
             "notes": _notes(view_model),
         },
         "findings": [
             {"text": f.text, "advice": f.advice, "start": f.start_ns, "end": f.end_ns}
             for f in findings
         ],
-        "gaps": [list(gap) for gap in summary.longest_gaps],
+        "gaps": [list(gap) for gap in headline.longest_gaps],
     }  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def full_header(view_model: ViewModel) -> dict[str, Any]:
     trees = TREES if "module" in offered else ["tree"]
     return {
         **first_view_header(view_model),
-        **summary_header(view_model),
+        **late_header(view_model),
         "tables": {by: breakdown_table(view_model, by) for by in offered},
         "trees": {by: icicle(view_model, by) for by in trees},
         "source": source_listing(view_model),
@@ -215,7 +215,7 @@ def first_view_message(view_model: ViewModel, selection: ActiveSelection | None 
 def _initial_selection(
     selection: ActiveSelection, columns: Mapping[str, IntArray]
 ) -> dict[str, Any]:
-    sent = sum(int(columns[f"{prefix}.kept"].sum()) for prefix in selection.pinned)
+    sent = sum(int(columns[f"{prefix}.pinned"].sum()) for prefix in selection.pinned)
     return {**selection.seek(), "sent": sent}
 
 

@@ -78,7 +78,7 @@ class OpenNotebook:
         self.run(0, source)
         fresh = page.locator(".epprof-output .epprof-live:not([data-old])")
         fresh.locator(".ep-timeline[data-start]").wait_for(timeout=WAIT_MS)
-        fresh.locator(".ep-summary .ep-count").first.wait_for(timeout=WAIT_MS)
+        fresh.locator(".ep-headline .ep-count").first.wait_for(timeout=WAIT_MS)
         return page
 
     def told(self, expression: str) -> str:

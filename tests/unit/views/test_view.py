@@ -191,14 +191,14 @@ def test_a_window_asked_for_with_a_selection_says_what_is_lit():
     _, columns = query_window(
         view_model, whole(profile), max_rects=2000, details=False, highlighted=marked
     )
-    shown = np.flatnonzero(columns["act.lit"])
+    shown = np.flatnonzero(columns["act.highlighted"])
     start, dur = columns["act.start"][shown], columns["act.dur"][shown]
     first = profile.tables["activities"]["start_ns"][is_lit]
     # Every lit event lies in a lit rectangle, and every lit rectangle holds one.
     inside = (first[:, None] >= start) & (first[:, None] <= start + dur)
     assert inside.any(axis=1).all()
     assert inside.any(axis=0).all()
-    assert 0 < len(shown) < len(columns["act.lit"])
+    assert 0 < len(shown) < len(columns["act.highlighted"])
 
 
 def test_lanes_do_not_depend_on_the_window():

@@ -10,9 +10,9 @@ export function header(
   onFinding: (finding: Finding) => void,
   onCount: (count: Count) => void,
 ): HTMLElement {
-  const { summary } = overview;
-  const line = h("div", { class: "ep-summary" }, h("strong", {}, `${summary.wall} wall`));
-  for (const busy of summary.busy) {
+  const { headline } = overview;
+  const line = h("div", { class: "ep-headline" }, h("strong", {}, `${headline.wall} wall`));
+  for (const busy of headline.busy) {
     const fill = h("span", { class: "ep-meter-fill" });
     fill.style.width = `${busy.share * 100}%`;
     line.append(
@@ -25,31 +25,31 @@ export function header(
       ),
     );
   }
-  if (summary.counts.length) {
+  if (headline.counts.length) {
     const counts = h("span", {});
-    summary.counts.forEach((one, i) => {
+    headline.counts.forEach((one, i) => {
       if (i) counts.append(" · ");
       counts.append(link(one, onCount));
     });
     line.append(counts);
   }
-  const { quality, overhead, stray } = summary;
+  const { quality, overhead, stray } = headline;
   const parts = [
     quality,
     overhead.text && h("span", { class: "ep-hover", title: overhead.note }, overhead.text),
     stray && link(stray, onCount),
   ].filter(Boolean);
   if (parts.length) {
-    const kind = summary.incomplete ? "ep-quality ep-warn" : "ep-quality";
+    const kind = headline.incomplete ? "ep-quality ep-warn" : "ep-quality";
     line.append(
       h("span", { class: kind }, ...parts.flatMap((part, i) => (i ? [", ", part] : part))),
     );
   }
   const block = h("header", { class: "ep-header" }, line);
-  if (summary.error)
-    block.append(h("p", { class: "ep-warn" }, `The cell raised ${summary.error}.`));
-  if (summary.empty) block.append(h("p", { class: "ep-empty" }, summary.empty));
-  if (summary.repeats) block.append(repeats(summary.repeats));
+  if (headline.error)
+    block.append(h("p", { class: "ep-warn" }, `The cell raised ${headline.error}.`));
+  if (headline.empty) block.append(h("p", { class: "ep-empty" }, headline.empty));
+  if (headline.repeats) block.append(repeats(headline.repeats));
   if (overview.findings.length) {
     const list = h("ul", { class: "ep-findings" });
     for (const finding of overview.findings) {
@@ -59,7 +59,7 @@ export function header(
     }
     block.append(list);
   }
-  block.append(...notes(summary.notes));
+  block.append(...notes(headline.notes));
   return block;
 }
 

@@ -1,4 +1,4 @@
-// Links from the numbers of the summary to the events they count.
+// Links from the numbers of the headline to the events they count.
 
 import type { Count } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";

@@ -6,10 +6,10 @@ import type { Repeats } from "../data/model.ts";
 
 export function repeats({ text, count, mean, points, names }: Repeats): HTMLElement {
   const low = Math.min(...points);
-  const span = Math.max(...points) - low;
-  const height = (value: number): number => (span > 0 ? (value - low) / span : 0.5);
+  const spread = Math.max(...points) - low;
+  const height = (value: number): number => (spread > 0 ? (value - low) / spread : 0.5);
   const each = count / points.length;
-  const label = `Wall time of each ${names.word}, ${duration(low)} to ${duration(low + span)}`;
+  const label = `Wall time of each ${names.word}, ${duration(low)} to ${duration(low + spread)}`;
   const strip = h("span", { class: "ep-strip", role: "img", "aria-label": label, title: label });
   const line = h("span", { class: "ep-strip-mean" });
   line.style.bottom = percent(height(mean));

@@ -93,12 +93,12 @@ export class SearchBar {
     }
     const query: SelectionQuery = { what: "search", pattern };
     try {
-      const step = await this.source.seek(query, {});
+      const found = await this.source.seek(query, {});
       if (this.#pattern !== pattern) return false;
-      this.#showStatus(step.count ? `${position(null, step.count, step.about)} found` : "none");
-      if (step.count) await this.selection.select(query, "matches", false);
+      this.#showStatus(found.count ? `${position(null, found.count, found.about)} found` : "none");
+      if (found.count) await this.selection.select(query, "matches", false);
       else if (this.selection.query?.what === "search") this.selection.clear();
-      return step.count > 0;
+      return found.count > 0;
     } catch (error) {
       if (this.#pattern === pattern)
         this.#showStatus(error instanceof Error ? error.message : "?", true);

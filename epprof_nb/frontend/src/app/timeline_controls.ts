@@ -34,7 +34,7 @@ export function addControls(timeline: Timeline, roomy: boolean): TimelineControl
   );
   const panel = new RangePanel(
     source,
-    overview.summary.device_word,
+    overview.headline.device_word,
     overview.devices,
     {
       zoom: (range) => viewport.show(range),

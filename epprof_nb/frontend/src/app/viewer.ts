@@ -1,4 +1,4 @@
-// The viewer: summary, tab bar and tabs, mounted into an element.
+// The viewer: headline, tab bar and tabs, mounted into an element.
 
 import { h, on } from "../base/dom.ts";
 import type { DataSource } from "../data/data_source.ts";
@@ -102,17 +102,17 @@ export function mount(
     );
   let head = makeHeader();
 
-  /** Load the summary, which is computed after the first overview. */
+  /** Load the headline, which is computed after the first overview. */
   async function loadHeadline(): Promise<void> {
-    const wait = h("span", { class: "ep-faint" }, "computing the summary …");
-    head.querySelector(".ep-summary")?.append(wait);
+    const wait = h("span", { class: "ep-faint" }, "computing the headline …");
+    head.querySelector(".ep-headline")?.append(wait);
     try {
       Object.assign(overview, await source.headline());
       const old = head;
       head = makeHeader();
       old.replaceWith(head);
     } catch {
-      wait.textContent = "no summary: Python did not answer";
+      wait.textContent = "no headline: Python did not answer";
     }
   }
 

@@ -21,11 +21,14 @@ interface RangeCounter {
 }
 
 /** Read the columns of the counter at `position` of the overview's counters. */
-export function cumulativeCounter(bundle: Bundle<object>, position: number): CumulativeCounter {
+export function cumulativeCounter(
+  bundle: ColumnBundle<object>,
+  position: number,
+): CumulativeCounter {
   return { t: numbers(bundle, position, "t"), value: numbers(bundle, position, "value") };
 }
 
-export function rangeCounter(bundle: Bundle<object>, position: number): RangeCounter {
+export function rangeCounter(bundle: ColumnBundle<object>, position: number): RangeCounter {
   return {
     t: numbers(bundle, position, "t"),
     low: numbers(bundle, position, "low"),
@@ -33,7 +36,7 @@ export function rangeCounter(bundle: Bundle<object>, position: number): RangeCou
   };
 }
 
-function numbers(bundle: Bundle<object>, position: number, name: string): Float64Array {
+function numbers(bundle: ColumnBundle<object>, position: number, name: string): Float64Array {
   const column = bundle.column(`counter.${position}.${name}`);
   return column instanceof Float64Array ? column : new Float64Array(0);
 }

@@ -32,7 +32,7 @@ export interface TableRequest {
 }
 
 /** Parts of the overview that are known only after all events were read. */
-export type Headline = Pick<Overview, "summary" | "findings" | "gaps">;
+export type LateOverview = Pick<Overview, "headline" | "findings" | "gaps">;
 
 export interface DataSource {
   /** Whether Python answers, so that anything not sent yet can be requested. */
@@ -48,7 +48,7 @@ export interface DataSource {
   related(at: EventRef, window: Range): Promise<Related>;
   /** Count the events of a query, and find one of them. */
   seek(query: SelectionQuery, where: SeekTarget): Promise<SeekResult>;
-  rangeBreakdown(range: Range): Promise<RangeBreakdown>;
+  byRange(range: Range): Promise<RangeBreakdown>;
   /** Load a breakdown; a live source sorts and filters it as requested. */
   table(by: string, request?: TableRequest): Promise<TableData>;
   /** Tree of paths: "tree", or "module_tree" for paths of modules. */

@@ -40,7 +40,7 @@ export class EmbeddedSource implements DataSource {
     return null;
   }
 
-  async headline(): Promise<Headline> {
+  async headline(): Promise<LateOverview> {
     return this.bundle.header;
   }
 

@@ -2,7 +2,7 @@
 
 import type { Range } from "../base/time_scale.ts";
 import type { Channel } from "./channel.ts";
-import type { DataSource, Headline, TableRequest, WindowRequest } from "./data_source.ts";
+import type { DataSource, LateOverview, TableRequest, WindowRequest } from "./data_source.ts";
 import {
   type EventRef,
   Events,
@@ -39,8 +39,8 @@ export class LiveSource implements DataSource {
     return events;
   }
 
-  async headline(): Promise<Headline> {
-    return (await this.channel.request({ type: "headline" })).content.headline as Headline;
+  async headline(): Promise<LateOverview> {
+    return (await this.channel.request({ type: "headline" })).content.overview as LateOverview;
   }
 
   async counters(window?: Range): Promise<Bundle<object>> {
@@ -60,17 +60,17 @@ export class LiveSource implements DataSource {
   }
 
   async seek(selection: SelectionQuery, where: SeekTarget): Promise<SeekResult> {
-    const { content } = await this.channel.request({ type: "step", selection, ...where });
+    const { content } = await this.channel.request({ type: "seek", selection, ...where });
     return content as unknown as SeekResult;
   }
 
-  async rangeBreakdown({ start, end }: Range): Promise<RangeBreakdown> {
+  async byRange({ start, end }: Range): Promise<RangeBreakdown> {
     const { content } = await this.channel.request({
-      type: "span",
+      type: "by_range",
       start: Math.round(start),
       end: Math.round(end),
     });
-    return content.span as RangeBreakdown;
+    return content.by_range as RangeBreakdown;
   }
 
   async table(by: string, request?: TableRequest): Promise<TableData> {
@@ -91,7 +91,7 @@ export class LiveSource implements DataSource {
     this.channel.send({
       type: "selected",
       selection: query,
-      span: range && [Math.round(range.start), Math.round(range.end)],
+      time_range: range && [Math.round(range.start), Math.round(range.end)],
     });
   }
 

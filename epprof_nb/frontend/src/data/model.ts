@@ -1,7 +1,7 @@
 // Wire types of the viewer: the overview of a profile and the events of a window.
 
 import { kindCode } from "./kinds.ts";
-import type { Bundle } from "./wire_format.ts";
+import type { ColumnBundle } from "./wire_format.ts";
 
 export interface Lane {
   kind: "ops" | "api" | "stream";
@@ -154,7 +154,7 @@ export interface SeekResult {
 
 export interface Overview extends EventsHeader {
   range: [number, number];
-  summary: {
+  headline: {
     wall: string;
     busy: { label: string; name: string; share: number; text: string }[];
     counts: Count[];
@@ -178,7 +178,7 @@ export interface Overview extends EventsHeader {
   /** Device, driver and versions the profile was made on, and its date. */
   made_on: string;
   findings: Finding[];
-  /** Idle gaps counted by the summary; of very many, the longest. */
+  /** Idle gaps counted by the headline; of very many, the longest. */
   gaps: [start: number, end: number][];
   /** Time range of each repeat of the code, in order. */
   repeats: [start: number, end: number][];
@@ -259,7 +259,7 @@ export class EventSet {
 
   constructor(
     readonly prefix: Prefix,
-    private readonly bundle: Bundle<EventsHeader>,
+    private readonly bundle: ColumnBundle<EventsHeader>,
   ) {
     this.start = this.#numbers("start") ?? EMPTY;
     this.dur = this.#numbers("dur") ?? EMPTY;
@@ -268,8 +268,8 @@ export class EventSet {
     this.members = this.#numbers("members");
     this.cover = this.#numbers("cover");
     this.row = this.#numbers("row");
-    this.highlighted = this.#numbers("lit");
-    this.pinned = this.#numbers("kept");
+    this.highlighted = this.#numbers("highlighted");
+    this.pinned = this.#numbers("pinned");
     this.operator = this.#numbers("operator");
     this.slices = (bundle.header.slices[prefix] ?? []).map(([lane, row, first, end]) => ({
       set: this,
@@ -385,7 +385,7 @@ export class Events {
   #children: number[][] | undefined;
   readonly #sets = new Map<Prefix, EventSet>();
 
-  constructor(private readonly bundle: Bundle<EventsHeader>) {
+  constructor(private readonly bundle: ColumnBundle<EventsHeader>) {
     this.counts = bundle.header.shown;
     this.names = bundle.header.names;
     this.shortNames = bundle.header.short_names ?? {};

@@ -61,7 +61,7 @@ export class SelectionController {
   #range: Range | null = null;
   #highlight: Highlight | null = null;
   /** Label and position when several events are selected. */
-  #multi: { label: string; step: SeekResult; exact: string | undefined } | null = null;
+  #multi: { label: string; found: SeekResult; exact: string | undefined } | null = null;
   #events: Events;
   readonly #note = h("p", { class: "ep-note" });
 
@@ -141,40 +141,41 @@ export class SelectionController {
     this.#multi = null;
     this.timeline.setFlows([]);
     this.#updateHighlight();
-    let step: SeekResult;
+    let found: SeekResult;
     try {
-      step = await this.source.seek(query, {});
+      found = await this.source.seek(query, {});
     } catch (error) {
       this.panel.replaceChildren(h("p", { class: "ep-warn" }, messageOf(error)));
       return null;
     }
     if (this.#query !== query) return null;
-    this.#multi = { label, step, exact };
-    this.#extent = step.start === null ? null : { start: step.start, end: step.end ?? step.start };
+    this.#multi = { label, found, exact };
+    this.#extent =
+      found.start === null ? null : { start: found.start, end: found.end ?? found.start };
     if (go && this.#extent) this.timeline.show(this.#extent);
     this.#showMulti();
-    return step;
+    return found;
   }
 
   /** Select the next or the previous event of the query. */
   async seekBy(by: 1 | -1, from?: number): Promise<SeekResult | null> {
     const [query, multi] = [this.#query, this.#multi];
     if (!query || !multi) return null;
-    const now = multi.step.number;
+    const now = multi.found.number;
     const where =
       now !== null
         ? { number: now + by }
         : from !== undefined
           ? { at: from }
           : { number: by > 0 ? 0 : -1 };
-    const step = await this.source.seek(query, where);
-    if (this.#query !== query || !step.event) return null;
-    this.#multi = { ...multi, step };
-    this.#current = step.event;
+    const found = await this.source.seek(query, where);
+    if (this.#query !== query || !found.event) return null;
+    this.#multi = { ...multi, found };
+    this.#current = found.event;
     this.#updateHighlight();
-    this.timeline.reveal(step.event);
-    void this.#describe(step.event);
-    return step;
+    this.timeline.reveal(found.event);
+    void this.#describe(found.event);
+    return found;
   }
 
   /**
@@ -197,9 +198,9 @@ export class SelectionController {
   }
 
   /** Report the marked time range to Python. */
-  setRange(span: Range | null): void {
-    this.#range = span;
-    this.source.setSelection(this.#query, span);
+  setRange(range: Range | null): void {
+    this.#range = range;
+    this.source.setSelection(this.#query, range);
   }
 
   #selectEvent(ref: EventRef): void {
@@ -298,9 +299,9 @@ export class SelectionController {
       { class: "ep-steps ep-multi" },
       h(
         "span",
-        { class: "ep-step" },
+        { class: "ep-seek" },
         button("‹", "Previous of these", -1),
-        ...(step.about && exact
+        ...(found.about && exact
           ? [exact]
           : [h("strong", {}, position(step.number, step.count, step.about)), ` ${label}`]),
         button("›", "Next of these", 1),

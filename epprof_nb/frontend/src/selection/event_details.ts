@@ -116,10 +116,10 @@ function steps(at: EventRef, { before, after, same }: Related, actions: Actions)
   bar.append(
     h(
       "span",
-      { class: "ep-step" },
-      step(before, "‹", `Previous ${place}`),
+      { class: "ep-seek" },
+      to(before, "‹", `Previous ${place}`),
       place,
-      step(after, "›", `Next ${place}`),
+      to(after, "›", `Next ${place}`),
     ),
   );
   if (same.count > 1) {

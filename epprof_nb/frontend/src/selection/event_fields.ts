@@ -66,7 +66,9 @@ const LABELS: Record<string, string> = {
 const GROUPED = new Set(Object.values(GROUPS).join(" ").split(" "));
 /** Columns shown elsewhere, or used by the viewer only. */
 const HIDDEN = new Set(
-  "name op_name operator start dur op id row lit kept members cover cell line end_line".split(" "),
+  "name op_name operator start dur op id row highlighted pinned members cover cell line end_line".split(
+    " ",
+  ),
 );
 
 /**

@@ -53,7 +53,7 @@ export class RangePanel {
     if (this.#loading) return;
     this.#loading = true;
     try {
-      const totals = await this.source.rangeBreakdown(range);
+      const totals = await this.source.byRange(range);
       if (this.#range) this.#showBreakdown(totals);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);

@@ -73,7 +73,7 @@ export class RowLayout {
   }
 
   get #rows(): RowSource {
-    const { lanes, counters, devices, summary } = this.overview;
-    return { lanes, counters, devices, word: summary.device_word };
+    const { lanes, counters, devices, headline } = this.overview;
+    return { lanes, counters, devices, word: headline.device_word };
   }
 }

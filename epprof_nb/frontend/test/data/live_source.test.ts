@@ -28,10 +28,10 @@ test.each([
     "related",
   ],
   [
-    "span",
-    (s: LiveSource) => s.rangeBreakdown({ start: 1.2, end: 8.9 }),
+    "by_range",
+    (s: LiveSource) => s.byRange({ start: 1.2, end: 8.9 }),
     { start: 1, end: 9 },
-    "span",
+    "by_range",
   ],
   [
     "table",
@@ -41,7 +41,7 @@ test.each([
   ],
   ["tree", (s: LiveSource) => s.tree("module_tree"), { by: "module_tree" }, "tree"],
   ["source", (s: LiveSource) => s.sourceCode(), {}, "source"],
-  ["headline", (s: LiveSource) => s.headline(), {}, "headline"],
+  ["headline", (s: LiveSource) => s.headline(), {}, "overview"],
 ])("%s is requested and unpacked", async (type, call, message, key) => {
   const { sent, source } = rig({ [key]: "the answer" });
   expect(await call(source)).toBe("the answer");
@@ -51,7 +51,7 @@ test.each([
 test("a position in a selection is requested as a step", async () => {
   const { sent, source } = rig({ count: 2 });
   expect(await source.seek(query, { number: 1 })).toEqual({ count: 2 });
-  expect(sent).toEqual([{ type: "step", selection: query, number: 1 }]);
+  expect(sent).toEqual([{ type: "seek", selection: query, number: 1 }]);
 });
 
 test("the selection is reported with the marked range, and sent with windows", async () => {
@@ -60,8 +60,8 @@ test("the selection is reported with the marked range, and sent with windows", a
   source.setSelection(query, null);
   await source.window({ view: { start: 0, end: 10 }, width: 100, lanes: null });
   expect(sent).toEqual([
-    { type: "selected", selection: query, span: [1, 9] },
-    { type: "selected", selection: query, span: null },
+    { type: "selected", selection: query, time_range: [1, 9] },
+    { type: "selected", selection: query, time_range: null },
     { type: "window", selection: query, start: 0, end: 10, width: 100, lanes: null },
   ]);
 });

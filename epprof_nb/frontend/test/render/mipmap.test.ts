@@ -66,11 +66,11 @@ describe("a mip level", () => {
       [4, 4],
       [9, 1],
     ]);
-    const lit = Uint8Array.of(1, 0, 1);
-    expect(rectangles(mipLevel(slice, 16, lit))).toEqual([
+    const highlighted = Uint8Array.of(1, 0, 1);
+    expect(rectangles(mipLevel(slice, 16, highlighted))).toEqual([
       { start: 0, dur: 10, members: 2, cover: 3 },
     ]);
-    expect(rectangles(mipLevel(slice, 0.5, lit)).map((r) => r.start)).toEqual([0, 9]);
+    expect(rectangles(mipLevel(slice, 0.5, highlighted)).map((r) => r.start)).toEqual([0, 9]);
   });
   test("adds the coverage of its members", () => {
     const slice = row([

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.summary.headline import summarise
+from epprof_nb.analysis.summary.headline import headline_of
 from tests.helpers.tiny import kernel, op, profile
 
 
@@ -189,7 +189,7 @@ def test_a_note_says_if_no_call_continues_another():
 def test_the_summary_has_the_decode_steps():
     ops = [call(1, 0, 1_000_000, 7, 0)]
     ops += [call(2 + i, (2 + i) * 10**6, int((2.5 + i) * 10**6), 1, 7 + i) for i in range(5)]
-    text = summarise(ProfileIndex(profile(ops))).repeats.text
+    text = headline_of(ProfileIndex(profile(ops))).repeats.text
     assert text.startswith("5 decode steps: mean 900 µs, median 1.00 ms")
     assert text.endswith("; prefill: 7 tokens in 2.00 ms")
-    assert summarise(ProfileIndex(profile(ops[:4]))).repeats is None
+    assert headline_of(ProfileIndex(profile(ops[:4]))).repeats is None

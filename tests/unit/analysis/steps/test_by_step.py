@@ -3,7 +3,7 @@
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.steps.by_step import step_statistics
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import summary_header
+from epprof_nb.views.wire.payload import late_header
 from tests.helpers.tiny import kernel, line, profile
 from tests.helpers.training import framework, training
 
@@ -124,7 +124,7 @@ def test_the_summary_has_the_steps_and_their_phases():
         "forward 20 %, backward 30 %, optimizer 20 %"
     )
     assert model.headline.repeats.text == expected
-    shown = summary_header(model)["headline"]["repeats"]
+    shown = late_header(model)["headline"]["repeats"]
     assert (shown["text"], shown["names"]) == (expected, {"word": "step", "first": 0})
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.findings.ranking import findings
-from epprof_nb.analysis.summary.headline import summarise, summary_line
+from epprof_nb.analysis.summary.headline import headline_of, headline_text
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.data.table import Table
@@ -67,7 +67,7 @@ def kernel(line, start, end):
 
 
 def test_line_has_the_totals():
-    line = summary_line(
+    line = headline_text(
         profile(
             [kernel(1, 0, 20), kernel(1, 10, 30), ("memcpy", 2, 40, 50, 1_200_000, "pinned")],
             recorded={"launched": {"kernel": 2, "memcpy": 1}, "lost": {}},
@@ -82,13 +82,13 @@ def test_line_has_the_totals():
 @pytest.mark.parametrize("share", [0.0097, 4.3])
 def test_overhead_is_always_a_time(share):
     cost = {"share": share, "ns": 97_000_000}
-    line = summary_line(profile([kernel(1, 0, 20)], profiling_cost=cost))
+    line = headline_text(profile([kernel(1, 0, 20)], profiling_cost=cost))
     assert "profiler took 97.0 ms before and after (not in the wall time)" in line
 
 
 def test_the_overhead_is_explained():
     cost = {"ns": 40_000_000, "start_ns": 30_000_000, "join_ns": 10_000_000}
-    summary = summarise(ProfileIndex(profile([kernel(1, 0, 20)], profiling_cost=cost)))
+    summary = headline_of(ProfileIndex(profile([kernel(1, 0, 20)], profiling_cost=cost)))
     assert summary.overhead_note == (
         "The profiler took 30.0 ms to start, and 10.0 ms after the code to find the op of each "
         "record. This is not part of the wall time and no slowdown. How much recording slowed the "
@@ -96,7 +96,7 @@ def test_the_overhead_is_explained():
     )
     assert (
         "took 40.0 ms"
-        in summarise(
+        in headline_of(
             ProfileIndex(profile([kernel(1, 0, 20)], profiling_cost={"ns": 40_000_000}))
         ).overhead_note
     )
@@ -105,7 +105,7 @@ def test_the_overhead_is_explained():
 def test_a_known_slowdown_is_stated():
     stretch = [{"session": 1, "runs": 2, "compared": 0}, {"session": 2, "stretch": 1.31}]
     info = {"profiling_cost": {"ns": 1_000_000}, "onnxruntime_stretch": stretch}
-    summary = summarise(ProfileIndex(profile([kernel(1, 0, 20)], **info)))
+    summary = headline_of(ProfileIndex(profile([kernel(1, 0, 20)], **info)))
     assert "(not in the wall time), ONNX Runtime 1.3x slower while profiled" in summary.line
     assert "1.31 times as long" in summary.overhead_note
     assert "not known" not in summary.overhead_note
@@ -113,22 +113,22 @@ def test_a_known_slowdown_is_stated():
 
 @pytest.mark.parametrize("cost", [None, [], {"ns": "much"}, {"share": None}])
 def test_a_damaged_overhead_is_left_out(cost):
-    summary = summarise(ProfileIndex(profile([kernel(1, 0, 20)], profiling_cost=cost)))
+    summary = headline_of(ProfileIndex(profile([kernel(1, 0, 20)], profiling_cost=cost)))
     assert (summary.overhead, summary.overhead_text, summary.overhead_note) == (None, "", "")
 
 
 def test_dropped_records_are_stated():
     info = {"recorded": {"launched": {"kernel": 1000}, "lost": {"kernel": 8}},
             "attribution": {"none": 5}}  # fmt: skip
-    line = summary_line(profile([kernel(1, 0, 20)], **info))
+    line = headline_text(profile([kernel(1, 0, 20)], **info))
     assert "recorded 99.2 % (8 records dropped)" in line
     assert "5 activities without an op" in line
 
 
 def test_the_host_device_is_no_gpu():
     host = profile([kernel(1, 0, 70), kernel(2, 70, 80)], devices=HOST)
-    assert "GPU" not in summary_line(host)
-    assert "device busy 80 %" in summary_line(host)
+    assert "GPU" not in headline_text(host)
+    assert "device busy 80 %" in headline_text(host)
     assert all("GPU" not in finding.text for finding in findings(ProfileIndex(host)))
 
 
@@ -142,12 +142,12 @@ def test_the_host_device_is_no_gpu():
     ],
 )
 def test_a_missing_gpu_is_said_by_the_first_profile_of_a_process(search, text):
-    empty = summarise(ProfileIndex(profile([], devices=HOST, **search))).empty
+    empty = headline_of(ProfileIndex(profile([], devices=HOST, **search))).empty
     assert empty == f"{text} (Host ops are shown.)"
 
 
 def test_profile_without_device_work_is_explained():
-    assert "No GPU work was launched. (Host ops are shown.)" in summary_line(profile([]))
+    assert "No GPU work was launched. (Host ops are shown.)" in headline_text(profile([]))
     assert findings(ProfileIndex(profile([]))) == []
 
 
@@ -275,7 +275,7 @@ def test_other_units():
 def test_headline_and_finding_count_the_same_gaps():
     rounds = [kernel(1, 10 + 4 * i, 11 + 4 * i) for i in range(20)]
     index = ProfileIndex(profile(rounds))
-    assert "19 idle gaps > 1 ms between work" in summarise(index).line
+    assert "19 idle gaps > 1 ms between work" in headline_of(index).line
     texts = [finding.text for finding in findings(index, limit=99) if "idle" in finding.text]
     in_gaps = [int(text.split(" in ")[1].split()[0]) for text in texts if " in " in text]
     assert sum(in_gaps) == 19
@@ -293,7 +293,7 @@ def test_work_of_the_host_device_beside_an_idle_gpu_is_not_called_that_of_a_gpu(
         device_id=np.full(1, 1000, np.int64)
     )
     prof.info["devices"] = [gpu]
-    assert "GPU busy" in summary_line(prof)
+    assert "GPU busy" in headline_text(prof)
     prof = Profile(prof.tables, prof.info | both)
-    assert "device busy" in summary_line(prof)
+    assert "device busy" in headline_text(prof)
     assert "- busy of host device: 20.0 ms" in prof.summary(sql=False)

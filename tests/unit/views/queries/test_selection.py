@@ -32,38 +32,38 @@ def view_model():
     return ViewModel(profile(ops, activities, calls, sources={"In[1]": "a\nb\n  c = step(x)"}))
 
 
-def lit(selected):
+def highlighted(selected):
     return {prefix: np.flatnonzero(mask).tolist() for prefix, mask in selected.highlighted.items()}
 
 
 def test_an_op_lights_what_ran_under_it(view_model):
     found = select_events(view_model, {"what": "event", "prefix": "op", "row": 0})
-    assert lit(found) == {"op": [0, 1, 2], "api": [0, 1], "act": [0, 1]}
+    assert highlighted(found) == {"op": [0, 1, 2], "api": [0, 1], "act": [0, 1]}
     assert found.extent == (0, 1_000)
 
 
 def test_a_kernel_lights_its_launch_and_the_ops_above(view_model):
     found = select_events(view_model, {"what": "event", "prefix": "act", "row": 1})
-    assert lit(found) == {"op": [0, 2], "api": [1], "act": [1]}
+    assert highlighted(found) == {"op": [0, 2], "api": [1], "act": [1]}
 
 
 def test_an_api_call_lights_what_it_launched(view_model):
     found = select_events(view_model, {"what": "event", "prefix": "api", "row": 0})
-    assert lit(found) == {"op": [0, 1], "api": [0], "act": [0]}
+    assert highlighted(found) == {"op": [0, 1], "api": [0], "act": [0]}
 
 
 def test_columns_select_rows(view_model):
     gemm = select_events(view_model, {"what": "where", "prefix": "act", "equals": {"name": "gemm"}})
-    assert lit(gemm) == {"op": [0, 1, 2], "api": [], "act": [0, 1]}
+    assert highlighted(gemm) == {"op": [0, 1, 2], "api": [], "act": [0, 1]}
     assert gemm.extent == (100, 500)
     by_line = {"what": "where", "prefix": "op", "equals": {"cell": "In[1]", "line": 3}}
-    assert lit(select_events(view_model, by_line)) == {
+    assert highlighted(select_events(view_model, by_line)) == {
         "op": [0, 1, 2],
         "api": [0, 1],
         "act": [0, 1],
     }
     stray = select_events(view_model, {"what": "where", "prefix": "act", "equals": {"op_id": None}})
-    assert lit(stray) == {"op": [], "api": [], "act": [2]}
+    assert highlighted(stray) == {"op": [], "api": [], "act": [2]}
     none = select_events(
         view_model, {"what": "where", "prefix": "act", "equals": {"name": "absent"}}
     )

@@ -76,7 +76,7 @@ def test_devices_are_called_by_their_names():
     )
     header = full_header(ViewModel(prof))
     assert {0: "GPU 0", 1000: "host device"}.items() <= header["devices"].items()
-    assert [busy["label"] for busy in header["summary"]["busy"]] == ["GPU 0", "host device"]
+    assert [busy["label"] for busy in header["headline"]["busy"]] == ["GPU 0", "host device"]
     lanes = header["lanes"]
     assert [lane["label"] for lane in lanes] == ["stream 7 · GPU 0", "stream 0 · host device"]
     assert lanes[1]["title"] == "Stream 0 on host device (Xeon, 2 cores)"
@@ -91,8 +91,8 @@ def test_times_of_a_clock_that_jumped_do_not_hide_the_others():
     view_model = ViewModel(prof)
     assert view_model.time_range == [-1000, 1100]
     assert view_model.events_outside == 2
-    (note,) = full_header(view_model)["summary"]["notes"]
+    (note,) = full_header(view_model)["headline"]["notes"]
     assert note.startswith("2 events outside of -1.00 \N{MICRO SIGN}s to 1.10 \N{MICRO SIGN}s")
     near = ViewModel(profile(ops[:1], [kernel(5, 160)], info={"wall_ns": 100}))
     assert (near.time_range, near.events_outside) == ([0, 160], 0)
-    assert full_header(near)["summary"]["notes"] == []
+    assert full_header(near)["headline"]["notes"] == []

@@ -36,7 +36,7 @@ def test_an_op_chosen_is_what_it_and_the_ops_below_launched(selections):
     ops, activities = selections.view_model.profile.ops, selections.view_model.profile.activities
     row = int(np.flatnonzero(ops["name"] == "forward")[0])
     state.on_frontend_selection(
-        {"selection": {"what": "event", "prefix": "op", "row": row}, "span": None}
+        {"selection": {"what": "event", "prefix": "op", "row": row}, "time_range": None}
     )
     below = {ops.index[row]}
     for op_id, parent in ops["parent_op_id"].items():
@@ -51,12 +51,12 @@ def test_a_span_chooses_the_activities_with_a_part_in_it_as_whole_rows(selection
     state = SelectionState(selections)
     activities = selections.view_model.profile.activities
     low, high = (int(activities["start_ns"].quantile(q)) for q in (0.3, 0.6))
-    state.on_frontend_selection({"selection": None, "span": [low, high]})
+    state.on_frontend_selection({"selection": None, "time_range": [low, high]})
     inside = (activities["end_ns"] > low) & (activities["start_ns"] < high)
     assert state.time_range == (low, high)
     same(state.to_frame(), activities[inside])
     kernels = {"what": "where", "prefix": "act", "equals": {"kind": "kernel"}}
-    state.on_frontend_selection({"selection": kernels, "span": [low, high]})
+    state.on_frontend_selection({"selection": kernels, "time_range": [low, high]})
     same(state.to_frame(), activities[inside & (activities["kind"] == "kernel")])
 
 
@@ -79,7 +79,7 @@ def test_rows_given_are_chosen_until_something_else_is(selections):
 def test_chosen_rows_can_be_given_back(selections):
     state = SelectionState(selections)
     kernels = {"what": "where", "prefix": "act", "equals": {"name": "memcpy HtoD"}}
-    state.on_frontend_selection({"selection": kernels, "span": None})
+    state.on_frontend_selection({"selection": kernels, "time_range": None})
     found = state.to_frame()
     assert rows_of_frame(selections.view_model.profile, found)[1].tolist() == found.index.tolist()
 
@@ -104,10 +104,10 @@ def test_a_payload_keeps_the_rows_that_are_selected():
     selections.set_rows(dict([rows_of_frame(profile, shortest)]))
     header, columns = decode(zlib.decompress(page_payload(view_model, selections.initial)))
     assert (header["given"]["count"], header["given"]["sent"]) == (40, 40)
-    kept = columns["act.kept"] == 1
-    assert sorted(columns["act.start"][kept]) == sorted(shortest["start_ns"])
-    assert sorted(columns["act.dur"][kept]) == sorted(shortest["duration_ns"])
-    assert columns["act.lit"][kept].all()
+    pinned = columns["act.pinned"] == 1
+    assert sorted(columns["act.start"][pinned]) == sorted(shortest["start_ns"])
+    assert sorted(columns["act.dur"][pinned]) == sorted(shortest["duration_ns"])
+    assert columns["act.highlighted"][pinned].all()
 
 
 def test_a_view_refuses_foreign_rows_at_once():

@@ -39,9 +39,9 @@ REQUESTS = [
     *({"type": "related", "prefix": "op", "row": row} for row in range(4)),
     *({"type": "related", "prefix": "api", "row": row} for row in range(2)),
     *({"type": "related", "prefix": "act", "row": row} for row in range(5)),
-    *({"type": "span", "start": start, "end": end}
+    *({"type": "by_range", "start": start, "end": end}
       for start, end in ((0, 1_000), (120, 450), (150, 400), (745, 746), (900, 950))),
-    *({"type": "step", "selection": selection, **target}
+    *({"type": "seek", "selection": selection, **target}
       for selection in (
           {"what": "event", "prefix": "op", "row": 0},
           {"what": "where", "prefix": "act", "equals": {"kind": "kernel"}},

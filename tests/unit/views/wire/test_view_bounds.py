@@ -16,7 +16,7 @@ MANY = 3 * MAX_LANES
 def shown(made):
     view_model = ViewModel(made)
     page_payload(view_model)
-    return view_model, first_view_header(view_model)["summary"]["notes"]
+    return view_model, first_view_header(view_model)["headline"]["notes"]
 
 
 def test_the_streams_with_the_most_device_time_are_drawn():

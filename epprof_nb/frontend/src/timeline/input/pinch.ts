@@ -34,9 +34,9 @@ export class Pinch {
   move(id: number, x: number): PinchStep | null {
     const finger = this.#fingers.get(id);
     if (!finger) return null;
-    const before = this.#span();
+    const before = this.#gap();
     finger.x = x;
-    const after = this.#span();
+    const after = this.#gap();
     if (!before || !after) return null;
     return {
       factor: before.apart > NEAREST && after.apart > NEAREST ? before.apart / after.apart : 1,
@@ -45,7 +45,7 @@ export class Pinch {
     };
   }
 
-  #span(): { apart: number; middle: number } | null {
+  #gap(): { apart: number; middle: number } | null {
     const [a, b] = this.#fingers.values();
     return a && b ? { apart: Math.abs(a.x - b.x), middle: (a.x + b.x) / 2 } : null;
   }

@@ -110,9 +110,9 @@ describe("a selection", () => {
   });
   test("is highlighted by Python only if Python was asked for it", () => {
     const window = profile({
-      "op.lit": { tag: "u8", values: [0, 0] },
-      "api.lit": { tag: "u8", values: [0, 0] },
-      "act.lit": { tag: "u8", values: [0, 0, 1] },
+      "op.highlighted": { tag: "u8", values: [0, 0] },
+      "api.highlighted": { tag: "u8", values: [0, 0] },
+      "act.highlighted": { tag: "u8", values: [0, 0, 1] },
     });
     const wanted = { what: "where", prefix: "act", equals: { name: "gemm" } } as const;
     expect([...highlightFor(window, wanted).act]).toEqual([1, 1, 0]);
