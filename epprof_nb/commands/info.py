@@ -10,7 +10,7 @@ import click
 from epprof_nb.analysis.base.devices import is_gpu
 from epprof_nb.commands.parameters import EXISTING_FILE
 from epprof_nb.core.errors import EpprofError
-from epprof_nb.util.format import duration, size
+from epprof_nb.util.format import duration, printable, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=EXISTING_FILE)
 def info(file: Path) -> None:
-    """Print what is in a saved profile: devices, versions, duration, counts and notes."""
+    """Print the contents of a saved profile: devices, versions, duration, counts and notes."""
     from epprof_nb.profiles import load
 
     try:
@@ -38,8 +38,9 @@ def describe(profile: ProfileData) -> str:
     rows = [(label, text) for label, text in _rows(profile) if text]
     width = max(len(label) for label, _ in rows)
     lines = [f"{label:<{width}}  {text}" for label, text in rows]
-    notes = [str(note) for note in profile.info.get("notes") or ()]
-    return "\n".join([*lines, *(f"note: {note}" for note in notes)])
+    lines += [f"note: {note}" for note in profile.info.get("notes") or ()]
+    # A file may have come from anywhere: its texts must not command the terminal.
+    return "\n".join(map(printable, lines))
 
 
 def _rows(profile: ProfileData) -> Iterator[tuple[str, str]]:

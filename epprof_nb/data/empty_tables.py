@@ -19,22 +19,22 @@ _NOTES = {
     "ops": "No statement, named operation or operation of a library ran.",
     "api_calls": "No call of CUDA was made.",
     "graphs": "No CUDA graph was launched.",
-    "by_line": "No statement was recorded: those of cells with %%gpuprofile and of scripts under "
-    "`epprof run` are, without --no-lines.",
+    "by_line": "No statement was recorded. Cells with %%gpuprofile and scripts under `epprof run` "
+    "record statements, unless --no-lines is given.",
     "by_repeat": "The code was not repeated: use `%%gpuprofile --repeat N`, or call "
     "`epprof_nb.step()` in a script.",
     "by_module": "No module of PyTorch was called, or PyTorch was not recorded (`frameworks=`).",
     "by_operator": "No operator of PyTorch was recorded: `--detail operators` records them.",
-    "by_step": "There was no training step: neither the `step()` of an optimizer of PyTorch nor "
-    "`epprof_nb.step()` was called.",
-    "by_phase": "No language model with a KV cache was called: neither a session of ONNX Runtime "
-    "with inputs such as `input_ids` and `past_key_values.0.key`, nor `generate` of transformers.",
+    "by_step": "No training step was recorded: the profile has no call of `step()` of a PyTorch "
+    "optimizer, or of `epprof_nb.step()`.",
+    "by_phase": "No language model with a KV cache was called: a session of ONNX Runtime with "
+    "inputs such as `input_ids` and `past_key_values.0.key`, or `generate` of transformers.",
     "by_node": _NO_NODES,
     "by_op_type": _NO_NODES,
     "by_run": _NO_NODES,
     "insights": "Nothing was found that can save 2 % of the wall time.",
-    "steadiness": "There are no repeats (`--repeat N`), steps (`epprof_nb.step()`) or ten "
-    "iterations of a loop to compare.",
+    "steadiness": "The profile has nothing to compare: no repeats (`--repeat N`), no steps "
+    "(`epprof_nb.step()`), and no loop of ten iterations.",
     "roofline": "No node of an ONNX Runtime session with known shapes and a known formula ran.",
 }
 _WITH_DEVICE_WORK = {
@@ -45,20 +45,24 @@ _WITH_DEVICE_WORK = {
 }
 """Notes of tables on device work, if there was some."""
 _WITH_NODES_ON_CPU = {
-    "roofline": "The nodes ran on the CPU: `roofline()` compares what nodes launched on a device "
-    "with what the device can do. `by_node()` has their host times.",
+    "roofline": "The nodes ran on the CPU: `roofline()` compares the device work of nodes "
+    "with the peaks of the device. `by_node()` has their host times.",
 }
-"""Notes of tables on the device work of nodes, if nodes ran and there was no device work."""
+"""Notes of tables on the device work of nodes, if nodes ran without device work."""
 _OF_DETAIL = {
     "memory": "No memory was allocated or released.",
     "overhead": "CUPTI reported no overhead.",
 }
 """Notes of tables that are recorded with an option of the same name, if it was given."""
+_NOT_RECORDED = (
+    'Records are missing, so the table would be incomplete: `prof.info["notes"]` says how many '
+    "are missing, and how to record all of them."
+)
 _PLACEHOLDERS = {
     "by_module": "path", "by_node": "name", "by_op_type": "op_type", "by_operator": "name",
     "roofline": "name",
 }  # fmt: skip
-"""Tables whose only row can be that of the work that belongs to none of their rows."""
+"""Tables whose only row can be the row of work without a node, module or operator."""
 
 
 def explained(profile: ProfileData, table: str, frame: pd.DataFrame) -> pd.DataFrame:
@@ -87,7 +91,8 @@ def explained(profile: ProfileData, table: str, frame: pd.DataFrame) -> pd.DataF
     'No CUDA graph was launched.'
     """
     if _is_empty(table, frame):
-        return with_note(frame, _reason(profile, table))
+        is_unknown = _lacks_records(profile) and (table == "insights" or table not in _NOTES)
+        return with_note(frame, _NOT_RECORDED if is_unknown else _reason(profile, table))
     if "device_ns" not in frame or _has_device_work(profile):
         return frame
     from epprof_nb.data.noted_frame import HostFrame
@@ -137,6 +142,11 @@ def _reason(profile: ProfileData, table: str) -> str:
     elif table in _WITH_DEVICE_WORK and has_device_work:
         return _WITH_DEVICE_WORK[table]
     return _NOTES.get(table) or _no_device_work(profile)
+
+
+def _lacks_records(profile: ProfileData) -> bool:
+    recorded = profile.info.get("recorded")
+    return isinstance(recorded, dict) and bool(recorded.get("lost") or recorded.get("dropped"))
 
 
 def _has_device_work(profile: ProfileData) -> bool:

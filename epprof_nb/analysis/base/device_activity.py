@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.arrays.chunks import chunks
+from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.arrays.intervals import clip_times
 from epprof_nb.arrays.types import MISSING
 
@@ -49,9 +49,8 @@ def busy_total(index: ProfileIndex, device_id: int) -> IntArray:
 def copies(index: ProfileIndex, device_id: int) -> Copies:
     """Return the copies of a device; a copy without a duration lasts one nanosecond."""
     activities = index.profile.tables["activities"]
-    mask = activities.names("kind").equals("memcpy")
-    mask &= activities["device_id"] == device_id
-    rows = np.flatnonzero(mask & (activities["bytes"] > 0))
+    rows = index.work_of(device_id)
+    rows = rows[(index.kinds[rows] == MEMCPY) & (activities["bytes"][rows] > 0)]
     rows = rows[np.argsort(activities["start_ns"][rows], kind="stable")]
     start, end = clip_times(activities["start_ns"][rows], activities["end_ns"][rows])
     return Copies(start, np.maximum(end, start + 1), activities["bytes"][rows])
@@ -65,26 +64,20 @@ def queued_launches(index: ProfileIndex, device_id: int) -> QueuedLaunches:
     recorded counts while it runs.
     """
     activities, calls = index.profile.tables["activities"], index.profile.tables["api_calls"]
-    none = np.iinfo(np.int64).min
-    last_end = np.full(len(calls) + 1, none)
-    starts_alone, ends_alone = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for chunk in chunks(len(activities)):
-        on_device = index.is_device_work[chunk] & (activities["device_id"][chunk] == device_id)
-        start, end = (
-            activities["start_ns"][chunk][on_device],
-            activities["end_ns"][chunk][on_device],
-        )
-        end = np.maximum(end, start)
-        call = index.calls.rows(activities["correlation_id"][chunk][on_device])
-        np.maximum.at(last_end, call, end)
-        alone = call == MISSING
-        starts_alone.append(start[alone])
-        ends_alone.append(end[alone])
-    launching = np.flatnonzero(last_end[:-1] != none)
-    last_end = last_end[launching]
+    rows = index.work_of(device_id)
+    start = activities["start_ns"][rows]
+    end = np.maximum(activities["end_ns"][rows], start)
+    call = index.calls.rows(activities["correlation_id"][rows])
+    alone = call == MISSING
+    # The activities of a launch, which may be the nodes of a graph, become neighbours.
+    order = np.flatnonzero(~alone)
+    order = order[np.argsort(call[order], kind="stable")]
+    first = np.flatnonzero(np.diff(call[order], prepend=MISSING))
+    launching = call[order[first]]
+    last_end = np.maximum.reduceat(end[order], first) if len(first) else end[:0]
     # No launch ends before it was queued, whatever the clocks say.
-    queued = np.concatenate([np.minimum(calls["start_ns"][launching], last_end), *starts_alone])
-    done = np.concatenate([last_end, *ends_alone])
+    queued = np.concatenate([np.minimum(calls["start_ns"][launching], last_end), start[alone]])
+    done = np.concatenate([last_end, end[alone]])
     # They are nearly in order: a stable sort, which merges runs, is the fastest.
     queued.sort(kind="stable")
     done.sort(kind="stable")

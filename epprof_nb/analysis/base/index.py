@@ -94,6 +94,22 @@ class ProfileIndex:
         """Devices of the activities, ascending; starts with `MISSING` if some have none."""
         return unique_values(self.profile.tables["activities"]["device_id"])
 
+    def work_of(self, device_id: int) -> IntArray:
+        """Return the rows of a device's work, ascending; see `device_work`."""
+        return self._work_by_device.get(device_id, np.empty(0, np.int64))
+
+    @cached_property
+    def _work_by_device(self) -> dict[int, IntArray]:
+        """Rows of the work of each device.
+
+        One sort for all devices: a pass over the activities for each would be quadratic in devices.
+        """
+        rows = np.flatnonzero(self.is_device_work)
+        devices = self.profile.tables["activities"]["device_id"][rows]
+        order = np.argsort(devices, kind="stable")
+        begins = np.searchsorted(devices[order], self.device_ids)
+        return dict(zip(self.device_ids, np.split(rows[order], begins[1:]), strict=True))
+
     @cached_property
     def activity_op(self) -> npt.NDArray[np.int32]:
         """Row of the op that launched each activity; `MISSING` if unattributed."""
@@ -150,7 +166,7 @@ class ProfileIndex:
             starts = [np.empty(0, np.int64), *(start for start, _ in of_devices)]
             ends = [np.empty(0, np.int64), *(end for _, end in of_devices)]
             return union(np.concatenate(starts), np.concatenate(ends))
-        work = self.is_device_work & (activities["device_id"] == device_id)
+        work = self.work_of(device_id)
         return union(activities["start_ns"][work], activities["end_ns"][work])
 
     def op_sums(self, attribution: Attribution) -> dict[str, IntArray]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_activity import busy_total
 from epprof_nb.analysis.base.devices import device_name
+from epprof_nb.analysis.base.missing_records import unrecorded_gaps
 from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.analysis.breakdowns.range_sums import RangeAggregator, chunk_sums, merge_totals
 from epprof_nb.arrays.intervals import covered_before
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.breakdowns.range_sums import NameTotals
     from epprof_nb.data.names import CategoryColumn
 
-_NO_NAME = "(no name)"
+NO_NAME = "(no name)"
 
 
 def by_range(index: ProfileIndex, start_ns: int, end_ns: int, top: int = 12) -> dict[str, Any]:
@@ -85,7 +86,7 @@ def by_range(index: ProfileIndex, start_ns: int, end_ns: int, top: int = 12) -> 
         "sets": memsets,
         "bytes": size,
         "ops": _table(merge_totals(ops), op_names, NO_OP, top),
-        "names": _table(merge_totals(names), activity_names, _NO_NAME, top),
+        "names": _table(merge_totals(names), activity_names, NO_NAME, top),
     }
 
 
@@ -96,8 +97,12 @@ def _busy(index: ProfileIndex, start_ns: int, end_ns: int) -> list[dict[str, Any
         if device >= 0:
             total = index.cached(busy_total, device)
             before, until = covered_before(*index.busy(device), edges, total).tolist()
+            gaps = index.cached(unrecorded_gaps, device)
+            unknown = int(np.diff(covered_before(*gaps, edges))[0])
             name = device_name(index.profile.info, device)
-            devices.append({"device": device, "name": name, "busy": until - before})
+            told = {"device": device, "name": name, "busy": until - before}
+            # What was not recorded is neither busy nor idle.
+            devices.append(told | ({"unknown": unknown} if unknown else {}))
     return devices
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from epprof_nb.analysis.base.missing_records import total_count
 from epprof_nb.analysis.compare.measure import repeats_of
 from epprof_nb.util.format import in_backticks, plural, without_backticks
 
@@ -30,10 +31,19 @@ ALLOWED: tuple[str, ...] = get_args(Allowed)
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A reason not to compare: its kind, one of `ALLOWED` or another, and a sentence."""
+    """A reason not to compare: its kind, one of `ALLOWED` or another, and a sentence.
+
+    ``if_allowed`` is what to say instead of ``text`` if the user allows it; empty for the same.
+    """
 
     kind: str
     text: str
+    if_allowed: str = ""
+
+    @property
+    def note(self) -> str:
+        """Sentence below a comparison that is made all the same."""
+        return self.if_allowed or self.text
 
 
 def remedy(refused: Sequence[Refusal]) -> str:
@@ -57,13 +67,14 @@ def refusals(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterat
             error = without_backticks(str(info["error"]), 60)
             yield Refusal("error", f"The {side} recording ended early, by {error}.")
         recorded = info.get("recorded") or {}
-        dropped = int(recorded.get("dropped") or 0) + sum((recorded.get("lost") or {}).values())
+        # A launch without a record is one of the records that were dropped.
+        dropped = max(total_count(recorded.get("dropped")), total_count(recorded.get("lost")))
         logs = int(recorded.get("ops_lost") or 0) + int(recorded.get("calls_lost") or 0)
         if dropped or logs:
             yield Refusal(
                 "dropped",
                 f"The {side} recording is incomplete: {dropped:,} activities and {logs:,} ops and "
-                "API calls were dropped. Profile a smaller part of the code.",
+                "API calls were dropped. Raise `--max-records`, or profile a smaller part.",
             )
     yield from _devices(old, new)
     yield from _clocks(old, new)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.analysis.base.result_table import (
     ResultTable,
@@ -48,7 +49,7 @@ class Path:
     index
         Index of the profile.
     attribution
-        See `epprof_nb.analysis.breakdowns.by_op.by_op`.
+        See `epprof_nb.Profile.by_op`.
 
     Attributes
     ----------
@@ -67,7 +68,9 @@ class Path:
 
     def __init__(self, index: ProfileIndex, attribution: Attribution = "launch") -> None:
         self.input = PathInput(index, attribution)
-        found = self.input.path()
+        # Of a time that was not recorded, the path is not known.
+        is_known = slice(0 if index.cached(lacks_records) else None)
+        found = {name: column[is_known] for name, column in self.input.path().items()}
         self.step, self.row = found["step"], found["row"]
         self.start_ns, self.end_ns = found["start_ns"], found["end_ns"]
         self.duration_ns = self.end_ns - self.start_ns
@@ -80,7 +83,7 @@ class Path:
 
 
 def path_table(index: ProfileIndex, attribution: Attribution = "launch") -> ResultTable:
-    """Return the columns of ``critical_path(by="step")``."""
+    """Return the columns of ``Profile.critical_path(by="step")``."""
     path = index.cached(Path, attribution)
     tables, ops = index.profile.tables, index.profile.tables["ops"]
     of_call = (path.step == API_CALL) | (path.step == RETURN)
@@ -125,7 +128,7 @@ def path_table(index: ProfileIndex, attribution: Attribution = "launch") -> Resu
 
 
 def path_op_table(index: ProfileIndex, attribution: Attribution = "launch") -> ResultTable:
-    """Return the columns of ``critical_path(by="op")``."""
+    """Return the columns of ``Profile.critical_path(by="op")``."""
     path = index.cached(Path, attribution)
     ops, tree = index.profile.tables["ops"], index.tree
     names, types, cells = ops.names("name"), ops.names("op_type"), ops.names("cell")

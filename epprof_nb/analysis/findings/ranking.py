@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.base.places import Places, cells_at
 from epprof_nb.analysis.base.result_table import (
     ResultTable,
@@ -101,6 +102,8 @@ def findings(index: ProfileIndex, *, limit: int | None = 2) -> list[Finding]:
 def _ranked(index: ProfileIndex) -> list[Finding]:
     # The sum is negative if the times of an overflown clock are in it.
     of_work = OF_DEVICE_WORK if index.cached(device_time) > 0 else OF_HOST_WORK
+    if index.cached(lacks_records):
+        of_work = ()  # the missing records may hold the largest costs
     wall_ns = wall_of(index.profile)
     found = [_within(f, wall_ns) for function in (*of_work, *ALWAYS) for f in function(index)]
     least = MIN_GAIN_SHARE * wall_ns
@@ -122,7 +125,7 @@ def _within(finding: Finding, wall_ns: int) -> Finding:
 
 
 def insight_table(index: ProfileIndex) -> ResultTable:
-    """Return the columns of `insights`."""
+    """Return the columns of `Profile.insights`."""
     found, ops = findings(index, limit=None), index.profile.tables["ops"]
     op_ids = np.array([finding.op_id for finding in found], np.int64)
     op = index.tree.rows(op_ids)

@@ -14,9 +14,9 @@ import numpy as np
 
 from epprof_nb.analysis.base.copies import is_pageable, is_synchronous
 from epprof_nb.analysis.base.device_work import MEMCPY
+from epprof_nb.analysis.base.missing_records import first_starts, is_unrecorded
 from epprof_nb.analysis.base.result_table import values_at
-from epprof_nb.arrays.chunks import chunks
-from epprof_nb.arrays.intervals import complement, covered_before, union
+from epprof_nb.arrays.intervals import clip_times, complement, covered_before, union
 from epprof_nb.arrays.nearest import first_from
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
@@ -57,7 +57,10 @@ class IdleIntervals(NamedTuple):
 
 
 def idle_intervals(index: ProfileIndex, min_ns: int = 1) -> IdleIntervals:
-    """Return the intervals of at least `min_ns` in which a device that did work was idle."""
+    """Return the intervals of at least `min_ns` in which a device that did work was idle.
+
+    An interval in which work may have run whose record is missing is not idle.
+    """
     found = index.cached(_all_intervals)
     return found if min_ns <= 1 else found.take(found.end - found.start >= min_ns)
 
@@ -71,14 +74,19 @@ def _all_intervals(index: ProfileIndex) -> IdleIntervals:
 def _of_device(index: ProfileIndex, device: int) -> IntArray:
     """Return the columns of `IdleIntervals` for one device, shape ``(5, intervals)``."""
     profile = index.profile
-    starts, ends = index.busy(device)
+    starts, ends = clip_times(*index.busy(device))
     if not len(starts):
         return np.empty((5, 0), np.int64)
-    start, end = complement(starts, ends, 0, max(profile.wall_ns, int(ends[-1])))
+    # Work may precede the start of the profile.
+    begin = min(0, int(starts[0]))
+    start, end = complement(starts, ends, begin, max(profile.wall_ns, int(ends[-1])))
+    is_known = ~is_unrecorded(index, start, end)
+    start, end = start[is_known], end[is_known]
     position = np.where(end <= starts[0], BEFORE, np.where(start >= ends[-1], AFTER, BETWEEN))
     activities = profile.tables["activities"]
-    on_device = index.is_device_work & (activities["device_id"] == device)
-    next_row = first_from(activities["start_ns"], on_device, end)
+    rows = index.work_of(device)
+    work_start = activities["start_ns"][rows]
+    next_row = rows[first_from(work_start, np.ones(len(rows), np.bool_), end)]
     return np.stack([np.full(len(start), device), start, end, position, next_row])
 
 
@@ -155,17 +163,6 @@ def _inside_replay(index: ProfileIndex, call: IntArray, idle: IdleIntervals) -> 
     has_begun: BoolArray = values_at(index.cached(first_starts), call) < idle.start
     has_begun &= call != MISSING
     return has_begun
-
-
-def first_starts(index: ProfileIndex) -> IntArray:
-    """Return when the first activity of each API call started; the largest int64 for none."""
-    activities = index.profile.tables["activities"]
-    first = np.full(len(index.profile.tables["api_calls"]) + 1, np.iinfo(np.int64).max)
-    for chunk in chunks(len(activities)):
-        rows = np.flatnonzero(index.is_device_work[chunk])
-        call = index.calls.rows(activities["correlation_id"][chunk][rows])
-        np.minimum.at(first, call, activities["start_ns"][chunk][rows])
-    return first[:-1]
 
 
 def _thread_of(index: ProfileIndex, rows: IntArray) -> IntArray:

@@ -22,6 +22,7 @@ import numpy as np
 from epprof_nb.analysis.base.device_activity import busy_total, copies, queued_launches
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.analysis.base.devices import device_name
+from epprof_nb.analysis.base.missing_records import unrecorded_gaps
 from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.intervals import covered_before
 
@@ -36,6 +37,8 @@ Window: TypeAlias = tuple[int, int]
 
 POINTS = 4096
 """Maximum number of points of a counter."""
+MAX_UNKNOWN = 1000
+"""Maximum number of times without records in the data of a view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +118,15 @@ def busy_shares(
     Returns
     -------
     shares
-        float64 array, shape ``(n,)``, 0 to 1.
+        float64 array, shape ``(n,)``, 0 to 1: the share of the time that is known, see
+        `epprof_nb.analysis.base.missing_records`. NaN for a bin without any record.
     """
     covered = covered_before(*index.busy(device_id), edges, index.cached(busy_total, device_id))
-    shares: npt.NDArray[np.float64] = np.diff(covered) / np.diff(edges)
+    unknown = covered_before(*index.cached(unrecorded_gaps, device_id), edges)
+    known = np.diff(edges) - np.diff(unknown)
+    busy = np.diff(covered)
+    shares: npt.NDArray[np.float64] = np.full(len(busy), np.nan)
+    np.divide(busy, known, out=shares, where=known > 0)
     return shares
 
 
@@ -211,7 +219,9 @@ def tracks(index: ProfileIndex) -> list[dict[str, Any]]:
     -------
     tracks
         One ``{"what", "device", "name"}`` per counter, by device: ``what`` is ``"busy"``,
-        ``"launches"`` or ``"copied"``. A device without copies has no counter of copies.
+        ``"launches"`` or ``"copied"``. A device without copies has no counter of copies. If records
+        are missing, ``"unknown"`` of the first has the times of which nothing is known: the longest
+        ones, as starts and ends in ns, ascending.
     """
     activities = index.profile.tables["activities"]
     rows = np.flatnonzero(index.kinds == MEMCPY)
@@ -219,10 +229,17 @@ def tracks(index: ProfileIndex) -> list[dict[str, Any]]:
     with_copies = set(unique_values(activities["device_id"][rows]))
     return [
         {"what": what, "device": device, "name": device_name(index.profile.info, device)}
+        | (_unknown(index, device) if what == "busy" else {})
         for device in index.device_ids
         for what in ("busy", "launches", "copied")
         if device >= 0 and (what != "copied" or device in with_copies)
     ]
+
+
+def _unknown(index: ProfileIndex, device_id: int) -> dict[str, list[list[int]]]:
+    times = np.stack(index.cached(unrecorded_gaps, device_id), axis=1)
+    longest = np.argsort(times[:, 0] - times[:, 1], kind="stable")[:MAX_UNKNOWN]
+    return {"unknown": times[np.sort(longest)].tolist()} if len(times) else {}
 
 
 def columns(

@@ -31,19 +31,25 @@ Intervals = tuple["IntArray", "IntArray"]
 
 
 def overlap_table(index: ProfileIndex) -> ResultTable:
-    """Return the columns of `overlap`."""
+    """Return the columns of `Profile.overlap`."""
     devices = [device for device in index.device_ids if len(index.busy(device)[0])]
-    rows = np.array([_of_device(index, device) for device in devices], np.int64).reshape(-1, 6)
+    rows = np.array([_of_device(index, device) for device in devices], np.int64).reshape(-1, 5)
     labels = device_labels(index.profile.info, devices)
     idle = idle_intervals(index)
     idle = idle.take(idle.position == BETWEEN)
     number = np.searchsorted(np.array(devices, np.int64), idle.device)
-    names = ("span_ns", "compute_ns", "copy_ns", "communication_ns", "overlap_ns", "idle_ns")
+    names = ("span_ns", "compute_ns", "copy_ns", "communication_ns", "overlap_ns")
+    times = {name: rows[:, i].copy() for i, name in enumerate(names)}
+    idle_ns = sum_by_group(number, idle.end - idle.start, len(devices))[:-1]
+    # What is neither work nor idle: records are missing of this time.
+    unknown_ns = rows[:, 0] - rows[:, 1:].sum(axis=1) - idle_ns
     return ResultTable(
         {
             "device": categorical([labels[device] for device in devices]),
             "device_id": optional(devices),
-            **{name: rows[:, i].copy() for i, name in enumerate(names)},
+            **times,
+            "idle_ns": idle_ns,
+            "not_recorded_ns": unknown_ns,
             **{
                 f"idle_{cause}_ns": sum_by_group(number, time, len(devices))[:-1]
                 for cause, time in split_by_cause(index, idle).items()
@@ -80,10 +86,10 @@ def _of_device(index: ProfileIndex, device: int) -> tuple[int, ...]:
     parts = index.cached(class_intervals, device)
     starts, ends = clip_times(*index.busy(device))
     busy = length(starts, ends)
-    # The time of one class alone is what is lost without it.
+    # Without a class, the union lacks the time in which only this class ran.
     alone = [busy - length(*union_of(parts[:i] + parts[i + 1 :])) for i in range(len(parts))]
     span = int(ends[-1]) - int(starts[0])
-    return span, *alone, busy - sum(alone), span - busy
+    return span, *alone, busy - sum(alone)
 
 
 def union_of(intervals: Sequence[Intervals]) -> Intervals:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from epprof_nb.analysis.base.missing_records import is_unrecorded
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.result_table import ResultTable, names_at
 from epprof_nb.analysis.idle.causes import BETWEEN, idle_intervals, is_wait
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def wait_table(index: ProfileIndex) -> ResultTable:
-    """Return the columns of `waits`."""
+    """Return the columns of `Profile.waits`."""
     found, places = index.cached(find_waits), index.cached(Places)
     calls, activities = index.profile.tables["api_calls"], index.profile.tables["activities"]
     place = places.of_op[index.call_op[found.call]]
@@ -123,6 +124,8 @@ def _idle_everywhere(index: ProfileIndex) -> tuple[IntArray, IntArray, IntArray]
     if len(starts) < 2:
         return starts[:0], ends[:0], starts[:0]
     idle_start, idle_end = complement(starts, ends, int(starts[0]), int(ends[-1]))
+    is_known = ~is_unrecorded(index, idle_start, idle_end)
+    idle_start, idle_end = idle_start[is_known], idle_end[is_known]
     starts = index.profile.tables["activities"]["start_ns"]
     return idle_start, idle_end, first_from(starts, index.is_device_work, idle_end)
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.missing_records import busy_within
 from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.idle.launches import launch_gaps
 from epprof_nb.analysis.steps.by_repeat import wall_statistics
 from epprof_nb.analysis.steps.model_steps import DECODE, PHASES, ModelSteps, model_steps
 from epprof_nb.arrays.groups import group_codes, sum_by_group
-from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import RepeatNames
 from epprof_nb.util.format import duration, plural
@@ -39,7 +39,7 @@ def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> 
     sums = totals(index, groups, index.tree.nearest_ancestor(groups >= 0), attribution=attribution)
     start = ops["start_ns"][steps.row[first]]
     end = _ends(index, steps, first, last)
-    before, until = (covered_before(*index.busy(), times) for times in (start, end))
+    busy, is_unknown = busy_within(index, start, end)
     no_device = np.full(n, not index.device_ids, np.bool_)
     count = sum_by_group(group, np.ones(len(group), np.int64), n)[:-1]
     tokens = sum_by_group(group, steps.tokens, n)[:-1]
@@ -65,7 +65,7 @@ def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> 
             "host_ns": host,
             "device_ns": sums.measures["device_ns"],
             "kernels": sums.measures["kernels"],
-            "idle_ns": OptionalColumn(wall - (until - before), no_device),
+            "idle_ns": OptionalColumn(wall - busy, no_device | is_unknown),
             "launch_idle_ns": OptionalColumn(_launch_idle_ns(index, groups, n), no_device),
         }
     ).take(order)

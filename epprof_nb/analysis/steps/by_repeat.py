@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, MEMSET
-from epprof_nb.analysis.base.result_table import ResultTable
+from epprof_nb.analysis.base.missing_records import busy_within, launches_without_record
+from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
 from epprof_nb.analysis.base.whole_repeats import whole_repeats
 from epprof_nb.arrays.groups import sum_by_group
-from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.repeats import RepeatNames, repeat_bounds, repeat_names
+from epprof_nb.data.repeats import RepeatNames, repeat_at, repeat_bounds, repeat_names
 from epprof_nb.util.format import duration, sparkline
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
 
@@ -25,7 +27,7 @@ _MAX_POINTS = 120
 
 
 def repeat_table(index: ProfileIndex) -> ResultTable:
-    """Return the columns of `by_repeat`."""
+    """Return the columns of `Profile.by_repeat`."""
     profile = index.profile
     activities = profile.tables["activities"]
     starts, ends = repeat_bounds(profile.info)
@@ -37,27 +39,42 @@ def repeat_table(index: ProfileIndex) -> ResultTable:
     def total(values: np.ndarray) -> np.ndarray:
         return sum_by_group(of_repeat, values.astype(np.int64), n)[:-1]
 
-    before, until = (covered_before(*index.busy(), times) for times in (starts, ends))
-    busy = until - before
+    busy, is_unknown = busy_within(index, starts, ends)
+    missing = {
+        kind: _begun_in(index, rows, starts, ends)
+        for kind, rows in index.cached(launches_without_record).items()
+    }
+    some = np.zeros(n, np.bool_)
+    for of_kind in missing.values():
+        some |= of_kind
     return ResultTable(
         {
             "repeat": np.arange(n),
             "start_ns": starts,
             "wall_ns": ends - starts,
-            "device_ns": total(activities["duration_ns"]),
-            "busy_ns": busy,
-            "idle_ns": ends - starts - busy,
-            "kernels": total(index.kinds == KERNEL),
-            "memcpys": total(index.kinds == MEMCPY),
-            "memsets": total(index.kinds == MEMSET),
-            "bytes": total(np.maximum(activities["bytes"], 0)),
+            "device_ns": OptionalColumn(total(activities["duration_ns"]), some),
+            "busy_ns": OptionalColumn(busy, is_unknown),
+            "idle_ns": OptionalColumn(ends - starts - busy, is_unknown),
+            **{
+                f"{kind}s": OptionalColumn(total(index.kinds == code), missing.get(kind, some))
+                for kind, code in (("kernel", KERNEL), ("memcpy", MEMCPY), ("memset", MEMSET))
+            },
+            "bytes": OptionalColumn(total(np.maximum(activities["bytes"], 0)), some),
         }
     )
 
 
+def _begun_in(
+    index: ProfileIndex, calls: IntArray, starts: IntArray, ends: IntArray
+) -> npt.NDArray[np.bool_]:
+    """Return the repeats in which some of these API calls began, as a mask."""
+    at = repeat_at(starts, ends, index.profile.tables["api_calls"]["start_ns"][calls])
+    return np.bincount(at[at >= 0], minlength=len(starts)) > 0
+
+
 @dataclass(frozen=True, slots=True)
 class RepeatStatistics:
-    """Statistics of the wall times (ns) of two or more repeats; ``std_ns`` is that of a sample.
+    """Statistics of the wall times (ns) of two or more repeats; ``std_ns`` is of a sample.
 
     ``names`` is how to call them. ``points_ns`` has the wall time of each repeat in order; of very
     many, means of consecutive ones. ``phases`` says how a training step spends its time, if known.

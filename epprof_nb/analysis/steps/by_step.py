@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL
+from epprof_nb.analysis.base.missing_records import busy_within
 from epprof_nb.analysis.base.op_status import ran
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
 from epprof_nb.analysis.frameworks.phases import (
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _WORK = (*FORWARD_TYPES, "fused", "autograd", "data")
 """Types of the ops with which a step begins."""
 _COMMUNICATION = OTHER + 1
-"""Column of communication, after those of the phases."""
+"""Column of communication, after the phases."""
 
 
 class Steps(NamedTuple):
@@ -99,16 +100,15 @@ def _activity_rows(index: ProfileIndex) -> IntArray:
 
 
 def step_table(index: ProfileIndex) -> ResultTable:
-    """Return the columns of `by_step`."""
+    """Return the columns of `Profile.by_step`."""
     starts, ends, first = index.cached(steps)
     n = len(starts)
     step = np.where(index.is_device_work, index.cached(_activity_rows), MISSING)
     of_phase = _device_ns(index, step, n)
     host = index.cached(_host_ns)
-    before, until = (covered_before(*index.busy(), times) for times in (starts, ends))
-    idle = OptionalColumn(
-        ends - starts - (until - before), np.full(n, not index.device_ids, np.bool_)
-    )
+    busy, is_unknown = busy_within(index, starts, ends)
+    no_device = np.full(n, not index.device_ids, np.bool_)
+    idle = OptionalColumn(ends - starts - busy, no_device | is_unknown)
     return ResultTable(
         {
             "step": np.arange(first, first + n),

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.base.result_table import ResultTable
+from epprof_nb.analysis.base.missing_records import busy_within
+from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
 from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS, iterations
-from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
@@ -33,20 +33,27 @@ _LEAST_DRIFT = 0.01
 
 
 def steadiness_table(index: ProfileIndex) -> ResultTable:
-    """Return the columns of `steadiness`."""
+    """Return the columns of `Profile.steadiness`."""
     found = index.cached(iterations)
     wall = found.end - found.start
-    before, until = (covered_before(*index.busy(), times) for times in (found.start, found.end))
-    times = {"wall": wall, "busy": until - before, "idle": wall - (until - before)}
+    busy, is_unknown = busy_within(index, found.start, found.end)
+    times = {"busy": busy, "idle": wall - busy}
     phase = _phases(wall)
     steady = phase == STEADY
+    # The steady ones are what the others are compared with.
+    no_excess = is_unknown | is_unknown[steady].any()
     return ResultTable(
         {
             "number": found.number,
             "start_ns": found.start,
             "phase": CategoryColumn(phase, PHASES),
-            **{f"{name}_ns": values for name, values in times.items()},
-            **{f"excess_{name}_ns": _excess(values, steady) for name, values in times.items()},
+            "wall_ns": wall,
+            **{f"{name}_ns": OptionalColumn(ns, is_unknown) for name, ns in times.items()},
+            "excess_wall_ns": _excess(wall, steady),
+            **{
+                f"excess_{name}_ns": OptionalColumn(_excess(ns, steady), no_excess)
+                for name, ns in times.items()
+            },
         }
     )
 

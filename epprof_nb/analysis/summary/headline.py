@@ -11,6 +11,12 @@ import numpy as np
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.base.devices import device_labels, device_name, device_word
 from epprof_nb.analysis.base.index import ProfileIndex, index_of
+from epprof_nb.analysis.base.missing_records import (
+    Counts,
+    record_counts,
+    total_count,
+    unrecorded_gaps,
+)
 from epprof_nb.analysis.base.wall_time import timed_tables, wall_of
 from epprof_nb.analysis.idle.gaps import IDLE_GAP_NS, gap_table
 from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, largest_slowdown
@@ -29,12 +35,26 @@ _MAX_ERROR = 500
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Busy time of one device; ``share`` is its part of the wall time, 0 to 1."""
+    """Busy time of one device.
+
+    ``share`` is its part of the wall time, 0 to 1. If records are missing, it is the part of
+    ``known_ns``, the time in which nothing can have run that was not recorded.
+    """
 
     device_id: int
     label: str
     name: str
     share: float
+    known_ns: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The share, and of how much time if that is not the wall time."""
+        if self.known_ns is None:
+            return percent(self.share)
+        if not self.known_ns:
+            return "unknown"
+        return f"{percent(self.share)} of the {duration(self.known_ns)} known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +68,12 @@ class Overhead:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The numbers of the summary line.
+    """Numbers of the line above every view.
 
     ``gaps`` is the number of idle gaps (`epprof_nb.analysis.idle.gaps`) and ``longest_gaps`` has
     the start and end (ns) of up to a thousand of them, in the order of time. ``recorded`` is the
-    share of launches whose activity was recorded, ``overhead`` the profiler's own time, and
-    ``slowdown`` how much longer the profiled code took than unprofiled; None if unknown.
+    number of records that the profile has, and of how many, ``overhead`` the profiler's own time,
+    and ``slowdown`` how much longer the profiled code took than unprofiled; None if unknown.
     ``says_no_gpu`` is whether this profile is the first of its process without a GPU.
     ``repeats`` are the statistics of the repeats, training steps or decode steps; None without any.
     """
@@ -67,8 +87,7 @@ class Headline:
     memsets: int
     gaps: int
     longest_gaps: tuple[tuple[int, int], ...]
-    recorded: float | None
-    dropped: int
+    recorded: Counts | None
     overhead: Overhead | None
     slowdown: float | None
     unattributed: int
@@ -116,9 +135,15 @@ class Headline:
         """The part of `data_quality_text` about recording; empty if unknown."""
         if self.recorded is None:
             return ""
-        dropped = f" ({plural(self.dropped, 'record')} dropped)" if self.dropped else ""
-        share = percent(self.recorded) if not self.dropped else f"{self.recorded * 100:.1f} %"
-        return f"recorded {share}{dropped}"
+        if self.is_complete:
+            return "recorded 100 %"
+        kept, launched = self.recorded
+        return f"recorded {kept:,} of {plural(launched, 'record')}"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no record is known to be missing."""
+        return self.recorded is None or self.recorded.recorded == self.recorded.all
 
     @property
     def overhead_text(self) -> str:
@@ -158,14 +183,14 @@ class Headline:
 
     @property
     def line(self) -> str:
-        """The summary as one line of text.
+        """The headline as one line of text.
 
         For example ``1.84 s wall   GPU busy 61 %   4,212 kernels   recorded 100 %``.
         """
         parts = [f"{duration(self.wall_ns)} wall"]
         for busy in self.busy:
             word = busy.label if len(self.busy) > 1 else self.device_word
-            parts.append(f"{word} busy {percent(busy.share)}")
+            parts.append(f"{word} busy {busy.text}")
         parts += [self.counts or self.empty or "", self.data_quality_text]
         return "   ".join(part for part in parts if part)
 
@@ -189,15 +214,6 @@ def _says_no_gpu(info: dict[str, Any]) -> bool:
     return isinstance(search, Mapping) and search.get("is_first") is True
 
 
-def _recorded(info: dict[str, Any]) -> tuple[float | None, int]:
-    """Return the share of launches whose activity was recorded, and the dropped records."""
-    recorded = info.get("recorded") or {}
-    launched, dropped = _total(recorded.get("launched")), _total(recorded.get("lost"))
-    if not launched and not dropped:
-        return None, 0
-    return 1 - dropped / max(launched, dropped), dropped
-
-
 def _overhead(info: dict[str, Any], wall_ns: int) -> Overhead | None:
     cost = info.get("profiling_cost")
     if not isinstance(cost, Mapping):
@@ -215,22 +231,18 @@ def _overhead(info: dict[str, Any], wall_ns: int) -> Overhead | None:
     return Overhead(int(total), *parts)
 
 
-def _total(counts: object) -> int:
-    """Return the sum of numbers by kind; a plain number is its own sum."""
-    if isinstance(counts, Mapping):
-        return sum(_total(count) for count in counts.values())
-    return int(counts) if isinstance(counts, int | float) else 0
-
-
 def _busy(index: ProfileIndex, wall_ns: int) -> tuple[Busy, ...]:
     result = []
     labels = device_labels(index.profile.info, index.device_ids)
     for device in index.device_ids:
         if device >= 0:
             starts, ends = index.busy(device)
-            share = float((ends - starts).sum()) / wall_ns if wall_ns else 0.0
+            unknown = index.cached(unrecorded_gaps, device)
+            known_ns = max(wall_ns - int((unknown[1] - unknown[0]).sum()), 0)
+            share = float((ends - starts).sum()) / known_ns if known_ns else 0.0
             name = device_name(index.profile.info, device)
-            result.append(Busy(device, labels[device], name, min(share, 1.0)))
+            of_known = known_ns if len(unknown[0]) else None
+            result.append(Busy(device, labels[device], name, min(share, 1.0), of_known))
     return tuple(result)
 
 
@@ -240,12 +252,11 @@ def _longest(gaps: ResultTable) -> tuple[tuple[int, int], ...]:
 
 
 def headline_of(index: ProfileIndex) -> Headline:
-    """Compute the numbers of the summary line."""
+    """Compute the numbers of the headline."""
     profile = index.profile
     gaps = index.cached(gap_table)
     gaps = gaps.take(gaps.names("position").equals("between"))
     is_copy = index.kinds == MEMCPY
-    recorded, dropped = _recorded(profile.info)
     wall = wall_of(profile)
     error = profile.info.get("error")
     sizes = profile.tables["activities"]["bytes"][is_copy]
@@ -259,11 +270,10 @@ def headline_of(index: ProfileIndex) -> Headline:
         memsets=int((index.kinds == MEMSET).sum()),
         gaps=len(gaps),
         longest_gaps=_longest(gaps),
-        recorded=recorded,
-        dropped=dropped,
+        recorded=record_counts(profile.info),
         overhead=_overhead(profile.info, wall),
         slowdown=largest_slowdown(profile.info),
-        unattributed=_total((profile.info.get("attribution") or {}).get("none")),
+        unattributed=total_count((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),
         says_no_gpu=_says_no_gpu(profile.info),
         is_blank=not any(map(len, timed_tables(profile))),
@@ -274,5 +284,5 @@ def headline_of(index: ProfileIndex) -> Headline:
 
 
 def headline_text(profile: ProfileData) -> str:
-    """Return the summary as one line of text; see `Headline.line`."""
+    """Return the headline as one line of text; see `Headline.line`."""
     return headline_of(index_of(profile)).line

@@ -51,7 +51,7 @@ class Counter:
 def device_counters(profile: ProfileData) -> Iterator[Counter]:
     """Yield the counters of each device with work.
 
-    They are those of `epprof_nb.analysis.idle.counters`, sampled at equidistant times.
+    They come from `epprof_nb.analysis.idle.counters`, sampled at equidistant times.
     """
     index = ProfileIndex(profile)
     work = index.is_device_work
@@ -76,6 +76,8 @@ def device_counters(profile: ProfileData) -> Iterator[Counter]:
 def _changes(
     device_id: int, name: str, unit: str, edges: IntArray, values: npt.NDArray[np.generic]
 ) -> Counter:
-    """Return the counter with its value at each edge where it changes."""
+    """Return the counter with its value at each edge where it changes and is known."""
+    is_known = ~np.isnan(values)
+    edges, values = edges[is_known], values[is_known]
     kept = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
     return Counter(device_id, name, unit, edges[kept], values[kept])

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.devices import is_gpu
-from epprof_nb.arrays.ids import contains, unique_inverse
+from epprof_nb.analysis.base.missing_records import missing_launches
+from epprof_nb.arrays.ids import unique_inverse
 from epprof_nb.recording.onnxruntime import sessions
 from epprof_nb.recording.onnxruntime.info import session_info, session_notes
 from epprof_nb.recording.session import clock_check
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
     from epprof_nb.recording.session.correlate import CorrelatedTables
     from epprof_nb.recording.session.service import Recording
-
-_LAUNCHES = {"kernel": "Launch", "memcpy": "Memcpy", "memset": "Memset"}
-"""Activity kind to a part of the names of the driver calls that launch it."""
-
-_OTHER_LAUNCHES = ("Graph", "HostFunc")
-"""Parts of the names of calls that launch a graph, or a host function, which has no record."""
 
 _UNSAID = [True]
 """Empty once a profile of this process has said that there is no GPU; taking from it is atomic."""
@@ -52,7 +47,7 @@ def build_info(
     activities, calls = correlated.tables["activities"], correlated.tables["api_calls"]
     monotonic, epoch_ns = epoch
     attribution = activities.names("attribution")
-    recorded = _recorded(activities, calls, correlated)
+    recorded = _recorded(correlated, recording.options.max_records)
     plausible = clock_check.check(correlated.tables["ops"], activities, calls)
     onnxruntime = session_info(correlated.tables["ops"])
     failure = _device_failure(recording)
@@ -121,46 +116,32 @@ def _kernel_places(
     return {"kernel_places": used} if used else {}
 
 
-def _recorded(activities: Table, calls: Table, correlated: CorrelatedTables) -> dict[str, Any]:
+def _recorded(correlated: CorrelatedTables, limit: int) -> dict[str, Any]:
     """Count activities launched, shown and lost by kind.
 
     A successful call that was not captured launched at least one activity of its kind. If the
     activity is missing, its record is counted as lost. Graph launches are not counted here,
-    because the call does not reveal the number of nodes; they are part of ``dropped``.
+    because the call does not reveal the number of nodes; they are part of ``dropped``. If the
+    recording reached its `limit` of records, that is part of the counts, too.
     """
+    activities, calls = correlated.tables["activities"], correlated.tables["api_calls"]
+    kept = sum(len(correlated.tables[name]) for name in ("activities", "memory", "overhead"))
+    is_full = correlated.activities_dropped > 0 and kept >= limit
     kinds = activities.names("kind")
     counts = {k: int(kinds.equals(k).sum()) for k in kinds.categories}
     shown = {kind: count for kind, count in counts.items() if count}
     launched, lost = dict(shown), {}
-    launching = (calls["return_value"] == 0) & ~calls["captured"]
-    # A runtime call and its driver call are the same launch: only the driver call is counted.
-    domain = calls.names("domain")
-    is_runtime = domain.equals("runtime")
-    if correlated.activities_dropped:
-        # With external correlation CUPTI records no driver calls inside those of the runtime.
-        is_runtime &= contains(calls["correlation_id"][~is_runtime], calls["correlation_id"])
-    launching &= ~is_runtime
-    if not correlated.activities_dropped:
-        # The host device counts dropped records itself. Without any, a call without an activity
-        # is a command that was skipped because an earlier one failed.
-        launching &= ~domain.equals("host")
-    names = calls.names("name")
-    for kind, part in _LAUNCHES.items():
-        of_kind = np.array(
-            [part in name and not any(other in name for other in _OTHER_LAUNCHES)
-             for name in names.categories] + [False]
-        )  # fmt: skip
-        rows = launching & of_kind[names.codes]
-        correlations = calls["correlation_id"][rows]
-        missing = ~contains(activities["correlation_id"], correlations)
-        if missing.any():
-            lost[kind] = int(missing.sum())
+    missing = missing_launches(activities, calls, dropped=correlated.activities_dropped > 0)
+    for kind, rows in missing.items():
+        if len(rows):
+            lost[kind] = len(rows)
             launched[kind] = shown.get(kind, 0) + lost[kind]
     return {
         "launched": launched,
         "shown": shown,
         "lost": lost,
         "dropped": correlated.activities_dropped,
+        **({"limit": limit} if is_full else {}),
         "ops_lost": correlated.ops_dropped,
         "calls_lost": correlated.calls_dropped,
     }
@@ -183,6 +164,30 @@ def _note_on_failure(recorded: dict[str, Any], failure: tuple[str, str]) -> str:
     )
 
 
+def _note_on_missing(recorded: dict[str, Any], counts: str) -> str:
+    launched = sum(recorded["launched"].values())
+    kept = launched - sum(recorded["lost"].values())
+    note = (
+        f"Recorded {kept:,} of {launched:,} records (dropped: {counts}). Totals do not "
+        "include the others, and what the device did meanwhile is not known: it is not idle time, "
+        "and no finding rests on it."
+    )
+    if "limit" not in recorded:
+        return f"{note} Profile a smaller part of the code."
+    enough = _rounded_up(kept + recorded["dropped"])
+    return (
+        f"{note} The limit is {recorded['limit']:,} records: raise it (`%%gpuprofile --max-records "
+        f"{enough}`, `epprof run --max-records {enough}`, `epprof_nb.profile(max_records={enough})`"
+        "), or profile a smaller part of the code."
+    )
+
+
+def _rounded_up(count: int) -> int:
+    """Return the next number of two significant digits."""
+    step = int(10 ** max(len(str(count)) - 2, 0))
+    return -(-count // step) * step
+
+
 def _notes_on_dropped(
     recorded: dict[str, Any], correlated: CorrelatedTables, failure: tuple[str, str] | None
 ) -> list[str]:
@@ -191,10 +196,7 @@ def _notes_on_dropped(
     if failure:
         notes.append(_note_on_failure(recorded, failure))
     elif counts:
-        notes.append(
-            f"Dropped records: {counts}. Totals do not include them. Profile a smaller part of "
-            "the code, or raise max_records."
-        )
+        notes.append(_note_on_missing(recorded, counts))
     if correlated.ops_dropped or correlated.calls_dropped:
         notes.append(
             f"The logs are full: {correlated.ops_dropped:,} ops and "

@@ -11,15 +11,10 @@ from epprof_nb.analysis.base import (
     attribution,
     device_work,
     index,
+    missing_records,
 )
-from epprof_nb.analysis.breakdowns import (
-    by_kernel,
-    line_totals,
-)
-from epprof_nb.analysis.idle import (
-    causes,
-    launches,
-)
+from epprof_nb.analysis.breakdowns import by_kernel, line_totals
+from epprof_nb.analysis.idle import launches
 from epprof_nb.arrays import groups, ids, nearest
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.profiles import Profile
@@ -55,7 +50,7 @@ def test_results_do_not_depend_on_the_chunk_size(monkeypatch, size):
         device_work,
         activity_sums,
         nearest,
-        causes,
+        missing_records,
         launches,
         by_kernel,
         line_totals,

@@ -52,7 +52,7 @@ def test_every_empty_table_has_a_note_and_no_other(name):
         (lambda p: p.by_node(), "No node of an ONNX Runtime session was recorded"),
         (lambda p: p.by_run(), "`epprof_nb.onnxruntime.install()`"),
         (lambda p: p.by_module(), "No module of PyTorch was called"),
-        (lambda p: p.by_step(), "no training step"),
+        (lambda p: p.by_step(), "No training step"),
         (lambda p: p.by_phase(), "No language model with a KV cache"),
         (lambda p: p.by_repeat(), "--repeat N"),
         (lambda p: p.graphs, "No CUDA graph was launched."),

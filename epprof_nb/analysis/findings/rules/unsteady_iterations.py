@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.devices import device_word
+from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.findings.finding import LATER_STEPS, Finding, is_cell, op_id_of, place_name
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.analysis.steps.steadiness import OUTLIER, STEADY, WARM_UP, drift, steadiness_table
@@ -114,7 +115,7 @@ def _where(index: ProfileIndex, found: ResultTable) -> str:
 
     Empty without device work.
     """
-    if not index.is_device_work.any():
+    if not index.is_device_work.any() or index.cached(lacks_records):
         return ""
     excess = int(found["excess_wall_ns"].sum())
     word = device_word(index.profile.info)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from epprof_nb.analysis.idle.gaps import busy_ns
 from tests.helpers.tiny import activity, call, kernel, line, op, profile
 
-PARTS = ["compute_ns", "copy_ns", "communication_ns", "overlap_ns", "idle_ns"]
+PARTS = ["compute_ns", "copy_ns", "communication_ns", "overlap_ns", "idle_ns",
+         "not_recorded_ns"]  # fmt: skip
 CAUSES = [
     f"idle_{cause}_ns" for cause in ("not_launched", "launching", "waiting", "held", "unknown")
 ]
@@ -63,6 +64,15 @@ def test_the_causes_add_up_to_each_gap(work, waits):
     assert (largest == of_cause).all()
 
 
+def test_the_parts_add_up_if_work_precedes_the_profile():
+    prof = profile(activities=[kernel(-90, -80), kernel(-50, -40), kernel(10, 20)],
+                   info={"wall_ns": 30})  # fmt: skip
+    (row,) = prof.overlap().to_dict("records")
+    assert (row["span_ns"], row["compute_ns"], row["idle_ns"]) == (110, 30, 80)
+    assert sum(row[cause] for cause in CAUSES) == row["idle_ns"]
+    assert prof.gaps(0)["start_ns"].tolist() == [-80, -40, 20]
+
+
 @settings(max_examples=40, deadline=None)
 @given(WORK)
 def test_the_sum_over_ops_and_the_unattributed_is_the_device_time(work):
@@ -88,7 +98,7 @@ def test_each_kind_of_work_is_counted_alone_and_together():
         kernel(55, 58), activity("memcpy", 70, 80, copy_kind="PtoP"),
     ])  # fmt: skip
     (row,) = prof.overlap().to_dict("records")
-    assert [row[name] for name in ("span_ns", *PARTS)] == [80, 15, 15, 17, 8, 25]
+    assert [row[name] for name in ("span_ns", *PARTS)] == [80, 15, 15, 17, 8, 25, 0]
 
 
 def gap(**more):

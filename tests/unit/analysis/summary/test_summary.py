@@ -1,4 +1,4 @@
-"""The summary line, the findings and the formats of numbers."""
+"""The headline, the findings and the formats of numbers."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_dropped_records_are_stated():
     info = {"recorded": {"launched": {"kernel": 1000}, "lost": {"kernel": 8}},
             "attribution": {"none": 5}}  # fmt: skip
     line = headline_text(profile([kernel(1, 0, 20)], **info))
-    assert "recorded 99.2 % (8 records dropped)" in line
+    assert "recorded 992 of 1,000 records" in line
     assert "5 activities without an op" in line
 
 

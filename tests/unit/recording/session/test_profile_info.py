@@ -16,8 +16,12 @@ def counted(names, kernels):
         for i, name in enumerate(names)
     ]
     activities = [kernel(10 * i, 10 * i + 5, correlation_id=i) for i in kernels]
-    correlated = SimpleNamespace(activities_dropped=0, ops_dropped=0, calls_dropped=0)
-    return _recorded(table(ACTIVITIES, activities), table(API_CALLS, calls), correlated)
+    tables = {"activities": table(ACTIVITIES, activities), "api_calls": table(API_CALLS, calls),
+              "memory": (), "overhead": ()}  # fmt: skip
+    correlated = SimpleNamespace(
+        tables=tables, activities_dropped=0, ops_dropped=0, calls_dropped=0
+    )
+    return _recorded(correlated, 1_000)
 
 
 def test_a_launch_without_its_kernel_is_lost():
