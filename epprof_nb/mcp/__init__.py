@@ -44,7 +44,7 @@ def serve(
     Returns
     -------
     server
-        Its ``url`` and ``token`` are what a client needs; ``stop()`` ends it. It also ends with the
+        A client needs its ``url`` and ``token``; ``stop()`` ends it. It also ends with the
         process.
 
     Raises

@@ -1,4 +1,4 @@
-"""The MCP server of a running process: HTTP on 127.0.0.1, with a token, on a thread of its own."""
+"""The MCP server of a running process: HTTP on 127.0.0.1, with a token, on a separate thread."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.op_status import has_host_time, ran
-from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -127,8 +127,15 @@ def totals(
     )
 
 
+def outermost_of_name(index: ProfileIndex) -> BoolArray:
+    """Return a mask of the ops that are below no op of their own name, type and place."""
+    ops = index.profile.tables["ops"]
+    names = (ops.names(name).codes for name in ("name", "op_type", "cell"))
+    return index.tree.is_outermost(group_codes(*names, ops["line"])[0])
+
+
 def self_host_ns(ops: Table, above: IntArray) -> IntArray:
-    """Return the host time (ns) of each op without that of the ops below it on its thread.
+    """Return the host time (ns) of each op without the ops below it on its thread.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from epprof_nb.analysis.sql.tables import VIEWS, tables_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import duckdb
     import pandas as pd
@@ -50,30 +50,52 @@ def sql(
     *,
     time_limit_s: float = 60.0,
     max_bytes: int = 2 * 2**30,
+) -> pd.DataFrame:
+    """Return the result of a query as a DataFrame; see `epprof_nb.Profile.sql`."""
+    return select(tables_of(profile, query), query, time_limit_s=time_limit_s, max_bytes=max_bytes)
+
+
+def select(
+    tables: Mapping[str, pa.Table],
+    query: str,
+    *,
+    time_limit_s: float,
+    max_bytes: int,
     max_rows: int | None = None,
     max_chars: int | None = None,
+    threads: int | None = None,
 ) -> pd.DataFrame:
-    """Return the result of a query as a DataFrame; see `epprof_nb.Profile.sql`.
+    """Return the result of a query over some tables as a DataFrame.
 
     Parameters
     ----------
-    profile, query, time_limit_s, max_bytes
+    tables
+        Name to table; see `tables_of`.
+    query, time_limit_s, max_bytes
         See `epprof_nb.Profile.sql`.
     max_rows
         Number of rows after which the query stops; None for all.
     max_chars
         Number of characters after which each text is cut; None for all.
+    threads
+        Number of threads; None for one per processor.
     """
     duckdb = _duckdb()
     if not time_limit_s > 0 or max_bytes < 1:
         raise ValueError(
             f"time_limit_s and max_bytes must be more than 0, not {time_limit_s} and {max_bytes}"
         )
+    _check_text(query)
     deadline = monotonic() + time_limit_s
     too_late = TimeoutError(
         f"the query did not finish in {time_limit_s:g} s. Filter earlier, or raise time_limit_s."
     )
-    connection = _connect(duckdb, profile, query, max_bytes, is_preview=max_rows is not None)
+    config = {**_CONFIG, "memory_limit": f"{max(max_bytes // 10**6, 1)}MB"}
+    if max_rows is not None:
+        config["disabled_optimizers"] = _FOLDING
+    if threads is not None:
+        config["threads"] = str(threads)
+    connection = _connect(duckdb, tables, config)
 
     def fetch() -> tuple[list[str], list[pa.RecordBatch]]:
         _check(connection, query)
@@ -88,22 +110,43 @@ def sql(
 
     try:
         names, batches = _within(deadline, connection, fetch, too_late)
-    except duckdb.InterruptException as error:
-        raise too_late from error
-    except duckdb.OutOfMemoryException as error:
-        raise MemoryError(_too_large(max_bytes)) from error
-    except OSError as error:  # of Arrow's reader
-        if "INTERRUPT" not in str(error):
-            raise
-        raise too_late from error
-    except duckdb.Error as error:
-        raise ValueError(f"the query failed: {error}") from error
+    except TimeoutError:
+        raise
+    except (duckdb.Error, OSError, pa.ArrowException) as error:  # also of Arrow's reader
+        raise _failure(error, max_bytes, too_late) from error
     columns = []
-    for column in pa.Table.from_batches(batches).columns:
-        columns.append(_to_series(column))
+    for name, column in zip(names, pa.Table.from_batches(batches).columns, strict=True):
+        try:
+            columns.append(_to_series(column))
+        except (OverflowError, pa.ArrowException) as error:
+            raise ValueError(
+                f"the query's column {name!r} has a value that Python cannot hold ({error}). "
+                "Select it as text: ::varchar"
+            ) from error
         if monotonic() > deadline:
             raise too_late
     return _to_frame(columns, names)
+
+
+def _failure(error: Exception, max_bytes: int, too_late: TimeoutError) -> Exception:
+    """Return the documented error for one of DuckDB or Arrow."""
+    kind, text = type(error).__name__, str(error)
+    if kind == "InterruptException" or "INTERRUPT" in text:
+        return too_late
+    if kind == "OutOfMemoryException" or "Out of Memory" in text:
+        return MemoryError(_too_large(max_bytes))
+    return ValueError(f"the query failed: {error}")
+
+
+def _check_text(query: str) -> None:
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:
+        found = f"U+{ord(query[error.start]):04X}"
+        raise ValueError(
+            f"the query has the lone surrogate {found} at character {error.start}, which is no "
+            "text. Remove it."
+        ) from error
 
 
 def _within(
@@ -157,21 +200,15 @@ def _duckdb() -> Any:  # noqa: ANN401 - a module that may be absent
 
 def _connect(
     module: Any,  # noqa: ANN401
-    profile: ProfileData,
-    query: str,
-    max_bytes: int,
-    *,
-    is_preview: bool,
+    tables: Mapping[str, pa.Table],
+    config: dict[str, str],
 ) -> duckdb.DuckDBPyConnection:
-    config = {**_CONFIG, "memory_limit": f"{max(max_bytes // 10**6, 1)}MB"}
-    if is_preview:
-        config["disabled_optimizers"] = _FOLDING
     connection: duckdb.DuckDBPyConnection = module.connect(":memory:", config=config)
-    for name, table in tables_of(profile, query).items():
+    for name, table in tables.items():
         connection.register(name, table)
     for name, view in VIEWS.items():
         connection.execute(f"create view {name} as {view}")
-    # Variables of the calling Python code are no tables.
+    # A query must not read the variables of the calling Python code.
     connection.execute("set python_enable_replacements = false")
     connection.execute("set lock_configuration = true")
     return connection

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from epprof_nb.analysis.base.index import index_of
+from epprof_nb.analysis.base.missing_records import unrecorded
+from epprof_nb.analysis.base.op_totals import outermost_of_name
 from epprof_nb.analysis.findings.ranking import evidence_name, findings, insight_table
 from epprof_nb.data.arrow import names_to_arrow, to_arrow
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
 
 _EVIDENCE = re.compile(r"\bevidence_(\d{1,9})\b", re.IGNORECASE)
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_NESTED = re.compile(r"\bnested_ops\b", re.IGNORECASE)
 _INSIGHTS = re.compile(r"\binsights\b", re.IGNORECASE)
 
 VIEWS = {
@@ -36,13 +40,16 @@ VIEWS = {
         group by device_id, interval""",
     "idle": """
         select * from (select device_id, end_ns as start_ns,
-            lead(start_ns) over (partition by device_id order by start_ns) as end_ns from busy)
-        where end_ns is not null""",
+            lead(start_ns) over (partition by device_id order by start_ns) as end_ns from busy
+        ) as gap
+        where end_ns is not null and not exists (from unrecorded
+            where unrecorded.start_ns < gap.end_ns and unrecorded.end_ns > gap.start_ns)""",
 }
 """Views of a connection besides the tables of a profile, in the order of their creation.
 
 ``device_work`` has the kernels, copies and memsets, and graph launches whose nodes were not
-recorded; ``busy`` the disjoint intervals in which a device was busy; ``idle`` those between them.
+recorded; ``busy`` the disjoint intervals in which a device was busy; ``idle`` those between them
+in which nothing can have run: ``unrecorded`` has the times of which records are missing.
 """
 
 
@@ -54,7 +61,7 @@ def tables_of(profile: ProfileData, query: str) -> dict[str, pa.Table]:
     profile
         The profile.
     query
-        The query. Findings take long to compute, so that ``insights`` and ``evidence_<rank>`` are
+        The query. ``nested_ops``, ``insights`` and ``evidence_<rank>`` take long to compute and are
         there only if it names them.
 
     Returns
@@ -71,6 +78,11 @@ def tables_of(profile: ProfileData, query: str) -> dict[str, pa.Table]:
     """
     tables = {name: _to_table(table) for name, table in profile.tables.items()}
     tables["info"] = _info_table(profile)
+    unknown = index_of(profile).cached(unrecorded)
+    tables["unrecorded"] = pa.table(dict(zip(("start_ns", "end_ns"), unknown, strict=True)))
+    if _NESTED.search(query):
+        outermost = pa.array(index_of(profile).cached(outermost_of_name))
+        tables["nested_ops"] = tables["ops"].append_column("is_outermost", outermost)
     if _INSIGHTS.search(query):
         frame = insight_table(index_of(profile)).to_frame()
         tables["insights"] = pa.Table.from_pandas(frame, preserve_index=False)
@@ -87,16 +99,34 @@ def _to_table(table: Table) -> pa.Table:
     columns = {}
     for column in table.schema.columns:
         columns[column.name] = to_arrow(table, column)
+        if column.kind == "args":
+            columns[column.name] = _without_surrogates(columns[column.name])
         for derived in table.schema.derived:
             if derived.source == column.name:
                 columns[derived.name] = names_to_arrow(table.names(derived.name))
     return pa.table(columns)
 
 
+def _without_surrogates(args: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Replace lone surrogates in JSON, with which DuckDB calls it malformed."""
+    texts = args.dictionary.to_pylist()
+    if not any(map(_SURROGATE_ESCAPE.search, texts)):
+        return args
+    valid = [_valid(text) if _SURROGATE_ESCAPE.search(text) else text for text in texts]
+    return pa.DictionaryArray.from_arrays(args.indices, pa.array(valid, pa.string()))
+
+
+def _valid(text: str) -> str:
+    """Return JSON with U+FFFD for lone surrogates."""
+    plain = json.dumps(json.loads(text), ensure_ascii=False)
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _info_table(profile: ProfileData) -> pa.Table:
     """Return `info` as a table of keys and JSON values."""
-    values = [json.dumps(value, default=str) for value in profile.info.values()]
+    values = [_valid(json.dumps(value, default=str)) for value in profile.info.values()]
+    keys = [str(key).encode("utf-8", "backslashreplace").decode() for key in profile.info]
     return pa.table({
-        "key": pa.array([str(key) for key in profile.info], pa.string()),
+        "key": pa.array(keys, pa.string()),
         "value": pa.array(values, pa.string()),
     })  # fmt: skip

@@ -19,7 +19,7 @@ _TITLES = {
     "rows": "Rows of the tables",
 }
 """Titles of the sections, in their order in a text."""
-_HEAD = "Each [number] is that of the query at the end that reproduces the values: prof.sql(query)."
+_HEAD = "Each [number] names the query at the end that reproduces the values: prof.sql(query)."
 _QUERIES = "Queries:"
 
 

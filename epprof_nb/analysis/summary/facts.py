@@ -14,6 +14,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.base.devices import device_labels
+from epprof_nb.analysis.base.op_totals import outermost_of_name
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.ranking import evidence_name, findings
 from epprof_nb.analysis.frameworks import by_operator
@@ -108,7 +109,7 @@ def _facts(index: ProfileIndex, time: IntArray) -> Iterator[Fact]:
     yield Fact("wall_ns", wall_of(profile), "ns", wall_query)
     labels = device_labels(profile.info, index.device_ids)
     for device in index.device_ids:
-        if device != MISSING and index.is_device_work[activities["device_id"] == device].any():
+        if device != MISSING and len(index.work_of(device)):
             starts, ends = index.busy(device)
             query = f"select sum(end_ns - start_ns) from busy where device_id = {device}"
             yield Fact(f"busy_ns of {labels[device]}", int((ends - starts).sum()), "ns", query)
@@ -185,13 +186,15 @@ def _rankings(index: ProfileIndex, time: IntArray) -> Iterator[Ranking]:
         sums={"device_ns": "sum(duration_ns)", "count": "count(*)",
               "bytes": "coalesce(sum(bytes), 0)"},
     )  # fmt: skip
+    # An op below one of its own name is part of its time.
+    host_ns = np.where(index.cached(outermost_of_name), ops["duration_ns"], 0)
     recorded = np.flatnonzero(~ops.names("status").equals("earlier"))
     yield _ranking(
         "ops by host time, ops below them included",
         _columns(ops, keys, recorded),
-        {"host_ns": ops["duration_ns"][recorded], "count": ops["count"][recorded]},
-        "from ops where status is distinct from 'earlier'",
-        sums={"host_ns": "sum(duration_ns)", "count": "sum(count)"},
+        {"host_ns": host_ns[recorded], "count": ops["count"][recorded]},
+        "from nested_ops where status is distinct from 'earlier'",
+        sums={"host_ns": "sum(if(is_outermost, duration_ns, 0))", "count": "sum(count)"},
     )
     called, sums = _by_name(calls.names("name"), calls["duration_ns"])
     yield _ranking(
@@ -207,7 +210,7 @@ def _by_name(
     names: CategoryColumn, values: IntArray, mask: BoolArray | None = None
 ) -> tuple[CategoryColumn, tuple[IntArray, IntArray]]:
     """Return the names of the rows in `mask`, each once, with the sums of values and the counts."""
-    # Rows without a name are a group: the one after those of the names.
+    # Rows without a name form the last group.
     unnamed = len(names.categories)
     codes = np.where(names.codes == MISSING, np.int32(unnamed), names.codes)
     if mask is not None:

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from epprof_nb.analysis.idle.gaps import busy_ns
-from epprof_nb.analysis.sql import queries, tables
+from epprof_nb.analysis.sql import queries as sql
+from epprof_nb.analysis.sql import tables as sql_tables
 from epprof_nb.data.arrow import to_arrow
 from epprof_nb.data.column_docs import TABLES as DOCUMENTED
 from epprof_nb.data.schema import TABLES
@@ -64,8 +65,8 @@ def test_findings_are_computed_only_for_queries_that_name_them(monkeypatch):
     def fail(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr(tables, "findings", fail)
-    monkeypatch.setattr(tables, "insight_table", fail)
+    monkeypatch.setattr(sql_tables, "findings", fail)
+    monkeypatch.setattr(sql_tables, "insight_table", fail)
     assert synthetic_profile(10).sql("select count(*) n from activities")["n"].tolist() == [10]
 
 
@@ -171,13 +172,13 @@ def test_a_function_that_cannot_be_interrupted_is_left_alone():
 
 
 def test_a_query_that_begins_after_its_time_ends_at_once(monkeypatch):
-    check = queries._check
+    check = sql._check
 
     def waiting(*args):
         check(*args)
         sleep(0.3)  # the limit is reached before DuckDB runs anything
 
-    monkeypatch.setattr(queries, "_check", waiting)
+    monkeypatch.setattr(sql, "_check", waiting)
     with pytest.raises(TimeoutError, match="time_limit_s") as caught:
         nested().sql(SLOW.replace("1e6", "2e5"), time_limit_s=0.1)
     assert "Interrupt" in type(caught.value.__cause__).__name__  # it did not run to its end
@@ -185,14 +186,14 @@ def test_a_query_that_begins_after_its_time_ends_at_once(monkeypatch):
 
 def test_the_time_limit_includes_the_preparation_and_the_conversion(monkeypatch):
     for slow in ("_connect", "_to_series"):
-        real = getattr(queries, slow)
+        real = getattr(sql, slow)
 
         def waiting(*args, real=real, **options):
             sleep(0.2)
             return real(*args, **options)
 
         with monkeypatch.context() as patched:
-            patched.setattr(queries, slow, waiting)
+            patched.setattr(sql, slow, waiting)
             with pytest.raises(TimeoutError, match="time_limit_s"):
                 nested().sql("select 1 from range(1000000)", time_limit_s=0.15)
 
@@ -216,7 +217,7 @@ def test_an_interrupt_that_arrow_reports_is_a_timeout(monkeypatch):
     def batches(*_):
         raise OSError("INTERRUPT Error: Interrupted!")
 
-    monkeypatch.setattr(queries, "_batches", batches)
+    monkeypatch.setattr(sql, "_batches", batches)
     with pytest.raises(TimeoutError, match="did not finish in 60 s"):
         nested().sql("select 1")
 
@@ -225,3 +226,38 @@ def test_an_interrupt_that_arrow_reports_is_a_timeout(monkeypatch):
 @pytest.mark.parametrize("limit", [float("inf"), 1e300])
 def test_a_time_limit_may_be_infinite(limit):
     assert nested().sql("select 1 as one", time_limit_s=limit)["one"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select 'infinity'::timestamp t", "select date '5877642-06-25' t",
+        "select {'a': date '0044-03-15 (BC)'} t", "select union_value(a := 1) t",
+        "select if(range > 150000, error('x'), 1) t from range(300000)",
+        "select '\ud800' t",
+    ],
+)  # fmt: skip
+def test_queries_raise_documented_errors_only(query):
+    with pytest.raises(ValueError, match="the query"):
+        synthetic_profile(activities=100).sql(query)
+
+
+def test_a_query_that_runs_out_of_memory_while_it_is_read_says_so(monkeypatch):
+    def fail(*_):
+        raise OSError("Out of Memory Error: failed to allocate data")
+
+    monkeypatch.setattr(sql, "_batches", fail)
+    with pytest.raises(MemoryError, match="raise max_bytes"):
+        synthetic_profile(activities=100).sql("select 1")
+
+
+def test_a_lone_surrogate_in_an_argument_or_note_costs_no_query():
+    prof = profile(
+        ops=[op(1, "a", 0, 9, args={"layer": "x\ud800y\U0001f600"}),
+             op(2, "b", 10, 19, args={"layer": r"\ud800", "other": "\udc00"})],
+        info={"notes": ["\ud800"]},
+    )  # fmt: skip
+    layers = prof.sql("select args->>'layer' layer from ops order by op_id")["layer"]
+    assert layers.tolist() == ["x\ufffdy\U0001f600", r"\ud800"]
+    notes = prof.sql("select value->>0 note from info where key = 'notes'")
+    assert notes["note"].tolist() == ["\ufffd"]

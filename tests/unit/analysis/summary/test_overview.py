@@ -7,6 +7,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+import epprof_nb
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.summary.facts import overview
 from epprof_nb.cli import main
@@ -157,9 +158,10 @@ def test_the_command_prints_the_summary(tmp_path):
     prof.save(path)
     run = CliRunner().invoke(main, ["summary", path, "--max-chars", "900"])
     assert run.exit_code == 0, run.output
-    assert run.output == prof.summary(900, sql=False) + "\n"
+    loaded = epprof_nb.load(path)
+    assert run.output == loaded.summary(900, sql=False) + "\n"
     with_queries = CliRunner().invoke(main, ["summary", path, "--sql"])
-    assert with_queries.output == prof.summary() + "\n"
+    assert with_queries.output == loaded.summary() + "\n"
     as_json = CliRunner().invoke(main, ["summary", path, "--json", "--redact", "all"])
     assert json.loads(as_json.output)["facts"][0]["name"] == "wall_ns"
     assert CliRunner().invoke(main, ["summary", path, "--redact", "x"]).exit_code == 2
