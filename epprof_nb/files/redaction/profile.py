@@ -16,7 +16,7 @@ from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import MISSING
 from epprof_nb.data.table import FILL
-from epprof_nb.files.redaction.text import PATH, SHAPE, Filter
+from epprof_nb.files.redaction.text import PATH, SHAPE, Filter, is_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -97,7 +97,9 @@ def redacted(profile: ProfileData, redact: bool | str | Iterable[str] = True) ->
         paths="paths" in parts,
         hosts="hosts" in parts,
         shapes="shapes" in parts,
+        source="source" in parts,
         source_pieces=_source_text(profile) if "source" in parts else (),
+        files=_file_names(profile),
     )
     tables = {name: _table(table, parts, filters) for name, table in profile.tables.items()}
     info = _info(profile.info, parts, filters)
@@ -110,7 +112,7 @@ def redacted(profile: ProfileData, redact: bool | str | Iterable[str] = True) ->
     }
     for places in ("op_places", "class_places", "kernel_places"):
         if "paths" in parts and places in info:
-            # Those in cells stay, whose names are no paths.
+            # Places in cells stay, because names of cells are not paths.
             original = profile.info[places]
             info[places] = {
                 name: original[name]
@@ -143,6 +145,18 @@ def _source_text(profile: ProfileData) -> set[str]:
     names = ops.names("name").take(_statements(ops)).compact().categories
     lines = (line.strip() for text in profile.sources.values() for line in text.splitlines())
     return {*names, *lines}
+
+
+def _file_names(profile: ProfileData) -> set[str]:
+    """Names of scripts and models, which may have no extension or spaces in them."""
+    names = {profile.info.get("script"), *profile.sources}
+    sessions = profile.info.get("onnxruntime_sessions")
+    if isinstance(sessions, dict):
+        names.update(sessions.values())
+    return {
+        name for name in names
+        if isinstance(name, str) and (is_file_name(name) or name == profile.info.get("script"))
+    }  # fmt: skip
 
 
 def _table(table: Table, parts: tuple[Part, ...], filters: Filter) -> Table:

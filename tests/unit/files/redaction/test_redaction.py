@@ -16,16 +16,27 @@ from click.testing import CliRunner
 
 import epprof_nb
 from epprof_nb.cli import main
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import TABLES
+from epprof_nb.data.table import Table
+from epprof_nb.files.epprof import reading_writing as epprof
 from epprof_nb.files.redaction.profile import PARTS, redacted
 from epprof_nb.files.redaction.text import Filter
 from tests.helpers import tiny
+from tests.helpers.traces import TRACES
 
 MS = 1_000_000
 
-SOURCE_SECRETS = ("hidden_model", "hidden_argument", "hidden_comment", "hidden_quote")
-PATH_SECRETS = ("pathone", "pathtwo", "paththree", "pathfour", "pathfive", "pathsix", "path seven")
-HOST_SECRETS = ("hostone", "hosttwo", "10.20.30.40", "userone", "usertwo", "beefbeef")
+SOURCE_SECRETS = (
+    "hidden_model", "hidden_argument", "hidden_comment", "hidden_quote", "hidden_function",
+)  # fmt: skip
+PATH_SECRETS = (
+    "pathone", "pathtwo", "paththree", "pathfour", "pathfive", "pathsix", "path seven",
+    "patheight", "pathnine", "path ten", "patheleven", "pathtwelve",
+)  # fmt: skip
+HOST_SECRETS = (
+    "hostone", "hosttwo", "10.20.30.40", "userone", "usertwo", "beefbeef", "fe80::c0de", "d00d",
+)  # fmt: skip
 SHAPE_SECRETS = ("4099", "4111", "4127", "4129", "4133", "4139", "4153", "4157", "4159")
 SECRETS = {
     "source": SOURCE_SECRETS,
@@ -54,6 +65,13 @@ def secretive():
         tiny.op(5, "/encoder/MatMul", 61 * MS, 80 * MS, 3, category="node", op_type="MatMul",
                 input_shapes="float[4127,8]", output_shapes="float[4127,16]",
                 output_bytes=4157, in_use_delta_bytes=4159),
+        tiny.op(6, "patheight/net.py(4): forward", 81 * MS, 84 * MS, 3, category="python",
+                op_type="function"),
+        tiny.op(7, "pathnine.py(12): main, on [2001:db8::d00d:1]", 82 * MS, 83 * MS, 6,
+                category="python", op_type="function"),
+        tiny.op(8, "patheleven.py", 90 * MS, 99 * MS, op_type="cell", category="cell"),
+        tiny.op(9, "x = 1", 91 * MS, 92 * MS, 8, op_type="line", category="cell",
+                cell="patheleven.py", line=1),
     ]  # fmt: skip
     activities = [
         tiny.kernel(10 * MS, 30 * MS, 2, name="gemm float[4129,4] /build/pathfive/k.cu",
@@ -69,14 +87,21 @@ def secretive():
         "devices": [{"device_id": 0, "name": "GPU", "kind": "gpu", "uuid": "GPU-beefbeef-1"}],
         "gpu": {"before": {"gpus": [{"name": "GPU", "pci_bus_id": "beefbeef"}]}, "after": {}},
         "versions": {"cupti_library": "/usr/pathsix/libcupti.so.13", "python": "3.12.1"},
-        "onnxruntime_sessions": {"1": "models/pathsix/net.onnx"},
+        "onnxruntime_sessions": {
+            "1": "models/pathsix/net.onnx",
+            "2": "the path ten.onnx",
+            "3": "pathtwelve.ort",
+        },
+        "script": "patheleven.py",
+        "threads": [{"thread_id": 1, "name": "Thread-1 (hidden_function)"}],
         "notes": [
             "y = hidden_model(x).reshape(4099, 17) was slow (hidden_quote is in it no more).",
             "Read /home/userone/x.txt at http://hosttwo.example.com:80/a; shape (4153, 2).",
+            "the path ten.onnx was slow. Close pathtwelve.ort. Connected to fe80::c0de%eth0.",
         ],
         "error": None,
     }
-    quote = {"In[1]": CELL + "z = hidden_quote(1)\n"}
+    quote = {"In[1]": CELL + "z = hidden_quote(1)\n", "patheleven.py": "x = 1\n"}
     info["notes"][0] = info["notes"][0].replace("hidden_quote", "z = hidden_quote(1)")
     return tiny.profile(ops, activities, info=info, sources=quote)
 
@@ -123,6 +148,7 @@ def _shared(profile, tmp_path, redact):
         "trace": (tmp_path / "trace.json").read_bytes(),
         "Perfetto trace": (tmp_path / "run.pftrace").read_bytes(),
         "flame graph": (tmp_path / "run.speedscope.json").read_bytes(),
+        "summary": profile.redacted(redact).summary().encode(),
         "output": (_readable(bundle["text/html"]) + bundle["text/plain"]).encode(),
     }
 
@@ -143,6 +169,46 @@ def test_nothing_redacted_survives_in_any_form(tmp_path, redact):
                 assert secret.encode() not in data, (secret, form)
 
 
+CANARY = (
+    "see /srv/pathone/x, pathtwo/y.py(3): f or pathfour.onnx at fe80::c0de by ::ffff:10.20.30.40"
+)
+
+
+@pytest.mark.parametrize("schema", TABLES, ids=lambda schema: schema.name)
+def test_no_column_of_no_table_keeps_a_path_or_host(schema, tmp_path):
+    prof = epprof_nb.testing.synthetic_profile(activities=100)
+    rows = np.ones(4, np.int64)
+    columns = {column.name: rows for column in schema.columns if column.kind != "bool"}
+    columns |= {column.name: rows > 0 for column in schema.columns if column.kind == "bool"}
+    for column in schema.columns:
+        if column.kind in ("name", "args"):
+            text = json.dumps({CANARY: [CANARY]}) if column.kind == "args" else CANARY
+            columns[column.name] = CategoryColumn.constant(text, 4)
+    prof.tables[schema.name] = Table(schema, columns)
+    epprof.save(redacted(prof, ["paths", "hosts"]), tmp_path / "run.epprof")
+    data = _file_bytes(tmp_path / "run.epprof")
+    for canary in ("pathone", "pathtwo", "pathfour", "c0de", "10.20.30.40"):
+        assert canary.encode() not in data
+
+
+def test_no_part_of_the_info_keeps_a_path_or_host():
+    nested = {"a": [CANARY, {CANARY: (CANARY,)}], CANARY: {"b": {"c": [[CANARY]]}}}
+    prof = redacted(tiny.profile(info={"notes": [CANARY], **nested}, sources={CANARY: CANARY}))
+    text = repr((prof.info, prof.sources))
+    for canary in ("pathone", "pathtwo", "pathfour", "c0de", "10.20.30.40"):
+        assert canary not in text
+
+
+def test_a_trace_with_stacks_keeps_no_file_of_its_functions():
+    prof = epprof_nb.read_trace(next(TRACES.glob("kineto_stacks*")))
+    assert ".py(" in prof.summary(max_chars=10**6)
+    after = prof.redacted()
+    texts = [*after.tables["ops"].names("name").categories, after.summary(max_chars=10**6)]
+    assert not [text for text in texts if re.search(r"\.py\b", text)]
+    assert any(text.endswith("): _call_impl") for text in texts)
+    assert after.by_op()["self_host_ns"].sum() == prof.by_op()["self_host_ns"].sum()
+
+
 def test_the_copy_keeps_times_counts_and_lines(tmp_path):
     before, after = secretive(), secretive().redacted()
     for name in ("start_ns", "end_ns", "op_id"):
@@ -150,9 +216,10 @@ def test_the_copy_keeps_times_counts_and_lines(tmp_path):
     assert after.by_op()["device_ns"].sum() == before.by_op()["device_ns"].sum()
     assert after.ops["name"].tolist() == [
         "In[1]", "line 2", "line 3", "read (path) from (host)", "/encoder/MatMul",
+        "(path)(4): forward", "(path)(12): main, on [(host)]", "(path)", "line 1",
     ]  # fmt: skip
     assert after.by_line()["line"].tolist() == before.by_line()["line"].tolist()
-    assert after.by_line()["source"].tolist() == ["line 2", "line 3"]
+    assert after.by_line()["source"].tolist() == ["line 2", "line 3", "line 1"]
     assert "gemm_128x64_tn" in after.activities["name"].tolist()
     assert len(after.sources["In[1]"].splitlines()) == len(before.sources["In[1]"].splitlines())
 
@@ -204,6 +271,13 @@ def test_this_machine_and_its_user_are_known_by_name(monkeypatch):
         ("%run scripts/train.py", "%run (path)"),
         ("c = a / b", "c = a / b"),
         ("c = a/b", "c = a/b"),
+        ("c = a/b.mean(0)", "c = a/b.mean(0)"),
+        ("net.py(4): forward", "(path)(4): forward"),
+        ("models/net.py(4): forward", "(path)(4): forward"),
+        (r"C:\models\net.py(4): forward", "(path)(4): forward"),
+        ("Load weights.safetensors.", "Load (path)."),
+        ("y = torch.relu", "y = torch.relu"),
+        ("df = frame.csv(1)", "df = frame.csv(1)"),
         ("mean = total/len(rows)", "mean = total/len(rows)"),
         ("'no path' + \"at all\"", "'no path' + \"at all\""),
     ],
@@ -222,6 +296,9 @@ def test_paths_are_known_from_formulas(text, told):
         ('connect("db.intern.example.de")', 'connect("(host)")'),
         ("/home/jane/data", "/home/(user)/data"),
         ("fe80::1ff:fe23:4567:890a", "(host)"),
+        ("http://[2001:db8::1]:80/x", "http://(host)/x"),
+        ("2001:db8::8a2e:370:7334, fd00::5%eth0", "(host), (host)"),
+        ("x[1::2] + y[::2] + z[10:20:3]", "x[1::2] + y[::2] + z[10:20:3]"),
         ("at::native::dead::beef", "at::native::dead::beef"),
         ("torch 2.11.0", "torch 2.11.0"),
     ],
@@ -277,7 +354,7 @@ def test_names_missing_in_a_row_stay_missing():
     prof.tables["ops"] = ops.replace(
         name=type(ops.names("name"))(codes, ops.names("name").categories)
     )
-    assert prof.redacted("shapes").ops["name"].isna().tolist() == [False] * 4 + [True]
+    assert prof.redacted("shapes").ops["name"].isna().tolist() == [row == 4 for row in range(9)]
     assert np.array_equal(prof.redacted().tables["ops"].names("name").codes < 0, codes < 0)
 
 
@@ -290,7 +367,7 @@ def test_sources_of_files_go_with_their_names():
     after = prof.redacted("paths")
     assert list(after.sources) == ["In[1]"]
     assert after.info["op_places"] == after.info["class_places"] == {}
-    assert len(prof.redacted("source").sources) == 3
+    assert len(prof.redacted("source").sources) == 4
 
 
 def test_places_in_cells_stay_without_paths():
