@@ -80,7 +80,7 @@ class HostTrack:
 def host_tracks(profile: ProfileData) -> Iterator[HostTrack]:
     """Yield the tracks of each thread of the host.
 
-    The first one has the ops and API calls that nest. Others have what does not: ops that merge
+    The first one has the ops and API calls that nest. Others have the rest: ops that merge
     many executions or were suspended, and slices that overlap in damaged traces.
     """
     ops, calls = profile.tables["ops"], profile.tables["api_calls"]
@@ -96,8 +96,9 @@ def host_tracks(profile: ProfileData) -> Iterator[HostTrack]:
     )
     order = np.argsort(thread, kind="stable")
     order = order[shown[order]]
+    threads = thread[order]
     for thread_id, name in host_threads(profile).items():
-        rows = order[slice(*np.searchsorted(thread[order], [thread_id, thread_id + 1]))]
+        rows = order[slice(*np.searchsorted(threads, [thread_id, thread_id + 1]))]
         first, left = _nested(rows[nests[rows]], start, end)
         yield HostTrack(thread_id, name, *first)
         left = np.concatenate([rows[~nests[rows]], left])
@@ -111,7 +112,7 @@ def host_tracks(profile: ProfileData) -> Iterator[HostTrack]:
 
 
 def _ends_within_ops(ops: Table, calls: Table) -> IntArray:
-    """Return the ends of API calls, that of the op where its rounded end is earlier."""
+    """Return the ends of API calls; if the rounded end of the op is earlier, return that."""
     end: IntArray = np.maximum(calls["start_ns"], calls["end_ns"])
     op = IdIndex(ops["op_id"]).rows(calls["op_id"])
     of_op = np.append(ops["end_ns"], MISSING)[op]

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 import numpy as np
 
 from epprof_nb.analysis.base.devices import device_names
+from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
 
-    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
+    from epprof_nb.files.exporters.device_counters import Counter
     from epprof_nb.files.exporters.host_tracks import HostTrack
 
 _BATCH = 4_096
@@ -58,7 +59,7 @@ def to_perfetto(profile: ProfileData, path: str | os.PathLike[str]) -> None:
     ----------
     profile
         The profile. Ops with a ``count`` over 1 and suspended ops do not nest as slices must, so
-        they have tracks of their own.
+        they have separate tracks.
     path
         The file; an existing file is replaced. It is compressed with gzip, which Perfetto reads, if
         its name ends in ``.gz``. Times are nanoseconds since the profile's start, or since its
@@ -218,28 +219,28 @@ def _write(profile: ProfileData, trace: _Trace) -> Iterator[int]:
     host = trace.track("host")
     _write_repeats(profile, trace, host)
     flows = _Flows(profile)
+    of_host = _HostEvents(profile, trace, flows)
     for rank, track in enumerate(host_tracks(profile), 1):
-        uuid = trace.track(track.name, host, rank)
-        yield from _write_host(profile, trace, uuid, track, flows)
+        yield from of_host.write(track, trace.track(track.name, host, rank))
     tracks = ActivityTracks(profile)
     names = device_names(profile.info)
-    counters = list(device_counters(profile))
-    for process in sorted({process for process, _ in tracks.labels}):
+    counters: dict[int, list[Counter]] = defaultdict(list)
+    for counter in device_counters(profile):
+        counters[counter.device_id].append(counter)
+    activities = _Activities(profile, tracks, trace, flows)
+    of_process: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    for (process, thread), label in tracks.labels.items():
+        of_process[process].append((thread, label))
+    for process in sorted(of_process):
         device_id = process - DEVICES
         name = f"device {device_id}: {names.get(device_id, 'unknown')}"
         device = trace.track(name, rank=process)
-        for counter in counters:
-            if counter.device_id == device_id:
-                uuid = trace.track(counter.name, device, unit=counter.unit)
-                for time, value in zip(
-                    counter.times.tolist(), counter.values.tolist(), strict=True
-                ):
-                    trace.counter(uuid, time, value)
-        for (of_process, thread), label in tracks.labels.items():
-            if of_process == process:
-                rows = np.flatnonzero((tracks.process == process) & (tracks.thread == thread))
-                uuid = trace.track(label, device, thread)
-                yield from _write_activities(profile, trace, uuid, rows, flows)
+        for counter in counters[device_id]:
+            uuid = trace.track(counter.name, device, unit=counter.unit)
+            for time, value in zip(counter.times.tolist(), counter.values.tolist(), strict=True):
+                trace.counter(uuid, time, value)
+        for thread, label in of_process[process]:
+            yield from activities.write(process, thread, trace.track(label, device, thread))
 
 
 def _write_repeats(profile: ProfileData, trace: _Trace, host: int) -> None:
@@ -260,7 +261,7 @@ class _Flows:
     Attributes
     ----------
     has_call
-        bool array: whether an arrow leads to the activity; its id is that of its row plus 1.
+        bool array: whether an arrow leads to the activity; its id is its row plus 1.
     """
 
     def __init__(self, profile: ProfileData) -> None:
@@ -277,52 +278,72 @@ class _Flows:
         return flows
 
 
-def _write_host(
-    profile: ProfileData, trace: _Trace, uuid: int, track: HostTrack, flows: _Flows
-) -> Iterator[int]:
-    ops, calls = profile.tables["ops"], profile.tables["api_calls"]
-    op_args = _Values(ops, ("op_id", "line", "count"))
-    call_args = _Values(calls, ("correlation_id", "return_value"))
-    names, types, args = (_Texts(ops.names(name)) for name in ("name", "op_type", "args"))
-    called = _Texts(calls.names("name"))
-    for begin in range(0, len(track.slices), _BATCH):
-        at = slice(begin, begin + _BATCH)
-        columns = (column[at].tolist() for column in (track.slices, track.begins, track.times))
-        for row, begins, time in zip(*columns, strict=True):
-            if not begins:
-                trace.end(uuid, time)
-            elif row < len(ops):
-                own = _arguments(args[row]) if args.is_known(row) else {}
-                trace.begin(uuid, time, names[row], types[row], op_args[row] | own)
-            else:
-                call = row - len(ops)
-                event = trace.begin(uuid, time, called[call], "api", call_args[call])
-                event.flow_ids.extend(flows.of_call(call))
-        yield len(track.slices[at])
+class _HostEvents:
+    """Ops and API calls of a profile; the columns are read once for all tracks."""
+
+    def __init__(self, profile: ProfileData, trace: _Trace, flows: _Flows) -> None:
+        ops, calls = profile.tables["ops"], profile.tables["api_calls"]
+        self._trace, self._flows, self._ops = trace, flows, len(ops)
+        self._op_args = _Values(ops, ("op_id", "line", "count"))
+        self._call_args = _Values(calls, ("correlation_id", "return_value"))
+        self._names, self._types, self._args = (
+            _Texts(ops.names(name)) for name in ("name", "op_type", "args")
+        )
+        self._called = _Texts(calls.names("name"))
+
+    def write(self, track: HostTrack, uuid: int) -> Iterator[int]:
+        """Write the events of a track, and yield the numbers of those that were written."""
+        for begin in range(0, len(track.slices), _BATCH):
+            at = slice(begin, begin + _BATCH)
+            columns = (column[at].tolist() for column in (track.slices, track.begins, track.times))
+            for row, begins, time in zip(*columns, strict=True):
+                if not begins:
+                    self._trace.end(uuid, time)
+                elif row < self._ops:
+                    args, known = self._op_args[row], self._args.is_known(row)
+                    own = _arguments(self._args[row]) if known else {}
+                    self._trace.begin(uuid, time, self._names[row], self._types[row], args | own)
+                else:
+                    call = row - self._ops
+                    name, args = self._called[call], self._call_args[call]
+                    event = self._trace.begin(uuid, time, name, "api", args)
+                    event.flow_ids.extend(self._flows.of_call(call))
+            yield len(track.slices[at])
 
 
-def _write_activities(
-    profile: ProfileData, trace: _Trace, uuid: int, rows: IntArray, flows: _Flows
-) -> Iterator[int]:
-    activities = profile.tables["activities"]
-    start = activities["start_ns"]
-    end = np.maximum(activities["end_ns"], start)
-    rows = rows[np.lexsort((end[rows], start[rows]))]
-    names, kinds = _Texts(activities.names("name")), _Texts(activities.names("kind"))
-    of_kernel = _Values(activities, (*_ACTIVITY_ARGS, *_SHAPE_ARGS))
-    of_copy = _Values(activities, (*_ACTIVITY_ARGS, "bytes"))
-    for begin in range(0, len(rows), _BATCH):
-        here = rows[begin : begin + _BATCH]
-        for row, from_ns, to_ns in zip(
-            here.tolist(), start[here].tolist(), end[here].tolist(), strict=True
-        ):
-            kind = kinds[row]
-            args = (of_kernel if kind == "kernel" else of_copy)[row]
-            event = trace.begin(uuid, from_ns, names[row], kind, args)
-            if flows.has_call[row]:
-                event.terminating_flow_ids.append(row + 1)
-            trace.end(uuid, to_ns)
-        yield 2 * len(here)
+class _Activities:
+    """Activities of a profile by track; the columns are read and sorted once for all tracks."""
+
+    def __init__(
+        self, profile: ProfileData, tracks: ActivityTracks, trace: _Trace, flows: _Flows
+    ) -> None:
+        activities = profile.tables["activities"]
+        self._trace, self._flows = trace, flows
+        self._start = activities["start_ns"]
+        self._end = np.maximum(activities["end_ns"], self._start)
+        codes, first = group_codes(tracks.process, tracks.thread)
+        order = np.lexsort((self._end, self._start, codes))
+        bounds = np.searchsorted(codes[order], np.arange(1, len(first)))
+        keys = zip(tracks.process[first].tolist(), tracks.thread[first].tolist(), strict=True)
+        self._rows = dict(zip(keys, np.split(order, bounds), strict=False))
+        self._names, self._kinds = (_Texts(activities.names(name)) for name in ("name", "kind"))
+        self._of_kernel = _Values(activities, (*_ACTIVITY_ARGS, *_SHAPE_ARGS))
+        self._of_copy = _Values(activities, (*_ACTIVITY_ARGS, "bytes"))
+
+    def write(self, process: int, thread: int, uuid: int) -> Iterator[int]:
+        """Write the events of a track, and yield the numbers of those that were written."""
+        rows = self._rows[process, thread]
+        for begin in range(0, len(rows), _BATCH):
+            here = rows[begin : begin + _BATCH]
+            columns = (column[here].tolist() for column in (self._start, self._end))
+            for row, from_ns, to_ns in zip(here.tolist(), *columns, strict=True):
+                kind = self._kinds[row]
+                args = (self._of_kernel if kind == "kernel" else self._of_copy)[row]
+                event = self._trace.begin(uuid, from_ns, self._names[row], kind, args)
+                if self._flows.has_call[row]:
+                    event.terminating_flow_ids.append(row + 1)
+                self._trace.end(uuid, to_ns)
+            yield 2 * len(here)
 
 
 class _Texts:

@@ -11,6 +11,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackDescri
 
 import epprof_nb
 from epprof_nb.cli import main
+from epprof_nb.data.table import Table
 from epprof_nb.files.exporters import perfetto
 from epprof_nb.files.exporters.perfetto import to_perfetto
 from epprof_nb.testing import synthetic_profile
@@ -273,3 +274,25 @@ def test_a_missing_package_is_explained_before_anything_is_written(tmp_path, mon
     assert run.exit_code == 1
     assert "epprof-nb[perfetto]" in run.output
     assert isinstance(run.exception, SystemExit)
+
+
+def test_the_columns_are_read_as_often_for_many_tracks(tmp_path, monkeypatch):
+    """Once for all tracks: reading them for each takes the square of the number of tracks."""
+    read = []
+    get = Table.__getitem__
+
+    def counted(table, name):
+        read.append(name)
+        return get(table, name)
+
+    monkeypatch.setattr(Table, "__getitem__", counted)
+    counts = []
+    for tracks in (2, 40):
+        prof = profile(
+            ops=[op(i + 1, "a", i, i + 9, thread_id=i) for i in range(tracks)],
+            activities=[kernel(i, i + 9, i + 1, stream_id=i) for i in range(tracks)],
+        )
+        read.clear()
+        prof.to_perfetto(tmp_path / "a.pftrace")
+        counts.append(len(read))
+    assert counts[0] == counts[1]
