@@ -1,15 +1,15 @@
 """Record the traces in ``tests/data/traces`` with the tools that they are of.
 
-    python tests/tools/make_traces.py kineto        # needs torch
-    python tests/tools/make_traces.py onnxruntime   # needs onnx, onnxruntime
-    python tests/tools/make_traces.py viztracer     # needs viztracer
-    python tests/tools/make_traces.py jax           # needs jax; records on its CPU backend
+    python -m tests.tools.make_traces kineto        # and kineto_stacks: need torch
+    python -m tests.tools.make_traces onnxruntime   # needs onnx, onnxruntime
+    python -m tests.tools.make_traces viztracer     # needs viztracer
+    python -m tests.tools.make_traces jax           # needs jax; records on its CPU backend
 
 The following need a CUDA device::
 
-    python tests/tools/make_traces.py kineto_cuda   # and kineto_graphs: need torch
-    python tests/tools/make_traces.py onnxruntime_cuda
-    python tests/tools/make_traces.py jax_cuda
+    python -m tests.tools.make_traces kineto_cuda   # and kineto_graphs: need torch
+    python -m tests.tools.make_traces onnxruntime_cuda
+    python -m tests.tools.make_traces jax_cuda
 
 A second argument is the folder to write to. Folders of the machine and its host name are replaced
 in the files; nothing else is changed.
@@ -52,6 +52,32 @@ def kineto(folder: Path) -> None:
                 model(x).sum().backward()
     recorded.export_chrome_trace(str(folder / "trace.json"))
     keep(folder / "trace.json", f"kineto_cpu_torch_{torch.__version__.split('+')[0]}.json.gz")
+
+
+def kineto_stacks(folder: Path) -> None:
+    """Two steps of the training of nested modules, with the calls of Python."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile, record_function
+
+    class SecretNet(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            blocks = [torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()) for _ in range(2)]
+            self.blocks = torch.nn.Sequential(*blocks)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.blocks(x)
+
+    torch.set_num_threads(1)
+    model, x = SecretNet(), torch.randn(4, 8)
+    model(x).sum().backward()
+    recorded = profile(activities=[ProfilerActivity.CPU], with_stack=True, with_modules=True)
+    with recorded:
+        for _ in range(2):
+            with record_function("step"):
+                model(x).sum().backward()
+    recorded.export_chrome_trace(str(folder / "trace.json"))
+    keep(folder / "trace.json", f"kineto_stacks_torch_{torch.__version__.split('+')[0]}.json.gz")
 
 
 def kineto_cuda(folder: Path) -> None:
@@ -264,7 +290,7 @@ def keep(path: Path, name: str) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as work:
         tools = (
-            kineto, kineto_cuda, kineto_graphs, onnxruntime, onnxruntime_cuda, viztracer, jax,
-            jax_cuda,
+            kineto, kineto_stacks, kineto_cuda, kineto_graphs, onnxruntime, onnxruntime_cuda,
+            viztracer, jax, jax_cuda,
         )  # fmt: skip
         {tool.__name__: tool for tool in tools}[sys.argv[1]](Path(work))

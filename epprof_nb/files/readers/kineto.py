@@ -23,6 +23,8 @@ from epprof_nb.files.readers.correlation import correlated
 from epprof_nb.files.readers.device_rows import activity_rows, call_rows
 from epprof_nb.files.readers.finishing import from_zero
 from epprof_nb.files.readers.kineto_events import NO_ARGS, event_of, parsed
+from epprof_nb.files.readers.kineto_nodes import with_nodes
+from epprof_nb.files.readers.python_calls import without_overlaps
 from epprof_nb.files.readers.rows import Rows, Threads, integer, nanoseconds, text
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from epprof_nb.files.readers.rows import Budget, Skipped
 
 _OPS = {
-    "cpu_op": ("operator", "torch"),
+    "cpu_op": ("operator", "operator"),
     "user_annotation": ("range", "user"),
     "python_function": ("function", "python"),
 }
@@ -52,12 +54,12 @@ _TABLES = {
 """Category of an event to its table."""
 _COPY = re.compile(r"Memcpy (\w+)(?: \((\w+) -> (\w+)\))?")
 _MAX_SHAPES = 2_000
-_NO_SHAPES = "' input shapes or types, which are no valid JSON or nested too deeply"
+_NO_SHAPES = "' input shapes or types, which are invalid JSON or nested too deeply"
 _MARKS = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"')
 
 
 def is_kineto(head: bytes) -> bool:
-    """Tell whether the text before the first event is that of a Kineto trace."""
+    """Return whether the text before the first event belongs to a Kineto trace."""
     return _MARKS.search(head) is not None
 
 
@@ -67,7 +69,8 @@ class _Tables:
     def __init__(self, budget: Budget, skipped: Skipped) -> None:
         self.skipped, self.threads = skipped, Threads()
         self.ops = Rows(OPS, (
-            "name", "op_type", "category", "thread_id", "input_shapes", "start_ns", "end_ns",
+            "name", "op_type", "category", "thread_id", "input_shapes", "sequence_number",
+            "start_ns", "end_ns",
         ), budget)  # fmt: skip
         self.calls = call_rows(budget)
         self.activities = activity_rows(budget)
@@ -109,9 +112,10 @@ class _Tables:
 
     def _add_ops(self, events: list[Event], starts: IntArray, ends: IntArray) -> None:
         types, categories = zip(*[_OPS[event.cat] for event in events], strict=True)
+        args = [event.args or NO_ARGS for event in events]
         self.ops.extend(
             texts([event.name for event in events]), types, categories, self._threads_of(events),
-            self._shapes([event.args or NO_ARGS for event in events]), starts, ends,
+            self._shapes(args), integers([of.sequence for of in args]), starts, ends,
         )  # fmt: skip
 
     def _shapes(self, args: list[Args]) -> list[str | None]:
@@ -165,7 +169,7 @@ class _Tables:
         self._external[table].append(ids)
 
     def tables(self) -> dict[str, Table]:
-        """Return the tables; external ids join calls and activities if there are no others."""
+        """Return the tables; external ids join calls and activities without correlation ids."""
         tables = {
             "ops": self.ops.table(), "activities": self.activities.table(),
             "api_calls": self.calls.table(), "memory": self.memory.table(),
@@ -204,9 +208,12 @@ def read(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
     made = _Tables(budget, skipped)
     for piece in events.lists(event_of, parsed):
         made.add(piece)
-    tables, origin = from_zero(made.tables())
     notes = made.threads.notes()
+    tables = made.tables()
+    tables["ops"] = without_overlaps(tables["ops"], notes)
+    tables, origin = from_zero(tables)
     tables = correlated(tables, "kineto", notes)
+    tables["ops"] = with_nodes(tables["ops"])
     base = integer(events.metadata.get("baseTimeNanoseconds"))
     info: dict[str, Any] = {"devices": _devices(events.metadata), "notes": notes}
     if base is not None and abs(base + origin) < 2**62:
@@ -215,7 +222,7 @@ def read(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
 
 
 def _correlation_ids(args: list[Args]) -> IntArray:
-    """Return the correlation ids, which Kineto writes as 0 where it does not know them."""
+    """Return the correlation ids, which Kineto writes as 0 if unknown."""
     ids = integers([of.correlation for of in args])
     ids[ids == 0] = MISSING
     return ids
@@ -242,7 +249,7 @@ def _loads(text: bytes) -> tuple[Any, bool]:
 
 
 def _copy(kind: str, name: str | None) -> tuple[str | None, str | None, str | None]:
-    """Return the kind of a copy, and those of the memory read and written."""
+    """Return the kind of a copy, and the kinds of the memory read and written."""
     if kind != "memcpy" or not name or not (match := _COPY.match(name)):
         return None, None, None
     copied, source, destination = match.groups()

@@ -1,7 +1,7 @@
 """The events of a Kineto trace, with the fields that its tables are made of.
 
 msgspec parses these fields only, in a third of the time that all of them take. A list with an
-event of other types is parsed as a whole, and what has another type counts as missing.
+event of other types is parsed as a whole, and values of another type count as missing.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Args(msgspec.Struct, gc=False):
     shapes: msgspec.Raw = msgspec.field(name="Input Dims", default=_RAW)
     types: msgspec.Raw = msgspec.field(name="Input type", default=_RAW)
     older_types: msgspec.Raw = msgspec.field(name="Input Type", default=_RAW)
+    sequence: Any = msgspec.field(name="Sequence number", default=None)
     size: Any = msgspec.field(name="Bytes", default=None)
     address: Any = msgspec.field(name="Addr", default=None)
     device_type: Any = msgspec.field(name="Device Type", default=None)
@@ -76,7 +77,7 @@ def parsed(text: bytes) -> list[Event] | None:
 
 
 def event_of(fields: object) -> Event | None:
-    """Make an event of a parsed object; what has another type is missing. None for no object."""
+    """Make an event of a parsed object, without values of other types; None for other values."""
     if type(fields) is not dict:
         return None
     known: dict[str, Any] = {

@@ -11,9 +11,16 @@ from epprof_nb.arrays.types import MISSING
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
+_MICROSECOND = 1_000
+_SLACK = 2
+"""Units by which the rounding of a start and a duration can move an end."""
+
 
 class OpStacks:
-    """Stacks of ops by thread: each op is below the innermost op that was open at its start.
+    """Stacks of ops by thread: each op is below the innermost open op that contains it.
+
+    An op that ends before a later one which began in it does not contain that one, and leaves the
+    stack where it begins.
 
     Parameters
     ----------
@@ -23,7 +30,10 @@ class OpStacks:
     Attributes
     ----------
     parent
-        int64 array: row of the op on top of the stack at the start; `MISSING` for none.
+        int64 array: row of the innermost op that was open at the start and contains the op;
+        `MISSING` for none.
+    left
+        int64 array: time at which each op leaves the stack, at its end or before.
 
     Examples
     --------
@@ -35,35 +45,70 @@ class OpStacks:
     def __init__(self, thread: IntArray, start: IntArray, end: IntArray) -> None:
         # Of ops that start together, the longest is the outermost.
         self._order = np.lexsort((np.arange(len(thread)), -end, start, thread))
-        self._thread, self._start, self._end = thread, start, end
-        self.parent = np.full(len(thread), MISSING, np.int64)
-        rows = self._order.tolist()
-        parents = [MISSING] * len(rows)
-        stack: list[tuple[int, int]] = []
-        current = None
+        self._thread, self._start = thread, start
         columns = (column[self._order].tolist() for column in (thread, start, end))
-        for i, (of_thread, begin, until) in enumerate(zip(*columns, strict=True)):
-            if of_thread != current:
-                stack.clear()
-                current = of_thread
-            while stack and stack[-1][1] <= begin:
-                stack.pop()
-            if stack:
-                parents[i] = stack[-1][0]
-            stack.append((rows[i], until))
-        self.parent[self._order] = parents
+        parents, left = _nested(list(zip(*columns, strict=True)), rounding(start, end))
+        self.parent, self.left = np.empty_like(self._order), np.empty_like(self._order)
+        self.parent[self._order] = np.append(self._order, MISSING)[parents]
+        self.left[self._order] = left
 
     def open_at(self, thread: IntArray, time: IntArray) -> IntArray:
         """Return the row of the innermost op open on each thread at each time, or `MISSING`."""
-        found = np.full(len(thread), MISSING, np.int64)
-        threads = self._thread[self._order]
-        for of_thread in np.unique(thread).tolist():
-            low, high = np.searchsorted(threads, (of_thread, of_thread + 1))
-            rows = self._order[low:high]
-            queries = np.flatnonzero(thread == of_thread)
-            last = np.searchsorted(self._start[rows], time[queries], "right") - 1
-            found[queries] = np.append(rows, MISSING)[last]
-        ends, parents = np.append(self._end, 0), np.append(self.parent, MISSING)
-        while (ended := (found != MISSING) & (ends[found] <= time)).any():
-            found[ended] = parents[found[ended]]
-        return found
+        # The innermost op changes where one begins or leaves the stack. What begins and leaves at
+        # one time is never open.
+        shown = self._order[self.left[self._order] > self._start[self._order]]
+        count = len(shown)
+        threads = np.concatenate([self._thread[shown[::-1]], self._thread[shown], thread])
+        times = np.concatenate([self.left[shown[::-1]], self._start[shown], time])
+        innermost = np.concatenate([self.parent[shown[::-1]], shown])
+        # At one time the inner ops leave before the outer ones, then others begin.
+        order = np.lexsort((np.arange(len(times)), times, threads))
+        is_change = order < 2 * count
+        last = np.maximum.accumulate(np.where(is_change, np.arange(len(order)), MISSING))
+        change = np.append(order, MISSING)[last]
+        same = (last != MISSING) & (np.append(threads, MISSING)[change] == threads[order])
+        found = np.full(len(order), MISSING, np.int64)
+        found[order[same]] = innermost[change[same]]
+        return found[2 * count :]
+
+
+def rounding(start: IntArray, end: IntArray) -> int:
+    """Return by how much (ns) a nested op may end late, as starts and durations are rounded."""
+    is_whole = not (start % _MICROSECOND).any() and not (end % _MICROSECOND).any()
+    return _SLACK * (_MICROSECOND if is_whole else 1)
+
+
+def _nested(ops: list[tuple[int, int, int]], slack: int) -> tuple[list[int], list[int]]:
+    """Return the position of the parent of each op, and when it leaves the stack.
+
+    Parameters
+    ----------
+    ops
+        Thread, start and end of each op, sorted by thread and start; of those that start together,
+        the longest comes first.
+    slack
+        Time by which a child may end after its parent, because times are rounded.
+    """
+    parents, left = [MISSING] * len(ops), [0] * len(ops)
+    stack: list[int] = []
+    current = None
+    for at, (thread, begin, end) in enumerate(ops):
+        left[at] = end
+        if thread != current:
+            stack.clear()
+            current = thread
+        while stack:
+            above = stack[-1]
+            until = left[above]
+            if begin < until:
+                if end <= until:
+                    break
+                if end - until <= slack and end - begin <= until - ops[above][1]:
+                    left[at] = until
+                    break
+                left[above] = begin
+            stack.pop()
+        if stack:
+            parents[at] = stack[-1]
+        stack.append(at)
+    return parents, left

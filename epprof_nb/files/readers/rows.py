@@ -35,7 +35,7 @@ class Budget:
         self._max_bytes = self._left = max_bytes
 
     def take(self, size: int) -> None:
-        """Count more memory; raise ProfileFileError if there is none left."""
+        """Count more memory; raise ProfileFileError beyond the limit."""
         self._left -= size
         if self._left < 0:
             raise ProfileFileError(
@@ -45,7 +45,7 @@ class Budget:
 
 
 class _Codes(dict[str | None, int]):
-    """Codes of names, in the order in which they appear; that of None is `MISSING`."""
+    """Codes of names, in the order in which they appear; None has the code `MISSING`."""
 
     def __init__(self) -> None:
         super().__init__({None: MISSING})
@@ -136,7 +136,7 @@ _OF_EVENTS = "'"
 
 
 class Skipped:
-    """Counts of what was skipped or changed, by reason."""
+    """Counts of skipped or changed parts, by reason."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -159,7 +159,7 @@ class Skipped:
 
 
 def nanoseconds(microseconds: object) -> int | None:
-    """Convert a time of an event; None if it is no finite number, or out of range."""
+    """Convert a time of an event; None if it is not a finite number, or out of range."""
     if type(microseconds) is float or type(microseconds) is int:
         scaled = microseconds * 1000
         if -MAX_NS < scaled < MAX_NS:
@@ -168,28 +168,28 @@ def nanoseconds(microseconds: object) -> int | None:
 
 
 def integer(value: object) -> int | None:
-    """Return an id or count as an integer; None if it is none, is negative or is out of range."""
+    """Return an id or count; None if it is not an integer, is negative or is out of range."""
     if type(value) is str and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     return value if type(value) is int and 0 <= value < 2**63 else None
 
 
 def signed(value: object) -> int | None:
-    """Return a change as an integer; None if it is none or is out of range."""
+    """Return a change; None if it is not an integer or is out of range."""
     is_negative = type(value) is str and value.startswith("-")
     found = integer(value[1:] if is_negative else value)  # type: ignore[index]
     return -found if is_negative and found is not None else found
 
 
 def text(value: object) -> str | None:
-    """Return a name, cut to a bounded length; None if it is no text."""
+    """Return a name, cut to a bounded length; None if it is not text."""
     if type(value) is not str:
         return None
     return value if len(value) <= MAX_NAME else f"{value[:MAX_NAME]}…"
 
 
 class Threads:
-    """Thread ids of events: those of the operating system where they are unique in the trace."""
+    """Thread ids of events: the operating system's, if they are unique in the trace."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[object, object], int] = {}
@@ -218,7 +218,7 @@ class Threads:
         return np.fromiter(map(ids.__getitem__, keys), np.int64, len(keys))
 
     def notes(self) -> list[str]:
-        """Return a note on the ids that are not those of the operating system, if any."""
+        """Return a note on ids that do not come from the operating system, if any."""
         if not self._made_up:
             return []
         processes = len({process for process, _ in self._ids})

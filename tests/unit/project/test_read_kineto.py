@@ -7,8 +7,11 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import epprof_nb
+from epprof_nb.files.readers.nesting import OpStacks
 from tests.helpers.traces import KINETO, TRACES, gpu_trace, kineto, notes, x
 
 
@@ -29,6 +32,124 @@ def test_a_trace_of_torch_has_its_operators_nested():
     sizes = prof.memory["bytes"] * np.where(prof.memory["operation"] == "release", -1, 1)
     assert sizes.sum() == sum(e["args"]["Bytes"] for e in memory)
     assert "events of phase 's': " in notes(prof)
+
+
+STACKS = next(TRACES.glob("kineto_stacks*"))
+
+
+def busy_ns(ops):
+    """Length of the union of the times of the ops of one thread."""
+    busy, until = 0, None
+    for start, end in sorted(zip(ops["start_ns"], ops["end_ns"], strict=True)):
+        until = start if until is None else until
+        busy += max(end - max(start, until), 0)
+        until = max(until, end)
+    return busy
+
+
+def is_nested_in_time(prof):
+    """Whether no op begins before its parent, or ends after it."""
+    ops = prof.ops
+    inner = ops[ops["parent_op_id"].notna()]
+    outer = ops.loc[inner["parent_op_id"]]
+    begins = inner["start_ns"].to_numpy() >= outer["start_ns"].to_numpy()
+    return bool((begins & (inner["end_ns"].to_numpy() <= outer["end_ns"].to_numpy())).all())
+
+
+def test_self_times_of_a_trace_with_stacks_add_up_to_the_time_of_its_thread():
+    prof = epprof_nb.read_trace(STACKS)
+    by_op = prof.by_op()
+    assert len(set(prof.ops["thread_id"])) == 1
+    assert by_op["self_host_ns"].sum() == busy_ns(prof.ops)
+    assert is_nested_in_time(prof)
+    steps = prof.ops[prof.ops["name"] == "step"]
+    assert "_record_function" not in " ".join(prof.ops.loc[steps["parent_op_id"], "name"])
+    assert "calls of Python begin or end a range" in notes(prof)
+
+
+def test_operators_and_ranges_of_a_trace_with_stacks_have_its_times_and_counts():
+    prof = epprof_nb.read_trace(STACKS)
+    events = json.loads(gzip.decompress(STACKS.read_bytes()))["traceEvents"]
+    for category, op_type in (("cpu_op", "operator"), ("user_annotation", "range")):
+        expected = Counter()
+        for event in events:
+            if event.get("cat") == category:
+                expected[event["name"]] += round(event["dur"] * 1000)
+        ops = prof.ops.replace({"op_type": {"autograd_node": "operator"}})
+        times = ops[ops["op_type"] == op_type].groupby("name", observed=True)["duration_ns"].sum()
+        assert times.to_dict() == expected
+    operators = prof.by_operator()
+    assert operators["count"].sum() == sum(e.get("cat") == "cpu_op" for e in events)
+    linked = operators.set_index("name")
+    nodes = linked[linked["op_type"] == "autograd_node"]
+    assert {"AddmmBackward0", "ReluBackward0"} <= set(nodes.index)
+    backward = linked["backward_host_ns"]
+    assert backward["aten::addmm"] == linked.loc["AddmmBackward0", "host_ns"] > 0
+
+
+def test_the_summary_counts_nested_calls_of_one_name_once(read):
+    prof = read(kineto(
+        x("call", 0, 100, "python_function"), x("call", 10, 50, "python_function"),
+        x("aten::mm", 20, 30), x("call", 70, 20, "python_function"), x("call", 200, 5),
+    ))  # fmt: skip
+    rows = prof.summary().partition("ops below them included")[2].splitlines()[2:5]
+    assert rows == [
+        "call | function |  |  | 100000 | 3", "aten::mm | operator |  |  | 30000 | 1",
+        "call | operator |  |  | 5000 | 1",
+    ]  # fmt: skip
+    by_op = prof.by_op()
+    assert by_op["host_ns"].tolist() == [100_000, 30_000, 5_000]
+    found = prof.sql("select sum(duration_ns) ns from nested_ops where is_outermost")
+    assert found["ns"].tolist() == [135_000]
+
+
+@pytest.mark.parametrize("unit", [1, 0.001])
+def test_a_range_is_not_below_the_call_that_begins_it(read, unit):
+    events = [
+        x("main", 0, 300, "python_function"), x("enter", 10, 20, "python_function"),
+        x("check", 12, 3, "python_function"), x("step", 20, 200, "user_annotation"),
+        x("aten::mm", 40, 100), x("exit", 210, 30, "python_function"),
+        x("inner", 212, 20, "python_function"),
+    ]  # fmt: skip
+    prof = read(kineto(*({**e, "ts": e["ts"] * unit, "dur": e["dur"] * unit} for e in events)))
+    above = prof.ops["parent_op_id"].map(prof.ops["name"].astype(object)).astype(object)
+    assert dict(zip(prof.ops["name"], above.where(above.notna(), None), strict=True)) == {
+        "main": None, "enter": "main", "check": "enter", "step": "main", "aten::mm": "step",
+        "exit": "main", "inner": "exit",
+    }  # fmt: skip
+    own = prof.by_op().set_index("name")["self_host_ns"] / (1000 * unit)
+    assert own.to_dict() == {
+        "main": 70, "enter": 7, "check": 3, "step": 100, "aten::mm": 100, "exit": 8, "inner": 12,
+    }  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=12), st.booleans())
+def test_no_op_is_longer_than_its_parent(spans, is_whole):
+    unit = 1_000 if is_whole else 1
+    start = np.array([begin for begin, _ in spans], np.int64) * unit
+    end = start + np.array([length for _, length in spans], np.int64) * unit
+    thread = np.zeros(len(spans), np.int64)
+    stacks = OpStacks(thread, start, end)
+    inner = np.flatnonzero(stacks.parent >= 0)
+    outer = stacks.parent[inner]
+    assert (start[outer] <= start[inner]).all()
+    assert ((end - start)[inner] <= (end - start)[outer]).all()
+    assert (end[inner] - end[outer] <= 2 * unit).all()
+    times = np.arange(-1, 95) * unit
+    expected = []
+    for time in times:
+        rows = np.flatnonzero((start <= time) & (stacks.left > time))
+        depth = [len(_above(stacks.parent, row)) for row in rows]
+        expected.append(rows[np.argmax(depth)] if len(rows) else -1)
+        assert len(set(depth)) == len(depth)  # they are one stack
+    assert stacks.open_at(np.zeros(len(times), np.int64), times).tolist() == expected
+
+
+def _above(parent, row):
+    found = []
+    while (row := parent[row]) >= 0:
+        found.append(row)
+    return found
 
 
 def test_correlation_ids_join_activities_calls_and_ops(read):
@@ -154,7 +275,7 @@ def test_threads_of_several_processes_stay_apart(read):
         (x("odd", 5, 1, cat=["kernel"]), "of category ''"),
         (x("odd", "5", 1), "without a valid time and duration"),
         ({"ph": "M", "name": "process_name", "args": ["odd"]}, None),
-        (7, "that are no valid JSON objects"),
+        (7, "that are invalid JSON objects"),
     ],
 )
 def test_values_of_other_types_change_no_other_event(read, odd, reason):
@@ -212,7 +333,7 @@ def test_shapes_that_are_invalid_are_missing_and_counted(read, field, value, oth
     found = prof.ops["input_shapes"].dropna() if "input_shapes" in prof.ops else []
     assert [json.dumps(json.loads(text)) for text in found] == expected
     assert (
-        "events' input shapes or types, which are no valid JSON or nested too deeply: 1."
+        "events' input shapes or types, which are invalid JSON or nested too deeply: 1."
         in notes(prof)
     )
 
