@@ -75,13 +75,14 @@ def _is_bounded(column: Column) -> bool:
 
 
 def _implausible(table: Table, column: Column) -> npt.NDArray[np.bool_] | None:
-    """Return a mask of the impossible values of a column; None if there are none."""
+    """Return a mask of the impossible values of a column; None if all values are possible."""
     values = table[column.name]
     if table.is_absent(column.name) or not len(values):
         return None
-    if values.min() >= -LARGEST and values.max() <= LARGEST:
+    smallest = 0 if column.name == "duration_ns" else -LARGEST
+    if values.min() >= smallest and values.max() <= LARGEST:
         return None
-    wrong: npt.NDArray[np.bool_] = (values > LARGEST) | (values < -LARGEST)
+    wrong: npt.NDArray[np.bool_] = (values > LARGEST) | (values < smallest)
     wrong &= values != FILL[column.kind]
     return wrong if wrong.any() else None
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 PIECE_BYTES = 2**20
 _GZIP = b"\x1f\x8b"
 _MAX_RATIO = 300
-"""Maximum ratio of compression. That of traces is 10 to 60, that of a bomb up to 1,032."""
+"""Maximum ratio of compression. Traces have 10 to 60, bombs up to 1,032."""
 _SLICE_BYTES = 16 * 2**10
-"""Bytes decompressed at once; what a damaged slice would give is lost."""
+"""Bytes decompressed at once. The reader loses the contents of a damaged slice."""
 _SMALL_BYTES = 64 * 2**20
 
 
@@ -31,7 +31,7 @@ class ByteStream:
     Attributes
     ----------
     damage
-        Description of a damage that ended the content early; None if there is none.
+        Description of a damage that ended the content early; None without damage.
     """
 
     def __init__(self, file: IO[bytes]) -> None:

@@ -1,13 +1,13 @@
-"""Chrome traces: those of `prof.to_chrome`, and those whose slices are host code (viztracer, JAX).
+"""Chrome traces: from `prof.to_chrome`, and with slices of host code (viztracer, JAX).
 
-Slices become ops, nested by thread, less those of XLA's devices. The traces of this package have
+Slices become ops, nested by thread, except slices of XLA's devices. The traces of this package have
 the tables' columns in the arguments of their events.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -19,7 +19,7 @@ from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
 from epprof_nb.files.readers.correlation import correlated
 from epprof_nb.files.readers.finishing import from_zero, with_stacks
 from epprof_nb.files.readers.nesting import OpStacks
-from epprof_nb.files.readers.rows import Rows, Threads, integer, nanoseconds, text
+from epprof_nb.files.readers.rows import Rows, Threads, integer, nanoseconds, signed, text
 from epprof_nb.files.readers.xla_devices import XlaDevices
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _MAX_ARGS = 2_000
 _SHAPE = ("grid", "block")
+_UNFINISHED = "that begin a slice that does not end"
 _UNWRITABLE = "' arguments, which are nested too deeply or have integers of more than 64 bits"
 _LACKS = (
     "Read from a Chrome trace, which has no sources, graphs, memory and overhead tables, and not "
@@ -41,7 +42,7 @@ _FIRST_DEVICE = 3
 
 
 def is_own(head: bytes) -> bool:
-    """Tell whether the text before the first event is that of `prof.to_chrome`."""
+    """Return whether `prof.to_chrome` wrote the text before the first event."""
     return b'"otherData": {"epprof_nb":' in head
 
 
@@ -100,12 +101,12 @@ class _Slices:
 
 
 def read(events: JsonEvents, tracks: XlaTracks, budget: Budget, skipped: Skipped) -> ProfileData:
-    """Read the slices of a Chrome trace as ops, and those of XLA's devices as activities."""
+    """Read the slices of a Chrome trace as ops, and slices of XLA's devices as activities."""
     made = _Slices(tracks, budget, skipped)
     for piece in events:
         for event in piece:
             made.add(event)
-    skipped.add("that begin a slice that does not end", made.unfinished)
+    skipped.add(_UNFINISHED, made.unfinished)
     tables, _ = from_zero({"ops": made.ops.table(), **made.devices.tables})
     notes = [*made.threads.notes(), *tracks.notes()]
     info: dict[str, Any] = {"notes": notes}
@@ -142,6 +143,7 @@ def read_own(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileDat
     for piece in events:
         for event in piece:
             made.add(event)
+    skipped.add(_UNFINISHED, made.unfinished)
     other = events.metadata.get("otherData")
     info = other.get("epprof_nb") if type(other) is dict else None
     info = dict(info) if type(info) is dict else {}
@@ -155,16 +157,28 @@ def read_own(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileDat
     return ProfileData(with_repeats(tables, info), info)
 
 
+class _Op(NamedTuple):
+    """Columns of an op in an event of this package, except for its times."""
+
+    op_id: int
+    name: str | None
+    op_type: str | None
+    thread_id: int
+    executions: int
+    line: int | None
+    args: str | None
+
+
 class _OwnTables:
     """The tables of a trace of this package while its events are read."""
 
     def __init__(self, budget: Budget, skipped: Skipped) -> None:
-        self.skipped = skipped
+        self._budget, self._skipped = budget, skipped
         self.repeats: list[list[int]] = []
         self._tracks: dict[tuple[object, object], tuple[str, int]] = {}
-        self._asynchronous: dict[object, tuple[int, dict[str, Any]]] = {}
+        self._begun: dict[str, tuple[int, _Op | None]] = {}
         self._ops = Rows(OPS, (
-            "op_id", "name", "op_type", "thread_id", "start_ns", "end_ns", "count", "line", "args",
+            "op_id", "name", "op_type", "thread_id", "count", "line", "args", "start_ns", "end_ns",
         ), budget)  # fmt: skip
         self.calls = Rows(API_CALLS, (
             "name", "thread_id", "start_ns", "end_ns", "correlation_id", "return_value",
@@ -183,21 +197,19 @@ class _OwnTables:
             match = _TRACK.match(text(args.get("name")) or "")
             if match:
                 key = event.get("pid"), event.get("tid")
-                self._tracks[_hashable(key)] = match[1], int(match[2][:19])
+                self._budget.take(500)
+                number = signed(match[2])
+                self._tracks[_hashable(key)] = match[1], MISSING if number is None else number
         if phase not in ("X", "b", "e"):
             return
         start = nanoseconds(event.get("ts"))
         length = nanoseconds(event.get("dur")) if phase == "X" else 0
         if start is None or length is None or length < 0:
-            self.skipped.add("without a valid time and duration")
+            self._skipped.add("without a valid time and duration")
         elif phase == "b":
-            self._asynchronous[str(event.get("id"))] = start, event
+            self._begin(str(event.get("id")), start, self._op(event, args))
         elif phase == "e":
-            since, opened = self._asynchronous.pop(str(event.get("id")), (start, None))
-            if opened is None:
-                self.skipped.add("that end a slice that has not begun")
-            else:
-                self._add_op(opened, opened.get("args") or {}, since, start)
+            self._end(str(event.get("id")), start)
         else:
             self._add_slice(event, args, start, start + length)
 
@@ -224,21 +236,49 @@ class _OwnTables:
                 integer(args["correlation_id"]), integer(args.get("return_value")) or 0,
             )  # fmt: skip
         elif category == "repeat" and "repeat" in args:
+            self._budget.take(200)
             self.repeats.append([start, end])
         else:
-            self._add_op(event, args, start, end)
+            self._add_op(self._op(event, args), start, end)
 
-    def _add_op(self, event: dict[str, Any], args: Any, start: int, end: int) -> None:  # noqa: ANN401
-        number = integer(args.get("op_id")) if type(args) is dict else None
-        if number is None:
-            self.skipped.add("that are no ops, calls or activities")
+    def _begin(self, key: str, start: int, op: _Op | None) -> None:
+        if key in self._begun:
+            self._skipped.add(_UNFINISHED)
+        texts = (part for part in op or () if isinstance(part, str))
+        self._budget.take(500 + len(key) + sum(map(len, texts)))
+        self._begun[key] = start, op
+
+    def _end(self, key: str, end: int) -> None:
+        if key not in self._begun:
+            self._skipped.add("that end a slice that has not begun")
             return
+        start, op = self._begun.pop(key)
+        if end < start:
+            self._skipped.add("that end a slice before it begins")
+        else:
+            self._add_op(op, start, end)
+
+    def _op(self, event: dict[str, Any], args: dict[str, Any]) -> _Op | None:
+        number = integer(args.get("op_id"))
+        if number is None:
+            return None
         of_op = args.get("args")
-        self._ops.append(
+        return _Op(
             number, text(event.get("name")), text(event.get("cat")), integer(event.get("tid")) or 0,
-            start, end, integer(args.get("count")) or 1, integer(args.get("line")),
-            _written(of_op, self.skipped) if type(of_op) is dict else None,
+            integer(args.get("count")) or 1, integer(args.get("line")),
+            _written(of_op, self._skipped) if type(of_op) is dict else None,
         )  # fmt: skip
+
+    def _add_op(self, op: _Op | None, start: int, end: int) -> None:
+        if op is None:
+            self._skipped.add("that are no ops, calls or activities")
+        else:
+            self._ops.append(*op, start, end)
+
+    @property
+    def unfinished(self) -> int:
+        """Number of ops that have begun and not ended."""
+        return len(self._begun)
 
     def finished_ops(self) -> Table:
         """Return the ops, nested by their times."""

@@ -38,7 +38,7 @@ def times(values: list[Any]) -> tuple[IntArray, BoolArray]:
 
 
 def integers(values: list[Any]) -> IntArray:
-    """Convert ids and counts of events to an int64 array; `MISSING` for what is none.
+    """Convert ids and counts of events to an int64 array; other values become `MISSING`.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 A piece of the file is cut after its last complete event and parsed at once. That event ends
 at the last "},", if everything up to there can be parsed. Otherwise NumPy finds it by counting
-brackets outside of strings.
+brackets outside strings.
 """
 
 from __future__ import annotations
@@ -24,10 +24,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MAX_EVENT_BYTES = 64 * 2**20
 """Maximum size of an event, and of what precedes and what follows the events."""
-_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_KEY = re.compile(rb'(?<!\\)"traceEvents"[ \t\r\n]*+:[ \t\r\n]*+\[')
+_LIST_DEPTH = 2
+"""Depth within a list that is a value of the outermost object."""
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACE = b" \t\r\n"
+# Without the text of the error, which takes longer.
+_LENIENT = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
 
 
 class _State(NamedTuple):
@@ -39,7 +43,7 @@ class _State(NamedTuple):
 
 
 def _scan(data: bytes | bytearray | memoryview, state: _State) -> tuple[IntArray, IntArray, _State]:
-    """Find the brackets outside of strings.
+    """Find the brackets outside strings.
 
     Returns
     -------
@@ -92,7 +96,7 @@ class JsonEvents:
     metadata
         The object without its events; complete after the iteration.
     invalid, oversized
-        Number of events that are no JSON objects, or are larger than `MAX_EVENT_BYTES`.
+        Number of events that are not JSON objects, or are larger than `MAX_EVENT_BYTES`.
     complete
         Whether the end of the events was found.
 
@@ -112,23 +116,32 @@ class JsonEvents:
         self.head, self._rest = self._find_events()
 
     def _find_events(self) -> tuple[bytes, bytes]:
-        text = b""
+        text, state, since = bytearray(), _State(), 0
         for piece in self._pieces:
+            scanned = len(text)
             text += piece
-            start = text.removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)
-            if start.startswith(b"["):
-                at = text.index(b"[") + 1
-                return text[:at], text[at:]
-            if start and not start.startswith(b"{"):
-                break
-            for match in _KEY.finditer(text):
-                before = _scan(memoryview(text)[: match.start()], _State())[2]
-                if before.depth == 1 and not before.in_string:
-                    return text[: match.end()], text[match.end() :]
+            if not scanned:
+                start = piece.removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)
+                if start.startswith(b"["):
+                    at = text.index(b"[") + 1
+                    return bytes(text[:at]), bytes(text[at:])
+                if start and not start.startswith(b"{"):
+                    break
+                if not start:
+                    text.clear()
+                    continue
+            positions, depths, state = _scan(piece, state)
+            lists = positions[depths == _LIST_DEPTH] + scanned
+            for match in _KEY.finditer(text, since):
+                at = int(np.searchsorted(lists, match.end() - 1))
+                if at < len(lists) and lists[at] == match.end() - 1:
+                    return bytes(text[: match.end()]), bytes(text[match.end() :])
+            # No bracket is between the key and its list.
+            since = int(positions[-1]) + scanned + 1 if len(positions) else since
             if len(text) > MAX_EVENT_BYTES:
                 break
         raise ProfileFileError(
-            "the file is no trace that can be read: it is neither a JSON array of events nor a "
+            "the file is not a trace that can be read: it is neither a JSON array of events nor a "
             'JSON object with "traceEvents".'
         )
 
@@ -145,7 +158,8 @@ class JsonEvents:
         Parameters
         ----------
         make
-            Function of a parsed event that returns what is in the lists; None if it is no event.
+            Function of a parsed event that returns the entry for the lists; None if the object is
+            not an event.
         quick
             Function that parses an array of events; None if it cannot, and `make` is used.
         """
@@ -166,7 +180,7 @@ class JsonEvents:
                     if piece is None:
                         piece, pending, state, is_last = text[end:], bytearray(), _State(), True
                     continue
-            if state is None:  # what is pending was not scanned
+            if state is None:  # the pending text was not scanned
                 piece, pending, state = bytes(pending) + piece, bytearray(), _State()
             positions, depths, state = _scan(piece, state)
             closing = np.flatnonzero(depths < 0)
@@ -253,9 +267,12 @@ def _loads(text: bytes) -> Any:  # noqa: ANN401
     except orjson.JSONDecodeError:
         pass
     try:
-        found = json.loads(text.decode("utf-8", "replace"), strict=False)
+        plain = text.decode("utf-8", "replace").strip(" \t\r\n")
+        found, end = _LENIENT(plain, 0)
+        if end < len(plain):
+            return None
         if _SURROGATE_ESCAPE.search(text):
             found = json.loads(_SURROGATE.sub("\ufffd", json.dumps(found, ensure_ascii=False)))
-    except (ValueError, RecursionError):
+    except (StopIteration, ValueError, RecursionError):
         return None
     return found

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
+from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.data import ort_runs
 from epprof_nb.data.names import CategoryColumn
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
 
 _FIRST = re.compile(rb'\s*\[\s*\{\s*"cat" ?: ?"(Session|Node|Kernel|Api)", ?"pid" ?:')
 _START = b'\n{"cat" : "'
-_EVENT = re.compile(
+_HEAD = re.compile(
     r'\{"cat" : "(\w+)","pid" :(-?\d+),"tid" :(-?\d+),"dur" :(-?\d+),"ts" :(-?\d+),"ph" : "(\w)",'
-    r'"name" :"(.*?)","args" : (\{.*\})\}', re.DOTALL,
+    r'"name" :"'
 )  # fmt: skip
+_ARGUMENTS, _END = '","args" : {', "}}"
 _ARGUMENT = re.compile(r'"(op_name|provider|node_index)" : "([^"\\]*)"')
 _NUMBERS = {
     column: (key, signed if OPS.column(column).kind == "delta" else integer)
@@ -97,12 +99,15 @@ class OnnxRuntimeEvents:
 
 
 def _repaired(line: str) -> dict[str, Any] | None:
-    match = _EVENT.fullmatch(line)
-    if match is None:
+    match = _HEAD.match(line)
+    if match is None or not line.endswith(_END):
         return None
-    category, pid, tid, dur, ts, phase, name, args = match.groups()
+    category, pid, tid, dur, ts, phase = match.groups()
+    name, found, args = line[match.end() : -1].partition(_ARGUMENTS)
+    if not found:
+        return None
     try:
-        parsed = json.loads(args)
+        parsed = json.loads("{" + args)
     except (ValueError, RecursionError):
         parsed = dict(_ARGUMENT.findall(args))
     return {
@@ -182,10 +187,7 @@ def _numbered(ops: Table) -> Table:
     is_run = ort_runs.is_run(ops)
     run = np.full(len(ops), MISSING, np.int64)
     run[is_run] = np.arange(int(is_run.sum()))
-    above = stacks.parent.copy()
-    while (open_rows := np.flatnonzero((run == MISSING) & (above != MISSING))).size:
-        run[open_rows] = run[above[open_rows]]
-        above[open_rows] = stacks.parent[above[open_rows]]
+    run = np.append(run, MISSING)[nearest_ancestor(stacks.parent, is_run)]
     ops = ops.replace(run_id=run, session=np.full(len(ops), _SESSION, np.int64))
     return _without_times_of_earlier_runs(ops)
 

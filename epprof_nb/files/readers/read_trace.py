@@ -88,7 +88,7 @@ def _read(stream: ByteStream, tracks: XlaTracks, budget: Budget, skipped: Skippe
     if onnxruntime_json.is_onnxruntime(first):
         lines = onnxruntime_json.OnnxRuntimeEvents(everything)
         profile = onnxruntime_json.read(lines, budget, skipped)
-        skipped.add("that are no valid JSON", lines.invalid)
+        skipped.add("that are invalid JSON", lines.invalid)
         complete, name = lines.complete, "ONNX Runtime"
     else:
         events = JsonEvents(everything)
@@ -98,7 +98,7 @@ def _read(stream: ByteStream, tracks: XlaTracks, budget: Budget, skipped: Skippe
             profile, name = kineto.read(events, budget, skipped), "Kineto"
         else:
             profile, name = chrome_trace.read(events, tracks, budget, skipped), "Chrome trace"
-        skipped.add("that are no valid JSON objects", events.invalid)
+        skipped.add("that are invalid JSON objects", events.invalid)
         skipped.add("larger than 64 MiB", events.oversized)
         complete = events.complete
     profile.info["trace_format"] = name

@@ -38,7 +38,7 @@ class XlaTracks:
         Whether a name followed slices. These were read without it, so the trace is to be read
         again with the same tracks.
     others
-        Names of devices that are no GPUs, whose slices are ops.
+        Names of devices that are not GPUs. Their slices are ops.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class XlaTracks:
         self.others: set[str] = set()
 
     def notes(self) -> list[str]:
-        """Return a note on the devices that are no GPUs, if any."""
+        """Return a note on devices that are not GPUs, if any."""
         if not self.others:
             return []
         names = sorted(self.others)
@@ -107,7 +107,7 @@ class XlaDevices:
             return self._add_call(event, start, end)
         stream = self._tracks.streams.get((process, thread))
         if stream is None:
-            self._skipped.add("of a device that repeat those of its streams")
+            self._skipped.add("of a device that repeat slices of its streams")
             return True
         args = event.get("args")
         args = args if type(args) is dict else {}

@@ -30,6 +30,15 @@ def test_an_event_with_an_impossible_time_has_no_duration(column, value):
     assert note.startswith(f"1 of 2 rows of activities have impossible numbers ({column}): their")
 
 
+def test_an_event_with_a_negative_duration_has_none():
+    data = profile([op(1, "a", 0, 9)], [kernel(10, 30, duration_ns=-5), kernel(90, 40)])
+    found = with_plausible_numbers(data)
+    times = found.activities[["start_ns", "end_ns", "duration_ns"]].to_numpy().tolist()
+    assert times == [[10, 10, 0], [90, 90, 0]]
+    (note,) = found.info["notes"]
+    assert note.startswith("2 of 2 rows of activities have impossible numbers (duration_ns): their")
+
+
 def test_missing_numbers_are_possible():
     data = profile([op(1, "a", 0, 1, in_use_delta_bytes=None, peak_bytes=None)])
     assert with_plausible_numbers(data) is data

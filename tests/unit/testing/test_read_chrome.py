@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import epprof_nb
+from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import activity, call, kernel, line, op, profile
 from tests.helpers.traces import TRACES, VIZTRACER, notes, x
@@ -95,7 +96,7 @@ def test_tracks_of_an_xla_device_that_repeat_its_streams_are_skipped(read):
     assert prof.ops["name"].tolist() == ["PjitFunction"]
     assert copy["op_id"] == prof.ops.index[0]
     assert pd.isna(odd["op_id"])
-    assert "of a device that repeat those of its streams: 1" in notes(prof)
+    assert "of a device that repeat slices of its streams: 1" in notes(prof)
 
 
 def xla_events():
@@ -247,3 +248,36 @@ def test_our_own_chrome_traces_give_the_same_tables(make, name, tmp_path):
     assert again.info.get("repeats") == prof.info.get("repeats")
     assert again.info["devices"] == prof.info["devices"]
     assert "Skipped" not in notes(again)
+
+
+def own_trace(*events):
+    return '{"otherData": {"epprof_nb": {}}, "traceEvents": [' + json.dumps(events)[1:] + "}"
+
+
+def test_own_ops_that_do_not_end_are_counted(read):
+    begin = {"cat": "user", "name": "a", "pid": 1, "tid": 7, "ts": 1, "args": {"op_id": 1}}
+    prof = read(own_trace(
+        {**begin, "ph": "b", "id": 1}, {**begin, "ph": "b", "id": 2}, {**begin, "ph": "b", "id": 2},
+        {"ph": "e", "id": 2, "ts": 5}, {"ph": "e", "id": 3, "ts": 5}, {**begin, "ph": "b", "id": 4},
+        {"ph": "e", "id": 4, "ts": 0},
+    ))  # fmt: skip
+    assert prof.ops["duration_ns"].tolist() == [4_000]
+    assert [note for note in prof.info["notes"] if "Skipped" in note] == [
+        "Skipped events that begin a slice that does not end: 2.",
+        "Skipped events that end a slice that has not begun: 1.",
+        "Skipped events that end a slice before it begins: 1.",
+    ]
+
+
+def test_own_ops_that_do_not_end_count_as_memory(read):
+    events = [{"ph": "b", "id": i, "ts": 1, "args": {"op_id": i}} for i in range(2_000)]
+    with pytest.raises(ProfileFileError, match="more than 500,000 bytes"):
+        read(own_trace(*events), max_bytes=500_000)
+
+
+@pytest.mark.parametrize("number", ["9" * 19, "-" + "9" * 19, "9" * 30])
+def test_numbers_of_own_tracks_beyond_64_bits_are_missing(read, number):
+    track = {"ph": "M", "name": "thread_name", "pid": 3, "tid": 1}
+    work = {"ph": "X", "cat": "kernel", "name": "k", "pid": 3, "tid": 1, "ts": 1, "dur": 1}
+    prof = read(own_trace({**track, "args": {"name": f"stream {number}"}}, work))
+    assert prof.activities["stream_id"].isna().all()

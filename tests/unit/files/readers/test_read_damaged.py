@@ -76,7 +76,7 @@ def test_invalid_times_and_events_are_skipped_and_counted(read):
     prof = read('{"schemaVersion":1,"traceEvents":[' + ",".join(events) + "]}")
     assert prof.ops["name"].tolist() == ["good"]
     assert "Skipped events without a valid time and duration: 9." in prof.info["notes"]
-    assert "Skipped events that are no valid JSON objects: 2." in prof.info["notes"]
+    assert "Skipped events that are invalid JSON objects: 2." in prof.info["notes"]
 
 
 @pytest.mark.filterwarnings("error")
@@ -112,7 +112,7 @@ def test_deep_nesting_skips_one_event(read):
     deep = '{"ph":"X","args":' + '{"a":' * 100_000 + "1" + "}" * 100_000 + "}"
     prof = read('{"schemaVersion":1,"traceEvents":[' + deep + "," + json.dumps(x("a", 1, 1)) + "]}")
     assert prof.ops["name"].tolist() == ["a"]
-    assert "Skipped events that are no valid JSON objects: 1." in prof.info["notes"]
+    assert "Skipped events that are invalid JSON objects: 1." in prof.info["notes"]
 
 
 def test_huge_events_are_skipped_and_huge_names_cut(read, monkeypatch):
