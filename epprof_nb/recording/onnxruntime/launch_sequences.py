@@ -1,8 +1,9 @@
 """Launch sequences of runs: what a run put on the device, in order, and the node of each launch.
 
 Two runs whose sequences are equal, launch by launch, ran the same nodes, if the model has no
-subgraphs whose execution depends on data. Names, grids, blocks and sizes are compared exactly.
-Where the sizes of the inputs vary from run to run, kinds and names are compared.
+subgraphs whose execution depends on data, and no other nodes could give these launches
+(`epprof_nb.recording.onnxruntime.operator_launches`). Names, grids, blocks and sizes are compared
+exactly. Where the sizes of the inputs vary from run to run, kinds and names are compared.
 """
 
 from __future__ import annotations

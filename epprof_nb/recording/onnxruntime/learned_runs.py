@@ -2,9 +2,9 @@
 
 The runs of a recording whose nodes are known teach the sequence of their launches. A run without
 node events whose launches are the same, from the first to the last, ran the same nodes. A run that
-differs in a kernel, grid, block or size keeps its launches for itself. Where the sizes of inputs
-vary from run to run, only kinds and names of the launches are compared, and runs of two sizes must
-have taught the same nodes.
+differs in a kernel, grid, block or size keeps its launches for itself. A sequence that other nodes
+could give, too, is not learned. Where the sizes of inputs vary from run to run, only kinds and
+names of the launches are compared, and runs of two sizes must have taught the same nodes.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def _learn(run: _Run, ops: Table, tree: EventTree, sequences: dict[_Key, LaunchS
         return
     if history.any_size:
         sequence = sequence.of_any_size(run.logged.launch_hash)
-        history.check_nodes(run.packed, sequence)
+    history.check_nodes(run.packed, sequence)
     known = sequences.get(run.key, sequence)
     common = known.common_with(sequence)
     if common is None:

@@ -1,17 +1,22 @@
-"""Launches by operator: proof that the names of a sequence belong to certain nodes.
+"""Launches by operator: proof that the launches of a sequence belong to certain nodes.
 
-ONNX Runtime executes the nodes of a session in one order. If sizes are not compared, two runs with
-the same names could still differ in which node launched what: one node launches one kernel more,
-and its neighbour one less. That is impossible if there is only one way to divide the names among
-the nodes in their order, so that each launches what a node of its operator was seen to launch.
+ONNX Runtime executes the nodes of a session in one order. Two runs with the same launches could
+still differ in which node launched what: one node launches one kernel more, and its neighbour one
+less. That is impossible if there is only one way to divide the launches among the nodes in their
+order, so that each launches what a node of its operator was seen to launch. Where sizes are
+compared, a node of its operator and its shapes.
+
+That says nothing about a node whose data was empty: what it launches for other data is not known.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.recording.native_columns import name_of
 from epprof_nb.recording.onnxruntime.launch_sequences import LAUNCH
 
 if TYPE_CHECKING:
@@ -22,18 +27,45 @@ if TYPE_CHECKING:
 MAX_WAYS = 64
 """Different lists of launches of the nodes of one operator; with more, no nodes are certain."""
 
-_Slot = tuple[int, int, int]
-"""Operator and provider of a node, or what the run itself launched before or after its nodes."""
-_BEFORE, _AFTER = (0, 0, -1), (0, 0, 1)
+_Slot = tuple[int, ...]
+"""Operator, provider and shapes of a node, or what the run launched before or after its nodes."""
+_BEFORE, _AFTER = (-1,), (1,)
+_Way = tuple[bytes, ...]
+_EMPTY = re.compile(r"[\[,]0[,\]]")
+"""A shape with a dimension of 0, as in ``float[0,4]``."""
+_ON_HOST = "CPUExecutionProvider"
+
+
+def has_idle_empty_nodes(sequence: LaunchSequence) -> bool:
+    """Whether a node on a device launched nothing, and one of its tensors was empty.
+
+    With other data of the same input shapes, it may launch what another node launched.
+    """
+    idle = sequence.ops["is_node"].copy()
+    idle[sequence.op[sequence.op >= 0]] = False
+    ops = sequence.ops[idle]
+    empty = np.zeros(len(ops), np.bool_)
+    for column in ("input_shapes", "output_shapes"):
+        ids, of = np.unique(ops[column], return_inverse=True)
+        empty |= np.array([bool(_EMPTY.search(name_of(i))) for i in ids.tolist()], np.bool_)[of]
+    return any(name_of(i) != _ON_HOST for i in np.unique(ops["provider"][empty]).tolist())
 
 
 class OperatorLaunches:
-    """The launches of nodes by operator and provider."""
+    """The launches of nodes by operator, provider and shapes.
 
-    __slots__ = ("_ways",)
+    Parameters
+    ----------
+    any_size
+        Whether sizes are not compared. Launches that are not in the order of the nodes then leave
+        the nodes uncertain.
+    """
 
-    def __init__(self) -> None:
-        self._ways: dict[_Slot, set[tuple[int, ...]]] = {}
+    __slots__ = ("_any_size", "_ways")
+
+    def __init__(self, *, any_size: bool) -> None:
+        self._any_size = any_size
+        self._ways: dict[_Slot, set[_Way]] = {}
 
     def tell_apart(
         self,
@@ -46,16 +78,16 @@ class OperatorLaunches:
         Parameters
         ----------
         launches
-            The launches of the run, of dtype `LAUNCH`, without their sizes.
+            The launches of the run, of dtype `LAUNCH`. If sizes are not compared, without them.
         sequence
             Their nodes.
         others
             Launches and nodes of runs that were added before.
         """
-        names = _names(launches)
+        names = _split(launches)
         divided = _divided(names, sequence)
         if divided is None:
-            return False
+            return not self._any_size
         is_new = False
         for slot, way in divided:
             ways = self._ways.setdefault(slot, set())
@@ -66,12 +98,17 @@ class OperatorLaunches:
         checked = [(names, divided)]
         if is_new:  # it may be another way to divide these
             checked += [
-                (of, _divided(of, s) or []) for of, s in ((_names(b), s) for b, s in others)
+                (of, _divided(of, s) or []) for of, s in ((_split(b), s) for b, s in others)
             ]
         return all(self._is_certain(of, [slot for slot, _ in parts]) for of, parts in checked)
 
-    def _is_certain(self, names: tuple[int, ...], slots: list[_Slot]) -> bool:
-        """Whether there is one way only to divide the names among the nodes."""
+    def _is_certain(self, names: _Way, slots: list[_Slot]) -> bool:
+        """Whether there is one way only to divide the launches among the nodes.
+
+        Those of runs whose shapes varied are not looked at again.
+        """
+        if not all(slot in self._ways for slot in slots) or not slots:
+            return True
         ends = {0: 1}  # number of ways, at most 2, by where they end
         for slot in slots:
             reached: dict[int, int] = {}
@@ -84,15 +121,12 @@ class OperatorLaunches:
         return ends.get(len(names)) == 1
 
 
-def _names(launches: bytes) -> tuple[int, ...]:
-    packed = np.frombuffer(launches, LAUNCH)
-    codes: list[int] = ((packed["kind"].astype(np.int64) << 32) | packed["name"]).tolist()
-    return tuple(codes)
+def _split(launches: bytes) -> _Way:
+    size = LAUNCH.itemsize
+    return tuple(launches[at : at + size] for at in range(0, len(launches), size))
 
 
-def _divided(
-    names: tuple[int, ...], sequence: LaunchSequence
-) -> list[tuple[_Slot, tuple[int, ...]]] | None:
+def _divided(names: _Way, sequence: LaunchSequence) -> list[tuple[_Slot, _Way]] | None:
     """Return what each node launched, in order of the nodes; None if it is not in their order."""
     nodes = np.flatnonzero(sequence.ops["is_node"])
     number = np.full(len(sequence.ops) + 1, -1)
@@ -105,12 +139,10 @@ def _divided(
         return None
     starts = first + np.searchsorted(of_nodes, np.arange(len(nodes) + 1))
     ops = sequence.ops[nodes]
-    slots = zip(ops["op_type"].tolist(), ops["provider"].tolist(), strict=True)
+    columns = ("op_type", "provider", "input_shapes", "output_shapes")
+    slots = zip(*(ops[column].tolist() for column in columns), strict=True)
     return [
         (_BEFORE, names[:first]),
-        *(
-            ((op_type, provider, 0), names[starts[i] : starts[i + 1]])
-            for i, (op_type, provider) in enumerate(slots)
-        ),
+        *((slot, names[starts[i] : starts[i + 1]]) for i, slot in enumerate(slots)),
         (_AFTER, names[last:]),
     ]

@@ -18,7 +18,10 @@ from epprof_nb.recording.onnxruntime.launch_comparison import (
     MAX_HASHES,
     LaunchComparison,
 )
-from epprof_nb.recording.onnxruntime.operator_launches import OperatorLaunches
+from epprof_nb.recording.onnxruntime.operator_launches import (
+    OperatorLaunches,
+    has_idle_empty_nodes,
+)
 from epprof_nb.recording.onnxruntime.unprofiled_runs import without_sizes
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -94,7 +97,7 @@ class RunHistory:
         """Discard what was learned; the next runs are recorded."""
         self.sequences: dict[bytes, LaunchSequence | None] = {}
         self.comparison = LaunchComparison(any_size=self.any_size)
-        self._operators = OperatorLaunches()
+        self._operators = OperatorLaunches(any_size=self.any_size)
         self._recorded = 0
         self._first_recorded = False
 
@@ -143,9 +146,10 @@ class RunHistory:
             self._plain_runs += 1
 
     def check_nodes(self, launches: bytes, sequence: LaunchSequence) -> None:
-        """Stop learning if the nodes of runs of any size cannot be told from the names alone."""
+        """Stop learning if other nodes could give the launches of a recorded run."""
         known = [(key, each) for key, each in self.sequences.items() if each is not None]
-        if not self._operators.tell_apart(launches, sequence, known):
+        is_certain = self._operators.tell_apart(launches, sequence, known)
+        if not is_certain or has_idle_empty_nodes(sequence):
             self.may_learn = False
 
     def learn(self, launches: bytes, sequence: LaunchSequence) -> None:

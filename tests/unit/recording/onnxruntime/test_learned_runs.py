@@ -273,6 +273,39 @@ def test_names_that_do_not_tell_the_nodes_apart_teach_nothing():
     assert history.must_record(first=False)
 
 
+@pytest.mark.parametrize("nodes", [("Neg", "Neg"), ("Abs", "Neg")])
+def test_nodes_whose_data_may_be_empty_teach_nothing(nodes):
+    """Each launches the kernel if its data is not empty, which was so for the first one only."""
+    history, recording = RunHistory(), Recording()
+    for _ in range(2):
+        first = recording.run(history, recorded=True, nodes=nodes, work=(("same", 0),))
+        last = next(row for row in recording.ops if row["op_id"] == first + 3)
+        last["output_shapes"] = "float[0,4]"
+    recording.run(history, recorded=False, work=(("same", 1),))
+    assert states(recording) == ["recorded", "recorded", "mismatched"]
+    assert history.must_record(first=False)
+
+
+def test_nodes_of_one_operator_that_share_their_launches_in_two_ways_teach_nothing():
+    history, recording = RunHistory(), Recording()
+    for _ in range(2):
+        recording.run(history, recorded=True, nodes=("Neg", "Neg"), work=(("same", 0),))
+    recording.run(history, recorded=False, work=(("same", 1),))
+    assert states(recording) == ["recorded", "recorded", "mismatched"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "shape"), [("CPUExecutionProvider", "float[0,4]"), ("CUDA", "float[10,4]")]
+)
+def test_nodes_that_never_launch_do_no_harm(provider, shape):
+    history, recording = RunHistory(), Recording()
+    first = recording.run(history, recorded=True)
+    reshape = next(row for row in recording.ops if row["op_id"] == first + 4)
+    reshape |= {"provider": provider, "output_shapes": shape}
+    recording.run(history, recorded=False)
+    assert states(recording) == ["recorded", "learned"]
+
+
 def with_ranges():
     """Runs in which MatMul opens a range around its two launches."""
     history, recording = RunHistory(), Recording()

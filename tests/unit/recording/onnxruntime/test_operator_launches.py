@@ -28,8 +28,8 @@ def run(*nodes, before=(), after=()):
     return packed.tobytes(), LaunchSequence(np.array(of_launch, np.int16), ops)
 
 
-def told_apart(*runs):
-    operators, known, found = OperatorLaunches(), [], []
+def told_apart(*runs, any_size=True):
+    operators, known, found = OperatorLaunches(any_size=any_size), [], []
     for each in runs:
         found.append(operators.tell_apart(*each, known))
         known.append(each)
@@ -67,6 +67,25 @@ def test_launches_that_are_not_in_the_order_of_the_nodes():
     mixed = LaunchSequence(np.array([1, 3, 2], np.int16), sequence.ops)
     outside = LaunchSequence(np.array([1, RUN, 3], np.int16), sequence.ops)
     assert told_apart((launches, mixed)) == told_apart((launches, outside)) == [False]
+    assert told_apart((launches, outside), any_size=False) == [True]
+
+
+def test_nodes_of_other_shapes_are_others():
+    launches, sequence = run((A, 1), (A,))
+    assert told_apart((launches, sequence), any_size=False) == [False]
+    sequence.ops["output_shapes"][-1] = 7
+    assert told_apart((launches, sequence), any_size=False) == [True]
+
+
+def test_a_sequence_whose_shapes_varied_is_known_without_them():
+    launches, sequence = run((A, 1), (B, 2))
+    sequence.ops["output_shapes"] = 7
+    stripped = launches, LaunchSequence(sequence.op, run((A, 1), (B, 2))[1].ops)
+    operators = OperatorLaunches(any_size=False)
+    assert operators.tell_apart(launches, sequence, [])
+    larger = run((A, 1, 1), (B, 2))
+    larger[1].ops["output_shapes"] = 8
+    assert operators.tell_apart(*larger, [stripped])
 
 
 def test_runs_without_nodes_or_launches():
