@@ -151,7 +151,7 @@ OPS = TableSchema(
         Column(
             "args",
             "args",
-            "keyword arguments of the op; call_ns, unprofiled_ns and nodes of an ORT run",
+            "keyword arguments of the op; call_ns, unprofiled_ns, shapes and nodes of an ORT run",
         ),
         _optional(
             "sequence_number",

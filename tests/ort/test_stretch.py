@@ -99,22 +99,23 @@ def test_runs_of_a_session_profiled_as_a_whole_are_no_measure(installed, x, tmp_
 
 
 def test_a_run_has_the_length_of_the_call_around_it_on_its_thread(monkeypatch):
-    # thread, begin, end, unprofiled
-    calls = [(7, 100, 200, 50), (7, 300, 400, unprofiled_runs.MISSING), (8, 500, 600, 60)]
+    # thread, begin, end, unprofiled, shapes
+    calls = [(7, 100, 200, 50, 1), (7, 300, 400, unprofiled_runs.MISSING, 2), (8, 500, 600, 60, 1)]
     monkeypatch.setattr(unprofiled_runs, "_calls", calls)
     threads = np.array([8, 7, 7, 7, 7, 9])
     starts = np.array([520, 310, 110, 120, 250, 110])
-    call, plain = unprofiled_runs.call_durations(threads, starts)
+    call, plain, shapes = unprofiled_runs.call_durations(threads, starts)
     # The second run in one call, a run between calls and one of another thread have none.
     assert call.tolist() == [100, 100, 100, -1, -1, -1]
     assert plain.tolist() == [60, -1, 50, -1, -1, -1]
+    assert shapes.tolist() == [1, 2, 1, -1, -1, -1]
 
 
 def test_runs_beside_others_are_compared_with_none(monkeypatch):
     # The first goes on beside all that start before it ends, the last alone.
-    calls = [(7, 100, 500, 50), (8, 150, 200, 50), (9, 300, 400, 50), (8, 500, 600, 50)]
+    calls = [(7, 100, 500, 50, 1), (8, 150, 200, 50, 1), (9, 300, 400, 50, 1), (8, 500, 600, 50, 1)]
     monkeypatch.setattr(unprofiled_runs, "_calls", calls[::-1])
-    call, plain = unprofiled_runs.call_durations(
+    call, plain, _ = unprofiled_runs.call_durations(
         np.array([7, 8, 9, 8]), np.array([110, 160, 310, 510])
     )
     assert call.tolist() == [400, 50, 100, 100]
@@ -141,7 +142,7 @@ def test_the_lengths_survive_a_file(installed, x, tmp_path):
     again = epprof_nb.load(tmp_path / "p.epprof")
     assert again.by_run()["stretch"].tolist() == prof.by_run()["stretch"].tolist()
     assert stretches(again) == stretches(prof)
-    assert set(runs(again)["args"].iloc[0]) == {"call_ns", "unprofiled_ns"}
+    assert set(runs(again)["args"].iloc[0]) == {"call_ns", "unprofiled_ns", "shapes"}
 
 
 def test_a_session_remembers_a_bounded_number_of_runs():

@@ -13,7 +13,9 @@ from epprof_nb.analysis.base.op_totals import Totals, totals
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.onnx.fallback import copies_caused, find_fallbacks
 from epprof_nb.analysis.onnx.node_usage import usage_columns
+from epprof_nb.analysis.onnx.sampling import unprofiled_host_ns
 from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
+from epprof_nb.arrays.intervals import EARLIEST, LATEST
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ _FIRST_MEASURES = ("count", "device_ns", "share", "host_ns", "mean_host_ns")
 
 
 def node_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> ResultTable:
-    """Return the columns of `by_node`."""
+    """Return the columns of `Profile.by_node`."""
     profile = index.profile
     ops, tree = profile.tables["ops"], index.tree
     is_node = ops.names("category").equals("node")
@@ -54,7 +56,7 @@ def node_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> 
         return categorical([*ops.names(column).take(rows).to_list(), *[of_last] * last])
 
     executed = executions(index, is_node, sums.device_ns_of_op, attribution=attribution)
-    measures = _measures(profile, groups, sums, order, executed)
+    measures = _measures(index, groups, sums, order, executed)
     return ResultTable(
         {
             "name": names("name", NO_NODE),
@@ -75,7 +77,7 @@ def node_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> 
 
 
 def op_type_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> ResultTable:
-    """Return the columns of `by_op_type`."""
+    """Return the columns of `Profile.by_op_type`."""
     profile = index.profile
     ops, tree = profile.tables["ops"], index.tree
     is_node = ops.names("category").equals("node")
@@ -93,7 +95,7 @@ def op_type_table(index: ProfileIndex, *, attribution: Attribution = "capture") 
             "op_type": categorical([*types, *[NO_NODE] * last]),
             "provider": categorical([*providers, *[None] * last]),
             "nodes": np.append(node_counts[order], np.zeros(last, np.int64)),
-            **_measures(profile, groups, sums, order, executed),
+            **_measures(index, groups, sums, order, executed),
             **_usage(profile, groups, sums, order),
         }
     )
@@ -143,6 +145,15 @@ def _recorded(profile: ProfileData, groups: IntArray, count: int) -> IntArray:
     return recorded[:-1]
 
 
+def _unprofiled(index: ProfileIndex, groups: IntArray, count: int) -> IntArray:
+    """Return the host time of each group in all runs without the profiler."""
+    if not (groups >= 0).any():
+        return np.zeros(count, np.int64)
+    known = groups >= 0
+    total = np.bincount(groups[known], index.cached(unprofiled_host_ns)[known], count)
+    return np.rint(np.clip(total, EARLIEST, LATEST)).astype(np.int64)
+
+
 def _measures(
     index: ProfileIndex, groups: IntArray, sums: Totals, order: IntArray, executed: Executions
 ) -> dict[str, Any]:
@@ -157,6 +168,7 @@ def _measures(
         "host_ns": columns.column(sums.host_ns),
         "mean_host_ns": host["mean_host_ns"],
         "recorded": columns.column(_recorded(profile, groups, len(sums.count))),
+        "unprofiled_host_ns": columns.column(_unprofiled(index, groups, len(sums.count))),
     }
     for more in (host, device, columns.device_per_execution(executed)):
         measures |= {name: column for name, column in more.items() if name not in measures}

@@ -12,9 +12,13 @@ from epprof_nb.arrays.types import MISSING
 from epprof_nb.data import ort_runs
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
+
+    FloatArray = npt.NDArray[np.float64]
 
 RECORDED, LEARNED, MISMATCHED, NOT_RECORDED = (
     "recorded", "learned", "mismatched", "not recorded",
@@ -51,8 +55,23 @@ def call_durations(ops: Table, runs: IntArray) -> tuple[IntArray, IntArray]:
     return call, unprofiled
 
 
+def input_classes(ops: Table, runs: IntArray) -> tuple[IntArray, IntArray]:
+    """Return two numbers that are equal for runs of a session with comparable inputs.
+
+    Those of language models are the sequences and their tokens: the KV cache grows from call to
+    call. Others have the number of the shapes of their inputs.
+    """
+    args = _args(ops, runs)
+    one, other = (
+        np.array([_duration(of_run.get(key)) for of_run in args], np.int64)
+        for key in ("tokens", "batch")
+    )
+    shapes = np.array([_duration(of_run.get("shapes")) for of_run in args], np.int64)
+    return np.where(one == MISSING, MISSING - shapes, one), other
+
+
 def node_events(ops: Table, runs: IntArray) -> list[str | None]:
-    """Return how the nodes of some runs are known; see `epprof_nb.analysis.onnx.by_run.by_run`.
+    """Return how the nodes of some runs are known; see `epprof_nb.Profile.by_run`.
 
     It is unknown, None, of a run that was still in progress at the end of the profile.
     """
@@ -125,8 +144,8 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
         JSON-serialisable, one entry per session: ``session`` (its number), ``runs`` (in the
         profile), ``compared`` (runs for which an unprofiled run is known), and if there are such,
         ``profiled_ns`` and ``unprofiled_ns`` (their medians) and ``stretch``, the median of their
-        ratios. If only some of them were recorded node by node, ``recorded_stretch`` is that of
-        those; without ``stretch`` if no other run was compared, but most runs were others.
+        ratios. If only some of them were recorded node by node, ``recorded_stretch`` is theirs;
+        ``stretch`` is left out if no other run was compared, but most runs were others.
     """
     rows = run_rows(ops)
     recorded = np.array(node_events(ops, rows), object) == RECORDED
@@ -152,23 +171,47 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
     return sessions
 
 
+def _entry(info: dict[str, Any], session: int) -> dict[str, Any]:
+    """Return what a profile's info has on the slowdown of a session; empty for nothing."""
+    entries = info.get("onnxruntime_stretch") or ()
+    of_session = (e for e in entries if isinstance(e, dict) and e.get("session") == session)
+    return next(of_session, {})
+
+
 def slowdown_of(info: dict[str, Any], session: int) -> float:
     """Return a session's slowdown from a profile's info, at least 1; 1 if it was not measured."""
-    for entry in info.get("onnxruntime_stretch") or ():
-        if isinstance(entry, dict) and entry.get("session") == session:
-            slowdown = entry.get("stretch")
-            return max(1.0, float(slowdown)) if isinstance(slowdown, int | float) else 1.0
-    return 1.0
+    slowdown = _entry(info, session).get("stretch")
+    return max(1.0, float(slowdown)) if isinstance(slowdown, int | float) else 1.0
 
 
 def slowdown_of_nodes(info: dict[str, Any], session: int) -> float:
     """Return the slowdown of a session's runs that were recorded node by node, at least 1."""
-    for entry in info.get("onnxruntime_stretch") or ():
-        if isinstance(entry, dict) and entry.get("session") == session:
-            slowdown = entry.get("recorded_stretch")
-            if isinstance(slowdown, int | float):
-                return max(1.0, float(slowdown))
-    return slowdown_of(info, session)
+    return measured_slowdown(info, session) or 1.0
+
+
+def measured_slowdown(info: dict[str, Any], session: int) -> float | None:
+    """Return `slowdown_of_nodes`; None if no such run was compared with unprofiled ones."""
+    entry = _entry(info, session)
+    for name in ("recorded_stretch", "stretch"):
+        slowdown = entry.get(name)
+        if isinstance(slowdown, int | float):
+            return max(1.0, float(slowdown))
+    return None
+
+
+def without_profiling(info: dict[str, Any], session: int, call_ns: IntArray) -> FloatArray | None:
+    """Return how long recorded runs take unprofiled; None if none of the session was compared.
+
+    Each run executes the same nodes, so that recording these costs a long one no more than a short
+    one: it takes the cost of the runs that were compared, and is not slowed by more than they were.
+    """
+    slowdown = measured_slowdown(info, session)
+    if slowdown is None:
+        return None
+    typical = _entry(info, session).get("unprofiled_ns")
+    cost = typical * (slowdown - 1) if isinstance(typical, int | float) else np.inf
+    without: FloatArray = np.maximum(call_ns / slowdown, call_ns - cost)
+    return without
 
 
 def largest_slowdown(info: dict[str, Any]) -> float | None:

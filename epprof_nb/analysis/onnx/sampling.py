@@ -1,4 +1,8 @@
-"""Times of ONNX Runtime's nodes in all runs, of which only some were recorded node by node."""
+"""Times of ONNX Runtime's runs and nodes without the profiler, of which some were recorded.
+
+Runs with inputs of the same shapes take the same time. If only some of them were recorded node by
+node, these stand for the others: the nodes have the same share of the time in all of them.
+"""
 
 from __future__ import annotations
 
@@ -6,92 +10,136 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.onnx.overhead import (
     CAPTURED,
     RECORDED,
     call_durations,
+    input_classes,
+    measured_slowdown,
     node_events,
     run_rows,
-    slowdown_of,
-    slowdown_of_nodes,
+    without_profiling,
 )
+from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
+
+    FloatArray = npt.NDArray[np.float64]
 
 
-class Sample(NamedTuple):
-    """The runs of a session that were recorded node by node.
+class Runs(NamedTuple):
+    """The runs of ONNX Runtime sessions: columns with one value per run.
 
     Attributes
     ----------
-    recorded, runs
-        Their number, and that of all runs.
-    factor
-        Time of a node in all runs without the profiler, relative to that recorded.
+    row, session
+        Row of the op, and the session.
+    inputs
+        Number that runs of one session with inputs of the same shapes share.
+    is_recorded
+        Whether it was recorded node by node.
+    call_ns
+        How long its call took.
+    unprofiled_ns
+        How long the call takes without the profiler, float64; NaN if unknown.
     """
 
-    recorded: int
-    runs: int
-    factor: float
+    row: IntArray
+    session: IntArray
+    inputs: IntArray
+    is_recorded: BoolArray
+    call_ns: IntArray
+    unprofiled_ns: FloatArray
 
 
-def samples(index: ProfileIndex) -> dict[int, Sample]:
-    """Return the recorded runs of each session that ran."""
-    return index.cached(_samples)
+def runs(index: ProfileIndex) -> Runs:
+    """Return the runs of a profile, without replays of graphs, for `ProfileIndex.cached`.
 
-
-def _samples(index: ProfileIndex) -> dict[int, Sample]:
+    Without the profiler, a call takes as long as unprofiled ones with inputs of the same shapes. If
+    there are none, it takes as long as comparable ones that were not recorded node by node; else
+    its time is divided by the slowdown of comparable ones, else by the slowdown of its session.
+    """
     ops, info = index.profile.tables["ops"], index.profile.info
     rows = run_rows(ops)
     state = np.array(node_events(ops, rows), object)
+    rows, state = rows[state != CAPTURED], state[state != CAPTURED]
+    is_recorded = state == RECORDED
+    session = ops["session"][rows]
     call, unprofiled = call_durations(ops, rows)
     call = np.where(call == MISSING, ops["duration_ns"][rows], call)
-    found = {}
-    for session in np.unique(ops["session"][rows]).tolist():
-        of_session = (ops["session"][rows] == session) & (state != CAPTURED)
-        is_recorded = of_session & (state == RECORDED)
-        recorded, runs = int(is_recorded.sum()), int(of_session.sum())
-        if not 0 < recorded < runs:
-            found[session] = Sample(recorded, runs, 1 / slowdown_of(info, session))
-            continue
-        estimate = np.where(is_recorded, call / slowdown_of_nodes(info, session), call)
-        without = np.where(unprofiled == MISSING, estimate, unprofiled)
-        took = max(float(call[is_recorded].sum()), 1.0)
-        found[session] = Sample(recorded, runs, float(without[of_session].sum()) / took)
-    return found
+    inputs, _ = group_codes(session, *input_classes(ops, rows))
+    without = np.where(is_recorded, np.nan, call.astype(np.float64))
+    for number in np.unique(session[is_recorded]).tolist():
+        of_session = is_recorded & (session == number)
+        times = without_profiling(info, number, call[of_session])
+        if times is not None:
+            without[of_session] = times
+    for number in np.unique(inputs[is_recorded]).tolist():
+        others = (inputs == number) & ~is_recorded
+        of_inputs = (inputs == number) & is_recorded
+        compared = of_inputs & (unprofiled != MISSING)
+        if others.any():
+            without[of_inputs] = np.median(call[others])
+        elif compared.any():
+            ratio = float(np.median(call[compared] / unprofiled[compared]))
+            without[of_inputs] = call[of_inputs] / max(ratio, 1.0)
+    without = np.where(unprofiled == MISSING, without, unprofiled)
+    return Runs(rows, session, inputs, is_recorded, call, without)
 
 
-def in_all_runs_ns(index: ProfileIndex, sessions: IntArray, host_ns: IntArray) -> int:
-    """Return the time of nodes in all runs of their sessions, without the slowdown by profiling.
-
-    Parameters
-    ----------
-    index
-        Index of the profile.
-    sessions, host_ns
-        int64 arrays of the same length: session and recorded host time of each node.
+def unprofiled_host_ns(index: ProfileIndex) -> FloatArray:
+    """Return what each op stands for in all runs without the profiler, for `ProfileIndex.cached`.
 
     Returns
     -------
     host_ns
-        Of a session of which only some runs were recorded, this is an estimate: in the others the
-        nodes are taken to have the same share of the time.
+        float64 array, one value per op: its host time, multiplied by the time of all runs with
+        inputs of the same shapes without the profiler, divided by the time of the recorded ones.
+        Runs with inputs of which no run was recorded count with the others of their session.
     """
-    known, info = samples(index), index.profile.info
-    factors = {
-        number: known[number].factor if number in known else 1 / slowdown_of(info, number)
-        for number in np.unique(sessions).tolist()
-    }
-    return int(sum(int(host_ns[sessions == n].sum()) * factor for n, factor in factors.items()))
+    ops = index.profile.tables["ops"]
+    found = index.cached(runs)
+    # What is not known is taken as it was recorded.
+    without = np.where(np.isnan(found.unprofiled_ns), found.call_ns, found.unprofiled_ns)
+    n = int(found.inputs.max(initial=-1)) + 1
+    recorded_ns = np.maximum(
+        _sum(found.inputs, np.where(found.is_recorded, found.call_ns, 0), n), 1
+    )
+    total = _sum(found.inputs, without, n)
+    has_recorded = np.bincount(found.inputs[found.is_recorded], minlength=n) > 0
+    weight = np.zeros(len(found.row))
+    for number in np.unique(found.session).tolist():
+        of_session = found.session == number
+        known = np.unique(found.inputs[of_session & has_recorded[found.inputs]])
+        if len(known):
+            others = without[of_session].sum() / max(total[known].sum(), 1.0)
+            weight[of_session] = (total / recorded_ns)[found.inputs[of_session]] * others
+    is_run = np.zeros(len(ops), np.bool_)
+    is_run[found.row] = True
+    factor = np.full(len(ops) + 1, np.nan)
+    factor[found.row] = weight
+    of_op = factor[index.tree.nearest_ancestor(is_run)]
+    # An event on a thread of a pool need not know its run: its session says how slow it was.
+    for number in np.unique(ops["session"][np.isnan(of_op)]).tolist():
+        slowdown = measured_slowdown(index.profile.info, number) or 1.0
+        of_op[np.isnan(of_op) & (ops["session"] == number)] = 1 / slowdown
+    host_ns: FloatArray = np.where(has_host_time(ops), ops["duration_ns"] * of_op, 0.0)
+    return host_ns
+
+
+def _sum(groups: IntArray, values: npt.NDArray[np.generic], n: int) -> FloatArray:
+    return np.bincount(groups, values, n).astype(np.float64)
 
 
 def sampled_runs(index: ProfileIndex, sessions: IntArray) -> tuple[int, int] | None:
     """Return how many runs of some sessions were recorded, and of how many; None if all were."""
-    known = samples(index)
-    of_sessions = [known[number] for number in np.unique(sessions).tolist() if number in known]
-    recorded = sum(sample.recorded for sample in of_sessions)
-    runs = sum(sample.runs for sample in of_sessions)
-    return (recorded, runs) if recorded < runs else None
+    found = index.cached(runs)
+    of_sessions = np.isin(found.session, sessions)
+    recorded, count = int(found.is_recorded[of_sessions].sum()), int(of_sessions.sum())
+    return (recorded, count) if recorded < count else None

@@ -10,6 +10,7 @@ from epprof_nb.analysis.base.missing_records import busy_within
 from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.idle.launches import launch_gaps
+from epprof_nb.analysis.onnx.sampling import runs
 from epprof_nb.analysis.steps.by_repeat import wall_statistics
 from epprof_nb.analysis.steps.model_steps import DECODE, PHASES, ModelSteps, model_steps
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -18,6 +19,8 @@ from epprof_nb.data.repeats import RepeatNames
 from epprof_nb.util.format import duration, plural
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.steps.by_repeat import RepeatStatistics
@@ -28,17 +31,15 @@ MIN_STEPS = 4
 
 
 def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
-    """Return the columns of `by_phase`."""
+    """Return the columns of `Profile.by_phase`."""
     ops, steps = index.profile.tables["ops"], index.cached(model_steps)
     group, first = group_codes(steps.generation, steps.phase)
     n = len(first)
-    last = np.zeros(n, np.int64)
-    last[group] = np.arange(len(group))  # the calls are in the order of their start
     groups = np.full(len(ops), MISSING, np.int64)
     groups[steps.row] = group
     sums = totals(index, groups, index.tree.nearest_ancestor(groups >= 0), attribution=attribution)
     start = ops["start_ns"][steps.row[first]]
-    end = _ends(index, steps, first, last)
+    end = _ends(index, steps, group, first)
     busy, is_unknown = busy_within(index, start, end)
     no_device = np.full(n, not index.device_ids, np.bool_)
     count = sum_by_group(group, np.ones(len(group), np.int64), n)[:-1]
@@ -48,6 +49,7 @@ def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> 
     host = sum_by_group(group, ops["duration_ns"][steps.row], n)[:-1]
     order = np.lexsort((steps.phase[first], steps.generation[first]))
     seconds = np.maximum(wall, 1) / 1e9
+    all_tokens = tokens * np.maximum(batch, 1).astype(np.float64)
     return ResultTable(
         {
             "model": categorical(_model_names(index, steps.row[first])),
@@ -61,7 +63,8 @@ def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> 
             "start_ns": start,
             "wall_ns": wall,
             "ns_per_token": wall // np.maximum(tokens, 1),
-            "tokens_per_s": tokens * np.maximum(batch, 1).astype(np.float64) / seconds,
+            "tokens_per_s": all_tokens / seconds,
+            "unprofiled_tokens_per_s": all_tokens * 1e9 / _unprofiled_ns(index, steps, group, wall),
             "host_ns": host,
             "device_ns": sums.measures["device_ns"],
             "kernels": sums.measures["kernels"],
@@ -71,23 +74,45 @@ def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> 
     ).take(order)
 
 
-def _ends(index: ProfileIndex, steps: ModelSteps, first: IntArray, last: IntArray) -> IntArray:
-    """Return the end of each phase: where the next one of its generation begins, else its own."""
+def _ends(index: ProfileIndex, steps: ModelSteps, group: IntArray, first: IntArray) -> IntArray:
+    """Return the end of each phase: where the next one of its generation begins, else its own.
+
+    A library may begin to decode before it has processed all of the prompt. Such a phase ends with
+    its own last call.
+    """
     ops = index.profile.tables["ops"]
-    end = ops["end_ns"][steps.row[last]].copy()
+    start = ops["start_ns"][steps.row]
+    last = start[first].copy()
+    np.maximum.at(last, group, start)
+    end = start[first].copy()
+    np.maximum.at(end, group, ops["end_ns"][steps.row])
     following = {
-        (generation, phase): start
-        for generation, phase, start in zip(
+        (generation, phase): begin
+        for generation, phase, begin in zip(
             steps.generation[first].tolist(),
             steps.phase[first].tolist(),
-            ops["start_ns"][steps.row[first]].tolist(),
+            start[first].tolist(),
             strict=True,
         )
     }
     for i, call in enumerate(first.tolist()):
         key = int(steps.generation[call]), int(steps.phase[call]) + 1
-        end[i] = following.get(key, end[i])
+        begin = following.get(key)
+        if begin is not None and begin >= last[i]:
+            end[i] = begin
     return end
+
+
+def _unprofiled_ns(
+    index: ProfileIndex, steps: ModelSteps, group: IntArray, wall: IntArray
+) -> npt.NDArray[np.float64]:
+    """Return how long each phase takes without the profiler, ns; NaN if a call is not known."""
+    found = index.cached(runs)
+    slower = np.full(len(index.profile.tables["ops"]), np.nan)
+    slower[found.row] = found.call_ns - found.unprofiled_ns
+    less = np.bincount(group, slower[steps.row], len(wall))
+    unprofiled: npt.NDArray[np.float64] = np.maximum(wall - less, 1.0)
+    return unprofiled
 
 
 def _largest(group: IntArray, values: IntArray) -> IntArray:
@@ -138,6 +163,7 @@ def decode_statistics(index: ProfileIndex) -> RepeatStatistics | None:
     goes_on = np.diff(steps.generation[order], append=MISSING) == 0
     wall = np.empty(len(start), np.int64)
     wall[order] = np.where(goes_on, np.roll(start[order], -1), end[order]) - start[order]
+    wall = np.maximum(wall, 0)  # the times of a damaged file
     prefill, tokens = wall[~is_decode], int(steps.tokens[~is_decode].sum())
     before = (
         f"; prefill: {plural(tokens, 'token')} in {duration(int(prefill.sum()))}"

@@ -14,16 +14,21 @@ from epprof_nb.data.column_docs.description import (
 
 _RECORDED = column(
     "recorded", "int64",
-    "executions in runs that were recorded node by node; host times are those of these executions",
+    "executions in runs that were recorded node by node; host times are only from these",
 )  # fmt: skip
-_NODE_COUNT = "executions; of a captured node, replays, too"
+_UNPROFILED = column(
+    "unprofiled_host_ns", "int64",
+    "estimate of the host time in all runs without the profiler: recorded runs stand for other "
+    "runs with inputs of the same shapes",
+)  # fmt: skip
+_NODE_COUNT = "executions, including replays of a captured node"
 _NODE_COST = ("count", "device_ns", "share", "host_ns", "mean_host_ns")
 _NODE_DETAILS: tuple[str | ColumnDoc, ...] = (
-    _RECORDED, "p50_host_ns", "p95_host_ns",
+    _RECORDED, _UNPROFILED, "p50_host_ns", "p95_host_ns",
     *(name for name in DEVICE if name not in _NODE_COST),
 )  # fmt: skip
 _NODE_USAGE = (
-    column("output_bytes", "Int64", "size of the outputs of all recorded executions"),
+    column("output_bytes", "Int64", "size of the outputs in all recorded executions"),
     column("parameter_bytes", "Int64", "weights and other initializers read, likewise"),
     column("activation_bytes", "Int64", "other inputs read, likewise"),
     column(
@@ -36,12 +41,12 @@ _NODE_USAGE = (
     ),
     column(
         "pool_start_ns", "Int64",
-        "time of these executions that went into starting threads of the session's pool",
+        "time that these executions spent starting threads of the session's pool",
     ),
-    column("pool_wait_ns", "Int64", "time of these that went into waiting for such threads"),
+    column("pool_wait_ns", "Int64", "time that they spent waiting for such threads"),
 )  # fmt: skip
 _SHORT_NAME = column(
-    "short_name", "category", "what the kernel is, and its operation, dtype and tile"
+    "short_name", "category", "short name of the kernel, with its operation, dtype and tile"
 )
 _KERNEL_MEASURES = (
     "count", "device_ns", "share", "mean_device_ns",
@@ -57,7 +62,7 @@ _KERNEL_MEASURES = (
     column(
         "source", "category",
         "file and line of its function, if it is written in Python with Triton, Numba or CuPy, or "
-        "of the instruction that XLA compiled, if all its launches have the same",
+        "of the instruction that XLA compiled, if all its launches have the same one",
     ),
 )  # fmt: skip
 _KERNEL_MEANINGS = {
@@ -114,30 +119,30 @@ BREAKDOWNS: dict[str, TableDoc] = {
     "by_line": TableDoc(
         "prof.by_line()",
         "One row per cell and line that ran, in the order of the source. All times and numbers are "
-        "inclusive: of the statement and all that it ran, nested statements too. Their sum exceeds "
-        "the device time where statements are nested. A last row `(no line)` holds activities "
-        "without a statement.",
+        "inclusive: they count the statement and everything that it ran, with nested statements. "
+        "Their sum exceeds the device time if statements are nested. A last row `(no line)` holds "
+        "activities without a statement.",
         (
             *PLACE,
             *columns(
                 "count", *(name for name in DEVICE if name != "self_device_ns"), "host_ns",
                 "mean_host_ns", "p95_host_ns",
                 count="executions of the line's statements; a one-line loop's body counts, too",
-                mean_host_ns="mean of the inclusive host time of an execution; where statements "
+                mean_host_ns="mean of the inclusive host time of an execution; if statements "
                 "of the line are nested, as in a one-line loop, `count` times it exceeds `host_ns`",
-                device_ns="inclusive: device time of the statement and all that it ran",
-                kernels="inclusive: kernels of the statement and all that it ran",
-                memcpys="inclusive: copies of the statement and all that it ran",
-                memsets="inclusive: memsets of the statement and all that it ran",
-                host_ns="inclusive: host time of the statement and all that it ran",
+                device_ns="inclusive: device time of the statement and everything that it ran",
+                kernels="inclusive: kernels of the statement and everything that it ran",
+                memcpys="inclusive: copies of the statement and everything that it ran",
+                memsets="inclusive: memsets of the statement and everything that it ran",
+                host_ns="inclusive: host time of the statement and everything that it ran",
             ),
         ),
     ),
     "by_line_self": TableDoc(
         "prof.by_line(inclusive=False)",
-        "The same rows. All times and numbers are self: without nested statements, which have rows "
-        "of their own, but with the ranges and library ops that the statement ran. The columns add "
-        "up to the totals of the profile.",
+        "The same rows. All times and numbers are self: without nested statements, which have "
+        "their own rows, but with the ranges and library ops that the statement ran. The columns "
+        "add up to the totals of the profile.",
         (
             *PLACE,
             SHARED["count"],
@@ -170,8 +175,8 @@ BREAKDOWNS: dict[str, TableDoc] = {
             op_type="operator of a node; for other ops the same as `level`",
             count="executions of an op; number of activities",
             device_ns="inclusive: device time of the row and all rows below it",
-            self_device_ns="self: device time of what the op launched itself; 0 for an activity, "
-            "whose time is that of the op above",
+            self_device_ns="self: device time of work that the op itself launched; 0 for an "
+            "activity, whose time belongs to the op above",
             host_ns="inclusive: host time of an op; of the session, of the outermost ops",
             kernels="inclusive: kernels of the row and all rows below it",
         ),
@@ -180,8 +185,8 @@ BREAKDOWNS: dict[str, TableDoc] = {
         "prof.by_node()",
         "One row per node of an ONNX Runtime session, by descending device time, then host time. A "
         "node inside an If, Loop or Scan also counts for that one. A last row `(no node)` holds "
-        "device work without a node. The first columns say what ran where, how often and how long; "
-        "the place of the node, details of its times, fallbacks, memory and threads follow.",
+        "device work without a node. The first columns have the node, its provider, counts and "
+        "times; the place of the node, details of its times, fallbacks, memory and threads follow.",
         columns(
             "name", "op_type", "provider", *_NODE_COST, "session",
             column("inside", "category", "name of the node whose subgraph contains it"),
@@ -213,7 +218,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
     ),
     "by_run": TableDoc(
         "prof.by_run()",
-        "One row per run of an ONNX Runtime session, in order of start. Device work outside of "
+        "One row per run of an ONNX Runtime session, in order of start. Device work outside "
         "runs is left out.",
         columns(
             column("run_id", "Int64", "number of the run, as in `ops`"),
@@ -226,8 +231,8 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("nodes", "int64", "executions of nodes, also by the replay of a graph"),
             column(
                 "node_events", "category",
-                "how they are known: `recorded`; `learned` (the launches of the run equal those of "
-                "a recorded run); `captured` (the run replays a graph that captured them); "
+                "how they are known: `recorded`; `learned` (the run launched the same as a "
+                "recorded run); `captured` (the run replays a graph that captured them); "
                 "`mismatched` (its launches equal no run's: the device work has no nodes); "
                 "`not recorded`; missing for a run that did not end in the profile",
             ),
@@ -235,7 +240,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("call_ns", "Int64", "duration of the call that made the run, if measured"),
             column(
                 "unprofiled_ns", "Int64",
-                "median duration of such calls outside of profiles, with the same session and "
+                "median duration of such calls outside profiles, with the same session and "
                 "inputs of the same shapes; missing if not measured",
             ),
             column("stretch", "float64", "`call_ns` / `unprofiled_ns`; NaN if not measured",
@@ -247,20 +252,20 @@ BREAKDOWNS: dict[str, TableDoc] = {
     ),
     "by_repeat": TableDoc(
         "prof.by_repeat()",
-        "One row per repeat of the code (`--repeat`), in order. `device_ns` and the numbers are "
-        "those of the work that the repeat launched, `busy_ns` and `idle_ns` those of the devices "
-        "during the repeat.",
+        "One row per repeat of the code (`--repeat`), in order. `device_ns` and the numbers "
+        "count the work that the repeat launched; `busy_ns` and `idle_ns` are times of the devices "
+        "during the repeat. Values that missing records make incomplete are missing.",
         columns(
             column("repeat", "int64", "number of the repeat, from 0"),
             column("start_ns", "int64", "start, since the profile's start"),
             column("wall_ns", "int64", "time to the start of the next repeat or end of the code"),
-            "device_ns",
-            column("busy_ns", "int64", "time during which any device was busy"),
-            column("idle_ns", "int64", "`wall_ns` - `busy_ns`"),
-            "kernels", "memcpys", "memsets", "bytes",
-            device_ns="device time of what it launched", kernels="kernels it launched",
-            memcpys="copies it launched", memsets="memsets it launched",
-            bytes="bytes that these copied and set",
+            column("device_ns", "Int64", "device time of the work that it launched"),
+            column("busy_ns", "Int64", "time during which any device was busy"),
+            column("idle_ns", "Int64", "`wall_ns` - `busy_ns`"),
+            column("kernels", "Int64", "kernels it launched", ""),
+            column("memcpys", "Int64", "copies it launched", ""),
+            column("memsets", "Int64", "memsets it launched", ""),
+            column("bytes", "Int64", "bytes that these copied and set", "bytes"),
         ),
     ),
     "by_step": TableDoc(
@@ -306,7 +311,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("past_tokens", "int64", "tokens of each in the KV cache before the first call"),
             column(
                 "cache_bytes", "Int64",
-                "size of the KV cache in the call where it was largest; missing if unknown",
+                "largest size of the KV cache in a call; missing if unknown",
             ),
             column("start_ns", "int64", "start of the first call, since the profile's start"),
             column(
@@ -316,7 +321,13 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("ns_per_token", "int64", "`wall_ns` / `tokens`", "ns"),
             column(
                 "tokens_per_s", "float64",
-                "tokens of all sequences / `wall_ns`; of one sequence if `batch` is missing",
+                "tokens of all sequences / `wall_ns`, with the profiler; of one sequence if "
+                "`batch` is missing",
+                "1/s",
+            ),
+            column(
+                "unprofiled_tokens_per_s", "float64",
+                "estimate of the same without the profiler; NaN if its slowdown is not known",
                 "1/s",
             ),
             column("host_ns", "int64", "host time of the calls"),
@@ -329,12 +340,13 @@ BREAKDOWNS: dict[str, TableDoc] = {
                 "launch_idle_ns", "Int64",
                 "time for which devices waited for launches by the calls, see `launches`; likewise",
             ),
-            device_ns="device time of what the calls launched", kernels="kernels they launched",
+            device_ns="device time of work that the calls launched",
+            kernels="kernels they launched",
         ),
     ),
     "by_module": TableDoc(
         "prof.by_module()",
-        "One row per path of a module, by descending device time, and rows for work outside of "
+        "One row per path of a module, by descending device time, and rows for work outside "
         "modules. `self_device_ns` adds up to the device time of the profile.",
         columns(
             column("path", "category", "path, as `model.encoder.layers.3.self_attn`: the index"),
@@ -356,24 +368,24 @@ BREAKDOWNS: dict[str, TableDoc] = {
                 "backward_host_ns", "int64",
                 "inclusive: host time of the nodes of the backward pass and of recomputation",
             ),
-            column("other_ns", "int64", "inclusive: device time of neither"),
+            column("other_ns", "int64", "inclusive: device time outside both passes"),
             column(
                 "other_host_ns", "int64",
-                "host time of a row that is no module and not of the backward pass, such as an "
-                "optimizer; of the last row, host time that no other row has",
+                "host time of a row outside modules and the backward pass, such as an "
+                "optimizer; in the last row, host time that no other row has",
             ),
             "self_device_ns", "share", "kernels",
-            host_ns="sum of `forward_host_ns`, `backward_host_ns` and `other_host_ns`; of a row "
-            "that is no module, without the modules called in it",
+            host_ns="sum of `forward_host_ns`, `backward_host_ns` and `other_host_ns`; in a row "
+            "outside modules, without the modules called in it",
             device_ns="inclusive: device time of the module and all modules called in it",
-            self_device_ns="self: device time without that of the modules called in it",
+            self_device_ns="self: device time without the modules called in it",
             kernels="inclusive: kernels of the module and all modules called in it",
         ),
     ),
     "by_operator": TableDoc(
         "prof.by_operator()",
         "One row per operator and per kind of backward node of PyTorch, by descending device time. "
-        "A last row `(no operator)` holds activities outside of operators.",
+        "A last row `(no operator)` holds activities outside operators.",
         columns(
             column("name", "category", "name of the operator or node"),
             column("op_type", "category", "operator or autograd_node"),

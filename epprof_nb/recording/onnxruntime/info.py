@@ -161,8 +161,9 @@ def _runs_without_node_events(info: dict[str, Any]) -> Iterator[str]:
         elif entry["not_recorded"] and recorded:
             yield (
                 f"{which}The nodes of {recorded:,} of {plural(runs, 'run')} were recorded, to keep "
-                "the profiling overhead low. Counts and times of nodes are those of these runs. "
-                "Use ort_nodes='every' to record each run."
+                "the profiling overhead low. Counts and times of nodes are those of these runs; "
+                "`unprofiled_host_ns` is an estimate for all runs. Use ort_nodes='every' to record "
+                "each run."
             )
 
 

@@ -95,15 +95,14 @@ def shapes_text(text: str) -> str:
 
 
 def _with_call_durations(ops: Table, runs: IntArray) -> CategoryColumn:
-    """Args of the ops, with the profiled and unprofiled durations of their calls for runs."""
+    """Args of the ops; those of runs with the durations of their calls and their shapes' number."""
     args = ops.names("args")
-    call_ns, unprofiled_ns = unprofiled_runs.call_durations(
-        ops["thread_id"][runs], ops["start_ns"][runs]
-    )
-    known = call_ns != MISSING
+    times = unprofiled_runs.call_durations(ops["thread_id"][runs], ops["start_ns"][runs])
+    known = times[0] != MISSING
+    names = ("call_ns", "unprofiled_ns", "shapes")
     texts = [
-        json.dumps({"call_ns": call} | ({"unprofiled_ns": plain} if plain != MISSING else {}))
-        for call, plain in zip(call_ns[known].tolist(), unprofiled_ns[known].tolist(), strict=True)
+        json.dumps({name: of for name, of in zip(names, values, strict=True) if of != MISSING})
+        for values in zip(*(column[known].tolist() for column in times), strict=True)
     ]
     part = CategoryColumn.of(texts)
     codes = args.codes.copy()

@@ -42,13 +42,13 @@ now = time.monotonic_ns
 _running_timers: set[Timer] = set()
 _event_counter = itertools.count()
 """Incremented at each start and stop of a timer."""
-_calls: deque[tuple[int, int, int, int]] = deque(maxlen=_MAX_CALLS)
+_calls: deque[tuple[int, int, int, int, int]] = deque(maxlen=_MAX_CALLS)
 
 
 class UnprofiledBaseline:
     """Durations of the unprofiled runs of one session."""
 
-    __slots__ = ("_medians", "_timed", "_times", "wait")
+    __slots__ = ("_medians", "_numbers", "_timed", "_times", "wait")
 
     def __init__(self) -> None:
         self.wait = 0
@@ -56,6 +56,7 @@ class UnprofiledBaseline:
         self._timed = 0
         self._times: dict[Any, deque[int]] = {}
         self._medians: dict[Any, int] = {}  # computed at the first recorded run with each key
+        self._numbers: dict[Any, int] = {}
 
     def add(self, key: object, duration_ns: int) -> None:
         """Add an unprofiled run with the input key `key`."""
@@ -81,6 +82,15 @@ class UnprofiledBaseline:
             if not times:
                 return MISSING
             known = self._medians[key] = int(median(list(times)))
+        return known
+
+    def number(self, key: object) -> int:
+        """Return the number of an input key, from 1; `MISSING` if there were too many before."""
+        known = self._numbers.get(key)
+        if known is None:
+            if len(self._numbers) >= _MAX_INPUT_KEYS:
+                return MISSING
+            known = self._numbers.setdefault(key, len(self._numbers) + 1)
         return known
 
 
@@ -162,10 +172,11 @@ def clear_calls() -> None:
 
 def add_call(begin_ns: int, baseline: UnprofiledBaseline, key: object) -> None:
     """Add a recorded run that has ended on this thread."""
-    _calls.append((threading.get_native_id(), begin_ns, now(), baseline.median_ns(key)))
+    known = baseline.median_ns(key), baseline.number(key)
+    _calls.append((threading.get_native_id(), begin_ns, now(), *known))
 
 
-def call_durations(thread_ids: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
+def call_durations(thread_ids: IntArray, starts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Return the durations of the calls that made some runs, profiled and unprofiled.
 
     Parameters
@@ -175,19 +186,21 @@ def call_durations(thread_ids: IntArray, starts: IntArray) -> tuple[IntArray, In
 
     Returns
     -------
-    call_ns, unprofiled_ns
+    call_ns, unprofiled_ns, shapes
         int64 arrays with one value per run, or `MISSING`. If a call made several runs, the first
-        has its duration. The unprofiled duration is also missing for overlapping calls.
+        has its duration. The unprofiled duration is also missing for overlapping calls. Runs of a
+        session with inputs of the same shapes have the same number in ``shapes``.
     """
-    call_ns, unprofiled_ns = (np.full(len(starts), MISSING, np.int64) for _ in range(2))
-    calls = np.array(list(_calls), np.int64).reshape(-1, 4)
+    call_ns, unprofiled_ns, shapes = (np.full(len(starts), MISSING, np.int64) for _ in range(3))
+    calls = np.array(list(_calls), np.int64).reshape(-1, 5)
     calls = calls[np.argsort(calls[:, 1], kind="stable")]
     calls[_overlaps_another(calls[:, 1], calls[:, 2]), 3] = MISSING
     at = first_in_ranges(thread_ids, starts, *calls[:, :3].T)
     rows = np.flatnonzero(at != MISSING)
     call_ns[rows] = calls[at[rows], 2] - calls[at[rows], 1]
     unprofiled_ns[rows] = calls[at[rows], 3]
-    return call_ns, unprofiled_ns
+    shapes[rows] = calls[at[rows], 4]
+    return call_ns, unprofiled_ns, shapes
 
 
 def _overlaps_another(starts: IntArray, ends: IntArray) -> npt.NDArray[np.bool_]:

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.breakdowns.registry import breakdown
 from epprof_nb.analysis.findings.finding import Finding, code
-from epprof_nb.analysis.onnx.sampling import in_all_runs_ns, sampled_runs
+from epprof_nb.analysis.onnx.sampling import sampled_runs
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.util.format import duration, percent, plural, shorten, size
 
@@ -49,24 +49,22 @@ def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
     Returns
     -------
     nodes, share
-        Their rows of `epprof_nb.analysis.onnx.by_node.by_node` by descending host time, and their
-        share of the host time of all nodes; None if no operator stands out. The time of a node that
-        contains others, such as a Loop, is that of the nodes inside.
+        Their rows of `epprof_nb.Profile.by_node` by descending host time in all runs, and their
+        share of the time of all nodes; None if no operator stands out. The nodes inside of another
+        one, such as a Loop, have its time.
     """
     nodes = innermost_nodes(index)
-    op_type = nodes.names("op_type")
-    total = int(nodes["host_ns"].sum())
+    op_type, host_ns = nodes.names("op_type"), nodes["unprofiled_host_ns"]
+    total = int(host_ns.sum())
     if len(np.unique(op_type.codes)) < 2 or not total:
         return None  # the only operator needs no mention
-    by_type = sum_by_group(
-        op_type.codes.astype(np.int64), nodes["host_ns"], len(op_type.categories)
-    )[:-1]
+    by_type = sum_by_group(op_type.codes.astype(np.int64), host_ns, len(op_type.categories))[:-1]
     most = int(by_type.argmax())
     share = float(by_type[most] / total)
     if share < NODE_SHARE:
         return None
     of_type = nodes.take(op_type.codes == most)
-    return of_type.take(np.argsort(-of_type["host_ns"], kind="stable")), share
+    return of_type.take(np.argsort(-of_type["unprofiled_host_ns"], kind="stable")), share
 
 
 def longest_execution(index: ProfileIndex, name: str, session: int) -> tuple[int, int]:
@@ -94,14 +92,12 @@ def executions(index: ProfileIndex, names: Sequence[str], session: int) -> IntAr
     return np.flatnonzero(of_node & (ops["session"] == session))
 
 
-def gain_of(index: ProfileIndex, nodes: ResultTable) -> int:
+def gain_of(nodes: ResultTable) -> int:
     """Return the host time of nodes in all runs, without the slowdown by profiling."""
-    return in_all_runs_ns(index, nodes["session"], nodes["host_ns"])
+    return int(nodes["unprofiled_host_ns"].sum())
 
 
-def without_profiler(
-    index: ProfileIndex, nodes: ResultTable, host_ns: IntArray | None = None
-) -> str:
+def without_profiler(index: ProfileIndex, nodes: ResultTable) -> str:
     """Return the host time of nodes without the slowdown by profiling as text.
 
     For example ``, 400 µs without the profiler``, or
@@ -112,11 +108,8 @@ def without_profiler(
     ----------
     index, nodes
         Index of the profile, and rows of `by_node`.
-    host_ns
-        int64 array: the host time of each; None for that of the table.
     """
-    times = nodes["host_ns"] if host_ns is None else host_ns
-    unprofiled = duration(in_all_runs_ns(index, nodes["session"], times))
+    unprofiled = duration(gain_of(nodes))
     sampled = sampled_runs(index, nodes["session"])
     if sampled is not None:
         recorded, runs = sampled
@@ -124,7 +117,8 @@ def without_profiler(
             f", recorded in {recorded:,} of {plural(runs, 'run')}; about {unprofiled} in all runs "
             "without the profiler"
         )
-    return f", {unprofiled} without the profiler" if unprofiled != duration(times.sum()) else ""
+    is_same = unprofiled == duration(nodes["host_ns"].sum())
+    return "" if is_same else f", {unprofiled} without the profiler"
 
 
 def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:
@@ -142,17 +136,25 @@ def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:
         f"{without_profiler(index, nodes)})"
     )
     if len(nodes) > 1:
-        mean = duration(int(nodes["mean_host_ns"][0]))
-        text += f"; the slowest is {code(slowest)} ({mean}, mean)"
+        text += f"; the slowest is {code(slowest)} ({_of_slowest(index, nodes.take(slice(1)))})"
     yield Finding(
         f"{text}.",
-        gain_of(index, nodes),
+        gain_of(nodes),
         *longest_execution(index, slowest, session),
         kind="hot operator",
         remedy="Make these nodes faster, or run fewer of them: `by_node()` lists them.",
         table="ops",
         rows=lambda: executions(index, [str(n) for n in nodes.values("name")], session),
     )
+
+
+def _of_slowest(index: ProfileIndex, node: ResultTable) -> str:
+    """Return how long a node took, and of how many executions that is known."""
+    sampled = sampled_runs(index, node["session"])
+    if sampled is None:
+        recorded = plural(int(node["recorded"][0]), "execution")
+        return f"{duration(int(node['mean_host_ns'][0]))}, mean of {recorded}"
+    return f"about {duration(gain_of(node))} of it, from {sampled[0]:,} of {sampled[1]:,} runs"
 
 
 def node_memory(index: ProfileIndex) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from epprof_nb.analysis.findings.rules.node_time import (
     longest_execution,
     without_profiler,
 )
-from epprof_nb.analysis.onnx.sampling import in_all_runs_ns, sampled_runs
+from epprof_nb.analysis.onnx.sampling import sampled_runs
 from epprof_nb.util.format import duration, percent, plural, shorten
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.result_table import ResultTable
+    from epprof_nb.arrays.types import IntArray
 
 CONVERSION_SHARE = 0.1
 """Least share of nodes that only convert values in the host time of all nodes."""
@@ -40,22 +41,23 @@ _INSERTED_CAST = "InsertedPrecisionFreeCast"
 def slowest_node(index: ProfileIndex) -> Iterator[Finding]:
     """Yield the node with the most host time, if no operator stands out but this node does."""
     nodes = innermost_nodes(index)
-    total = int(nodes["host_ns"].sum())
+    host_ns = nodes["unprofiled_host_ns"]
+    total = int(host_ns.sum())
     if len(nodes) < 2 or not total or dominant_operator(index) is not None:
         return
-    node = nodes.take(np.array([int(nodes["host_ns"].argmax())]))
-    host_ns = int(node["host_ns"][0])
-    if host_ns < NODE_SHARE * total:
+    node = nodes.take(np.array([int(host_ns.argmax())]))
+    if gain_of(node) < NODE_SHARE * total:
         return
     op_type = shorten(str(node.values("op_type")[0]), TYPE_CHARACTERS)
     text = (
         f"Node {code(str(node.values('name')[0]))} ({op_type}) accounts for "
-        f"{percent(host_ns / total)} of the time of all nodes ({duration(host_ns)} in "
+        f"{percent(gain_of(node) / total)} of the time of all nodes "
+        f"({duration(int(node['host_ns'][0]))} in "
         f"{plural(int(node['recorded'][0]), 'execution')}"
         f"{without_profiler(index, node)})."
     )
     yield _finding(
-        index, node, text, gain_of(index, node), kind="hot node", remedy="Make this node faster."
+        index, node, text, gain_of(node), kind="hot node", remedy="Make this node faster."
     )
 
 
@@ -100,8 +102,8 @@ def inserted_casts(index: ProfileIndex) -> Iterator[Finding]:
 def thread_pool(index: ProfileIndex) -> Iterator[Finding]:
     """Yield the time that nodes spent on the threads of their session's pool, if it is much."""
     nodes = innermost_nodes(index)
-    start, wait = (np.maximum(nodes[name], 0) for name in ("pool_start_ns", "pool_wait_ns"))
-    total, loss = int(nodes["host_ns"].sum()), start + wait
+    start, wait = (_unprofiled(nodes, name) for name in ("pool_start_ns", "pool_wait_ns"))
+    total, loss = gain_of(nodes), start + wait
     if not total or int(loss.sum()) < POOL_SHARE * total:
         return
     shares = {"starting": int(start.sum()) / total, "waiting for": int(wait.sum()) / total}
@@ -114,10 +116,17 @@ def thread_pool(index: ProfileIndex) -> Iterator[Finding]:
         index,
         nodes.take(order[loss[order] > 0]),
         text,
-        in_all_runs_ns(index, nodes["session"], loss),
+        int(loss.sum()),
         kind="thread pool",
         remedy="A smaller `SessionOptions.intra_op_num_threads` may be faster.",
     )
+
+
+def _unprofiled(nodes: ResultTable, name: str) -> IntArray:
+    """Return a time of nodes in all runs without the profiler, which is part of their host time."""
+    factor = nodes["unprofiled_host_ns"] / np.maximum(nodes["host_ns"], 1)
+    unprofiled: IntArray = np.rint(np.maximum(nodes[name], 0) * factor).astype(np.int64)
+    return unprofiled
 
 
 def _conversions(
@@ -130,16 +139,16 @@ def _conversions(
     remedy: str,
 ) -> Iterator[Finding]:
     chosen = nodes.take(np.array(mask, np.bool_))
-    total, all_ns = int(chosen["host_ns"].sum()), int(nodes["host_ns"].sum())
+    total, all_ns = gain_of(chosen), gain_of(nodes)
     if not total or total < CONVERSION_SHARE * all_ns:
         return
     unprofiled = without_profiler(index, chosen)
     text = (
         f"{plural(len(chosen), *words)} for {percent(total / all_ns)} of the time of all nodes "
-        f"({duration(total)}{unprofiled}): {reason}."
+        f"({duration(int(chosen['host_ns'].sum()))}{unprofiled}): {reason}."
     )
-    longest = chosen.take(np.argsort(-chosen["host_ns"], kind="stable"))
-    yield _finding(index, longest, text, gain_of(index, chosen), kind="conversion", remedy=remedy)
+    longest = chosen.take(np.argsort(-chosen["unprofiled_host_ns"], kind="stable"))
+    yield _finding(index, longest, text, gain_of(chosen), kind="conversion", remedy=remedy)
 
 
 def _finding(

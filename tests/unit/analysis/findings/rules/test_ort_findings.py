@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.findings.ranking import findings
+from epprof_nb.analysis.onnx.overhead import without_profiling
 from tests.helpers.tiny import op, profile
 
 INFO = {"wall_ns": 10_000_000, "onnxruntime_sessions": {"7": "m"}, "onnxruntime_stretch": []}
@@ -27,7 +31,7 @@ def test_the_operator_that_takes_most_of_the_time_is_named():
     (finding,) = found(ops)
     assert finding.text == (
         "MatMul nodes account for 80 % of the time of all nodes (800 \u00b5s in 2 executions); the "
-        "slowest is `down` (500 \u00b5s, mean)."
+        "slowest is `down` (500 \u00b5s, mean of 1 execution)."
     )
     assert (finding.start_ns, finding.end_ns) == (400_000, 900_000)
     assert finding.gain_ns == 800_000
@@ -192,6 +196,77 @@ def test_the_gain_is_that_of_all_runs_of_which_some_were_recorded():
     assert not sampled(6, 200, wall_ns=501_000_000)
     (of_all,) = sampled(200, 200, wall_ns=300_000_000)
     assert "runs" not in of_all.text
+
+
+def generation(recorded, steps=31, **prefill):
+    """A prefill of 10 ms, of which Softplus has 80 %, and decode steps of 1 ms, of which 5 %."""
+    ops, start = [], 0
+    for number in range(1 + steps):
+        tokens, took, softplus = (1, 1_000_000, 0.05) if number else (64, 10_000_000, 0.8)
+        state = "recorded" if number < recorded else "not recorded"
+        args = {"nodes": state, "call_ns": took, "batch": 1, "tokens": tokens,
+                "past_tokens": number and 63 + number}  # fmt: skip
+        args |= {} if number else prefill
+        ops.append(op(100 + number, "run", start, start + took, category="session", op_type="run",
+                      session=7, args=args))  # fmt: skip
+        if state == "recorded":
+            part = int(took * softplus)
+            times = (("act", "Softplus", start, part), ("up", "MatMul", start + part, took - part))
+            for index, (name, kind, begin, length) in enumerate(times):
+                made = node(1000 + 2 * number + index, name, kind, begin, length,
+                            parent=100 + number)  # fmt: skip
+                ops.append(made | {"node_index": index})
+        start += took
+    return profile(ops, info={"wall_ns": start, "onnxruntime_sessions": {"7": "m"}})
+
+
+@pytest.mark.parametrize("recorded", [2, 6, 32])
+def test_each_shape_counts_with_all_its_runs(recorded):
+    prof = generation(recorded)
+    for frame in (prof.by_node(), prof.by_op_type()):
+        times = frame.set_index("op_type")["unprofiled_host_ns"]
+        # 8 of 10 ms in the prefill, and 5 % of 31 ms: not those of the few that were recorded.
+        assert times["Softplus"] == pytest.approx(9_550_000, abs=2)
+        assert times["MatMul"] == pytest.approx(31_450_000, abs=2)
+    (finding,) = findings(ProfileIndex(prof))
+    assert "MatMul nodes account for 77 % of the time of all nodes" in finding.text
+    assert finding.gain_ns == pytest.approx(31_450_000, abs=2)
+
+
+def test_runs_of_a_shape_of_which_none_was_recorded_count_as_the_others():
+    prof = generation(1)
+    times = prof.by_node().set_index("name")["unprofiled_host_ns"]
+    assert times.sum() == pytest.approx(41_000_000, abs=2)
+    assert times["act"] == pytest.approx(0.8 * 41_000_000, abs=2)
+
+
+def test_a_slowest_node_says_of_how_many_runs_it_is_known():
+    ops = [
+        node(1, "up", "MatMul", 0, 300_000),
+        node(1, "up", "MatMul", 400_000, 100_000),
+        node(2, "down", "MatMul", 600_000, 10_000),
+        node(3, "act", "Gelu", 800_000, 50_000),
+    ]
+    for row, at in zip(ops, (1, 1, 2, 3), strict=True):
+        row["node_index"] = at
+    (finding,) = found(ops)
+    assert "the slowest is `up` (200 \u00b5s, mean of 2 executions)" in finding.text
+    args = [{"nodes": "recorded", "call_ns": 1000}] + 9 * [{"nodes": "not recorded",
+                                                            "call_ns": 1000}]  # fmt: skip
+    runs = [op(100 + i, "run", 1000 * i, 1000 * i + 1000, category="session", op_type="run",
+               session=7, args=each) for i, each in enumerate(args)]  # fmt: skip
+    nodes = [node(1, "up", "MatMul", 0, 500, parent=100), node(2, "down", "MatMul", 500, 100,
+             parent=100), node(3, "act", "Gelu", 600, 50, parent=100)]  # fmt: skip
+    (finding,) = found([*runs, *nodes], wall_ns=10_000)
+    assert "the slowest is `up` (about 5.00 \u00b5s of it, from 1 of 10 runs)" in finding.text
+
+
+def test_recording_costs_a_long_run_no_more_than_a_short_one():
+    """Each run executes the same nodes, each of which takes a time to record."""
+    info = {"onnxruntime_stretch": [{"session": 7, "stretch": 3.0, "unprofiled_ns": 100_000}]}
+    calls = np.array([300_000, 10_000_000, 150_000])
+    assert without_profiling(info, 7, calls).tolist() == [100_000, 9_800_000, 50_000]
+    assert without_profiling({}, 7, calls) is None
 
 
 def test_runs_that_were_not_measured_without_the_profiler_count_as_recorded():
