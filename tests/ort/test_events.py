@@ -10,7 +10,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.profiles import Profile
-from epprof_nb.recording.session import session as capture
+from epprof_nb.recording.session.session import start
 from tests.ort import models, search_models
 from tests.ort.rows import nested_in_time, nodes, path, runs
 
@@ -77,7 +77,7 @@ def test_the_body_of_a_loop_runs_under_it_each_time(installed, x, make, feeds, n
 
 def test_runs_keep_their_numbers_inside_repeats(installed, x):
     session = installed.InferenceSession(models.chain())
-    recording = capture.start()
+    recording = start()
     for _ in range(2):
         recording.mark_repeat()
         for _ in range(2):
