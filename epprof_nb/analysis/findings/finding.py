@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
+
 EvidenceTable = Literal["activities", "ops", "api_calls"]
 
 LATER_STEPS = "record later steps only (`epprof run --steps A:B`; `epprof_nb.step()` begins a step)"

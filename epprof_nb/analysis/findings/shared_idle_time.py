@@ -17,19 +17,25 @@ if TYPE_CHECKING:
 
     Intervals = tuple[IntArray, IntArray]
 
-_EXPLAINS = {"cpu fallback": ("idle", "wait"), "wait": ("idle",)}
-"""Kinds of findings, with those of the consequences that they name the cause of."""
+_EXPLAINS = {
+    "cpu fallback": ("idle", "wait", "outliers"),
+    "wait": ("idle", "outliers"),
+    "idle": ("outliers",),
+    "data loader": ("outliers",),
+}
+"""Kinds of findings that name a cause, each with the kinds of its consequences."""
 _EXPLAINED = 0.5
-"""Least part of a gain that findings on its cause have, for it to be left out."""
+"""A finding is left out if findings on its cause have at least this part of its gain."""
 _SHARED = 0.5
-"""Least part of the idle time of a finding in that of another one, for it to refer to that."""
+"""A finding refers to another one that has at least this part of its idle time."""
 
 
 def without_consequences(found: Sequence[Finding], places: Sequence[int]) -> list[Finding]:
-    """Leave out findings whose gain is mostly that of findings on their cause.
+    """Leave out findings whose gain mostly belongs to findings on their cause.
 
     Idle time that follows waits for the device, or in which ONNX Runtime ran a node on the CPU, has
-    the remedy of these. So has idle time at the place of waits that cost more.
+    the remedy of these. So has idle time at the place of waits that cost more. Outlying
+    iterations that are slow while a device is idle share the remedy of this idle time.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def transfer_table(index: ProfileIndex) -> ResultTable:
-    """Return the columns of `transfers`."""
+    """Return the columns of `Profile.transfers`."""
     activities, places = index.profile.tables["activities"], index.cached(Places)
     rows = np.flatnonzero(index.kinds == MEMCPY)
     place = places.of_op[index.activity_op[rows]]
@@ -41,7 +41,6 @@ def transfer_table(index: ProfileIndex) -> ResultTable:
     peak = _peaks(index, rows)[first]
     with np.errstate(divide="ignore", invalid="ignore"):
         bandwidth = np.where(device_ns > 0, sizes * 1e9 / device_ns, np.nan)
-    repeated = total(_is_repeat(groups, size))
     columns = {
         "copies": total(np.ones(len(rows), np.int64)),
         "bytes": sizes,
@@ -49,7 +48,7 @@ def transfer_table(index: ProfileIndex) -> ResultTable:
         "bandwidth": bandwidth,
         "peak_bandwidth": peak,
         "synchronous": total(is_synchronous(index, rows)),
-        "repeated": repeated,
+        "same_size": total(_has_earlier_size(groups, size)),
         "exposed_ns": total(exposed(index, rows)),
     }
     return ResultTable(
@@ -89,12 +88,12 @@ def exposed(index: ProfileIndex, rows: IntArray) -> IntArray:
     return result
 
 
-def _is_repeat(groups: IntArray, size: IntArray) -> BoolArray:
+def _has_earlier_size(groups: IntArray, size: IntArray) -> BoolArray:
     """Return which copies have the size of an earlier one of their group."""
     pairs, first = group_codes(groups, size)
-    is_repeat = np.ones(len(pairs), np.bool_)
-    is_repeat[first] = False
-    return is_repeat
+    has_earlier = np.ones(len(pairs), np.bool_)
+    has_earlier[first] = False
+    return has_earlier
 
 
 def _peaks(index: ProfileIndex, rows: IntArray) -> npt.NDArray[np.float64]:

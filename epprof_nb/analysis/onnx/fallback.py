@@ -16,7 +16,7 @@ from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from epprof_nb.analysis.base.op_tree import OpTree
     from epprof_nb.arrays.types import BoolArray, IntArray
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CPU = "CPUExecutionProvider"
 TO_HOST, FROM_HOST = "MemcpyToHost", "MemcpyFromHost"
-_NOT_ACCELERATORS = (CPU, "AzureExecutionProvider")
+NOT_ACCELERATORS = (CPU, "AzureExecutionProvider")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,14 @@ class FallbackReport:
 
 def has_accelerator(providers: Iterable[str]) -> bool:
     """Whether one of these execution providers uses a device other than the CPU."""
-    return bool(set(providers) - set(_NOT_ACCELERATORS))
+    return bool(set(providers) - set(NOT_ACCELERATORS))
+
+
+def providers_of(info: Mapping[str, Any], session: int) -> list[str]:
+    """Return the execution providers of a session, as a profile's info has them."""
+    told = info.get("onnxruntime_providers")
+    names = told.get(str(session)) if isinstance(told, dict) else None
+    return list(map(str, names)) if isinstance(names, list) else []
 
 
 def find_fallbacks(profile: ProfileData, groups: IntArray) -> FallbackReport:
@@ -119,13 +126,13 @@ def _accelerated(info: dict[str, Any], ops: Table, node: IntArray) -> list[int]:
     """Return the sessions with an accelerator, by their providers or by a node that ran on it."""
     provider = ops.names("provider")
     elsewhere = provider.codes[node] >= 0
-    for name in _NOT_ACCELERATORS:
+    for name in NOT_ACCELERATORS:
         elsewhere &= ~provider.equals(name)[node]
     sessions = set(np.unique(ops["session"][node][elsewhere]).tolist())
-    providers = info.get("onnxruntime_providers")
-    for number, names in providers.items() if isinstance(providers, dict) else ():
-        if isinstance(names, list) and has_accelerator(map(str, names)):
-            sessions.add(int(number) if str(number).isdecimal() else MISSING)
+    told = info.get("onnxruntime_providers")
+    for number in filter(str.isdecimal, map(str, told if isinstance(told, dict) else ())):
+        if has_accelerator(providers_of(info, int(number))):
+            sessions.add(int(number))
     return sorted(sessions - {MISSING})
 
 

@@ -26,7 +26,7 @@ ANALYSES: dict[str, TableDoc] = {
             ),
             column(
                 "cause", "category",
-                "cause of most of it: `not launched`, `launching`, `waiting`, `held` or `unknown`",
+                "main cause: `not launched`, `launching`, `waiting`, `held` or `unknown`",
             ),
             column(
                 "not_launched_ns", "int64",
@@ -45,7 +45,7 @@ ANALYSES: dict[str, TableDoc] = {
                 "held_ns", "int64",
                 "time in which the launched work was held by an event or other work",
             ),
-            column("unknown_ns", "int64", "all of it if the API call was not recorded"),
+            column("unknown_ns", "int64", "the whole interval if the API call was not recorded"),
             column(
                 "op_id", "Int64",
                 "op that the host ran: the deepest op open at the middle of the interval on the "
@@ -78,7 +78,8 @@ ANALYSES: dict[str, TableDoc] = {
     "overlap": TableDoc(
         "prof.overlap()",
         "One row per device with work. The span is the time from its first to its last work; "
-        "`compute_ns` to `idle_ns` add up to it, and the parts of the idle time to `idle_ns`.",
+        "`compute_ns` to `not_recorded_ns` add up to it, and the parts of the idle time to "
+        "`idle_ns`.",
         columns(
             column("device", "category", "label of the device"),
             "device_id",
@@ -88,6 +89,10 @@ ANALYSES: dict[str, TableDoc] = {
             column("communication_ns", "int64", "time in which only communication ran"),
             column("overlap_ns", "int64", "time in which several of these ran"),
             column("idle_ns", "int64", "time in which nothing ran"),
+            column(
+                "not_recorded_ns", "int64",
+                "time without recorded work while records are missing: possibly not idle",
+            ),
             column("idle_not_launched_ns", "int64", "idle: the host had launched nothing"),
             column("idle_launching_ns", "int64", "idle: the next launch was on its way"),
             column("idle_waiting_ns", "int64", "idle: the host was in a call that synchronizes"),
@@ -111,12 +116,13 @@ ANALYSES: dict[str, TableDoc] = {
             column("api_ns", "int64", "host time in these calls"),
             column("mean_api_ns", "int64", "host time of a call"),
             column(
-                "launch_delay_ns", "int64", "mean time from the start of a call to that of its work"
+                "launch_delay_ns", "int64",
+                "mean time from the start of a call to the start of its work",
             ),
             column("mean_queued", "float64", "mean number of launches in the queue", "launches"),
             column("launch_idle_ns", "int64", "idle time of devices that waited for these calls"),
             column(
-                "graph_saving_ns", "int64", "how much of it launching in one CUDA graph would save"
+                "graph_saving_ns", "int64", "part of it that launching one CUDA graph would save"
             ),
         ),
     ),
@@ -134,12 +140,15 @@ ANALYSES: dict[str, TableDoc] = {
             "bytes", "device_ns", "bandwidth",
             column(
                 "peak_bandwidth", "float64",
-                "highest bandwidth of a copy of 1 MB or more in this direction, or that of the "
-                "link, if it is known to be higher; NaN if neither is known",
+                "highest bandwidth of a copy of 1 MB or more in this direction, or of the link, "
+                "if known to be higher; NaN if both are unknown",
                 "bytes/s",
             ),
             column("synchronous", "int64", "copies that had ended when their API call returned"),
-            column("repeated", "int64", "copies of the same size as an earlier one of this row"),
+            column(
+                "same_size", "int64",
+                "copies of the same size as an earlier one of this row; their contents may differ",
+            ),
             column("exposed_ns", "int64", "device time of the copies while no kernel ran"),
             bytes="bytes copied", device_ns="device time of the copies",
         ),
@@ -154,14 +163,14 @@ ANALYSES: dict[str, TableDoc] = {
             column("waited_for", "category", "work that it waited for the longest"),
             column("waits", "int64", "number of calls"),
             column("wait_ns", "int64", "host time in these calls"),
-            column("busy_ns", "int64", "how much of it a device was busy"),
+            column("busy_ns", "int64", "part of `wait_ns` in which a device was busy"),
             column(
                 "idle_after_ns", "int64",
                 "time from the end of that work until the thread's next launch: the devices idled",
             ),
             column(
                 "avoidable_ns", "int64",
-                "how much of this idle time would have overlapped with the work waited for",
+                "part of this idle time that could overlap with the work waited for",
             ),
         ),
     ),
@@ -178,11 +187,11 @@ ANALYSES: dict[str, TableDoc] = {
             column("start_ns", "int64", "start, since the profile's start"),
             column("phase", "category", "warm-up, steady or outlier; missing for fewer than 10"),
             column("wall_ns", "int64", "time to the start of the next one, or end of the code"),
-            column("busy_ns", "int64", "time during which any device was busy"),
-            column("idle_ns", "int64", "`wall_ns` - `busy_ns`"),
+            column("busy_ns", "Int64", "time in which a device was busy; missing without records"),
+            column("idle_ns", "Int64", "`wall_ns` - `busy_ns`"),
             column("excess_wall_ns", "int64", "excess of the wall time"),
-            column("excess_busy_ns", "int64", "excess of the busy time"),
-            column("excess_idle_ns", "int64", "excess of the idle time"),
+            column("excess_busy_ns", "Int64", "excess of the busy time"),
+            column("excess_idle_ns", "Int64", "excess of the idle time"),
         ),
     ),
     "critical_path": TableDoc(
@@ -195,7 +204,7 @@ ANALYSES: dict[str, TableDoc] = {
                 "`host`: code between API calls; `api_call`; `activity`; `launch_delay`: from the "
                 "start of an API call to its activity; `stream_gap`: from the end of earlier work "
                 "on the stream, `event_wait`: on another stream, to the start of an activity; "
-                "`wait_return`: from the end of what an API call waited for to its return",
+                "`wait_return`: from the end of the work that an API call waited for to its return",
             ),
             column("name", "category", "name of the op, API call or activity"),
             column("start_ns", "int64", "start, since the profile's start"),
@@ -219,8 +228,8 @@ ANALYSES: dict[str, TableDoc] = {
             "name",
             column(
                 "saving_ns", "Int64",
-                "by how much the path is shorter if the op and all ops below it cost nothing; at "
-                "most `path_ns`; missing beyond the first 24 rows",
+                "time by which the path is shorter if the op and all ops below it cost nothing; "
+                "at most `path_ns`; missing beyond the first 24 rows",
             ),
             column("path_ns", "int64", f"inclusive: time on the path {INCLUSIVE}"),
             column("share", "float64", "`path_ns` / length of the path", "fraction"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.devices import gpu_ids
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.wall_time import MIN_GAIN_SHARE, wall_of
 from epprof_nb.analysis.breakdowns.registry import breakdown
@@ -17,9 +18,11 @@ from epprof_nb.analysis.findings.rules.node_time import (
     longest_row,
 )
 from epprof_nb.analysis.idle.overlap import COMPUTE, class_intervals, union_of
-from epprof_nb.analysis.onnx.fallback import FROM_HOST, TO_HOST
+from epprof_nb.analysis.onnx.fallback import FROM_HOST, NOT_ACCELERATORS, TO_HOST, providers_of
 from epprof_nb.analysis.onnx.overhead import slowdown_of_nodes
 from epprof_nb.arrays.intervals import covered_before
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.util.format import duration, plural, shorten, size
 
 if TYPE_CHECKING:
@@ -39,9 +42,9 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
     if not profile.info.get("onnxruntime_sessions"):
         return
     every_node = index.cached(breakdown, "node")
-    nodes = every_node.take(every_node["fell_back"])
+    nodes = every_node.take(every_node["fell_back"] & ~_is_on_host_device(index, every_node))
     names, inside = nodes.values("name"), nodes.values("inside")
-    # The time of a node includes that of its subgraph. Host times are those of recorded runs.
+    # The time of a node includes its subgraph. Only recorded runs have host times.
     is_outermost = np.array([outer not in names for outer in inside], np.bool_)
     outermost_ns = np.where(is_outermost, nodes["host_ns"], 0)
     host_ns = outermost_ns * nodes["count"] // np.maximum(nodes["recorded"], 1)
@@ -79,6 +82,25 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
         rows=lambda: _executions(index, nodes),
         spans=lambda: _host_times(index, nodes),
     )
+
+
+def _is_on_host_device(index: ProfileIndex, nodes: ResultTable) -> BoolArray:
+    """Return a mask of the nodes whose session has kernels in Python on the host device only.
+
+    The device is the CPU, so ONNX Runtime runs a node on the CPU just as fast.
+    """
+    info, session, provider = index.profile.info, nodes["session"], nodes.names("provider")
+    activities = index.profile.tables["activities"]
+    gpus = sorted(gpu_ids(info))
+    on_gpu = index.activity_op[np.isin(activities["device_id"], gpus)]
+    with_gpu = np.append(index.profile.tables["ops"]["session"], MISSING)[on_gpu]
+    on_host = []
+    for number in np.unique(session[session != MISSING]).tolist():
+        used = {*provider.take(session == number).to_list(), *providers_of(info, number)}
+        has_gpu = number in with_gpu if len(activities) else bool(gpus)
+        if used - {None, *NOT_ACCELERATORS} == {PROVIDER} and not has_gpu:
+            on_host.append(number)
+    return np.isin(session, on_host)
 
 
 def _left_out(index: ProfileIndex, nodes: ResultTable) -> tuple[BoolArray, str]:

@@ -70,9 +70,14 @@ def waiting_for_data(index: ProfileIndex) -> list[Finding]:
                     op_id=int(ops["op_id"][waits[longest]]),
                     table="ops",
                     rows=partial(waits.__getitem__, rows),
+                    spans=partial(_times, starts, ends, rows),
                 )
             )
     return found
+
+
+def _times(starts: IntArray, ends: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+    return starts[rows], ends[rows]
 
 
 def _text(index: ProfileIndex, waits: IntArray, statement: int, idle_ns: int) -> str:

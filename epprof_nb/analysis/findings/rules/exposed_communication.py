@@ -50,7 +50,6 @@ def exposed_communication(index: ProfileIndex) -> Iterator[Finding]:
         kind="exposed communication",
         remedy="Start to communicate while there is still work to compute: smaller buckets, a "
         "stream of its own.",
-        gain_high_ns=alone,
         op_id=op_id_of(index, op),
         rows=lambda: rows,
     )

@@ -22,6 +22,7 @@ from epprof_nb.analysis.findings.finding import (
 from epprof_nb.analysis.frameworks.phases import is_of_type
 from epprof_nb.analysis.idle.causes import HELD, idle_intervals, main_cause, split_by_cause
 from epprof_nb.analysis.idle.gaps import IDLE_GAP_NS, gap_table
+from epprof_nb.analysis.idle.overlap import length
 from epprof_nb.analysis.idle.waits import find_waits
 from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, slowdown_at
 from epprof_nb.arrays.intervals import covered_before, union
@@ -37,12 +38,13 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 _POSITIONS = {"between": "", "before": " before its first work", "after": " after its last work"}
-_REMEDIES = {
-    "before": "Start {word} work earlier, or {leave_out}.",
+_OVERLAP = {
     "between": "Do this work while the {word} is busy: launch first, or prepare the next input on "
     "a thread of its own.",
     "after": "Do this work while the {word} is busy, if it does not need all results.",
 }
+_OVERLAPPED = 0.5
+"""Least part of the idle time that overlap can save, for it to be what to change."""
 
 
 def idle_gaps(index: ProfileIndex) -> Iterator[Finding]:
@@ -126,22 +128,39 @@ def _finding(
         text += " while no op was open on the host"
     if slowdown >= NOTABLE_SLOWDOWN:
         text += f"; profiling slowed its run by {three_digits(slowdown)}x"
-    leave_out = "do this work before the cell" if is_cell(index.profile.info) else LATER_STEPS
     longest = int(gaps["duration_ns"].argmax())
-    gain = int(total / slowdown)
+    remedy, gain = _change(index, position, int(total / slowdown))
     return Finding(
         f"{text}.",
         gain,
         int(gaps["start_ns"][longest]),
         int(gaps["end_ns"][longest]),
         kind="idle",
-        remedy=_REMEDIES[position].format(word=word, leave_out=leave_out),
-        gain_high_ns=gain,
+        remedy=remedy,
         op_id=next((op for op in gaps["op_id"].tolist() if op != MISSING), MISSING),
         table="ops" if host_op else "activities",
         rows=(lambda: _host_rows(index, gaps)) if host_op else None,
         spans=lambda: (gaps["start_ns"], gaps["end_ns"]),
     )
+
+
+def _change(index: ProfileIndex, position: str, total_ns: int) -> tuple[str, int]:
+    """Return what to change about the work of the host in idle time, and what that saves at most.
+
+    Work can overlap with no more than the devices do: beyond that, only less of it helps.
+    """
+    if position == "before":
+        done_before = "Do this work before the cell, or make it faster."
+        later = f"Make this work faster, keep its result, or {LATER_STEPS}."
+        return (done_before if is_cell(index.profile.info) else later), total_ns
+    word = device_word(index.profile.info)
+    overlap_ns = min(length(*index.busy()), total_ns)
+    if overlap_ns >= _OVERLAPPED * total_ns:
+        return _OVERLAP[position].format(word=word), overlap_ns
+    return (
+        f"Make this work faster, or keep its result: the {word} is not busy for long enough to do "
+        "much of it meanwhile."
+    ), total_ns
 
 
 def _host_op(line: int, name: str) -> str:

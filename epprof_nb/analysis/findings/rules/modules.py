@@ -30,7 +30,7 @@ _IN_BACKWARD = ("backward", "recompute")
 def slowest_module(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding on the module that takes most host time, without the modules inside of it.
 
-    Compilations are no part of this time.
+    This time excludes compilations.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def slowest_module(index: ProfileIndex) -> Iterator[Finding]:
     rows = np.flatnonzero(is_module)
     if not len(rows):
         return
-    # A compilation runs once. It is no work of the module in whose call it happens.
+    # A compilation runs once. Its module does not do this work in every call.
     counted = is_module | (is_of_type(index, "compile") & has_host_time(ops))
     above = np.append(tree.nearest_ancestor(counted), MISSING)[tree.parent]
     own_ns = self_host_ns(ops, np.where(counted, above, MISSING))[rows]

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.breakdowns.by_range import NO_NAME
 from epprof_nb.analysis.findings.finding import Finding, code, op_id_of
 from epprof_nb.analysis.frameworks.by_operator import NO_OPERATOR, operator_table
 from epprof_nb.analysis.frameworks.operator_links import is_operator
+from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, percent, plural
 
 if TYPE_CHECKING:
@@ -42,11 +44,14 @@ def slowest_torch_operator(index: ProfileIndex) -> Iterator[Finding]:
     if own_ns <= 0 or own_ns < _HOT_SHARE * whole:
         return
     ops = index.profile.tables["ops"]
-    rows = np.flatnonzero(is_operator(index) & ops.names("name").equals(str(names[slowest])))
+    name = names[slowest]
+    named = ops.names("name")
+    is_one = named.codes == MISSING if name is None else named.equals(name)
+    rows = np.flatnonzero(is_operator(index) & is_one)
     longest = int(rows[int(ops["duration_ns"][rows].argmax())])
     yield Finding(
-        f"{code(str(names[slowest]))} accounts for {percent(own_ns / whole)} of the host time of "
-        f"PyTorch's operators ({duration(own_ns)} in "
+        f"{code(name) if name else NO_NAME} accounts for {percent(own_ns / whole)} of the host "
+        f"time of PyTorch's operators ({duration(own_ns)} in "
         f"{plural(int(table['count'][slowest]), 'call')}).",
         own_ns,
         int(ops["start_ns"][longest]),

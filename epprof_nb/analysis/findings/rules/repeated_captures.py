@@ -103,7 +103,7 @@ def _replays_by_other_runs(index: ProfileIndex, run: IntArray, captured_by: IntA
 
 
 def _wasted_ns(index: ProfileIndex, runs: IntArray, captures: IntArray) -> IntArray:
-    """Return the host time of runs beyond that of one pass over the nodes that they captured."""
+    """Return the host time of runs beyond one pass over the nodes that they captured."""
     ops = index.profile.tables["ops"]
     nodes = index.tree.subtree_sum(ops.names("category").equals("node").astype(np.int64))
     passes = np.maximum(nodes[runs] // np.maximum(nodes[captures], 1), 1)

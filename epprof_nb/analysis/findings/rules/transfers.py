@@ -61,7 +61,8 @@ def pageable_copies(index: ProfileIndex) -> Iterator[Finding]:
         kind="pageable copies",
         remedy="Copy from and to pinned memory: it is faster and overlaps with kernels.",
         gain_low_ns=0 if pinned is None else gain // 2,
-        gain_high_ns=max(total - hidden, gain),
+        # Pinned copies can overlap, too, with what devices compute.
+        gain_high_ns=min(gain + _compute_alone(index, rows), max(total - hidden, gain)),
         op_id=op_id_of(index, int(index.activity_op[longest])),
         rows=lambda: rows,
     )
@@ -70,7 +71,7 @@ def pageable_copies(index: ProfileIndex) -> Iterator[Finding]:
 def _pinned_ns(index: ProfileIndex, copies: IntArray) -> int | None:
     """Return how long the pageable copies would take at the bandwidth of pinned ones.
 
-    It is that of large pinned copies of the profile, else that of the device's link; None if
+    Large pinned copies of the profile show this bandwidth, else the device's link has it; None if
     neither is known for each of their directions.
     """
     activities = index.profile.tables["activities"]
@@ -101,7 +102,7 @@ def copies_to_overlap(index: ProfileIndex) -> Iterator[Finding]:
     activities, places = index.profile.tables["activities"], index.cached(Places)
     rows = np.flatnonzero(index.kinds == MEMCPY)
     kinds = activities.names("copy_kind")
-    # What the host waits for cannot overlap with what it launches next.
+    # The host launches the next work after its wait, so the two cannot overlap.
     is_input = kinds.equals("HtoD")[rows] & ~is_pageable(index, rows)
     rows = rows[is_input]
     if len(rows) < MIN_TO_OVERLAP:
@@ -117,7 +118,8 @@ def copies_to_overlap(index: ProfileIndex) -> Iterator[Finding]:
     start, end = int(activities["start_ns"][of_top].min()), int(activities["end_ns"][of_top].max())
     # Nothing runs beside the first copy; another one can run beside the kernels before it.
     first = int(time[place == top][activities["start_ns"][of_top].argmin()])
-    gain = max(min(total - first, _compute_alone(index, of_top)), 0)
+    alone = _compute_alone(index, of_top)
+    gain = max(min(total - first, alone), 0)
     where = place_name(index, int(index.activity_op[of_top[0]]))
     yield Finding(
         f"{plural(len(of_top), 'copy', 'copies')} to the {device_word(index.profile.info)}"
@@ -129,7 +131,7 @@ def copies_to_overlap(index: ProfileIndex) -> Iterator[Finding]:
         remedy="Copy the next input on a stream of its own while the kernels of the current one "
         "run.",
         gain_low_ns=gain // 2,
-        gain_high_ns=total,
+        gain_high_ns=min(total, alone),
         op_id=op_id_of(index, int(index.activity_op[of_top[0]])),
         rows=lambda: of_top,
     )

@@ -9,12 +9,14 @@ import numpy as np
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.findings.finding import LATER_STEPS, Finding, is_cell, op_id_of, place_name
+from epprof_nb.analysis.idle.overlap import union_of
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.analysis.steps.steadiness import OUTLIER, STEADY, WARM_UP, drift, steadiness_table
+from epprof_nb.arrays.intervals import complement, union
 from epprof_nb.util.format import duration, percent, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.result_table import ResultTable
@@ -75,6 +77,7 @@ def outliers(index: ProfileIndex) -> Iterator[Finding]:
         kind="outliers",
         remedy="Look for what else runs then: garbage collection, other processes, a clock that "
         "changes.",
+        spans=_idle_spans(index, found),
     )
 
 
@@ -85,7 +88,7 @@ def drifting(index: ProfileIndex) -> Iterator[Finding]:
     if steady is None or found is None or found.change <= 0:
         return
     first = float(np.median(steady["wall_ns"])) / (1 + found.change / 2)
-    # The time above that of the first iteration grows linearly.
+    # The time that exceeds the first iteration grows linearly.
     gain, low, high = (int(first * share * len(steady) / 2)
                        for share in (found.change, found.low, found.high))  # fmt: skip
     word = index.cached(iterations).word
@@ -111,18 +114,36 @@ def _of_phase(index: ProfileIndex, phase: int) -> ResultTable | None:
 
 
 def _where(index: ProfileIndex, found: ResultTable) -> str:
-    """Return whether the devices were busy or idle in the excess, if one of them explains most.
+    """Return whether the devices were busy or idle in the excess, if one of them explains most."""
+    state, word = _state(index, found), device_word(index.profile.info)
+    return f", mostly while the {word} was {state}" if state else ""
 
-    Empty without device work.
+
+def _state(index: ProfileIndex, found: ResultTable) -> str:
+    """Return ``busy`` or ``idle``, as the devices were in most of the excess.
+
+    Empty without device work, or if records of it are missing.
     """
     if not index.is_device_work.any() or index.cached(lacks_records):
         return ""
     excess = int(found["excess_wall_ns"].sum())
-    word = device_word(index.profile.info)
-    for name in ("busy", "idle"):
-        if 2 * int(found[f"excess_{name}_ns"].sum()) > excess:
-            return f", mostly while the {word} was {name}"
-    return ""
+    states = ("busy", "idle")
+    return next((s for s in states if 2 * int(found[f"excess_{s}_ns"].sum()) > excess), "")
+
+
+def _idle_spans(
+    index: ProfileIndex, found: ResultTable
+) -> Callable[[], tuple[IntArray, IntArray]] | None:
+    """Return what computes when no device was busy, if that is why these iterations were slow."""
+    return (lambda: _idle_in(index, found)) if _state(index, found) == "idle" else None
+
+
+def _idle_in(index: ProfileIndex, found: ResultTable) -> tuple[IntArray, IntArray]:
+    """Return when no device was busy in some iterations, as starts and ends."""
+    starts, ends = union(found["start_ns"], found["start_ns"] + found["wall_ns"])
+    span = int(starts[0]), int(ends[-1])
+    other = complement(starts, ends, *span)
+    return complement(*union_of([index.busy(), other]), *span)
 
 
 def _finding(
@@ -135,6 +156,7 @@ def _finding(
     remedy: str,
     low: int = 0,
     high: int | None = None,
+    spans: Callable[[], tuple[IntArray, IntArray]] | None = None,
 ) -> Finding:
     longest = int(slow["wall_ns"].argmax())
     start, loop = int(slow["start_ns"][longest]), index.cached(iterations).loop
@@ -148,6 +170,7 @@ def _finding(
         remedy=remedy,
         gain_low_ns=low,
         gain_high_ns=gain if high is None else high,
+        spans=spans,
         op_id=op_id_of(index, loop),
         table=table,
         rows=lambda: _started_in(index, table, slow),

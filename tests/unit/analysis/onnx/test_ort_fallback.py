@@ -6,6 +6,7 @@ import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.findings.ranking import findings
+from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.views.queries.tables import breakdown_table
 from epprof_nb.views.view_model import ViewModel
 from tests.helpers.tiny import activity, kernel, op, profile
@@ -137,6 +138,26 @@ def test_nodes_that_the_user_left_out_have_another_remedy(selected, text, remedy
     (finding,) = [f for f in findings(ProfileIndex(made), limit=None) if f.kind == "cpu fallback"]
     assert finding.text.endswith(text)
     assert remedy in finding.remedy
+
+
+def test_nodes_beside_kernels_on_the_host_device_are_where_they_would_be():
+    ops = [run(1, 0, 20 * MS), node(2, "gelu", "Gelu", 1, MS, 1, provider=PROVIDER),
+           node(3, "matmul", "MatMul", 2 * MS, 9 * MS, 1, provider=CPU)]  # fmt: skip
+    work = [kernel(100, MS, 2, device_id=1000)]
+    host, cuda = ({"device_id": number, "name": kind, "kind": kind}
+                  for number, kind in ((1000, "host"), (0, "gpu")))  # fmt: skip
+    info = {"wall_ns": 20 * MS, "onnxruntime_sessions": {"1": "m"},
+            "onnxruntime_selected": {"1": {"only": ["Gelu"]}}}  # fmt: skip
+
+    def kinds(work, *devices):
+        prof = profile(ops, work, info={**info, "devices": list(devices)})
+        return {f.kind for f in findings(ProfileIndex(prof), limit=None)}
+
+    assert "cpu fallback" not in kinds(work, host)
+    assert "cpu fallback" not in kinds(work, cuda, host)
+    assert "cpu fallback" not in kinds([], host)
+    assert "cpu fallback" in kinds([kernel(100, MS, 2)], cuda)
+    assert "cpu fallback" in kinds([], cuda)
 
 
 @pytest.mark.parametrize("told", [7, {"1": 7}, {"x": ["A"]}, {"1": [7]}])

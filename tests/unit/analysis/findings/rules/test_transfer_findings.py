@@ -26,7 +26,7 @@ def test_pageable_copies_are_measured_against_pinned_ones(pinned):
     row = prof.transfers().iloc[0]
     assert row["bandwidth"] == 1e10
     assert row["peak_bandwidth"] == (4e10 if pinned else 1e10)
-    assert row[["copies", "repeated", "exposed_ns"]].tolist() == [10, 9, 10 * MS]
+    assert row[["copies", "same_size", "exposed_ns"]].tolist() == [10, 9, 10 * MS]
 
 
 @pytest.mark.parametrize("known", ["measured", "pcie", "other GPU", "damaged", "none"])
@@ -56,7 +56,7 @@ def test_pageable_copies_are_measured_against_the_link(known):
     )
 
 
-def pipeline(overlapping):
+def pipeline(overlapping, compute=3 * MS):
     """Copies of 2 ms and kernels of 3 ms in turn, or each copy beside the kernel before it."""
     rows = []
     for i in range(10):
@@ -64,7 +64,7 @@ def pipeline(overlapping):
         rows.append(activity("memcpy", t, t + 2 * MS, 1, stream_id=8, bytes=10**6,
                              copy_kind="HtoD", src_kind="pinned", dst_kind="device"))  # fmt: skip
         start = t + (3 if overlapping else 2) * MS
-        rows.append(kernel(start, start + 3 * MS, 2))
+        rows.append(kernel(start, start + compute, 2))
     ops = [line(1, 1, 0, 60 * MS), line(2, 2, 0, 60 * MS)]
     return profile(ops, rows, info=info(60 * MS))
 
@@ -72,15 +72,19 @@ def pipeline(overlapping):
 def test_copies_that_could_overlap_are_found():
     (found,) = of_kind(pipeline(overlapping=False), "copies that could overlap")
     assert found.gain_ns == 18 * MS
+    (found,) = of_kind(pipeline(overlapping=False, compute=MS), "copies that could overlap")
+    assert found.gain_ns == found.high_ns == 10 * MS  # there is no more to overlap with
     assert not of_kind(pipeline(overlapping=True), "copies that could overlap")
 
 
-@pytest.mark.parametrize("is_hidden", [False, True])
-def test_communication_that_nothing_hides_is_found(is_hidden):
+@pytest.mark.parametrize(
+    ("is_hidden", "compute"), [(False, 20 * MS), (False, 10 * MS), (True, 20 * MS)]
+)
+def test_communication_that_nothing_hides_is_found(is_hidden, compute):
     rows = []
     for i in range(5):
         t = 10 * i * MS
-        rows.append(kernel(t, t + 6 * MS, 1))
+        rows.append(kernel(t, t + (6 * MS if compute == 20 * MS else 2 * MS), 1))
         start = t + (1 if is_hidden else 6) * MS
         rows.append(kernel(start, start + 4 * MS, 2, name="ncclDevKernel_AllReduce_Sum_f32",
                            stream_id=9))  # fmt: skip
@@ -94,7 +98,8 @@ def test_communication_that_nothing_hides_is_found(is_hidden):
             "GPU 0 only communicated for 20.0 ms (40 % of its span), most of all in line 2 "
             "(`reduce(gradients)`)."
         )
-        assert (found[0].low_ns, found[0].gain_ns) == (0, 20 * MS)
+        assert (found[0].low_ns, found[0].gain_ns) == (0, compute)
+        assert found[0].high_ns == compute
         assert found[0].evidence_rows(prof).tolist() == [1, 3, 5, 7, 9]
 
 
