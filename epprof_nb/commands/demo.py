@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import click
@@ -13,21 +14,22 @@ from epprof_nb.commands.parameters import NEW_FILE, refuse_unwritable
 @click.option(
     "--report",
     type=NEW_FILE,
-    default=Path("epprof-demo.html"),
-    show_default=True,
-    help="Path of the HTML report.",
+    help="Path of the HTML report. By default a new folder for temporary files, which is printed.",
 )
-def demo(report: Path) -> None:
+def demo(report: Path | None) -> None:
     """Profile a small training loop, print its ops and write an HTML report."""
     from epprof_nb.commands.demo_run import run
     from epprof_nb.views.renderers.text import as_text
     from epprof_nb.views.view_model import ViewModel
 
-    refuse_unwritable(report, "--report")
+    if report is not None:
+        refuse_unwritable(report, "--report")
     prof, where = run()
     click.echo(as_text(ViewModel(prof)))
     click.echo()
     click.echo(where)
+    if report is None:  # not in the working directory, which may be a checkout
+        report = Path(tempfile.mkdtemp(prefix="epprof-demo-")) / "epprof-demo.html"
     prof.to_html(report)
     click.echo(f"Report with the timeline: {report.resolve()} (open it in a browser)")
     click.echo("In a notebook: jupyter lab notebooks/01_quickstart.ipynb")

@@ -1,1 +1,1 @@
-"""The scripts that `epprof demo` profiles, and what they import."""
+"""The scripts that `epprof demo` profiles, and the modules they import."""
