@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from epprof_nb.cli import main
 from epprof_nb.files.epprof.reading_writing import save
 from tests.helpers.saved_profiles import some
-from tests.helpers.tiny import kernel, profile
+from tests.helpers.tiny import kernel, op, profile
 
 
 @pytest.fixture
@@ -91,3 +91,17 @@ def test_the_command_line_imports_only_what_the_command_needs():
     assert "epprof_nb.commands.run" in loaded
     heavy = {"numpy", "pandas", "pyarrow", "mcp", "epprof_nb.profiles"}
     assert not heavy & set(loaded)
+
+
+def test_info_shows_control_characters_as_escapes(tmp_path):
+    evil = "\x1b]0;title\x07\x1b[31m\r\x9bred\u202e"
+    info = {
+        "cell": evil, "error": evil, "notes": [evil, f"two\n{evil}"], "versions": {evil: evil},
+        "devices": [{"device_id": 0, "name": evil, "kind": "gpu"}], "redacted": [evil],
+    }  # fmt: skip
+    prof = profile([op(1, evil, 0, 5)], [kernel(0, 5, 1)], info=info, sources={evil: "x"})
+    save(prof, tmp_path / "evil.epprof")
+    result = CliRunner().invoke(main, ["info", str(tmp_path / "evil.epprof")])
+    assert result.exit_code == 0
+    assert all(c.isprintable() for c in result.output.replace("\n", ""))
+    assert r"note: two\n\x1b]0;title" in result.output
