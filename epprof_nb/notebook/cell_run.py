@@ -179,7 +179,7 @@ class CellRun:
         if alternation.sides:
             self._guarded_mark(session.end_repeat)
         alternation.sides.append(side)
-        self._guarded_mark(session.mark_repeat)
+        self._guarded_mark(session.begin_repeat)
         cell = alternation.code.cell if side == OLD else self.cell
         self._op = _native.push(_native.intern(cell.name), CELL)
 

@@ -81,6 +81,7 @@ _TYPES: dict[str, Any] = {
     "error": _optional_text,
     "device_error": _optional_text,
     "repeats": _time_ranges,
+    "repeat_waits_ns": [_count],
     "first_step": _count,
     "alternated": {"recording": is_text, "side": _count},
     "no_gpu": {"is_first": _flag},
@@ -91,6 +92,7 @@ _TYPES: dict[str, Any] = {
         "shown": _COUNTS,
         "lost": _COUNTS,
         "dropped": _count,
+        "limit": _count,
         "ops_lost": _count,
         "calls_lost": _count,
     },
@@ -101,6 +103,7 @@ _TYPES: dict[str, Any] = {
     "versions": {_ANY: is_text},
     "clock": _MAPPING,
     "gpu": _MAPPING,
+    "load": _MAPPING,
     "plausibility": _MAPPING,
     "op_places": {_ANY: {"file": is_text, "line": _integer}},
     "class_places": {_ANY: {"file": is_text, "line": _integer}},
@@ -119,7 +122,7 @@ def check_info(info: Mapping[str, Any]) -> None:
     Raises
     ------
     ValueError
-        If one is wrong; the message says which.
+        If an entry is wrong; the message names it.
     """
     for key, value in info.items():
         _check(value, _TYPES.get(key, _anything), key, 1)

@@ -144,6 +144,9 @@ def _side(
     call = IdIndex(calls["correlation_id"]).rows(work["correlation_id"])
     call_ns = calls["end_ns"] - calls["start_ns"]
     found["graphs"] = graph_table(work, found["ops"], call_ns, call, [tables["graphs"]])
+    waits = np.array(data.info.get("repeat_waits_ns") or [], np.int64)
+    if len(waits) == len(is_own):
+        info["repeat_waits_ns"] = waits[is_own].tolist()
     begins = cut.times(starts[is_own])
     own_ends = begins + (ends - starts)[is_own]
     info |= {

@@ -19,6 +19,7 @@ from epprof_nb.data.repeats import with_repeats
 from epprof_nb.recording.clock import pair_with_epoch
 from epprof_nb.recording.cupti import nvml
 from epprof_nb.recording.ranges import range_sources
+from epprof_nb.recording.session import host_load
 from epprof_nb.recording.session.correlate import correlate
 from epprof_nb.recording.session.profile_info import build_info
 from epprof_nb.recording.session.service import Recording, Subscription, service
@@ -64,6 +65,8 @@ class Session:
         self._sources = {} if cell is None or source is None else {cell: source}
         self._repeats: list[int] = []
         self._repeat_ends: list[int] = []
+        self._waits_begun: list[host_load.WaitReading] = []
+        self._waits_ended: list[host_load.WaitReading] = []
         self._first_step: int | None = None
         self._recording: Recording | None = None
         self._process = os.getpid()
@@ -78,6 +81,7 @@ class Session:
         """Begin to record. If it fails or is interrupted, `abort` undoes what it did."""
         self._start_began_ns = begin = _native.now_ns()
         self._gpu_before = nvml.snapshot()
+        self._host_before = host_load.read()
         self._epoch = pair_with_epoch()
         service.open(self._subscription)
         if self._limit is not None:
@@ -101,6 +105,14 @@ class Session:
             self._first_step = step
         self._repeats.append(_native.now_ns())
 
+    def begin_repeat(self) -> None:
+        """Record that the next repeat starts now, and the waits for a core in it.
+
+        `end_repeat` ends it.
+        """
+        self._waits_begun.append(host_load.read_waits())
+        self.mark_repeat()
+
     def mark_step(self) -> None:
         """Record that the next step of the profiled code starts now.
 
@@ -119,8 +131,13 @@ class Session:
         Without this, a repeat lasts until the next one starts, and its work may outlast it.
         """
         self._repeat_ends.append(_native.now_ns())
+        self._end_waits()
         with suppress(CaptureError):  # the time limit has ended the recording
             service.wait(self._subscription)
+
+    def _end_waits(self) -> None:
+        if len(self._waits_ended) < len(self._waits_begun):
+            self._waits_ended.append(host_load.read_waits())
 
     def stop_recording(self) -> None:
         """Stop recording, if it has not stopped; `stop` still returns the data."""
@@ -147,7 +164,9 @@ class Session:
             self._limit.cancel()
             self._limit.join()
         stopped = _native.now_ns()
+        self._end_waits()
         recording, self._recording = self._recording or service.close(self._subscription), None
+        host_after = host_load.read()
         correlated = correlate(recording)
         correlated_ns = _native.now_ns()
         is_cut = recording.closed_ns < (stopped if ended_ns is None else ended_ns)
@@ -159,6 +178,7 @@ class Session:
             "detail": self.options.detail,
             **build_info(recording, correlated, self._epoch),
             "gpu": {"before": self._gpu_before, "after": nvml.snapshot()},
+            "load": host_load.between(self._host_before, host_after),
         }
         info["error"] = error
         if self.options.time_limit_s is not None and is_cut:
@@ -181,6 +201,12 @@ class Session:
         if self._repeats:
             until = min(ended_ns or stopped, recording.closed_ns)
             info["repeats"] = _bounds(self._repeats, self._repeat_ends, until, recording.opened_ns)
+            if self._waits_begun:
+                waits = zip(self._waits_begun, self._waits_ended, info["repeats"], strict=False)
+                info["repeat_waits_ns"] = [
+                    host_load.waited_between(begun, ended, end - start)
+                    for begun, ended, (start, end) in waits
+                ]
             if self._first_step is not None:
                 info["first_step"] = self._first_step
             tables = with_repeats(tables, info)
