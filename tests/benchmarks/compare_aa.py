@@ -76,7 +76,7 @@ class Recorder:
         for number, side in enumerate(sides):
             if number:
                 running.end_repeat()
-            running.mark_repeat()
+            running.begin_repeat()
             self.step(planted * side)
         running.end_repeat()
         names = ["old", "new"]

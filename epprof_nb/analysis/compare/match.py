@@ -80,8 +80,9 @@ class Side:
     def owners(self, index: ProfileIndex, paths: IntArray) -> IntArray:
         """Return the path that each activity belongs to, as int64 array.
 
-        It is that of the op that launched it. In the replay of a graph it is below that, the path
-        of the op that captured the node: the replays of one op contain the work of many.
+        An activity belongs to the path of the op that launched it. In the replay of a graph, it
+        belongs to the path of the op that captured the node, below the op that replayed the graph:
+        the replays of one op contain the work of many.
 
         Parameters
         ----------
@@ -99,7 +100,7 @@ class Side:
         return owners
 
     def _captured(self, replay: int, capture: int) -> int:
-        """Return the path of a capturing op below that of the op that replayed the graph."""
+        """Return the path of a capturing op below the op that replayed the graph."""
         path = replay
         for step in (*self._chains[capture], capture):
             if self.types[step] != "cell":
@@ -111,6 +112,13 @@ class Side:
     def above(self, path: int) -> tuple[int, ...]:
         """Return the paths above one, from the outermost down, without the session."""
         return self._chains[path]
+
+    def depths_and_parents(self) -> tuple[IntArray, IntArray]:
+        """Return the depth of each path and the path above it; 0 and itself for the session."""
+        depth = np.array([len(chain) + 1 for chain in self._chains], np.int64)
+        depth[SESSION] = 0
+        parent = np.array([chain[-1] if chain else SESSION for chain in self._chains], np.int64)
+        return depth, parent
 
     def _path(self, parent: int, key: Key, name: str | None, op_type: str | None) -> int:
         path = self.children[parent].setdefault(key, len(self.children))

@@ -1,4 +1,4 @@
-"""Measures of a recording in each of its repeats: elapsed time, and times of ops and kernels."""
+"""Measures of a recording in each of its repeats: times of ops and kernels."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.compare.match import Side
     from epprof_nb.arrays.types import BoolArray, IntArray
@@ -59,28 +57,6 @@ def repeats_of(index: ProfileIndex) -> int:
     return max(int(whole.stop - whole.start), 1)
 
 
-def elapsed(index: ProfileIndex) -> npt.NDArray[np.float64]:
-    """Return the time of each repeat, until its code and the device work it launched were done.
-
-    A repeat counts from the completion of the one before it, or from its start if that is later.
-    So the times add up to the whole, and code that leaves its work to the device takes the time
-    that the device needs.
-    """
-    profile = index.profile
-    starts, ends = repeat_bounds(profile.info)
-    if not len(starts):
-        return np.array([max(int(profile.info.get("code_ns") or profile.wall_ns), 1)], np.float64)
-    activities = profile.tables["activities"]
-    done = ends.copy()
-    launched = index.is_device_work & (activities["repeat"] >= 0)
-    launched &= activities["repeat"] < len(done)
-    np.maximum.at(done, activities["repeat"][launched], activities["end_ns"][launched])
-    done = np.maximum.accumulate(done)
-    begun = np.maximum(starts, np.append(starts[0], done[:-1]))
-    times: npt.NDArray[np.float64] = np.maximum(done - begun, 1).astype(np.float64)
-    return times[index.cached(whole_repeats)]
-
-
 def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:
     """Sum the measures of the ops by path and repeat.
 
@@ -95,11 +71,8 @@ def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:
     """
     ops = index.profile.tables["ops"]
     repeats = repeats_of(index)
-    cells = _cells(paths[: len(ops)], repeat_numbers(index, ops["repeat"]), repeats)
-    # An op of an earlier profile is in the table because it captured a graph; it did not run.
-    cells[ops.names("status").equals("earlier")] = MISSING
     has_nodes = _has_nodes(index, repeats)
-    cells[inside_run(index) & ~has_nodes[cells % repeats]] = MISSING
+    cells = counted_cells(index, paths)
     own = index.op_sums("launch")
 
     def total(values: IntArray) -> IntArray:
@@ -112,6 +85,21 @@ def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:
         bytes=total(index.tree.subtree_sum(own["bytes"][:-1])),
         count=total(np.maximum(ops["count"], 1)),
     )
+
+
+def counted_cells(index: ProfileIndex, paths: IntArray) -> IntArray:
+    """Return ``path * repeats + repeat`` of each op, `MISSING` for ops that do not count.
+
+    An op counts in a repeat, unless it is inside of a run of ONNX Runtime in a repeat whose nodes
+    are not all known.
+    """
+    ops = index.profile.tables["ops"]
+    repeats = repeats_of(index)
+    cells = _cells(paths[: len(ops)], repeat_numbers(index, ops["repeat"]), repeats)
+    # An op of an earlier profile is in the table because it captured a graph; it did not run.
+    cells[ops.names("status").equals("earlier")] = MISSING
+    cells[inside_run(index) & ~_has_nodes(index, repeats)[cells % repeats]] = MISSING
+    return cells
 
 
 def _has_nodes(index: ProfileIndex, repeats: int) -> BoolArray:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from epprof_nb.analysis.base.devices import used_gpu
 from epprof_nb.analysis.base.op_status import ran
-from epprof_nb.analysis.compare.measure import repeat_numbers, repeats_of
+from epprof_nb.analysis.compare.measure import repeats_of
+from epprof_nb.analysis.compare.node_recording import different_modes
 from epprof_nb.analysis.compare.refusals import Refusal
 from epprof_nb.analysis.frameworks.operator_links import is_operator
-from epprof_nb.analysis.onnx.overhead import RECORDED, call_durations, node_events, run_rows
-from epprof_nb.arrays.types import MISSING
-from epprof_nb.util.format import plural, three_digits, without_backticks
+from epprof_nb.util.format import without_backticks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.arrays.types import BoolArray, IntArray
 
 _FRAMEWORK_SOURCES = {"torch": ("torch",), "jax": ("jax", "xla"), "nvtx": ("nvtx",)}
 """Framework to the sources of its ops; recording the other frameworks costs no time per call."""
@@ -30,10 +25,6 @@ _STATEMENT_NS = 200
 """Time to record a statement, rounded up."""
 _NOTABLE_SHARE = 0.01
 """Share of a repeat from which the time to record its statements is notable."""
-_NOTABLE_SLOWDOWN = 1.02
-"""Ratio of slowdowns by recording from which they are notable."""
-_NOTABLE_RUNS = 0.1
-"""Difference in the share of runs recorded node by node that is notable."""
 
 
 def recording_refusals(
@@ -41,7 +32,7 @@ def recording_refusals(
 ) -> Iterator[Refusal]:
     """Yield a refusal of the kind ``options`` if recording cost the two sides different times.
 
-    Times of a GPU are those of the same work all the same.
+    The GPU takes the same time for the same work all the same.
     """
     different = [
         *_of_tools(old, new),
@@ -49,13 +40,15 @@ def recording_refusals(
         *_of_frameworks(old, new),
         *_of_statements(old, new),
         *_of_waits(old, new),
-        *_of_nodes(old, new),
+        *different_modes(old, new),
     ]
     if different:
         yield Refusal(
             "options",
             f"The sides were not recorded alike: {'; '.join(different)}. Recording takes time on "
             "the host, so host times cannot be compared. Record both with the same options.",
+            f"The sides were not recorded alike: {'; '.join(different)}. Recording takes time on "
+            "the host, which is part of the change of host times and may be all of it.",
         )
 
 
@@ -150,88 +143,3 @@ def _waits(index: ProfileIndex) -> bool:
     # Runs of scripts alternate without repeats in them.
     is_alternated = bool(info.get("alternated")) and repeats_of(index) > 1
     return is_alternated if recorded is None else bool(recorded)
-
-
-@dataclass(frozen=True, slots=True)
-class _Runs:
-    """How the runs of ONNX Runtime sessions of one side were recorded.
-
-    Attributes
-    ----------
-    recorded, total
-        Number of runs that were recorded node by node, and of all.
-    share
-        Share of those recorded in the median repeat.
-    slowdown
-        Time of the runs of the median repeat relative to unprofiled ones; None if unknown.
-    modes
-        The modes of recording nodes, as far as they are known.
-    """
-
-    recorded: int
-    total: int
-    share: float
-    slowdown: float | None
-    modes: frozenset[str]
-
-
-def _of_nodes(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterator[str]:
-    sides = _runs(old), _runs(new)
-    if not all(side.total for side in sides):
-        return  # what only one side has is a change of the code
-    modes = [side.modes for side in sides]
-    differ = bool(modes[0] and modes[1]) and modes[0] != modes[1]
-    difference = abs(sides[0].share - sides[1].share)
-    if difference < _NOTABLE_RUNS and not (differ and difference):
-        return
-    slowdowns = [side.slowdown for side in sides]
-    cost = ""
-    if slowdowns[0] is not None and slowdowns[1] is not None:
-        if max(slowdowns) < _NOTABLE_SLOWDOWN * min(slowdowns):  # type: ignore[type-var,operator]
-            return
-        cost = (
-            f" (the runs of a repeat took {three_digits(slowdowns[0])} and "
-            f"{three_digits(slowdowns[1])} times as long as without the profiler)"
-        )
-    texts = [f"{side.recorded:,} of {plural(side.total, 'run')}" for side in sides]
-    yield (
-        f"ONNX Runtime's nodes were recorded in {texts[0]} of the old one and in {texts[1]} of the "
-        f"new{cost}; `--ort-nodes every` records all"
-    )
-
-
-def _runs(side: Sequence[ProfileIndex]) -> _Runs:
-    shares, slowdowns, recorded, total = [], [], 0, 0
-    modes = set()
-    for index in side:
-        ops = index.profile.tables["ops"]
-        rows = run_rows(ops)
-        repeat, repeats = repeat_numbers(index, ops["repeat"])[rows], repeats_of(index)
-        rows, repeat = rows[repeat >= 0], repeat[repeat >= 0]
-        is_recorded = np.array(node_events(ops, rows), object) == RECORDED
-        call, unprofiled = call_durations(ops, rows)
-        known = (call != MISSING) & (unprofiled != MISSING)
-        recorded, total = recorded + int(is_recorded.sum()), total + len(rows)
-        shares.append(_median_ratio(repeat, repeats, is_recorded, np.ones(len(rows), np.int64)))
-        if known.all():
-            slowdowns.append(_median_ratio(repeat, repeats, call, unprofiled))
-        mode = (index.profile.info.get("recording") or {}).get("ort_nodes")
-        if mode and len(rows):
-            modes.add(str(mode))
-    is_known = bool(total) and len(slowdowns) == len(side)
-    return _Runs(
-        recorded,
-        total,
-        float(np.mean(shares)),
-        float(np.mean(slowdowns)) if is_known else None,
-        frozenset(modes),
-    )
-
-
-def _median_ratio(
-    repeat: IntArray, repeats: int, above: IntArray | BoolArray, below: IntArray
-) -> float:
-    """Return the median over the repeats of the ratio of two sums; 0 without any run."""
-    sums = [np.bincount(repeat, weights=values, minlength=repeats) for values in (above, below)]
-    is_known = sums[1] > 0
-    return float(np.median(sums[0][is_known] / sums[1][is_known])) if is_known.any() else 0.0

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.compare.elapsed_parts import elapsed, measure_elapsed
 from epprof_nb.analysis.compare.match import Side
 from epprof_nb.analysis.compare.measure import (
     add_captured_ops,
-    elapsed,
+    counted_cells,
     inside_run,
     measure_kernels,
     measure_ops,
+    repeat_numbers,
     repeats_of,
 )
 from epprof_nb.analysis.compare.path_shapes import PathShapes
@@ -53,7 +55,7 @@ class Recordings:
         Index of each recording.
     side, paths, owners
         The paths of the ops, and the path of each op and of each activity of each recording.
-    ops, kernels, elapsed
+    ops, kernels, parts, elapsed
         The measures of each recording.
     """
 
@@ -75,6 +77,16 @@ class Recordings:
         self.kernels = [
             measure_kernels(index, owners)
             for index, owners in zip(self.indexes, self.owners, strict=True)
+        ]
+        self.parts = [
+            measure_elapsed(
+                index,
+                counted_cells(index, paths),
+                owners,
+                repeat_numbers(index, index.profile.tables["activities"]["repeat"]),
+                self.side,
+            )
+            for index, paths, owners in zip(self.indexes, self.paths, self.owners, strict=True)
         ]
         self.elapsed = [elapsed(index)[None, :] for index in self.indexes]
 
@@ -111,7 +123,7 @@ class Recordings:
         return self._with_captured(found)
 
     def _with_captured(self, found: list[T]) -> list[T]:
-        """Let the paths of captured ops have what is known of the ops that captured."""
+        """Copy the properties of the ops that captured to the paths of captured ops."""
         for path, source in self.side.captured.items():
             found[path] = found[path] or found[source]
         return found

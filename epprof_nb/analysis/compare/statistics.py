@@ -4,8 +4,8 @@ The sampling unit is the repeat. The logarithm of the ratio has two sources of v
 each recording and one between recordings of the same code; see
 `epprof_nb.analysis.compare.variance`.
 
-Repeats that alternate meet the same drift. Their ratios are then those of pairs, one repeat of each
-side, and only what varies in these counts.
+Repeats that alternate meet the same drift. Each ratio then compares a pair, one repeat of each
+side, and only the variation between pairs counts.
 
 All is computed per side and symmetric, so exchanging the sides inverts the ratio and its interval.
 """
@@ -44,6 +44,7 @@ class Ratios:
     ----------
     before, after
         float64 arrays: median of each side; of several recordings, the geometric mean of theirs.
+        Of pairs, ``after`` is ``before`` times the ratio.
     ratio, low, high
         float64 arrays: the ratio and its interval. The intervals of all rows contain the true
         ratios with the probability of the family.
@@ -55,6 +56,9 @@ class Ratios:
         float64 array: standard deviation of the logarithm between recordings of the same code.
     detectable
         float64 array: smallest relative difference that would have been found.
+    is_explained
+        bool array: whether the ratio would differ from 1, if the conditions of the recordings did
+        not explain it.
     is_measured
         Whether the recordings themselves told their spread.
     """
@@ -68,6 +72,7 @@ class Ratios:
     differs: BoolArray
     spread: FloatArray
     detectable: FloatArray
+    is_explained: BoolArray
     is_measured: bool
 
 
@@ -78,6 +83,7 @@ def ratios(
     *,
     freedom: float = math.inf,
     paired: bool = False,
+    slowdowns: tuple[FloatArray, FloatArray] | None = None,
 ) -> Ratios:
     """Compare the medians of two sides.
 
@@ -92,7 +98,10 @@ def ratios(
         Degrees of freedom of `floor`; infinite if it was not estimated.
     paired
         Whether the repeats of each recording alternated with those of the recording at the same
-        place on the other side. The ratio is then the median of those of the pairs of repeats.
+        place on the other side. The ratio is then the median of the ratios of pairs of repeats.
+    slowdowns
+        Arrays, one value per quantity: bound of the logarithm of the slowdown of the old side by
+        the conditions of its recordings, and of the new side. None if there was none.
     """
     from scipy.stats import t as student
 
@@ -111,22 +120,31 @@ def ratios(
     error = np.sqrt(variance)
     # Without any variance, equal medians are equal, and others differ.
     certain = np.where(difference == 0, 0.0, np.inf)
-    raw = 2 * student.sf(
-        np.divide(np.abs(difference), error, out=certain, where=error > 0), degrees
+    slower_old, slower_new = slowdowns or (np.zeros(len(floor)), np.zeros(len(floor)))
+
+    def p_values(distance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        sure = np.where(distance == 0, 0.0, certain)
+        return holm(2 * student.sf(np.divide(distance, error, out=sure, where=error > 0), degrees))
+
+    # A side that was slowed down is slower, so the slowdown explains one direction only.
+    p_value, steps = p_values(
+        np.maximum(np.maximum(difference - slower_new, -slower_old - difference), 0)
     )
-    p_value, steps = holm(raw)
     alpha = 1 - CONFIDENCE
+    differs = p_value < alpha
     width = student.isf(alpha / steps / 2, degrees) * error
     return Ratios(
         before=np.exp(medians[0]),
-        after=np.exp(medians[1]),
+        # Of pairs, so that it differs from `before` by the ratio.
+        after=np.exp(medians[0] + difference),
         ratio=np.exp(difference),
-        low=np.exp(difference - width),
-        high=np.exp(difference + width),
+        low=np.exp(difference - width - slower_new),
+        high=np.exp(difference + width + slower_old),
         p_value=p_value,
-        differs=p_value < alpha,
+        differs=differs,
         spread=np.sqrt(between),
-        detectable=np.expm1(width),
+        detectable=np.expm1(width + np.maximum(slower_old, slower_new)),
+        is_explained=~differs & (p_values(np.abs(difference))[0] < alpha),
         is_measured=tells_spread(sides),
     )
 
@@ -141,8 +159,8 @@ def _paired(old: FloatArray, new: FloatArray) -> FloatArray:
 def is_too_wide(low: float, high: float) -> bool:
     """Return whether an interval of relative changes says too little to be shown.
 
-    It does if its upper end is a time of more than four times that of its lower end: more than
-    twice the estimate, which is their geometric mean.
+    It is too wide if the time at its upper end is more than four times the time at its lower end:
+    more than twice the estimate, which is their geometric mean.
 
     Examples
     --------

@@ -2,9 +2,9 @@
 
 * Within a recording: the variance of the median over its repeats, from `scipy.stats.bootstrap`.
 * Between recordings of the same code, whose speed drifts. Three recordings of each side, or five of
-  one, tell what it is. Fewer add a floor to what they show: the drift within a recording, which
-  moves the medians of consecutive quarters, moves those of two recordings made one after the other
-  by more, twice the variance for a random walk.
+  one, measure this variance. Fewer add a floor: drift within a recording moves the medians of its
+  consecutive quarters, and moves the medians of two recordings made one after the other by more. A
+  random walk has twice the variance there.
 
 All values are logarithms, in arrays with one row per quantity.
 """
@@ -37,7 +37,7 @@ _ROWS = 256
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The logarithms of the medians of one recording, their variance, and that of their drift."""
+    """The logarithms of the medians of one recording, their variance and their drift's."""
 
     log_median: FloatArray
     variance: FloatArray
@@ -104,12 +104,12 @@ def variance_of_difference(
     return variance, degrees, between
 
 
-def _measured(sides: Sequence[Sequence[Recording]]) -> int:
+def _measured(sides: Sequence[Sequence[object]]) -> int:
     """Return the degrees of freedom with which several recordings of a side tell their spread."""
     return sum(len(side) - 1 for side in sides)
 
 
-def tells_spread(sides: Sequence[Sequence[Recording]]) -> bool:
+def tells_spread(sides: Sequence[Sequence[object]]) -> bool:
     """Return whether the recordings of a side are enough to tell their spread."""
     return _measured(sides) >= _MEASURED
 

@@ -31,8 +31,8 @@ extern "C" __global__ void k{number}(float* values, int steps) {{
 """
 
 
-def on_host() -> Step:
-    """Return ops of equal length on the host device."""
+def on_host(*, steps: int = _HOST_STEPS, all_ops: bool = False) -> Step:
+    """Return ops of equal length on the host device; with `all_ops`, all of them become slower."""
     array = host.empty((4096,))
     host.launch(lambda values: values.fill(1), array)
 
@@ -42,9 +42,10 @@ def on_host() -> Step:
 
     def step(planted):
         for number in range(OPS):
-            steps = round(_HOST_STEPS * (1 + planted * (number == PLANTED)))
+            slower = planted if all_ops or number == PLANTED else 0
+            planned = round(steps * (1 + slower))
             with epprof_nb.op(f"op {number}"):
-                host.launch(lambda values, n=steps: work(values, n), array, name=f"k{number}")
+                host.launch(lambda values, n=planned: work(values, n), array, name=f"k{number}")
         host.synchronize()
 
     return step

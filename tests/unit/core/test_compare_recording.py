@@ -42,7 +42,39 @@ def test_runs_recorded_node_by_node_are_not_called_slower(call, modes):
         assert set(result.ops["verdict"]) == {"not tested"}
         assert result.change_low is None
     assert ("1.00 and 10.0 times as long" in compare(old, new).reason) == (call is not None)
-    assert compare(old, new, allow=["options"]).verdict != "cannot be compared"
+    allowed = compare(old, new, allow=["options"])
+    assert allowed.verdict != "cannot be compared"
+    # What was refused is said as a limit of the comparison that was made.
+    assert "The sides were not recorded alike" in repr(allowed)
+    for text in ("cannot be compared", "Record both"):
+        assert text not in repr(allowed)
+
+
+@pytest.mark.parametrize(("recorded", "others"), [(2, 12), (5, 7), (9, 0)])
+@pytest.mark.parametrize("call", [80_000, None])
+def test_how_many_runs_were_sampled_with_one_option_is_no_reason_to_refuse(recorded, others, call):
+    sides = [runs(count, call=call, mode="auto") for count in (recorded, others)]
+    for pair in (sides, sides[::-1]):
+        result = compare(*pair)
+        # What recording the nodes cost, or may have cost, does not pass for a change of the code.
+        assert result.verdict == "cannot tell"
+        assert f"ONNX Runtime's nodes were recorded in {recorded} of 12 runs" in result.reason
+        assert "--interleave" in result.reason
+
+
+def test_a_change_larger_than_the_cost_of_sampling_is_found():
+    def sampled(recorded, load):
+        prof = runs(recorded, call=80_000, mode="auto")
+        bounds = [[start, start + load + end - start] for start, end in prof.info["repeats"]]
+        prof.info["repeats"] = bounds
+        return prof
+
+    result = compare(sampled(5, 3 * MS), sampled(7, MS))
+    assert result.verdict == "faster"
+    # The interval has the cost of the new side: 0.72 of the 1.8 ms of its median repeat.
+    assert result.change_low < -0.75
+    same = compare(sampled(5, 80 * MS), sampled(7, 80 * MS))
+    assert same.verdict == "no difference found"
 
 
 def test_recording_that_cost_both_sides_the_same_is_no_reason():

@@ -114,7 +114,7 @@ def test_three_recordings_per_side_tell_their_spread():
     steady = [[vary(0.001, 10 * side + i) for i in range(3)] for side in range(2)]
     result = compare(*steady)
     assert result.verdict == "no difference found"
-    assert "as those of each side show" in result.reason
+    assert "as each side shows" in result.reason
     # Smaller than what is assumed of one recording.
     assert result.change_high - result.change_low < 0.02
     unsteady = [[vary(0.05, 10 * side + i) for i in range(3)] for side in range(2)]
