@@ -52,6 +52,17 @@ def duration(ns: float) -> str:
     return f"{_fixed(ns, 0)} ns"
 
 
+def signed_duration(ns: float) -> str:
+    """Write a change of a time with its sign.
+
+    Examples
+    --------
+    >>> signed_duration(1_840_000), signed_duration(-412), signed_duration(0)
+    ('+1.84 ms', '-412 ns', '0 s')
+    """
+    return f"{'-' if ns < 0 else '+' if ns > 0 else ''}{duration(abs(ns))}"
+
+
 def size(count: float) -> str:
     """Write a number of bytes in decimal units.
 
@@ -136,7 +147,7 @@ def printable(text: str) -> str:
 
 
 def in_backticks(text: str, limit: int) -> str:
-    """Shorten a name and put it between backticks, of which it then has none itself.
+    """Shorten a name, replace its backticks, and put it between backticks.
 
     Examples
     --------
@@ -154,7 +165,7 @@ def without_backticks(text: str, limit: int) -> str:
 def elide(text: str, limit: int, *, tail: int) -> str:
     """Cut a text of more than `limit` characters; its last `tail` characters are kept.
 
-    Of a text that was cut before, what is between both cuts is left out, too.
+    If the text was cut before, the part between both cuts is left out, too.
 
     Examples
     --------

@@ -69,12 +69,13 @@ class AlignedTimelines:
     """Timelines of both sides whose time 0 is the start of the op `anchor`.
 
     `anchor` is the number of its pair; None if the sides share no op, and time 0 is the start of
-    the repeat.
+    the repeat. `origins` are the times 0 of the old and of the new recording, ns.
     """
 
     old: Timeline
     new: Timeline
     anchor: int | None
+    origins: tuple[int, int]
 
 
 class _Repeat:
@@ -188,7 +189,9 @@ def align(pairs: Sequence[Pair], old: Recordings, new: Recordings) -> AlignedTim
     origins = (
         (before.start, after.start) if anchor is None else (starts[0][anchor], starts[1][anchor])
     )
-    return AlignedTimelines(before.timeline(origins[0]), after.timeline(origins[1]), anchor)
+    return AlignedTimelines(
+        before.timeline(origins[0]), after.timeline(origins[1]), anchor, origins
+    )
 
 
 def _numbers(paths: Sequence[int | None], count: int) -> IntArray:

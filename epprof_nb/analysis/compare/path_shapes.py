@@ -1,4 +1,4 @@
-"""Input shapes of the executions of a path, and what tells that those of two sides differ."""
+"""Input shapes of the executions of a path, and whether they differ between two sides."""
 
 from __future__ import annotations
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from epprof_nb.analysis.base.op_paths import SESSION
+from epprof_nb.analysis.compare.contributions import Contributions, contributions
 from epprof_nb.analysis.compare.measure import repeats_of
-from epprof_nb.analysis.compare.tables import Quantity, comparison_table
+from epprof_nb.analysis.compare.tables import Elapsed, Quantity, comparison_table, median_ns
 from epprof_nb.util.format import plural
 
 if TYPE_CHECKING:
@@ -23,6 +25,15 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray
 
 
+_FURTHER = {
+    "device_before_ns": ("device_ns", 0),
+    "device_after_ns": ("device_ns", 1),
+    "host_before_ns": ("host_ns", 0),
+    "host_after_ns": ("host_ns", 1),
+}
+"""Further columns of times: the measure, and the side."""
+
+
 def op_table(
     pairs: Sequence[Pair],
     texts: Sequence[str],
@@ -33,12 +44,14 @@ def op_table(
     """Return one row per op path that ran in a repeat."""
     categories = before.first_ops("category"), after.first_ops("category")
     providers = before.first_ops("provider"), after.first_ops("provider")
-    quantities = []
+    due = contributions(pairs, before, after, is_paired=test.is_paired)
+    quantities, of_elapsed, numbers = [], [], []
+    further: dict[str, list[int]] = {name: [] for name in _FURTHER}
     for number, pair in enumerate(pairs[1:], 1):
         # A pair has a path on at least one side.
         side, path = (before, pair.old or SESSION) if pair.new is None else (after, pair.new)
         kind = side.side.types[path]
-        one, other = _of_path(before.ops, pair.old), _of_path(after.ops, pair.new)
+        one, other = _of_path(before, pair.old), _of_path(after, pair.new)
         if kind == "cell" or not any(m["count"].any() for m in (*one, *other)):
             continue  # a cell contains the repeats
         measure: Place = "device" if _launched_work((*one, *other)) else "host"
@@ -47,6 +60,9 @@ def op_table(
             is_complete = all(m["has_nodes"].all() for m in (*one, *other))
             one, other = _where_known(one), _where_known(other)
         values = [[m[f"{measure}_ns"] for m in side] for side in (one, other)]
+        for name, (what, which) in _FURTHER.items():
+            further[name].append(median_ns([m[what] for m in (one, other)[which]]))
+        numbers.append(number)
         quantities.append(
             Quantity(
                 path=texts[number],
@@ -67,19 +83,44 @@ def op_table(
                 is_complete=is_complete,
             )
         )
-    return comparison_table(quantities, test)
+        of_elapsed.append(_elapsed_of(quantities[-1], one, other, test))
+    elapsed = Elapsed(
+        of_elapsed,
+        Contributions(*(ns[numbers] for ns in due)),
+        {name: np.array(ns, np.int64) for name, ns in further.items()},
+    )
+    return comparison_table(quantities, test, elapsed=elapsed)
 
 
-def _of_path(side: Sequence[OpMeasures], path: int | None) -> list[dict[str, np.ndarray]]:
+def _elapsed_of(
+    quantity: Quantity,
+    one: Sequence[dict[str, np.ndarray]],
+    other: Sequence[dict[str, np.ndarray]],
+    test: Test,
+) -> Quantity:
+    """Return the elapsed time of an op; without values if none of it is elapsed time."""
+    times = [[m["elapsed_ns"] for m in side] for side in (one, other)]
+    if not any(values.any() for side in times for values in side):
+        return replace(quantity, measure="host", status="matched", before=(), after=())
+    return replace(
+        quantity, measure="host", before=test.pooled(times[0]), after=test.pooled(times[1])
+    )
+
+
+def _of_path(side: Recordings, path: int | None) -> list[dict[str, np.ndarray]]:
     """Return the measures of a path, one dict per recording; nothing on a side that lacks it."""
     names = ("host_ns", "device_ns", "bytes", "count")
     if path is None:
         return []
-    return [{n: getattr(m, n)[path] for n in names} | {"has_nodes": m.has_nodes} for m in side]
+    return [
+        {name: getattr(measures, name)[path] for name in names}
+        | {"has_nodes": measures.has_nodes, "elapsed_ns": parts.inclusive_ns[path]}
+        for measures, parts in zip(side.ops, side.parts, strict=True)
+    ]
 
 
 def _is_inside_run(side: Recordings, path: int, categories: Sequence[str | None]) -> bool:
-    """Return whether a path is below that of a run of an ONNX Runtime session."""
+    """Return whether a path is below a run of an ONNX Runtime session."""
     above, types = side.side.above(path), side.side.types
     return any(types[step] == "run" and categories[step] == "session" for step in above)
 
@@ -161,7 +202,7 @@ def notes_of_nodes(old: Sequence[OpMeasures], new: Sequence[OpMeasures]) -> Iter
         texts = [_of_repeats(mask) for mask in masks]
         yield (
             f"The nodes of ONNX Runtime's runs are known in {texts[0]} of the old code and in "
-            f"{texts[1]} of the new code. Their times are those of these repeats, which recording "
+            f"{texts[1]} of the new code. Their times are from these repeats, which recording "
             "can make longer: nodes may take longer than the median of their run. They are not "
             "tested. `--ort-nodes every` records all nodes."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,22 @@ from epprof_nb.analysis.compare.statistics import is_too_wide, ratios
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from epprof_nb.analysis.base.result_table import Column
+    from epprof_nb.analysis.compare.conditions import Conditions
+    from epprof_nb.analysis.compare.contributions import Contributions
     from epprof_nb.analysis.compare.spread import Place, Spread
+    from epprof_nb.analysis.compare.statistics import FloatArray
     from epprof_nb.arrays.types import BoolArray, IntArray
 
+_UNEVEN_NS = 50_000
+"""Time by which an execution of a short op differs from one recording to the next, because caches,
+pages of memory and threads are in another state. Copies of 3 to 50 us differed by up to 124 us."""
+_MOST_UNEVEN = 4
+"""Executions in a repeat that it counts for: more of them follow one another in one state."""
+_MOST_SHARE = 0.99
+"""Greatest share of a time that is taken for that."""
 _OP_LABELS = ("name", "old_name", "op_type", "category", "provider", "measure")
 
 
@@ -37,6 +48,10 @@ class Test:
         Whether the recordings are single runs, each of which counts as a repeat.
     spread
         The spread between recordings of the same code.
+    conditions
+        The conditions of the recordings.
+    is_uneven
+        Whether short ops of the host may differ between recordings for other reasons than the code.
     """
 
     is_possible: bool
@@ -44,6 +59,19 @@ class Test:
     is_paired: bool
     is_pooled: bool
     spread: Spread
+    conditions: Conditions
+    is_uneven: bool = False
+
+    def slowdowns(self, tests: Sequence[Quantity]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the bounds of the logarithms of the slowdowns of both sides."""
+        bounds = self.conditions.bounds([q.measure for q in tests])
+        if not self.is_uneven:
+            return bounds
+        old, new = (
+            bound + np.array([_uneven(q, side) for q in tests])
+            for bound, side in zip(bounds, ("before", "after"), strict=True)
+        )
+        return old, new
 
     def includes(self, measure: Place) -> bool:
         """Return whether times of a kind are tested."""
@@ -83,26 +111,29 @@ class Quantity:
         return is_known and all(r.all() for r in recordings)
 
 
-def comparison_table(
-    quantities: Sequence[Quantity],
-    test: Test,
-    *,
-    columns: Sequence[str] = _OP_LABELS,
-) -> ResultTable:
-    """Return a table of the quantities by descending difference in time.
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Times of quantities before and after, and the verdicts: arrays with a value each.
 
-    Parameters
-    ----------
-    quantities
-        The quantities.
-    test
-        How they are tested; if the recordings cannot be compared, no verdict is given on any.
-    columns
-        Names of the labels.
+    ``before`` and ``after`` are int64 arrays, `MISSING` on a side that lacks the quantity;
+    ``change``, its interval and ``p_value`` are NaN if unknown.
     """
+
+    before: IntArray
+    after: IntArray
+    change: FloatArray
+    low: FloatArray
+    high: FloatArray
+    p_value: FloatArray
+    verdicts: list[str]
+    is_tested: BoolArray
+
+
+def tested(quantities: Sequence[Quantity], test: Test) -> Results:
+    """Test quantities together, as one family."""
     count = len(quantities)
     before, after = (
-        np.array([_median(getattr(q, side)) for q in quantities], np.int64).reshape(count)
+        np.array([median_ns(getattr(q, side)) for q in quantities], np.int64).reshape(count)
         for side in ("before", "after")
     )
     both = (before != MISSING) & (after != MISSING)
@@ -121,6 +152,7 @@ def comparison_table(
             np.array([test.spread.of(q.measure) for q in tests]),
             freedom=test.spread.freedom,
             paired=test.is_paired,
+            slowdowns=test.slowdowns(tests),
         )
         before[rows], after[rows] = np.rint(found.before), np.rint(found.after)
         change[rows], low[rows], high[rows] = found.ratio - 1, found.low - 1, found.high - 1
@@ -128,38 +160,97 @@ def comparison_table(
         for i, row in enumerate(rows):
             if found.differs[i]:
                 verdicts[row] = "slower" if found.ratio[i] > 1 else "faster"
-            elif is_too_wide(low[row], high[row]):
+            elif found.is_explained[i] or is_too_wide(low[row], high[row]):
                 verdicts[row] = "cannot tell"
             else:
                 verdicts[row] = "no difference found"
-    order = _order(before, after, is_tested)
+    return Results(before, after, change, low, high, p_value, verdicts, is_tested)
+
+
+@dataclass(frozen=True, slots=True)
+class Elapsed:
+    """Elapsed times of the quantities of a table, and further times of each.
+
+    ``contributions`` is by how much each one changed the elapsed time of a repeat. ``further``
+    holds int64 arrays by the names of their columns.
+    """
+
+    quantities: Sequence[Quantity]
+    contributions: Contributions
+    further: Mapping[str, IntArray]
+
+
+def comparison_table(
+    quantities: Sequence[Quantity],
+    test: Test,
+    *,
+    columns: Sequence[str] = _OP_LABELS,
+    elapsed: Elapsed | None = None,
+) -> ResultTable:
+    """Return a table of the quantities.
+
+    Parameters
+    ----------
+    quantities
+        The quantities.
+    test
+        How they are tested; if the recordings cannot be compared, no verdict is given on any.
+    columns
+        Names of the labels.
+    elapsed
+        The elapsed times of the same. The rows are then by descending contribution to the change of
+        the elapsed time, else by descending difference in time.
+    """
+    found = tested(quantities, test)
+    order = _order(found, None if elapsed is None else elapsed.contributions.total)
     shown = [quantities[i] for i in order]
     table: dict[str, Column] = {"path": categorical([q.path for q in shown])}
     table |= {name: categorical([q.labels[name] for q in shown]) for name in columns}
+    table["status"] = categorical([q.status for q in shown])
+    if elapsed is not None:
+        table["contribution_ns"] = elapsed.contributions.total[order]
+        table["device_contribution_ns"] = elapsed.contributions.of_device[order]
+        table |= _columns(tested(elapsed.quantities, test), order, "elapsed_")
+    table |= _columns(found, order)
     table |= {
-        "status": categorical([q.status for q in shown]),
-        "before_ns": optional(before[order]),
-        "after_ns": optional(after[order]),
-        "change": change[order],
-        "change_low": low[order],
-        "change_high": high[order],
-        "p_value": p_value[order],
-        "verdict": categorical([verdicts[i] for i in order]),
-        "count_before": optional([_median(q.counts[0]) for q in shown]),
-        "count_after": optional([_median(q.counts[1]) for q in shown]),
+        "count_before": optional([median_ns(q.counts[0]) for q in shown]),
+        "count_after": optional([median_ns(q.counts[1]) for q in shown]),
     }
+    if elapsed is not None:
+        table |= {name: optional(values[order]) for name, values in elapsed.further.items()}
     if "measure" in columns:
         sizes = [q.bytes or ((), ()) for q in shown]
-        table["bytes_before"] = optional([_median(size[0]) for size in sizes])
-        table["bytes_after"] = optional([_median(size[1]) for size in sizes])
+        table["bytes_before"] = optional([median_ns(size[0]) for size in sizes])
+        table["bytes_after"] = optional([median_ns(size[1]) for size in sizes])
     return ResultTable(table)
+
+
+def _columns(found: Results, order: list[int], prefix: str = "") -> dict[str, Column]:
+    """Return the columns of the results, in order."""
+    return {
+        f"{prefix}before_ns": optional(found.before[order]),
+        f"{prefix}after_ns": optional(found.after[order]),
+        f"{prefix}change": found.change[order],
+        f"{prefix}change_low": found.low[order],
+        f"{prefix}change_high": found.high[order],
+        f"{prefix}p_value": found.p_value[order],
+        f"{prefix}verdict": categorical([found.verdicts[i] for i in order]),
+    }
+
+
+def _uneven(quantity: Quantity, side: str) -> float:
+    """Return the bound of the logarithm of the slowdown that a short op of the host may have."""
+    recordings: Sequence[IntArray] = getattr(quantity, side)
+    executions = max(median_ns(quantity.counts[side == "after"]), 1)
+    share = _UNEVEN_NS * min(executions, _MOST_UNEVEN) / max(median_ns(recordings), 1)
+    return -math.log1p(-min(share, _MOST_SHARE))
 
 
 def _without_test(status: str) -> str:
     return status if status in ("added", "removed") else "not tested"
 
 
-def _median(recordings: Sequence[IntArray]) -> int:
+def median_ns(recordings: Sequence[IntArray]) -> int:
     """Return the median over the recordings of the medians over repeats; `MISSING` for none."""
     if not recordings:
         return MISSING
@@ -171,8 +262,14 @@ def _stack(rows: Sequence[Sequence[IntArray]]) -> list[np.ndarray]:
     return [np.stack(of_recording).astype(np.float64) for of_recording in zip(*rows, strict=True)]
 
 
-def _order(before: IntArray, after: IntArray, is_tested: BoolArray) -> list[int]:
-    """Return the rows by descending difference, tested ones before others."""
-    difference = np.abs(np.maximum(after, 0) - np.maximum(before, 0))
-    order: list[int] = np.lexsort((-difference, ~is_tested)).tolist()
+def _order(found: Results, contributions: IntArray | None) -> list[int]:
+    """Return the rows by descending contribution, then by descending difference in time.
+
+    Of rows without a contribution, tested ones come before others.
+    """
+    difference = np.abs(np.maximum(found.after, 0) - np.maximum(found.before, 0))
+    keys = [-difference, ~found.is_tested]
+    if contributions is not None:
+        keys.append(-np.abs(contributions))
+    order: list[int] = np.lexsort(keys).tolist()
     return order

@@ -9,7 +9,13 @@ import numpy as np
 
 from epprof_nb.analysis.base.devices import gpu_ids
 from epprof_nb.analysis.compare.aligned import AlignedTimelines, align
+from epprof_nb.analysis.compare.causes import largest_contributions, largest_device_changes
+from epprof_nb.analysis.compare.conditions import Conditions, conditions, with_node_recording
+from epprof_nb.analysis.compare.conditions_text import in_turn, on_load, on_waits, why_unclear
+from epprof_nb.analysis.compare.contributions import median_change
+from epprof_nb.analysis.compare.elapsed_parts import waited
 from epprof_nb.analysis.compare.match import match, path_names
+from epprof_nb.analysis.compare.node_recording import node_recording
 from epprof_nb.analysis.compare.quantities import kernel_table, notes_of_nodes, op_table
 from epprof_nb.analysis.compare.recording_cost import recording_refusals
 from epprof_nb.analysis.compare.recordings import Recordings, have_common_recording
@@ -23,7 +29,8 @@ from epprof_nb.analysis.compare.refusals import (
 from epprof_nb.analysis.compare.spread import ASSUMED, ASSUMED_ALTERNATED, place_of
 from epprof_nb.analysis.compare.statistics import is_too_wide, ratios
 from epprof_nb.analysis.compare.tables import Test
-from epprof_nb.util.format import duration, in_backticks, percent, plural, signed_percent
+from epprof_nb.analysis.compare.variance import tells_spread
+from epprof_nb.util.format import duration, percent, signed_percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -38,10 +45,6 @@ Verdict: TypeAlias = Literal[
     "faster", "slower", "no difference found", "cannot tell", "cannot be compared"
 ]
 
-CHANGED = ("faster", "slower")
-"""Verdicts on a difference that was found."""
-_LEAST_SHARE = 0.01
-"""Share of a repeat that an op takes at least on one side, to be named in the reason."""
 _UNSTEADY = 0.5
 """Spread from drift above which its value tells nothing of other recordings."""
 SINGLE_RUN_SPREAD = 0.15
@@ -52,14 +55,16 @@ SINGLE_RUN_SPREAD = 0.15
 class Total:
     """Elapsed time per repeat of both sides, and the interval of the ratio; None if not tested.
 
-    `is_paired` says whether the ratio is the median of those of pairs of repeats, which may differ
-    from that of the medians.
+    If `is_paired`, the ratio is the median of the ratios of pairs of repeats, which may differ from
+    the ratio of the medians. `waited_ns` has the waits for a core of both sides: the times of ops
+    include them.
     """
 
     before_ns: float
     after_ns: float
     ratios: Ratios | None = None
     is_paired: bool = False
+    waited_ns: tuple[float, float] = (0.0, 0.0)
 
     @property
     def change(self) -> float:
@@ -90,6 +95,8 @@ class ComparisonResult:
         A typical repeat of each side.
     paths
         Path of each pair of ops, by its number.
+    assumes_spread
+        Whether the verdict assumes how much recordings vary on the host, where they were made.
     """
 
     verdict: Verdict
@@ -102,6 +109,7 @@ class ComparisonResult:
     repeats: tuple[tuple[int, ...], tuple[int, ...]]
     timelines: AlignedTimelines
     paths: tuple[str, ...]
+    assumes_spread: bool
 
 
 def compare(
@@ -155,10 +163,26 @@ def compare(
         all(refusal.kind == "options" for refusal in refused) and _has_only_gpus(indexes)
     )
     is_possible &= pooled or not single
-    test = Test(is_possible, not refused, alternated, pooled, spread)
+    tell_spread = pooled or tells_spread((old, new))
+    under = (
+        Conditions()
+        if alternated
+        else conditions(before.indexes, after.indexes, tell_spread=tell_spread)
+    )
+    under = with_node_recording(under, node_recording(before.indexes, after.indexes))
+    test = Test(
+        is_possible,
+        not refused,
+        alternated,
+        pooled,
+        spread,
+        under,
+        is_uneven=not (alternated or tell_spread or _used_gpu(indexes)),
+    )
     ops = op_table(pairs, texts, before, after, test)
     kernels = kernel_table(pairs, texts, before, after, test)
-    total = Total(_overall(before.elapsed), _overall(after.elapsed))
+    kept = _typical_waits(before, after, is_paired=alternated)
+    total = Total(_overall(before.elapsed), _overall(after.elapsed), waited_ns=kept)
     if test.includes("total"):
         tested = ratios(
             test.pooled(before.elapsed),
@@ -166,8 +190,9 @@ def compare(
             np.array([spread.total]),
             freedom=spread.freedom,
             paired=alternated,
+            slowdowns=under.bounds(["total"]),
         )
-        total = Total(total.before_ns, total.after_ns, tested, alternated)
+        total = Total(float(tested.before[0]), float(tested.after[0]), tested, alternated, kept)
     verdict, reason = _verdict(total, ops, refused, names, test)
     if have_common_recording(before.indexes, after.indexes):
         reason = f"A recording is compared with itself: both sides have the same one. {reason}"
@@ -180,12 +205,17 @@ def compare(
         kernels=kernels,
         nodes=ops.take(is_node),
         notes=(
-            *(refusal.text for refusal in found if refusal.kind in allow),
+            *(refusal.note for refusal in found if refusal.kind in allow),
+            *on_waits(indexes),
             *notes_of_nodes(before.ops, after.ops),
         ),
         repeats=(before.repeats, after.repeats),
         timelines=align(pairs, before, after),
         paths=tuple(texts),
+        assumes_spread=spread is ASSUMED["host"]
+        and not tell_spread
+        and total.ratios is not None
+        and place_of(indexes) is not None,
     )
 
 
@@ -212,12 +242,17 @@ def _spread(
     alternated: bool,
 ) -> Spread:
     """Return the spread that was measured where the recordings were made, or the assumed one."""
-    kind = "gpu" if _has_only_gpus(indexes) else "host"
+    kind = "gpu" if _used_gpu(indexes) else "host"
     if alternated:
         return ASSUMED_ALTERNATED[kind]
     place = place_of(indexes)
     measured = None if place is None else spreads(*place)
     return measured or ASSUMED[kind]
+
+
+def _used_gpu(indexes: Sequence[ProfileIndex]) -> bool:
+    """Return whether there was device work, all of GPUs."""
+    return any(index.is_device_work.any() for index in indexes) and _has_only_gpus(indexes)
 
 
 def _has_only_gpus(indexes: Sequence[ProfileIndex]) -> bool:
@@ -230,6 +265,15 @@ def _has_only_gpus(indexes: Sequence[ProfileIndex]) -> bool:
 
 def _overall(recordings: Sequence[FloatArray]) -> float:
     return float(np.exp(np.mean([np.log(np.median(values)) for values in recordings])))
+
+
+def _typical_waits(
+    before: Recordings, after: Recordings, *, is_paired: bool
+) -> tuple[float, float]:
+    """Return how long a repeat of each side waited for a core; the change is that of pairs."""
+    old, new = ([waited(index)[None, :] for index in side.indexes] for side in (before, after))
+    typical = float(np.median([np.median(values) for values in old]))
+    return typical, typical + float(median_change(old, new, is_paired=is_paired)[0])
 
 
 def _verdict(
@@ -251,7 +295,7 @@ def _verdict(
         reasons = " ".join(dict.fromkeys(refusal.text for refusal in refused)) + remedy(refused)
         if any(refusal.kind == "repeats" for refusal in refused):
             reasons += f" {settle}"
-        changes = _largest_changes(ops, total)
+        changes = largest_device_changes(ops, total.before_ns, total.after_ns)
         if changes:
             reasons += f" Device times are compared all the same. {changes.rstrip()}"
         return "cannot be compared", reasons
@@ -259,26 +303,35 @@ def _verdict(
     if found is None:
         text = (
             f"One run each ({times}, {signed_percent(total.change)}). Single runs give no verdict, "
-            "however large the difference: on an undisturbed machine, those of the same code "
+            "however large the difference: on an undisturbed machine, runs of the same code "
             f"differ by up to {percent(SINGLE_RUN_SPREAD)}, and on a busy one by more. {settle}"
         )
         return "cannot be compared", text
-    verdict: Verdict = "cannot tell" if _is_too_wide(found) else "no difference found"
+    is_unclear = _is_too_wide(found) or bool(found.is_explained[0])
+    verdict: Verdict = "cannot tell" if is_unclear else "no difference found"
     if found.differs[0]:
         verdict = "slower" if found.ratio[0] > 1 else "faster"
     change = f"{times} per repeat: {signed_percent(total.change)}"
     of_pairs = "median of the pairs" if total.is_paired else ""
-    changes = _largest_changes(ops, total)
+    changes = largest_contributions(ops, total.before_ns, total.after_ns)
+    if not found.differs[0] and is_unclear and test.conditions.is_notable:
+        why = why_unclear(test.conditions, is_explained=bool(found.is_explained[0]))
+        turn = "" if test.is_paired else f" {in_turn(names)}"
+        return verdict, f"{change}. {changes}{why}{turn}"
     if _is_too_wide(found):
         of_pairs = f" ({of_pairs})" if of_pairs else ""
         text = f"{change}{of_pairs}. {changes}{_on_width(found, test)} {_steadier(test)}"
         return verdict, text
     interval = f"{signed_percent(found.low[0] - 1)} to {signed_percent(found.high[0] - 1)}"
     interval = f"{of_pairs}; {interval}" if of_pairs else interval
-    text = (
-        f"{change} ({interval}). {changes}{_on_spread(found, test)} A change of "
-        f"{found.detectable[0] * 100:.1f} % or more would be found."
-    )
+    text = f"{change} ({interval}). {changes}{_on_spread(found, test)}"
+    if test.conditions.is_notable:
+        text += f" {on_load(test.conditions)}"
+    if found.differs[0] and test.conditions.is_notable:
+        return verdict, text  # one direction would be found earlier than the other
+    text += f" A change of {found.detectable[0] * 100:.1f} % or more would be found."
+    if test.conditions.is_notable and not test.is_paired:
+        text += f" {in_turn(names)}"
     return verdict, text
 
 
@@ -314,7 +367,7 @@ def _on_spread(found: Ratios, test: Test) -> str:
     """Return a sentence on the spread between recordings, and where it is known from."""
     share = percent(found.spread[0])
     if found.is_measured:
-        text = f"Recordings of the same code vary by {share}, as those of each side show."
+        text = f"Recordings of the same code vary by {share}, as each side shows."
         return f"Both were recorded alternately. {text}" if test.is_paired else text
     if test.is_paired:
         what = "runs" if test.is_pooled else "repeats"
@@ -334,29 +387,3 @@ def _on_spread(found: Ratios, test: Test) -> str:
         f"Recordings of the same code are assumed to vary by {share}; `epprof calibrate` "
         "measures it."
     )
-
-
-def _largest_changes(ops: ResultTable, total: Total, limit: int = 3) -> str:
-    """Return a sentence with the innermost ops that differ, the largest difference first."""
-    paths, changes = ops.values("path"), ops["change"]
-    times = zip(ops.values("before_ns"), ops.values("after_ns"), strict=True)
-    is_large = [
-        (before or 0) >= _LEAST_SHARE * total.before_ns
-        or (after or 0) >= _LEAST_SHARE * total.after_ns
-        for before, after in times
-    ]
-    rows = [i for i, verdict in enumerate(ops.values("verdict")) if verdict in CHANGED]
-    rows = [i for i in rows if is_large[i]]
-    # An op that contains a changed op has changed because of it.
-    above = {parent for i in rows for parent in _paths_above(paths[i])}
-    rows = [i for i in rows if paths[i] not in above]
-    if not rows:
-        return ""
-    shown = [f"{in_backticks(paths[i], 60)} {signed_percent(changes[i])}" for i in rows[:limit]]
-    more = f" and {plural(len(rows) - limit, 'more op')}" if len(rows) > limit else ""
-    return f"Changed: {', '.join(shown)}{more}. "
-
-
-def _paths_above(path: str) -> list[str]:
-    parts = path.split(" / ")
-    return [" / ".join(parts[:end]) for end in range(1, len(parts))]

@@ -7,7 +7,11 @@ from epprof_nb.data.column_docs.description import TableDoc, column
 _COMPARED = (
     column("status", "category", "matched, renamed, added or removed"),
     column("before_ns", "Int64", "old: median time; missing if added"),
-    column("after_ns", "Int64", "new: median time; missing if removed"),
+    column(
+        "after_ns", "Int64",
+        "new: median time; missing if removed. Of repeats that alternated, `before_ns` and the "
+        "change of pairs",
+    ),
     column("change", "float64", "`after_ns` / `before_ns` - 1; NaN if unknown", "fraction"),
     column(
         "change_low", "float64",
@@ -27,11 +31,38 @@ _COMPARED = (
     ),
 )  # fmt: skip
 
+_ELAPSED = (
+    column(
+        "elapsed_before_ns", "Int64",
+        "old: elapsed time, inclusive: time in which the code of the repeat was in the op, or "
+        "the op's device work ran on after the end of the code; missing if added, or if the op "
+        "ran on another thread",
+    ),
+    column("elapsed_after_ns", "Int64", "new: elapsed time; missing if removed"),
+    column(
+        "elapsed_change", "float64", "`elapsed_after_ns` / `elapsed_before_ns` - 1; NaN if unknown",
+        "fraction",
+    ),
+    column(
+        "elapsed_change_low", "float64",
+        "lower end of its interval, which covers the elapsed times of all rows together; NaN if "
+        "not tested",
+        "fraction",
+    ),
+    column("elapsed_change_high", "float64", "upper end of this interval", "fraction"),
+    column(
+        "elapsed_p_value", "float64",
+        "of no change of the elapsed time, with Holm's correction over all rows", "probability",
+    ),
+    column("elapsed_verdict", "category", "verdict on the elapsed time, as `verdict`"),
+)  # fmt: skip
+
 COMPARISON: dict[str, TableDoc] = {
     "compare_ops": TableDoc(
         "epprof_nb.compare(old, new).ops",
-        "One row per path of ops that ran in a repeat of either side, by descending difference in "
-        "time. Times, executions and bytes are those of one repeat.",
+        "One row per path of ops that ran in a repeat of either side, by descending "
+        "contribution to the change of the elapsed time. Times, executions and bytes are per "
+        "repeat.",
         (
             column("path", "category", "names of the op and the ops above it, below the cell"),
             column("name", "category", "name of the op"),
@@ -44,9 +75,26 @@ COMPARISON: dict[str, TableDoc] = {
                 "time compared: `device`, inclusive, if the op launched device work in every "
                 "repeat in which it ran, else `host`",
             ),
-            *_COMPARED,
+            _COMPARED[0],
+            column(
+                "contribution_ns", "int64",
+                "change of the elapsed time of the repeat that the op causes: the change of its "
+                "elapsed time without the ops below, and of waits for its device work, as far "
+                "as this work takes longer or shorter",
+            ),
+            column(
+                "device_contribution_ns", "int64",
+                "part of it that this device work causes; negative for an op that took longer "
+                "because it waited for the device work of another op",
+            ),
+            *_ELAPSED,
+            *_COMPARED[1:],
             column("count_before", "Int64", "old: executions; missing if added"),
             column("count_after", "Int64", "new: executions; missing if removed"),
+            column("device_before_ns", "Int64", "old: device time, inclusive; missing if added"),
+            column("device_after_ns", "Int64", "new: device time, inclusive; missing if removed"),
+            column("host_before_ns", "Int64", "old: host time, of all threads; missing if added"),
+            column("host_after_ns", "Int64", "new: host time, of all threads; missing if removed"),
             column("bytes_before", "Int64", "old: bytes copied and set", "bytes"),
             column("bytes_after", "Int64", "new: bytes copied and set", "bytes"),
         ),
@@ -54,7 +102,7 @@ COMPARISON: dict[str, TableDoc] = {
     "compare_kernels": TableDoc(
         "epprof_nb.compare(old, new).kernels",
         "One row per path of ops and kernel name that it launched in a repeat of either side, by "
-        "descending difference in time. Times and launches are those of one repeat.",
+        "descending difference in time. Times and launches are per repeat.",
         (
             column("path", "category", "names of the op that launched it and the ops above it"),
             column("name", "category", "demangled name of the kernel"),

@@ -26,7 +26,7 @@ class ColumnDoc:
 
 @dataclass(frozen=True, slots=True)
 class TableDoc:
-    """One table: the call that returns it, what a row is, and its columns in order."""
+    """One table: the call that returns it, the meaning of a row, and its columns in order."""
 
     call: str
     rows: str
@@ -51,7 +51,7 @@ SHARED = {
         column("arg_<name>", "by value", "value of the argument; missing if the op has none"),
         column("count", "int64", "executions"),
         column("device_ns", "int64", f"inclusive: device time {INCLUSIVE}"),
-        column("self_device_ns", "int64", "self: device time of what the op launched itself"),
+        column("self_device_ns", "int64", "self: device time of work that the op itself launched"),
         column("share", "float64", "`device_ns` / all device time", "fraction"),
         column("kernels", "int64", f"inclusive: kernels {INCLUSIVE}"),
         column("memcpys", "int64", f"inclusive: copies {INCLUSIVE}"),

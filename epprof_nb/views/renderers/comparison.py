@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from epprof_nb.analysis.compare.causes import CHANGED
 from epprof_nb.analysis.compare.statistics import is_too_wide
-from epprof_nb.analysis.compare.verdict import CHANGED
 from epprof_nb.util.format import duration, in_backticks, plural, shorten, signed_percent
 from epprof_nb.util.html import with_code
 from epprof_nb.views.renderers.aligned_timelines import as_svg
