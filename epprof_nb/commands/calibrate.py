@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from typing import TYPE_CHECKING
 
 import click
@@ -21,16 +24,39 @@ if TYPE_CHECKING:
     show_default=True,
     help="Recordings to make.",
 )
+@click.option(
+    "--if-quiet", is_flag=True, help="Keep nothing if other processes keep the machine busy."
+)
+@click.option("--until-eof", is_flag=True, hidden=True)
 @click.argument("files", nargs=-1, type=EXISTING_FILE)
-def calibrate(*, script: str | None, rounds: int, files: tuple[Path, ...]) -> None:
+def calibrate(
+    *,
+    script: str | None,
+    rounds: int,
+    if_quiet: bool,
+    until_eof: bool,
+    files: tuple[Path, ...],
+) -> None:
     """Measure how much recordings of the same code vary on this machine, for comparisons.
 
     FILES are profiles of the same code, made with --repeat 20 or in steps. Without any, COMMAND
     is recorded several times, or a short piece of work on the host device. The result replaces
     the assumed value in comparisons of recordings made on this machine and its devices.
     """
+    if until_eof:
+        threading.Thread(target=_end_with_input, daemon=True).start()
     from epprof_nb.commands.calibration import run
 
     if files and script:
         raise click.UsageError("Pass recordings or --run, not both.")
-    run(files, script, rounds)
+    run(files, script, rounds, if_quiet=if_quiet)
+
+
+def _end_with_input() -> None:
+    """Interrupt this process and the scripts that it records once standard input has ended.
+
+    The process that holds the other end of the pipe is then gone, by whatever signal.
+    """
+    while os.read(0, 1):
+        pass
+    os.killpg(0, signal.SIGINT)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from epprof_nb.analysis.compare.conditions import slowdown_of_host
 from epprof_nb.analysis.compare.match import match
 from epprof_nb.analysis.compare.recordings import Recordings
 from epprof_nb.analysis.compare.refusals import MIN_REPEATS, refusals
@@ -29,7 +30,11 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 
-def run(paths: Sequence[Path], script: str | None, rounds: int) -> None:
+_BUSY = 0.1
+"""Bound of the logarithm of a recording's slowdown from which it tells more of the load."""
+
+
+def run(paths: Sequence[Path], script: str | None, rounds: int, *, if_quiet: bool = False) -> None:
     """Measure the spread between recordings, print it and keep it in the user's cache.
 
     Parameters
@@ -40,6 +45,8 @@ def run(paths: Sequence[Path], script: str | None, rounds: int) -> None:
         The script; None for the work that comes with the command, on the host device.
     rounds
         Number of recordings to make.
+    if_quiet
+        Whether recordings of a busy machine do not count.
 
     Raises
     ------
@@ -57,6 +64,8 @@ def run(paths: Sequence[Path], script: str | None, rounds: int) -> None:
     except (EpprofError, OSError, ScriptFailedError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     side = Recordings(profiles)
+    if if_quiet:
+        side = _quiet(side)
     _check(side)
     machine, devices = place_of(side.indexes) or ("", "")
     if machine != machine_id():
@@ -81,12 +90,38 @@ def run(paths: Sequence[Path], script: str | None, rounds: int) -> None:
         )
     try:
         path = save_spread(machine, devices, asdict(spread))
+        if _is_host(side):
+            # Times of code without device work are measured on the host, too.
+            save_spread(machine, "", asdict(spread))
     except OSError as error:
         raise click.ClickException(f"The values were not kept. {_why(error)}") from error
     click.echo(
         "Comparisons of recordings made on this machine with the same devices use these values. "
         f"Kept in {path}"
     )
+
+
+def _quiet(side: Recordings) -> Recordings:
+    """Return the recordings that other processes hardly slowed down.
+
+    Comparisons bound the slowdown by a load separately, so the spread does not include it.
+    """
+    quiet = [index.profile for index in side.indexes if slowdown_of_host(index) < _BUSY]
+    if len(quiet) < MIN_RECORDINGS:
+        raise click.ClickException(
+            f"Other processes kept the machine busy in {len(side.indexes) - len(quiet)} of "
+            f"{len(side.indexes)} recordings. Calibrate again when it is quiet."
+        )
+    return Recordings(quiet)
+
+
+def _is_host(side: Recordings) -> bool:
+    kinds = {
+        device.get("device_id"): device.get("kind")
+        for index in side.indexes
+        for device in index.profile.info.get("devices") or ()
+    }
+    return all(kinds.get(device) == "host" for i in side.indexes for device in i.device_ids)
 
 
 def _why(error: OSError) -> str:

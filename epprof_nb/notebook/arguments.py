@@ -39,6 +39,7 @@ class Request:
     save: Path | None = None
     baseline: str | None = None
     interleave: bool = False
+    calibrate: bool = True
 
 
 def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
@@ -155,7 +156,8 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
         lines=settings.lines and not args.no_lines,
         quiet=args.quiet or settings.quiet,
         live=args.live or settings.live,
-        save=Path(args.save.strip("\"'")).expanduser() if args.save else None,
+        calibrate=settings.calibrate,
+        save=save,
         baseline=args.baseline.strip("\"'") if args.baseline else None,
         interleave=args.interleave,
     )

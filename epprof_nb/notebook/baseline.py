@@ -25,15 +25,20 @@ class Baseline:
     text: str
     profiles: tuple[Profile, ...]
 
-    def compare(self, new: Profile, name: str | None) -> Comparison:
+    def compare(self, new: Profile, name: str | None, *, may_calibrate: bool) -> Comparison:
         """Compare a new profile, of variable `name`, with the baseline.
 
-        A baseline whose repeats alternated with those of the new code is preferred.
+        A baseline whose repeats alternated with the new code is preferred. If the result
+        assumes how much recordings vary and `may_calibrate`, that is measured in the background.
         """
+        from epprof_nb.notebook.background_calibration import CALIBRATION, NOTE
         from epprof_nb.views.comparison import compare
 
         old = self.profiles if new.baseline is None else new.baseline
-        return compare(old, new, names=(self.text, name or "new"))
+        result = compare(old, new, names=(self.text, name or "new"))
+        if result.assumes_spread and may_calibrate and CALIBRATION.start():
+            result = result.with_note(NOTE)
+        return result
 
 
 def find_baseline(text: str, variables: Mapping[str, Any]) -> Baseline:
@@ -42,7 +47,7 @@ def find_baseline(text: str, variables: Mapping[str, Any]) -> Baseline:
     Raises
     ------
     UsageError
-        If it is no variable with profiles and no profile can be read from such a file.
+        If it is neither a variable with profiles nor a file with a profile.
     """
     if text in variables:
         value = variables[text]

@@ -73,7 +73,7 @@ class CellRun:
     alternation
         The baseline's code to run between the repeats, if any.
     info
-        IPython's ``ExecutionInfo`` of the cell, to tell its end from that of a nested cell; None
+        IPython's ``ExecutionInfo`` of the cell, to recognise its end among nested cells; None
         if IPython provided none.
     runs_code_itself
         Whether the magic runs the code itself instead of IPython.
@@ -228,7 +228,7 @@ class CellRun:
             )
 
     def _split(self, data: ProfileData, alternation: Alternation) -> Profile:
-        """Return the profile of the cell, with that of the baseline's code as its `baseline`."""
+        """Return the profile of the cell; its `baseline` is the profile of the baseline's code."""
         from epprof_nb.profiles import Profile
         from epprof_nb.recording.session.interleaving import split
 
@@ -293,7 +293,13 @@ class CellRun:
                 warn(f"the profile could not be displayed ({format_error(failure)}).")
         if self._baseline is not None:
             try:
-                display(self._baseline.compare(self.profile, self.request.name))
+                display(
+                    self._baseline.compare(
+                        self.profile,
+                        self.request.name,
+                        may_calibrate=self.request.calibrate,
+                    )
+                )
             except Exception as failure:  # noqa: BLE001
                 warn(f"the comparison with the baseline failed ({format_error(failure)}).")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from traitlets import Bool, Float, Int, List, Unicode, observe
+import os
+
+from traitlets import Bool, Float, Int, List, Unicode, default, observe
 from traitlets.config import Configurable
 
 from epprof_nb.core.options import FRAMEWORKS, Options
@@ -41,10 +43,19 @@ class GpuProfile(Configurable):
     lines = Bool(True, help="Record each statement of the cell as an op.").tag(config=True)  # noqa: FBT003
     quiet = Bool(False, help="Do not display the profile.").tag(config=True)  # noqa: FBT003
     live = Bool(False, help="Show progress while a cell runs.").tag(config=True)  # noqa: FBT003
+    calibrate = Bool(
+        True,  # noqa: FBT003
+        help="After the first comparison on a machine that was not calibrated, run `epprof "
+        "calibrate` once, in the background at the lowest priority.",
+    ).tag(config=True)
+
+    @default("calibrate")
+    def _may_calibrate(self) -> bool:
+        return os.environ.get("EPPROF_CALIBRATE") != "0"
 
     @observe("frameworks")
     def _offer_nvtx(self, _: object) -> None:
-        # The Python package nvtx is slower once it is attached, also outside of sessions.
+        # The Python package nvtx is slower once it is attached, even outside sessions.
         if "nvtx" in self.frameworks:
             nvtx_injection.offer()
         else:

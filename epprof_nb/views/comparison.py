@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from epprof_nb.analysis.compare import verdict as analysis
@@ -48,6 +49,9 @@ class Comparison:
     notes
         Differences between the recordings that were allowed, and of how many repeats the nodes of
         ONNX Runtime sessions are known, if not of all.
+    assumes_spread
+        Whether it is assumed how much recordings of the same code vary on the host, because
+        ``epprof calibrate`` did not measure it.
     """
 
     def __init__(self, result: analysis.ComparisonResult) -> None:
@@ -56,6 +60,7 @@ class Comparison:
         self.verdict: Verdict = result.verdict
         self.reason = result.reason
         self.notes = result.notes
+        self.assumes_spread = result.assumes_spread
         self.change = total.change
         self.change_low: float | None = None
         self.change_high: float | None = None
@@ -91,6 +96,10 @@ class Comparison:
         {columns}
         """
         return self._result.nodes.to_frame()
+
+    def with_note(self, text: str) -> Comparison:
+        """Return the comparison with a further note."""
+        return Comparison(replace(self._result, notes=(*self.notes, text)))
 
     def to_markdown(self) -> str:
         """Return the verdict, the reason and the ops that changed as Markdown."""
