@@ -1,10 +1,12 @@
 """Colours of figures, pictures and the progress display; the viewer's theme has the same.
 
-The hues are those of Okabe and Ito: colour-blind readers can tell them apart, and they remain
+The hues are from Okabe and Ito: colour-blind readers can distinguish them, and they remain
 distinct in greyscale print.
 """
 
 from __future__ import annotations
+
+import zlib
 
 KERNEL, COPY, MEMSET, OTHER = "#0072b2", "#e69f00", "#009e73", "#8b95a3"
 """One hue per kind of activity."""
@@ -12,23 +14,38 @@ TOTAL = "#9fc8e3"
 """A total that contains its own part in `KERNEL`."""
 SERIES = (KERNEL, "#d55e00", MEMSET, "#cc79a7", COPY, "#56b4e9", "#000000")
 """Colours of several kernels or devices in one figure, in order."""
-OPERATORS = (KERNEL, "#d55e00", MEMSET, "#cc79a7", COPY, "#56b4e9", "#7a5195")
-"""Colours of the operators of ONNX Runtime with the most time; others share `OTHER`. The viewer has
-the same in ``render/colours.ts``."""
+OPERATORS = (
+    *SERIES[:-1], "#7a5195", "#783018", "#4f1fbf", "#ccc06c", "#3a5252", "#a8d5b5"
+)  # fmt: skip
+"""Colours of operators, classes of modules and functions by `operator_hue`. The viewer has the same
+in ``render/colours.ts``, where a test checks that colour-blind readers can distinguish them."""
 KINDS = {0: OTHER, 1: KERNEL, 2: COPY, 3: MEMSET}
 """Colours of activities by the code of their kind; see `epprof_nb.data.schema.ACTIVITY_KINDS`."""
 OPS = {0: "#e9ecf0", 1: "#c9e0f0", 2: "#fae4b8", 3: "#c2e8dc"}
 """Colours of ops by the kind of activity that takes most of their device time."""
-NODES = (
-    "#9fcae2",
-    "#efc39f",
-    "#9fdbca",
-    "#eccdde",
-    "#f6db9f",
-    "#c0e3f7",
-    "#cdbed7",
-    "#d4d7dc",
-)
-"""Colours of nodes by the rank of their operator: tints of `OPERATORS`, and of `OTHER`."""
+_TINT = 3 / 8
+"""Share of its hue in the tint of an op; the viewer has the same."""
 TEXT, FAINT, RULE = "#1b2430", "#5b6675", "#e3e7ec"
 """Text, secondary text, and rules."""
+_SEED = b"63229 "
+"""Chosen so that the most common operators of ONNX, operators of ATen and modules of PyTorch, eight
+or nine of each, have different hues."""
+
+
+def operator_hue(name: str) -> int:
+    """Return the position in `OPERATORS` of the hue of a name, which is the same in all profiles.
+
+    Names share hues if they outnumber them.
+    """
+    return zlib.crc32(_SEED + name.encode(errors="replace")) % len(OPERATORS)
+
+
+def _tint(colour: str) -> str:
+    """Return `_TINT` of a colour on white."""
+    shares = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    # Rounded as in JavaScript.
+    return "#" + "".join(f"{int(255.5 + (share - 255) * _TINT):02x}" for share in shares)
+
+
+NODES = tuple(map(_tint, OPERATORS))
+"""Colours of nodes and ops by the hue of their operator: tints of `OPERATORS`."""

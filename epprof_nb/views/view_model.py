@@ -15,6 +15,8 @@ from epprof_nb.analysis.frameworks.operator_colours import Operators, rank_opera
 from epprof_nb.analysis.idle import counters
 from epprof_nb.analysis.summary.headline import Headline, headline_of
 from epprof_nb.arrays.intervals import EARLIEST, LATEST
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.util import palette
 from epprof_nb.util.cached import cached_property
 from epprof_nb.util.thread_pool import ThreadPool
 from epprof_nb.views.timeline import lanes
@@ -100,6 +102,12 @@ class ViewModel:
     def operators(self) -> Operators:
         """The operators of ONNX Runtime's nodes, or names of what frameworks ran, by time."""
         return self.index.cached(rank_operators)
+
+    @cached_property
+    def operator_hues(self) -> npt.NDArray[np.int64]:
+        """Hue of each op's operator, -1 for none; see `epprof_nb.util.palette.operator_hue`."""
+        hues = np.array([*map(palette.operator_hue, self.operators.names), MISSING], np.int64)
+        return hues[self.operators.ranks]
 
     @property
     def colours_operators(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from epprof_nb.util import palette
 from tests.browser.helpers.pixels import KERNEL, KERNEL_2, lane_y, pixel, ready, x_at
 from tests.browser.helpers.settling import settled
 from tests.helpers.tiny import op, profile
@@ -97,5 +98,20 @@ def test_nodes_have_the_hue_of_their_operator_if_there_is_no_device_work(shown):
     expect(page.locator(".ep-legend select")).to_be_hidden()  # there is no other choice
     y = lane_y(page, "thread") + 17
     conv, relu = (pixel(page, x_at(page, ms), y) for ms in (50, 90))
-    assert conv[0] < conv[1] < conv[2]  # tones of blue and of vermilion
-    assert relu[0] > relu[1] > relu[2]
+    for name, colour in (("Conv", conv), ("Relu", relu)):
+        tint = palette.NODES[palette.operator_hue(name)]
+        assert colour == tuple(bytes.fromhex(tint[1:]))
+
+
+def test_names_of_one_hue_share_a_key_of_the_legend(shown):
+    first = "Conv"
+    second = next(
+        name
+        for name in (f"Op{i}" for i in range(100))
+        if palette.operator_hue(name) == palette.operator_hue(first)
+    )
+    rows = [
+        op(i, name, i * 10**6, (i + 1) * 10**6, op_type="operator", category="operator")
+        for i, name in enumerate((first, second), 1)
+    ]
+    assert legend(shown(profile(rows, info={"wall_ns": 3 * 10**6}))) == [f"{first}, {second}"]

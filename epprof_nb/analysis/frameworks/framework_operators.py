@@ -1,4 +1,4 @@
-"""Operators, modules and functions of frameworks by time, for the colours of the timeline."""
+"""Operators, modules, functions and other ops by time, for the colours of the timeline."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ class FrameworkOperators(NamedTuple):
     ----------
     label
         The kind of name: "operator" if operators were recorded, else "module" (for the class of a
-        module) or "function".
+        module), "function", or "op" for what a trace without frameworks has.
     names
         The names, those with the most time first.
     ranks
-        int64 array, one value per op: the position of its name in `names`; `MISSING` for an op of
-        no framework.
+        int64 array, one value per op: the position of its name in `names`; `MISSING` for none.
     host_ns, counts
         int64 arrays, one value per name: host time without that of other names below it, and
         executions.
@@ -74,13 +73,21 @@ def rank_framework_operators(index: ProfileIndex) -> FrameworkOperators:
 def _named(index: ProfileIndex) -> tuple[str, IntArray, IntArray, list[str]]:
     """Return the label, the rows of the ops with a name, its code, and the names by code."""
     ops = index.profile.tables["ops"]
-    is_operator = ops.names("category").equals("operator")
-    rows = np.flatnonzero(is_operator if is_operator.any() else is_framework_op(index))
+    op_type = ops.names("op_type")
+    # Operators of traces have the category of their library.
+    is_operator = ops.names("category").equals("operator") | op_type.equals("operator")
+    is_framework = is_framework_op(index)
+    if is_operator.any():
+        label, is_named = "operator", is_operator
+    elif is_framework.any() or index.is_device_work.any():
+        label, is_named = "function", is_framework
+    else:
+        label, is_named = "op", ~(op_type.equals("cell") | op_type.equals("line"))
     texts = ops.names("name")
+    rows = np.flatnonzero(is_named & (texts.codes >= 0) & ~texts.equals(""))
     codes, names = texts.codes[rows].astype(np.int64), list(map(str, texts.categories))
     is_module = is_of_type(index, *MODULE_TYPES)[rows]
-    label = "operator" if is_operator.any() else "function"
-    if is_module.any() and not is_operator.any():
+    if is_module.any() and label == "function":
         label = "module"
         of_class = arguments(ops.names("args"), rows, ["class"])[0]
         has_class = is_module & (of_class.codes >= 0)

@@ -15,9 +15,9 @@ By = Literal["op", "op_type", "node", "kernel", "line", "stream"]
 class Figures:
     """Figures of one profile.
 
-    Every method draws on the Matplotlib axes ``ax``, or on those of a new pyplot figure, and
-    returns the axes. Times on the axes are nanoseconds; tick labels are in the unit that fits.
-    Colours are safe for colour-blind readers. Matplotlib's settings are not changed.
+    Every method draws on the Matplotlib axes ``ax``, or in a new pyplot figure, and returns the
+    axes. Times on the axes are nanoseconds; tick labels are in the unit that fits. Colours
+    are safe for colour-blind readers. Matplotlib's settings are not changed.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Figures:
         Parameters
         ----------
         ax
-            Axes to draw on; those of a new figure if None.
+            Axes to draw on; by default a new figure has them.
         start_ns, end_ns
             The time range, nanoseconds since the profile's start; the whole profile if None.
         rows
@@ -80,7 +80,7 @@ class Figures:
         Parameters
         ----------
         ax
-            Axes to draw on; those of a new figure if None.
+            Axes to draw on; by default a new figure has them.
         by
             The breakdown: ``"op"`` for ``prof.by_op()``, ``"kernel"`` for ``prof.by_kernel()``
             and so on.
@@ -110,7 +110,7 @@ class Figures:
         Parameters
         ----------
         ax
-            Axes to draw on; those of a new figure if None.
+            Axes to draw on; by default a new figure has them.
         bins
             Number of equal intervals of the profile, each with one share.
 
@@ -136,7 +136,7 @@ class Figures:
         Parameters
         ----------
         ax
-            Axes to draw on; those of a new figure if None.
+            Axes to draw on; by default a new figure has them.
         top
             Number of kernels: those with the most device time are drawn.
         kind
@@ -163,7 +163,7 @@ class Figures:
         Parameters
         ----------
         ax
-            Axes to draw on; those of a new figure if None.
+            Axes to draw on; by default a new figure has them.
         min_ns
             Shortest interval, nanoseconds.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _STEPS = 2000
-"""Resolution of the window, about that of print."""
+"""Resolution of the window, about as fine as print."""
 _MAX_RECTS = 30_000
 _MIN_WIDTH = 1 / 1500
 """Minimum width of a rectangle, as a share of the window."""
@@ -34,6 +34,8 @@ _HEIGHTS = {0: 0.5, 1: 0.9, 2: 0.58, 3: 0.36}
 """Height of each kind in its row: kinds differ in height too, not only in hue."""
 _KINDS = {1: "kernel", 2: "copy", 3: "memset"}
 _LANE_GAP = 0.4
+_MAX_LEGEND = 8
+"""Number of operators with the most time that the legend has."""
 _FONT_POINTS, _CHARACTER_INCHES = 6.5, 0.058
 _MIN_CHARACTERS, _MIN_BOTH_ENDS, _MAX_NAMES = 4, 16, 120
 
@@ -47,7 +49,7 @@ def timeline(
     if low >= high:
         raise ValueError(f"the window must end after it starts, not at {high} after {low} ns")
     lanes = [
-        (number, min(lane.rows, rows), lane.label)
+        (number, min(lane.rows, rows), lane.full_label)
         for number, lane in enumerate(model.layout.lanes)
         if lane.kind != "api" and lane.rows
     ]
@@ -68,14 +70,13 @@ def _legend(axes: Axes, model: ViewModel) -> None:
     from matplotlib.patches import Patch
 
     if model.colours_operators:
-        names = [printable(shorten(name, 24)) for name in model.operators.names]
-        hues = palette.OPERATORS
-        if len(names) > len(hues):
-            names[len(hues) :] = ["other"]
         legend = axes.legend(
             handles=[
-                Patch(color=colour, label=name)
-                for colour, name in zip((*hues, palette.OTHER), names, strict=False)
+                Patch(
+                    color=palette.OPERATORS[palette.operator_hue(name)],
+                    label=printable(shorten(name, 24)),
+                )
+                for name in model.operators.names[:_MAX_LEGEND]
             ],
             loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize="small",
             borderaxespad=0, handlelength=1,
@@ -123,8 +124,8 @@ def draw_lanes(
         tops_of = np.array([tops[number][0] for number in lane[rows].tolist()], np.float64)
         cover = columns.get(f"{prefix}.cover", columns[f"{prefix}.dur"])[rows]
         if prefix == "op":
-            ranks = columns.get("op.operator", np.full(len(row), -1))[rows]
-            kind = op_colours(model, kind, ranks)
+            hues = columns.get("op.operator", np.full(len(row), -1))[rows]
+            kind = op_colours(model, kind, hues)
         else:
             kind = np.where(kind > 3, 0, kind)  # a graph launch has no colour of its own
         rects = _Rects(tops_of + row[rows], start, length, kind, cover)
@@ -136,7 +137,7 @@ def draw_lanes(
             else [short_names.get(code, name) for code, name in enumerate(names)]
         )
         texts = [shown_names[code] if code >= 0 else "" for code in codes]
-        # A merged rectangle has no label: its name is that of one event only.
+        # A merged rectangle has no label: its name belongs to one event only.
         single = columns.get(f"{prefix}.members", np.ones(len(row), np.int64))[rows] == 1
         if prefix == "op":
             _label(axes, rects, texts, np.flatnonzero(single), palette.TEXT)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.arrays.groups import group_codes
 from epprof_nb.data.kernel_names import short_name
 from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten
@@ -24,7 +25,7 @@ _SUMS = ("count", "device_ns", "self_device_ns", "host_ns", "kernels", "bytes")
 def icicle(
     view_model: ViewModel, by: str = "tree", *, max_nodes: int = MAX_NODES
 ) -> dict[str, Any]:
-    """Return the paths of `epprof_nb.analysis.breakdowns.by_path.by_path` as JSON columns.
+    """Return the paths of `epprof_nb.Profile.by_path` as JSON columns.
 
     Parameters
     ----------
@@ -42,7 +43,9 @@ def icicle(
         index into it); ``parent``
         (index of the parent node, -1 for roots; parents precede their children); ``level`` and
         ``name`` (indices into ``names``); the sums; and ``others``, the number of paths that a
-        node stands for, 0 for a path itself. ``paths`` is the number of all paths.
+        node stands for, 0 for a path itself. ``paths`` is the number of all paths. Without device
+        work, ``hue`` is the hue of the operator of each node, -1 for none; see
+        `epprof_nb.util.palette.operator_hue`.
     """
     tree = view_model.breakdown(by)
     parent = tree["parent"]
@@ -67,6 +70,7 @@ def icicle(
         ]
 
     levels, texts = encode("level", "other"), encode("name", "(other)")
+    hues = {"hue": [*_hues(view_model, tree.take(kept)), *[MISSING] * len(above)]}
     return {
         "parent": [*index[parent[kept]].tolist(), *above.tolist()],
         "level": levels,
@@ -76,7 +80,21 @@ def icicle(
         "names": list(names),
         "short_names": _short_names(tree, kept, np.array(texts)),
         "paths": len(tree),
+        **(hues if view_model.colours_operators else {}),
     }
+
+
+def _hues(view_model: ViewModel, tree: ResultTable) -> list[int]:
+    """Return the hue of the operator of each path, -1 for none."""
+    ops, hues = view_model.profile.tables["ops"], view_model.operator_hues
+    rows = np.flatnonzero(hues >= 0)
+    columns = ("name", "op_type")
+    _, first = group_codes(*(ops.names(column).codes[rows] for column in columns))
+    rows = rows[first]
+    texts = (ops.names(column).take(rows).to_list() for column in columns)
+    hue_of = dict(zip(zip(*texts, strict=True), hues[rows].tolist(), strict=True))
+    paths = zip(*(tree.names(column).to_list() for column in columns), strict=True)
+    return [hue_of.get(path, MISSING) for path in paths]
 
 
 def _short_names(

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from epprof_nb.data.kernel_names import short_name
 from epprof_nb.data.schema import ACTIVITY_KINDS, MISSING
 from epprof_nb.data.table import FILL
-from epprof_nb.util import palette
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
 from epprof_nb.views.timeline.lanes import MAX_ROWS
@@ -123,10 +122,10 @@ def query_window(
         number of rectangles and of the events they stand for).
     columns
         Integers by ``<prefix>.<column>``. ``op`` is the index of the op among those sent, -1 for
-        none; text columns are codes into ``names``, -1 for missing. ``op.operator`` is the rank of
-        a node's operator, the number of hues for all further ones, -1 for other ops. If a rectangle
-        stands for several events, ``members`` is their number and ``cover`` the time they cover;
-        the other columns are those of the longest event.
+        none; text columns are codes into ``names``, -1 for missing. ``op.operator`` is the hue of
+        an op's operator, see `epprof_nb.util.palette.operator_hue`, -1 for other ops. If a
+        rectangle stands for several events, ``members`` is their number and ``cover`` the time they
+        cover; the other columns are those of the longest event.
     """
     index, tables = view_model.index, view_model.profile.tables
     layouts = view_model.layout.by_prefix()
@@ -164,9 +163,7 @@ def query_window(
             owner = index.tree.rows(table["op_id"][rows])
         columns[f"{prefix}.op"] = _nearest_sent_ancestor(owner, parent, sent)
         if prefix == "op" and view_model.operators.names:
-            columns["op.operator"] = np.minimum(
-                view_model.operators.ranks[rows], len(palette.OPERATORS)
-            )
+            columns["op.operator"] = view_model.operator_hues[rows]
         if prefix == "act":
             columns["act.kind"] = index.kinds[rows].astype(np.int64)
         if details:

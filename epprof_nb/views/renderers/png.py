@@ -123,8 +123,7 @@ def _bar_colours(view_model: ViewModel, rows: Sequence[tuple[str, int, int]]) ->
     """Return the colour of each bar; those of operators are the legend of the nodes."""
     if not view_model.colours_operators:
         return [palette.KERNEL] * len(rows)
-    hues = dict(zip(view_model.operators.names, palette.OPERATORS, strict=False))
-    return [hues.get(name, palette.OTHER) for name, _, _ in rows]
+    return [palette.OPERATORS[palette.operator_hue(name)] for name, _, _ in rows]
 
 
 def _draw_bars(

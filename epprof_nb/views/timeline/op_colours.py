@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from epprof_nb.views.view_model import ViewModel
 
 
-def op_colours(view_model: ViewModel, kinds: IntArray, ranks: IntArray) -> IntArray:
+def op_colours(view_model: ViewModel, kinds: IntArray, hues: IntArray) -> IntArray:
     """Return the code in `COLOURS` of each op's colour.
 
     Parameters
@@ -22,13 +22,13 @@ def op_colours(view_model: ViewModel, kinds: IntArray, ranks: IntArray) -> IntAr
         The profile.
     kinds
         int64 array: kind of activity that takes most of the device time of each op.
-    ranks
-        int64 array: rank of the operator of each op; see `epprof_nb.views.queries.window`. Used if
+    hues
+        int64 array: hue of the operator of each op; see `epprof_nb.views.queries.window`. Used if
         there is no device work.
     """
     codes = np.where(kinds >= len(palette.OPS), 0, kinds)
     if view_model.colours_operators:
-        codes = np.where(ranks >= 0, len(palette.OPS) + ranks, codes)
+        codes = np.where(hues >= 0, len(palette.OPS) + hues, codes)
     return codes
 
 

@@ -40,6 +40,8 @@ _MAX_RECTS, _MIN_RECTS = 60_000, 300
 _FIRST_VIEW_WIDTH = 1200.0
 """Width in pixels of the first view of a live widget, before the actual width is known."""
 _MAX_NOTES, _MAX_NOTE_LENGTH = 20, 500
+_MAX_OPERATORS = 8
+"""Operators in the legend."""
 _MAX_REPEATS = 2_000
 """Boundaries on the time axis; more cannot be told apart."""
 
@@ -61,8 +63,10 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
             "device_word": device_word(profile.info), "notes": _notes(view_model),
         },
         "kinds_present": _kinds_present(view_model),
-        # Those with hues, and one more if there are more.
-        "operators": view_model.operators.names[: len(palette.OPERATORS) + 1],
+        "operators": [
+            {"name": name, "number": palette.operator_hue(name)}
+            for name in view_model.operators.names[:_MAX_OPERATORS]
+        ],
         "operator_word": view_model.operators.label,
         "made_on": made_on(profile.info),
         "findings": [],

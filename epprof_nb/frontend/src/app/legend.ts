@@ -1,4 +1,4 @@
-// Legend of the timeline: what the colours stand for, and which there are.
+// Legend of the timeline: the colours of this profile and their meaning.
 
 import { h, on } from "../base/dom.ts";
 import { kindLabel } from "../data/kinds.ts";
@@ -28,11 +28,14 @@ export function legend(
       );
       return;
     }
+    const names = new Map<number, string[]>();
+    for (const { name, number } of hues)
+      names.set(number, [...(names.get(number) ?? []), name || "(no name)"]);
     keys.replaceChildren(
-      ...hues.map(({ name, number }) => {
+      ...[...names].map(([number, sharing]) => {
         const swatch = h("i", { class: "ep-swatch" });
         swatch.style.background = hue(number);
-        return key(swatch, name);
+        return key(swatch, sharing.join(", "));
       }),
     );
   };
@@ -53,5 +56,5 @@ export function legend(
 }
 
 function key(swatch: HTMLElement, name: string): HTMLElement {
-  return h("span", { class: "ep-key", title: name }, swatch, name || "(no name)");
+  return h("span", { class: "ep-key", title: name }, swatch, name);
 }

@@ -2,6 +2,7 @@
 
 import { BUSY_KINDS, KINDS, kindCode } from "../data/kinds.ts";
 import type { EventColumns, RowSlice, TreeData } from "../data/model.ts";
+import { SHADES } from "../render/colours.ts";
 
 /** Measure shown by the width of a box. */
 export type Measure = "device" | "host" | "kernels";
@@ -66,6 +67,12 @@ export class Tree {
   /** Whole name, for a tooltip. */
   title(node: number): string {
     return this.data.others[node] ? this.name(node) : this.fullName(node);
+  }
+
+  /** Variant of the colour: the hue of the operator, where these have hues. */
+  variant(node: number): number {
+    const hue = this.data.hue?.[node] ?? -1;
+    return hue < 0 ? 0 : SHADES + hue;
   }
 
   level(node: number): string {
@@ -143,6 +150,7 @@ class IcicleBoxes implements EventColumns {
   readonly dur: Float64Array;
   readonly reach: Float64Array;
   readonly kind: Float64Array;
+  readonly variant: Uint8Array;
   /** Row slice of each depth. */
   readonly rows: RowSlice[] = [];
   readonly #positions = new Map<number, number>();
@@ -159,6 +167,7 @@ class IcicleBoxes implements EventColumns {
     this.dur = Float64Array.from(nodes, (node) => values[node]);
     this.reach = Float64Array.from(nodes, (node) => start[node] + values[node]);
     this.kind = Float64Array.from(nodes, (node) => tree.kind[node]);
+    this.variant = Uint8Array.from(nodes, (node) => tree.variant(node));
     for (const [i, node] of nodes.entries()) this.#positions.set(node, i);
     let first = 0;
     for (let depth = 0; depth <= tree.maxDepth; depth++) {

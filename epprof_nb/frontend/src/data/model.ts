@@ -117,12 +117,21 @@ export interface TreeData {
   host_ns: number[];
   kernels: number[];
   bytes: number[];
+  /** Hue of the operator of each node, -1 for none; without device work only. */
+  hue?: number[];
   /** Number of paths a node stands for; 0 for a single path. */
   others: number[];
   paths: number;
 }
 
-/** Number in the summary that links to the events it counts. */
+/** Name with a hue. */
+export interface Hue {
+  name: string;
+  /** Number of the hue; see `hue` in render/colours.ts. */
+  number: number;
+}
+
+/** Number in the headline that links to the events it counts. */
 export interface Count {
   what: "kernel" | "memcpy" | "memset" | "gaps" | "stray";
   text: string;
@@ -171,9 +180,9 @@ export interface Overview extends EventsHeader {
   };
   /** Kinds of activity that the profile has. */
   kinds_present: string[];
-  /** Operators that have hues, and one more if there are more. */
-  operators: string[];
-  /** The word for them: operator, module or function. */
+  /** Operators with the most time. */
+  operators: Hue[];
+  /** The word for them: operator, module, function or op. */
   operator_word: string;
   /** Device, driver and versions the profile was made on, and its date. */
   made_on: string;

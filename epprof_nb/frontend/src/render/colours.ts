@@ -1,5 +1,6 @@
 // Colours of events. By kind, each kind has a hue, with a shade by name so that neighbours differ.
-// By name or op, the names with the most time have a hue each, and all others share one.
+// By name or op, the names with the most time have a hue each, and all others share one. By
+// operator, a name has the same hue in every profile, which Python computes.
 //
 // The renderer combines the kind of an event, which is its shape, and a variant of its colour into
 // one code.
@@ -11,8 +12,16 @@ import { type Palette, rgb } from "./theme.ts";
 
 /** Number of shades of a kind. */
 export const SHADES = 3;
-/** Hues of names, the largest first; those of Okabe and Ito, as in Python's palette.SERIES. */
-export const HUES = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195"];
+/**
+ * Hues of names: those of Okabe and Ito, with purple for black, and others as different as
+ * possible; as in Python's palette.OPERATORS.
+ */
+export const HUES =
+  "0072b2 d55e00 009e73 cc79a7 e69f00 56b4e9 7a5195 783018 4f1fbf ccc06c 3a5252 a8d5b5"
+    .split(" ")
+    .map((colour) => `#${colour}`);
+/** Number of names with a hue of their own where hues go by rank: the most distinct ones. */
+export const RANKED = 7;
 /** Hue of all other names, and of ops where kernels have the hues. */
 const OTHER_HUE = "#8b95a3";
 /** Variants: the shades of the kind, the hues, and the hue of all others. */

@@ -2,20 +2,13 @@
 
 import { memoize } from "../base/memoize.ts";
 import { isDeviceWork, KIND } from "../data/kinds.ts";
-import type { EventSet, Events } from "../data/model.ts";
-import { HUES, OTHER, SHADES } from "../render/colours.ts";
+import type { EventSet, Events, Hue } from "../data/model.ts";
+import { OTHER, RANKED, SHADES } from "../render/colours.ts";
 
-export const COLOUR_BY = ["kind", "name", "op", "operator"] as const;
+const COLOUR_BY = ["kind", "name", "op", "operator"] as const;
 export type ColourBy = (typeof COLOUR_BY)[number];
 
 const SETTING = "epprof-colour-by";
-
-/** Name with a hue. */
-export interface Hue {
-  name: string;
-  /** Number of the hue; see `hue` in colours.ts. */
-  number: number;
-}
 
 export class Colouring {
   /** Names that get hues, those with the most time first. */
@@ -26,11 +19,11 @@ export class Colouring {
   readonly choices: readonly ColourBy[];
   #by: ColourBy | undefined;
 
-  /** `operators` are those of nodes, or names of what frameworks ran, those with the most time first. */
+  /** `operators` are the nodes' operators, or other names, with the most time. */
   constructor(
     private readonly first: Events,
     hasDeviceWork: boolean,
-    private readonly operators: readonly string[],
+    private readonly operators: readonly Hue[],
     private readonly onChange: () => void,
   ) {
     this.choices = COLOUR_BY.filter((by) =>
@@ -59,8 +52,9 @@ export class Colouring {
 
   /** Names with a hue of their own, and the hue of all others if there are any. */
   get hues(): Hue[] {
+    if (this.#by === "operator") return [...this.operators];
     const all = this.#ranked();
-    const own = all.slice(0, HUES.length).map((name, number) => ({ name, number }));
+    const own = all.slice(0, RANKED).map((name, number) => ({ name, number }));
     return all.length > own.length ? [...own, { name: "other", number: -1 }] : own;
   }
 
@@ -68,13 +62,13 @@ export class Colouring {
   apply(events: Events): void {
     const { op, act } = events;
     if (this.#by === "operator") {
-      const ranks = op.operator ?? new Float64Array(op.length).fill(-1);
-      // An op that is no node is neutral.
-      op.variant = Uint8Array.from(ranks, (rank) => (rank < 0 ? 0 : SHADES + rank));
-      act.variant = Uint8Array.from(act.op, (of) => (ranks[of] >= 0 ? SHADES + ranks[of] : OTHER));
+      const hues = op.operator ?? new Float64Array(op.length).fill(-1);
+      // An op without an operator is neutral.
+      op.variant = Uint8Array.from(hues, (hue) => (hue < 0 ? 0 : SHADES + hue));
+      act.variant = Uint8Array.from(act.op, (of) => (hues[of] >= 0 ? SHADES + hues[of] : OTHER));
       return;
     }
-    const own = this.#ranked().slice(0, HUES.length);
+    const own = this.#ranked().slice(0, RANKED);
     const hues = new Map(own.map((name, i) => [name, SHADES + i]));
     const hue = (name: string): number => hues.get(name) ?? OTHER;
     if (this.#by === "kind" || !this.#by) {
@@ -104,7 +98,6 @@ export class Colouring {
 
   #ranked(): string[] {
     const by = this.#by;
-    if (by === "operator") return [...this.operators];
     if (by === "kind" || !by) return [];
     return memoize(this.#names, by, () => longest(this.first, by));
   }

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { queryForNode } from "../../src/breakdown/row_selection.ts";
 import { IcicleLayout, Tree } from "../../src/breakdown/tree.ts";
 import type { TreeData } from "../../src/data/model.ts";
+import { SHADES } from "../../src/render/colours.ts";
 
 /** session > (a > (gemm, copy), b > gemm), and a node for three merged ones below b. */
 const DATA: TreeData = {
@@ -33,6 +34,15 @@ const modules = new Tree({
 });
 
 describe("the tree", () => {
+  test("has the hues of operators where these were sent", () => {
+    const coloured = new Tree({ ...DATA, hue: [-1, 4, 11, -1, -1, -1, -1] });
+    const { ops } = new IcicleLayout(coloured, "device");
+    const variants = ops.nodes.map((node, i) => [node, ops.variant[i]]);
+    expect(variants).toContainEqual([0, 0]);
+    expect(variants).toContainEqual([1, SHADES + 4]);
+    expect(variants).toContainEqual([2, SHADES + 11]);
+    expect(new Set(new IcicleLayout(tree, "device").ops.variant)).toEqual(new Set([0]));
+  });
   test("has depths, names, and the kind an op mostly launches", () => {
     expect([...tree.depth]).toEqual([0, 1, 1, 2, 2, 2, 2]);
     expect(tree.path(5)).toEqual([0, 2, 5]);

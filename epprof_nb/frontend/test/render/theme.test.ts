@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { KIND, KIND_CODES, type Kind } from "../../src/data/kinds.ts";
+import { HUES } from "../../src/render/colours.ts";
 import { PALETTES, type Palette, rgb } from "../../src/render/theme.ts";
 
 type Triple = [number, number, number];
@@ -96,6 +97,13 @@ describe.each(palettes)("the palette %s", (name, palette) => {
       for (const b of DISTINCT)
         if (a < b)
           expect(apart(palette.kinds[a], palette.kinds[b], seen), `${a} ${b}`).toBeGreaterThan(15);
+  });
+});
+
+// Hues of names: the nearest two, blue and purple without red cones, are 9 apart.
+test.each(Object.entries(SEEN))("the hues of names are distinguishable %s", (_, seen) => {
+  HUES.forEach((a, i) => {
+    for (const b of HUES.slice(i + 1)) expect(apart(a, b, seen), `${a} ${b}`).toBeGreaterThan(9);
   });
 });
 

@@ -2,7 +2,7 @@ import { beforeEach, expect, test, vi } from "vitest";
 import { KIND, KINDS } from "../../src/data/kinds.ts";
 import { Events, type EventsHeader } from "../../src/data/model.ts";
 import { Bundle } from "../../src/data/wire_format.ts";
-import { HUES, OTHER, SHADES } from "../../src/render/colours.ts";
+import { OTHER, RANKED, SHADES } from "../../src/render/colours.ts";
 import { Colouring } from "../../src/timeline/colouring.ts";
 import { encode } from "../helpers.ts";
 
@@ -81,7 +81,7 @@ test("by name, the names with the most device time come first; waits have none",
 });
 
 test("names beyond the hues share one, which the legend then has", () => {
-  const count = HUES.length + 2;
+  const count = RANKED + 2;
   const names = Array.from({ length: count }, (_, i) => `kernel_${i}`);
   const acts = names.map((_, i) => [i, KIND.kernel, -1, 100 - i]);
   const events = profile(names, acts);
@@ -89,7 +89,7 @@ test("names beyond the hues share one, which the legend then has", () => {
   colouring.by = "name";
   colouring.apply(events);
   expect(colouring.hues.at(-1)).toEqual({ name: "other", number: -1 });
-  expect(colouring.hues.length).toBe(HUES.length + 1);
+  expect(colouring.hues.length).toBe(RANKED + 1);
   expect([...(events.act.variant ?? [])].slice(-2)).toEqual([OTHER, OTHER]);
 });
 
@@ -109,7 +109,7 @@ test("the choice is kept, and names keep their colours in another window", () =>
   const window = profile();
   colouring.apply(window);
   expect(window.op.variant?.[0]).toBe(SHADES + 1);
-  expect(colouring.hues.length).toBeLessThanOrEqual(HUES.length);
+  expect(colouring.hues.length).toBeLessThanOrEqual(RANKED);
 });
 
 test("without storage, as in a sandboxed page, the choice lasts as long as the page", () => {
@@ -131,14 +131,14 @@ test("without storage, as in a sandboxed page, the choice lasts as long as the p
 test("by operator, nodes have the hue of their operator, and so has what they launched", () => {
   const events = profile();
   Object.assign(events.op, { operator: Float64Array.from([-1, 1]) });
-  const operators = ["MatMul", "Relu"];
+  const operators = [
+    { name: "MatMul", number: 9 },
+    { name: "Relu", number: 1 },
+  ];
   const colouring = new Colouring(events, false, operators, () => {});
   expect([colouring.by, colouring.choices]).toEqual(["operator", ["operator"]]);
   colouring.apply(events);
-  expect(colouring.hues).toEqual([
-    { name: "MatMul", number: 0 },
-    { name: "Relu", number: 1 },
-  ]);
+  expect(colouring.hues).toEqual(operators);
   expect([...(events.op.variant ?? [])]).toEqual([0, SHADES + 1]);
   expect([...(events.act.variant ?? [])]).toEqual([OTHER, OTHER, SHADES + 1, OTHER, SHADES + 1]);
   expect(new Colouring(events, true, operators, () => {}).by).toBe("kind");

@@ -7,7 +7,7 @@ from epprof_nb.analysis.frameworks.framework_operators import rank_framework_ope
 from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import first_view_header
-from tests.helpers.tiny import op, profile
+from tests.helpers.tiny import kernel, line, op, profile
 from tests.helpers.training import framework, training
 
 OPS = (
@@ -54,6 +54,16 @@ def test_functions_have_their_names():
     assert (found.label, found.names) == ("function", ("jax.compile", "step"))
 
 
+def test_ops_of_other_traces_have_their_names():
+    ops = [op(1, "main", 0, 100, op_type="FEE"), op(2, "", 10, 20, 1), line(3, 1, 30, 90, 1)]
+    found = rank_framework_operators(ProfileIndex(profile(ops)))
+    assert (found.label, found.names) == ("op", ("main",))
+    assert found.ranks.tolist() == [0, -1, -1]
+    # Ops have a colour of their own where they launched device work.
+    worked = ProfileIndex(profile(ops, [kernel(0, 10, 1)]))
+    assert rank_framework_operators(worked).names == ()
+
+
 def test_views_without_device_work_show_them():
     model = ViewModel(profile(OPS))
     assert model.colours_operators
@@ -61,6 +71,6 @@ def test_views_without_device_work_show_them():
     lines = as_text(model).splitlines()
     assert [line.split()[0] for line in lines[-5:]] == ["module", "Net", "A", "B", "Adam.step"]
     header = first_view_header(model)
-    assert header["operators"] == ("Net", "A", "B", "Adam.step")
+    assert [entry["name"] for entry in header["operators"]] == ["Net", "A", "B", "Adam.step"]
     assert header["operator_word"] == "module"
     assert not ViewModel(training()).colours_operators

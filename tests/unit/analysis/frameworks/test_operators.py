@@ -11,7 +11,9 @@ from PIL import Image
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.frameworks.operator_colours import rank_operators
+from epprof_nb.files.readers.read_trace import read_trace
 from epprof_nb.util import palette
+from epprof_nb.views.queries.icicle import icicle
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.renderers.html import notebook_html
 from epprof_nb.views.renderers.png import as_png
@@ -19,7 +21,8 @@ from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.timeline.op_colours import COLOURS
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import first_view_header
-from tests.helpers.tiny import kernel, op, profile
+from tests.helpers.tiny import kernel, line, op, profile
+from tests.paths import DATA
 
 
 def node(op_id, op_type, start, end, parent=1, **more):
@@ -61,22 +64,84 @@ def test_nodes_that_were_not_recorded_do_not_count():
     assert rank_operators(ProfileIndex(run(*CHAIN, learned))).names[0] == "Conv"
 
 
-def test_no_nodes_have_no_operators():
-    model = ViewModel(profile([op(1, "x", 0, 10)]))
+def test_statements_are_no_operators():
+    model = ViewModel(profile([line(1, 1, 0, 10)]))
     assert model.operators.names == ()
-    assert first_view_header(model)["operators"] == ()
+    assert first_view_header(model)["operators"] == []
     assert "op.operator" not in query_window(model, WindowQuery(0, 10))[1]
     assert not model.colours_operators
 
 
 @pytest.mark.parametrize("details", [False, True])
-def test_the_viewer_has_the_rank_of_each_node(details):
+def test_the_viewer_has_the_hue_of_each_node(details):
     many = [node(i + 2, f"Op{i}", 100 * i, 100 * i + 90 - i) for i in range(10)]
     model = ViewModel(run(*many))
     _, columns = query_window(model, WindowQuery(0, 1000), details=details)
-    assert sorted(columns["op.operator"].tolist()) == [-1, *range(7), 7, 7, 7]
-    # Those with hues, and one that says that there are more.
-    assert first_view_header(model)["operators"] == tuple(f"Op{i}" for i in range(8))
+    hues = [palette.operator_hue(f"Op{i}") for i in range(10)]
+    assert sorted(columns["op.operator"].tolist()) == sorted([-1, *hues])
+    assert first_view_header(model)["operators"] == [
+        {"name": f"Op{i}", "number": hues[i]} for i in range(8)
+    ]
+
+
+def test_a_name_has_the_same_hue_in_two_profiles():
+    # The hue depends neither on the other names nor on the times.
+    one = run(*CHAIN)
+    other = run(node(2, "Softmax", 0, 500), node(3, "Gemm", 500, 550), node(4, "Conv", 600, 610))
+
+    def hues(prof):
+        model = ViewModel(prof)
+        _, columns = query_window(model, WindowQuery(0, 1000), details=False)
+        of_rows = dict(
+            zip(columns["op.row"].tolist(), columns["op.operator"].tolist(), strict=True)
+        )
+        types = prof.tables["ops"].names("op_type").to_list()
+        of_tree = icicle(model)
+        tree = zip(map(of_tree["names"].__getitem__, of_tree["name"]), of_tree["hue"], strict=True)
+        by_name = {name.partition("_")[0]: hue for name, hue in tree if hue >= 0}
+        assert by_name == {types[row]: hue for row, hue in of_rows.items() if hue >= 0}
+        return by_name
+
+    first, second = hues(one), hues(other)
+    assert first["Conv"] == second["Conv"] != first["Gemm"] == second["Gemm"]
+    assert first.keys() == {"Conv", "Relu", "Gemm"}
+
+
+def test_common_names_have_different_hues():
+    for names in (
+        "MatMul Gemm Conv Relu Softmax LayerNormalization Add Mul Transpose",
+        "Linear Conv2d LayerNorm ReLU GELU Embedding MultiheadAttention BatchNorm2d Dropout",
+        "aten::mm aten::addmm aten::bmm aten::add_ aten::copy_ aten::mul aten::sum",
+    ):
+        hues = {palette.operator_hue(name) for name in names.split()}
+        assert len(hues) == len(names.split())
+
+
+@pytest.mark.parametrize(
+    ("trace", "word"),
+    [("kineto_cpu_torch_2.13.0", "operator"), ("jax_cpu_0.10.2", "op"), ("viztracer_1.1.1", "op")],
+)
+def test_traces_of_host_work_have_colours(trace, word):
+    path = DATA / "traces" / f"{trace}.json.gz"
+    model = ViewModel(read_trace(path))
+    header = first_view_header(model)
+    assert (header["operator_word"], model.colours_operators) == (word, True)
+    _, columns = query_window(model, WindowQuery(*model.time_range), details=True)
+    coloured = columns["op.operator"] >= 0
+    assert coloured.mean() > 0.9
+    tree = icicle(model)
+    hue_of = {entry["name"]: entry["number"] for entry in header["operators"]}
+    for name, hue in zip(map(tree["names"].__getitem__, tree["name"]), tree["hue"], strict=True):
+        assert hue == hue_of.get(name, hue)
+    assert sum(hue >= 0 for hue in tree["hue"]) > 0.5 * len(tree["hue"])
+    png = as_png(model)
+    pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGBA"))[..., :3]
+    largest = palette.OPERATORS[header["operators"][0]["number"]]
+    assert (pixels == rgb(largest)).all(axis=2).any()
+
+
+def test_names_with_characters_that_utf_8_lacks_have_a_hue():
+    assert 0 <= palette.operator_hue("\ud800") < len(palette.OPERATORS)
 
 
 def rgb(colour):
@@ -87,16 +152,15 @@ def rgb(colour):
 def test_the_picture_has_the_colours_of_operators_and_their_bars(on_device):
     activities = [kernel(0, 900, 2)] if on_device else []
     png = as_png(ViewModel(run(*CHAIN, activities=activities)))
-    pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+    pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGBA"))[..., :3]
     found = {tuple(colour) for colour in pixels.reshape(-1, 3).tolist()}
-    for rank in range(3):
-        is_drawn = rgb(COLOURS[len(palette.OPS) + rank]) in found
+    hues = [palette.operator_hue(name) for name in ("Conv", "Gemm", "Relu")]
+    for hue in hues:
+        is_drawn = rgb(COLOURS[len(palette.OPS) + hue]) in found
         assert is_drawn == (not on_device)
-    bars = [
-        int((pixels[:, 300] == rgb(colour)).all(axis=1).sum()) for colour in palette.OPERATORS[:3]
-    ]
-    assert bars[0] > 0
-    assert (bars[1] > 0) == (not on_device)
+    colours = [palette.OPERATORS[hue] for hue in hues]
+    bars = [int((pixels[:, 200] == rgb(colour)).all(axis=1).sum()) for colour in colours]
+    assert (min(bars) > 0) == (not on_device)
 
 
 def test_tables_without_scripts_have_the_operators():
@@ -114,4 +178,4 @@ def test_the_figure_has_a_legend_of_operators():
     ax = Figure(figsize=(6, 4)).subplots()
     run(*many).plot.timeline(ax)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == [*(f"$Op{i}$" for i in range(7)), "other"]
+    assert labels == [f"$Op{i}$" for i in range(8)]
