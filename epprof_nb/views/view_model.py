@@ -20,6 +20,7 @@ from epprof_nb.util import palette
 from epprof_nb.util.cached import cached_property
 from epprof_nb.util.thread_pool import ThreadPool
 from epprof_nb.views.timeline import lanes
+from epprof_nb.views.timeline.with_statements import ops_of_with_statements, without_statements
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -127,6 +128,16 @@ class ViewModel:
     def by_op(self) -> ResultTable:
         """The breakdown by op."""
         return self.breakdown("op")
+
+    @property
+    def shown_ops(self) -> ResultTable:
+        """The breakdown by op, with one row for a ``with epprof_nb.op(...)`` and its op."""
+        return without_statements(self.by_op, self.index)
+
+    @property
+    def op_of_statement(self) -> dict[int, int]:
+        """Row of each ``with`` statement that is not drawn to the row of its op."""
+        return self.index.cached(ops_of_with_statements)
 
     @property
     def captured_work(self) -> ResultTable | None:

@@ -88,7 +88,7 @@ def related(
         "chain": [
             locate_event(view_model, "op", op)
             for op in chain
-            if op == row or op not in view_model.layout.op_of_statement
+            if op == row or op not in view_model.op_of_statement
         ],
         "line": _line(view_model, chain),
         "call": _located(view_model, "api", call),

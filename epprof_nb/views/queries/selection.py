@@ -76,7 +76,7 @@ def select_events(view_model: ViewModel, query: Mapping[str, Any]) -> SelectedEv
         table = view_model.profile.tables[PREFIXES[prefix]]
         rows_where = _rows_where(table, dict(query["equals"]))
         if prefix == "op":
-            rows_where = drawn_rows(rows_where, view_model.layout.op_of_statement)
+            rows_where = drawn_rows(rows_where, view_model.op_of_statement)
         return select_rows(view_model, {prefix: rows_where})
     if what == "search":
         rows = matching_rows(view_model, str(query["pattern"]))

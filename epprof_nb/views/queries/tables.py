@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from epprof_nb.analysis.breakdowns.registry import BREAKDOWNS
 from epprof_nb.analysis.frameworks.phases import has_modules
-from epprof_nb.arrays.groups import group_codes
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.search import match_names
 
@@ -49,39 +48,15 @@ def available_breakdowns(view_model: ViewModel) -> list[str]:
 def breakdown_table(view_model: ViewModel, by: str, **options: Any) -> dict[str, Any]:
     """Return a breakdown as a table; with options, the result of `query_table`.
 
-    As in the timeline, a ``with epprof_nb.op(...)`` statement has no row beside that of its op.
+    As in the timeline, a ``with epprof_nb.op(...)`` statement has no row beside its op's.
 
     Raises
     ------
     KeyError
         If there is no such breakdown.
     """
-    table = view_model.breakdown(by)
-    if by == "op" and view_model.layout.op_of_statement:
-        table = table.take(~_is_shown_by_op(view_model, table))
+    table = view_model.shown_ops if by == "op" else view_model.breakdown(by)
     return query_table(table, **options) if options else to_columns(table)
-
-
-def _is_shown_by_op(view_model: ViewModel, table: ResultTable) -> npt.NDArray[np.bool_]:
-    """Return which rows of ``by_op`` are ``with`` statements that only open an op.
-
-    A statement keeps its row if it launched work itself, outside the op.
-    """
-    ops = view_model.profile.tables["ops"]
-    hidden = np.array(list(view_model.layout.op_of_statement), np.int64)
-    # Only ops on the lines of these statements can belong to the same rows.
-    rows = np.flatnonzero(np.isin(ops["line"], np.unique(ops["line"][hidden])))
-    names, types, cells = (ops.names(name).take(rows) for name in ("name", "op_type", "cell"))
-    lines = ops["line"][rows]
-    groups, first = group_codes(names.codes, types.codes, cells.codes, lines)
-    others = np.bincount(groups[~np.isin(rows, hidden)], minlength=len(first))
-    only_hidden = first[others == 0]
-    columns = [column.take(only_hidden).to_list() for column in (names, types, cells)]
-    statements = set(zip(*columns, lines[only_hidden].tolist(), strict=True))
-    keys = zip(*(table.values(name) for name in ("name", "op_type", "cell", "line")), strict=True)
-    is_shown = np.array([key in statements for key in keys], np.bool_)
-    is_shown &= table["self_device_ns"] == 0
-    return is_shown
 
 
 def to_columns(table: ResultTable, limit: int = MAX_ROWS) -> dict[str, Any]:
@@ -116,7 +91,7 @@ def query_table(
     table
         A breakdown.
     sort
-        Column to sort by. Without such a column the order is that of the breakdown.
+        Column to sort by. Without such a column the breakdown keeps its order.
     descending
         Sort in descending order. Missing values come last either way.
     pattern

@@ -226,7 +226,7 @@ def _details(
         columns["op.device_ns"] = index.op_device_time.total[rows]
         columns["op.launches"] = index.op_launches[rows]
         # An op drawn in place of its `with` statement has the place of the statement.
-        statement = statement_rows(rows, view_model.layout.op_of_statement)
+        statement = statement_rows(rows, view_model.op_of_statement)
         placed = np.where(statement == MISSING, rows, statement)
     else:
         names = tables["ops"].names("name")

@@ -62,7 +62,7 @@ def as_png(view_model: ViewModel) -> bytes:
         for row in range(min(lane.rows, _MAX_ROWS))
     }
     for number, lane in lanes:
-        _label(canvas, tops[number] + min(lane.rows, 2) * ROW / 2 - 1, lane.label)
+        _label(canvas, tops[number] + min(lane.rows, 2) * ROW / 2 - 1, lane.full_label)
     draw_events(canvas, view_model, rows, _LEFT, _PLOT)
     _draw_axis(canvas, view_model, y)
     _draw_bars(canvas, top, y_bars, _bar_colours(view_model, top))

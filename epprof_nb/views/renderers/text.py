@@ -31,7 +31,7 @@ def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
             lines.append(f"    {finding.advice}")
     if view_model.colours_operators:
         return "\n".join([*lines, *_operators(view_model, rows)])
-    by_op = view_model.by_op
+    by_op = view_model.shown_ops
     lines += _by_device_time(by_op.take(by_op["device_ns"] > 0), rows, "op", "more op")
     captured = view_model.captured_work
     if captured is not None:

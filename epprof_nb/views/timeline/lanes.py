@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -39,8 +39,9 @@ MAX_ROWS = 24
 class Lane:
     """A lane of the timeline.
 
-    ``kind`` is the kind of its events, ``label`` a short name, ``title`` a description. A lane that
-    only has synchronizations has no ``rows``: these are drawn at the bottom edge of a lane.
+    ``kind`` is the kind of its events, ``label`` a short name, ``title`` a description, and
+    ``device_label`` the name of its device if there are several. A lane that only has
+    synchronizations has no ``rows``: these are drawn at the bottom edge of a lane.
     """
 
     kind: Literal["ops", "api", "stream"]
@@ -49,6 +50,12 @@ class Lane:
     rows: int = 0
     device: int = -1
     thread: int = -1
+    device_label: str = ""
+
+    @property
+    def full_label(self) -> str:
+        """The label, with the label of the device if it has one."""
+        return f"{self.label} · {self.device_label}" if self.device_label else self.label
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,6 @@ class EventLayout:
 class TimelineLayout:
     """The lanes from top to bottom, and the layout of the events of the three tables.
 
-    ``op_of_statement`` maps the row of each ``with`` statement that is not drawn to its op.
     ``notes`` say which threads and streams are not drawn.
     """
 
@@ -103,7 +109,6 @@ class TimelineLayout:
     ops: EventLayout
     api_calls: EventLayout
     activities: EventLayout
-    op_of_statement: dict[int, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def by_prefix(self) -> dict[str, EventLayout]:
@@ -186,8 +191,6 @@ def _stream_lanes(
     numbers = {}
     for device, context, stream in keys:
         label = f"stream {stream}" if stream >= 0 else "waits"
-        if len(devices) > 1 and device >= 0:
-            label = f"{label} · {device_label[device]}"
         title = f"Stream {stream}" if stream >= 0 else "Synchronization without a stream"
         if device >= 0:
             title += f" on {device_label[device]}"
@@ -199,7 +202,8 @@ def _stream_lanes(
             label += f" (ctx {context})"
             title += f", context {context}"
         numbers[device, context, stream] = len(lanes)
-        lanes.append(Lane("stream", label, title, device=device))
+        of_several = device_label[device] if len(devices) > 1 and device >= 0 else ""
+        lanes.append(Lane("stream", label, title, device=device, device_label=of_several))
     return codes.map(numbers.get)
 
 
@@ -228,8 +232,7 @@ def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
     with ThreadPool(2) as pool:
         streams = pool.submit(_streams, tables["activities"])
         call_thread = SmallCodes.of(tables["api_calls"]["thread_id"])
-        op_of_statement = ops_of_with_statements(tables["ops"], index.tree)
-        hidden = np.array(list(op_of_statement), np.int64)
+        hidden = np.array(list(index.cached(ops_of_with_statements)), np.int64)
         op_lane, call_lane = _thread_lanes(profile, call_thread, hidden, lanes, notes)
         stream_lane = _stream_lanes(profile, streams.result(), lanes, notes)
         activities = pool.submit(
@@ -237,7 +240,7 @@ def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
         )
         calls = pool.submit(_lay_out, tables["api_calls"], call_lane, _ROW_0)
         ops = _lay_out(tables["ops"], op_lane, SmallCodes.of(_min_rows(profile, index, hidden)))
-        layout = TimelineLayout((), ops, calls.result(), activities.result(), op_of_statement)
+        layout = TimelineLayout((), ops, calls.result(), activities.result())
     for event_layout in layout.by_prefix().values():
         event_rows = event_layout.event_rows
         # MAX_ROWS stands for the bottom edge, which is not a row.

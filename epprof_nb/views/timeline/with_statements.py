@@ -1,4 +1,4 @@
-"""``with`` statements that only open an op: the timeline shows each as one row with its op."""
+"""``with`` statements that only open an op: views show each as one row with its op."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.op_tree import OpTree
-    from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.table import Table
+    from epprof_nb.analysis.base.result_table import ResultTable
+    from epprof_nb.arrays.types import BoolArray, IntArray
 
 _PREFIXES = ("with ", "with(", "async with")
 
 
-def ops_of_with_statements(ops: Table, tree: OpTree) -> dict[int, int]:
+def ops_of_with_statements(index: ProfileIndex) -> dict[int, int]:
     """Return the rows of the ``with epprof_nb.op(...)`` statements, and the row of each one's op.
 
     Such a statement has the range as its only child: the statements of its body are below the
@@ -24,11 +26,10 @@ def ops_of_with_statements(ops: Table, tree: OpTree) -> dict[int, int]:
 
     Parameters
     ----------
-    ops
-        A table of schema `epprof_nb.data.schema.OPS`.
-    tree
-        Its tree.
+    index
+        Index of the profile.
     """
+    ops, tree = index.profile.tables["ops"], index.tree
     names = ops.names("name")
     is_with = np.array([*(name.startswith(_PREFIXES) for name in names.categories), False])
     if not is_with.any():
@@ -65,3 +66,27 @@ def statement_rows(rows: IntArray, op_of_statement: dict[int, int]) -> IntArray:
     """Return the row of the hidden statement of each op at `rows`, `MISSING` for other ops."""
     of_op = {op: statement for statement, op in op_of_statement.items()}
     return np.array([of_op.get(row, MISSING) for row in rows.tolist()], np.int64)
+
+
+def without_statements(table: ResultTable, index: ProfileIndex) -> ResultTable:
+    """Return ``by_op`` without the rows of ``with`` statements that only open an op.
+
+    A statement keeps its row if it launched work itself, outside the op.
+    """
+    hidden = np.array(list(index.cached(ops_of_with_statements)), np.int64)
+    if not len(hidden):
+        return table
+    ops = index.profile.tables["ops"]
+    # Only ops on the lines of these statements can belong to the same rows.
+    rows = np.flatnonzero(np.isin(ops["line"], np.unique(ops["line"][hidden])))
+    names, types, cells = (ops.names(name).take(rows) for name in ("name", "op_type", "cell"))
+    lines = ops["line"][rows]
+    groups, first = group_codes(names.codes, types.codes, cells.codes, lines)
+    others = np.bincount(groups[~np.isin(rows, hidden)], minlength=len(first))
+    only_hidden = first[others == 0]
+    columns = [column.take(only_hidden).to_list() for column in (names, types, cells)]
+    statements = set(zip(*columns, lines[only_hidden].tolist(), strict=True))
+    keys = zip(*(table.values(name) for name in ("name", "op_type", "cell", "line")), strict=True)
+    is_shown_by_op: BoolArray = np.array([key in statements for key in keys], np.bool_)
+    is_shown_by_op &= table["self_device_ns"] == 0
+    return table.take(~is_shown_by_op)

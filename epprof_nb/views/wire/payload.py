@@ -75,7 +75,7 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
         "repeat_names": repeat_names(profile.info)._asdict(),
         "lanes": [
             {"kind": lane.kind, "label": lane.label, "title": lane.title, "rows": lane.rows,
-             "device": lane.device, "thread": lane.thread}
+             "device": lane.device, "thread": lane.thread, "device_label": lane.device_label}
             for lane in view_model.layout.lanes
         ],
         "devices": device_labels(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from epprof_nb.analysis.breakdowns import registry
+from epprof_nb.analysis.breakdowns import registry as breakdowns
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views import prefetch
 from epprof_nb.views.view import View
@@ -27,6 +27,6 @@ def test_what_fails_ahead_fails_where_it_is_asked_for(made, monkeypatch):
     def broken(*_, **__):
         raise ValueError("no table")
 
-    monkeypatch.setitem(registry.BREAKDOWNS, "op", broken)
+    monkeypatch.setitem(breakdowns.BREAKDOWNS, "op", broken)
     with pytest.raises(ValueError, match="no table"):
         View(made).mimebundle()

@@ -6,6 +6,8 @@ import type { ColumnBundle } from "./wire_format.ts";
 export interface Lane {
   kind: "ops" | "api" | "stream";
   label: string;
+  /** Label of its device if there are several, else empty. */
+  device_label: string;
   title: string;
   rows: number;
   device: number;

@@ -29,7 +29,7 @@ export class LaneLabels {
   readonly element = h("div", { class: "ep-labels" });
   /** Corner beside the ruler. */
   readonly corner = h("div", { class: "ep-corner" });
-  readonly #rows = h("div", { class: "ep-label-rows", role: "group", "aria-label": "Lanes" });
+  readonly #rows = h("div", { role: "group", "aria-label": "Lanes" });
   readonly #sticky = h("div", { class: "ep-label-part" });
   readonly #lanes = h("div", { class: "ep-label-part" });
   readonly #clip = h("div", { class: "ep-clip" }, this.#lanes);

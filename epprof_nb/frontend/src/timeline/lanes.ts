@@ -97,13 +97,13 @@ export function buildRows({ lanes, counters, devices: labels, word }: RowSource)
     });
   };
   const lane = (index: number, parent: string | null, folded: boolean | null): void => {
-    const { kind, label, title } = lanes[index];
+    const { kind, label, title, device_label: device } = lanes[index];
     add({
       key: `lane:${index}`,
       kind,
       lane: lanes[index],
       index,
-      label: parent && kind === "stream" ? label.replace(/ · [^·]+$/, "") : label,
+      label: parent || !device ? label : `${label} · ${device}`,
       title,
       indent: parent ? 1 : 0,
       folded,

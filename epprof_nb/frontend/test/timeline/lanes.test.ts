@@ -7,6 +7,7 @@ import { events } from "../helpers.ts";
 const lane = (kind: Lane["kind"], label: string, device = -1, thread = -1): Lane => ({
   kind,
   label,
+  device_label: kind === "stream" ? `GPU ${device}` : "",
   title: "",
   rows: 1,
   device,
@@ -26,8 +27,8 @@ const two = {
     lane("ops", "main", -1, 1),
     lane("api", "API calls", -1, 1),
     lane("api", "thread 2", -1, 2),
-    lane("stream", "stream 7 · 0", 0),
-    lane("stream", "stream 7 · 1", 1),
+    lane("stream", "stream 7 (ctx 2)", 0),
+    lane("stream", "stream 7", 1),
   ],
   counters: [...counters(0), ...counters(1)],
   devices: { 0: "GPU 0", 1: "GPU 1", 1000: "host device" },
@@ -66,7 +67,7 @@ describe("lanes", () => {
       ...["device:1", "counter:3", "lane:4"],
     ]);
     expect(lanes[3].counter).toBe(0);
-    expect(lanes[5].label).toBe("stream 7");
+    expect(lanes[5].label).toBe("stream 7 (ctx 2)");
     const folded = placeRows(two, all, { ...none, folded: new Set(["device:0"]) }).lanes;
     expect(keys(folded)).not.toContain("lane:3");
     expect(keys(folded)).toContain("lane:4");

@@ -19,3 +19,27 @@ def test_ops_of_one_name_are_told_apart():
     assert {"step (range)", "step (jit)", "launch(f) (line 2)", "launch(f) (line 3)", "once"} <= {
         *names
     }
+
+
+def test_a_with_statement_and_its_op_are_one_row():
+    statement = {"name": 'with epprof_nb.op("step"):'}
+    ops = [
+        line(1, 4, 0, 90) | statement,
+        op(2, "step", 1, 89, parent=1),
+        line(3, 5, 2, 80, parent=2),
+    ]
+
+    def names(op_id):
+        text = as_text(ViewModel(profile(ops, [kernel(20, 30, op_id)], info={"wall_ns": 100})))
+        return [row.split("  ")[0] for row in text.splitlines()[3:]]
+
+    assert names(3) == ["step", "line 5"]
+    # Work outside the op is in no other row.
+    assert names(1) == [statement["name"]]
+
+
+def test_a_page_shows_lone_surrogates_as_question_marks(tmp_path):
+    info = {"wall_ns": 10, "script": "caf\udce9.py"}
+    prof = profile([op(1, "op \udce9", 0, 9)], [kernel(0, 9, 1)], info=info)
+    prof.to_html(tmp_path / "page.html")
+    assert "op ?" in (tmp_path / "page.html").read_text("utf-8")

@@ -78,7 +78,10 @@ def test_devices_are_called_by_their_names():
     assert {0: "GPU 0", 1000: "host device"}.items() <= header["devices"].items()
     assert [busy["label"] for busy in header["headline"]["busy"]] == ["GPU 0", "host device"]
     lanes = header["lanes"]
-    assert [lane["label"] for lane in lanes] == ["stream 7 · GPU 0", "stream 0 · host device"]
+    assert [(lane["label"], lane["device_label"]) for lane in lanes] == [
+        ("stream 7", "GPU 0"),
+        ("stream 0", "host device"),
+    ]
     assert lanes[1]["title"] == "Stream 0 on host device (Xeon, 2 cores)"
     assert prof.by_stream()["stream"].tolist() == ["stream 7, GPU 0", "stream 0, host device"]
     assert "1000" not in repr(prof)
