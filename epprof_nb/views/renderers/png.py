@@ -10,7 +10,7 @@ import numpy as np
 from epprof_nb.analysis.idle.counters import busy_shares
 from epprof_nb.util import palette
 from epprof_nb.util.format import duration
-from epprof_nb.views.renderers.canvas import Canvas, blend, fit, text_width
+from epprof_nb.views.renderers.canvas import Canvas, fit, text_width, translucent
 from epprof_nb.views.renderers.event_rows import ROW, draw_events
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ _PLOT = WIDTH - _LEFT - _RIGHT
 _LABEL = _LEFT - _EDGE - 8
 """Width of the labels at the left."""
 _TITLE_TEXT, _NORMAL_TEXT, _SMALL_TEXT = 13, 12, 11
+_FAINT = "#4a5463"
+"""Secondary text; darker than on a white page."""
 _LINE, _NOTE, _NOTE_CHARACTERS = 19, WIDTH - 2 * _EDGE, 135
 _BUSY, _LANE_GAP, _AXIS, _BAR = 32, 6, 36, 21
 _MAX_LANES, _MAX_ROWS, _MAX_BARS = 10, 8, 6
@@ -76,7 +78,7 @@ def _notes(view_model: ViewModel) -> list[tuple[str, int, str]]:
         part.replace(" ", "\N{NO-BREAK SPACE}") for part in view_model.headline.line.split("   ")
     )
     texts = [(headline, _TITLE_TEXT, palette.TEXT)]
-    texts += [(f.text.replace("`", ""), _NORMAL_TEXT, palette.FAINT) for f in view_model.findings]
+    texts += [(f.text.replace("`", ""), _NORMAL_TEXT, _FAINT) for f in view_model.findings]
     return [
         (line, size, colour)
         for text, size, colour in texts
@@ -97,7 +99,7 @@ def _draw_busy(canvas: Canvas, view_model: ViewModel, y: int) -> None:
         edges = np.linspace(low, high, _PLOT + 1)
         share += busy_shares(view_model.index, device.device_id, edges) / len(headline.busy)
     levels = np.arange(_BUSY, 0, -1)[:, None] - 0.5
-    codes = np.full((_BUSY, _PLOT), canvas.code(blend(palette.KERNEL, 0.75)), np.uint8)
+    codes = np.full((_BUSY, _PLOT), canvas.code(translucent(palette.KERNEL, 0.75)), np.uint8)
     canvas.paint(_LEFT, y, codes, levels < share * _BUSY)
     canvas.rectangle(_LEFT, y + _BUSY, _PLOT, 1, palette.RULE)
     _label(canvas, y + _BUSY / 2, f"{headline.device_word} busy")
@@ -110,7 +112,7 @@ def _draw_axis(canvas: Canvas, view_model: ViewModel, y: int) -> None:
         x = _LEFT + (tick - low) / (high - low) * _PLOT
         text = duration(tick)
         x = min(x, WIDTH - _EDGE / 2 - text_width(text, _SMALL_TEXT) / 2)
-        canvas.text(x, y + 6, text, _SMALL_TEXT, palette.FAINT, anchor="mm")
+        canvas.text(x, y + 6, text, _SMALL_TEXT, _FAINT, anchor="mm")
 
 
 def _round_step(rough: float) -> int:
@@ -120,7 +122,7 @@ def _round_step(rough: float) -> int:
 
 
 def _bar_colours(view_model: ViewModel, rows: Sequence[tuple[str, int, int]]) -> list[str]:
-    """Return the colour of each bar; those of operators are the legend of the nodes."""
+    """Return the colour of each bar; operators have the colours of their nodes."""
     if not view_model.colours_operators:
         return [palette.KERNEL] * len(rows)
     return [palette.OPERATORS[palette.operator_hue(name)] for name, _, _ in rows]
@@ -137,7 +139,7 @@ def _draw_bars(
         canvas.rectangle(_LEFT, top + 3, length, _BAR - 8, colours[i])
         _label(canvas, middle, name)
         text = f"{duration(total_ns)}   {count:,} \N{MULTIPLICATION SIGN}"
-        canvas.text(_LEFT + length + 6, middle, text, _SMALL_TEXT, palette.FAINT)
+        canvas.text(_LEFT + length + 6, middle, text, _SMALL_TEXT, _FAINT)
     if not rows:
         text = "No device time was recorded."
-        canvas.text(_LEFT, y + _BAR / 2, text, _NORMAL_TEXT, palette.FAINT)
+        canvas.text(_LEFT, y + _BAR / 2, text, _NORMAL_TEXT, _FAINT)

@@ -13,6 +13,7 @@ from PIL import Image
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.util import palette
 from epprof_nb.views.renderers import canvas
+from epprof_nb.views.renderers import png as png_renderer
 from epprof_nb.views.renderers.canvas import Canvas, blend, fit, text_width
 from epprof_nb.views.renderers.png import as_png
 from epprof_nb.views.view_model import ViewModel
@@ -23,8 +24,16 @@ def image(png: bytes) -> Image.Image:
     return Image.open(io.BytesIO(png))
 
 
-def rgb(png: bytes):
-    return np.asarray(image(png).convert("RGB"))
+def rgb(png: bytes, page: str = "#ffffff"):
+    """Pixels of a picture on a page."""
+    drawn = image(png).convert("RGBA")
+    below = Image.new("RGBA", drawn.size, page)
+    below.alpha_composite(drawn)
+    return np.asarray(below.convert("RGB"))
+
+
+BUSY = "#4095c5"
+"""The shade of `palette.KERNEL` that says when the device was busy, on white."""
 
 
 def spans(pixels, colour: str) -> set[tuple[int, int]]:
@@ -50,7 +59,7 @@ def test_events_are_drawn_where_their_times_say():
     # An op is separated from the next one by a pixel.
     assert (left + 100, left + 599) in spans(pixels, palette.OPS[1])
     # Busy from the first start to the last end.
-    assert spans(pixels, blend(palette.KERNEL, 0.75)) == {(left + 200, left + 700)}
+    assert spans(pixels, BUSY) == {(left + 200, left + 700)}
 
 
 def test_a_rectangle_of_several_events_is_fainter_the_more_of_it_is_idle():
@@ -59,8 +68,9 @@ def test_a_rectangle_of_several_events_is_fainter_the_more_of_it_is_idle():
     pixels = rgb(as_png(ViewModel(work)))
     assert not spans(pixels[:-30], palette.KERNEL)  # the bars are below
     colours = {tuple(colour) for colour in pixels.reshape(-1, 3).tolist()}
-    faint = blend(palette.KERNEL, 0.35 + 0.65 / 4)
-    assert tuple(int(faint[i : i + 2], 16) for i in (1, 3, 5)) in colours
+    # Pillow rounds down.
+    red, green, blue = bytes.fromhex(blend(palette.KERNEL, 0.35 + 0.65 / 4)[1:])
+    assert any(np.abs(np.subtract(colour, (red, green, blue))).max() <= 1 for colour in colours)
 
 
 def test_the_picture_has_a_palette_and_is_small():
@@ -74,17 +84,40 @@ def test_text_blends_with_what_is_below_it():
     drawn = Canvas(120, 30)
     drawn.rectangle(60, 0, 60, 30, "#c9e0f0")
     drawn.text(2, 15, "MMMMMMMMMMMMMM", 12, "#000000")
-    pixels = rgb(drawn.png())
-    for half, below in ((pixels[:, :60], 0xFF), (pixels[:, 60:], 0xC9)):
+    pixels = rgb(drawn.png())[10:20, :110]
+    for half, below in ((pixels[:, :60], 0xDF), (pixels[:, 60:], 0xC9)):
         assert half.min() == 0
         shades = np.unique(half[..., 0])
         assert len(shades) > 3
         assert shades.max() == below
 
 
+def luminance(colours):
+    shares = np.asarray(colours, float) / 255
+    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+def test_the_picture_is_legible_on_a_light_and_on_a_dark_page():
+    """JupyterLab's dark theme has pages of #111111; an untrusted output has no style of its own."""
+    png = as_png(ViewModel(synthetic_profile(activities=3000)))
+    light, dark = rgb(png), rgb(png, "#111111")
+    for pixels, page in ((light, 0xFF), (dark, 0x11)):
+        assert (pixels[-1] == page).all()
+        assert (pixels == page).all(axis=2).mean() > 0.4
+    # Text has a plate below it: it is the same on both pages.
+    assert (light[:60, 20:300] == dark[:60, 20:300]).all(axis=2).mean() > 0.6
+    plate = bytes.fromhex(canvas._PLATE[1:])
+    for text in (palette.TEXT, png_renderer._FAINT):
+        low, high = sorted(luminance(list(bytes.fromhex(c[1:]))) for c in (text, canvas._PLATE))
+        assert (high + 0.05) / (low + 0.05) >= 4.5
+        assert (light == list(bytes.fromhex(text[1:]))).all(axis=2).any()
+    assert (dark == list(plate)).all(axis=2).any()
+
+
 def test_a_full_palette_loses_shades_of_text_only():
     drawn = Canvas(256, 20)
-    for i in range(255):  # and the background
+    for i in range(254):  # the background and the plate are colours, too
         drawn.rectangle(i, 0, 1, 20, f"#{i:02x}80ff")
     plain = rgb(drawn.png())
     drawn.text(0, 10, "text on many colours", 11, "#1b2430")
