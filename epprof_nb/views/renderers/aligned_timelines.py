@@ -1,11 +1,7 @@
-"""The timelines of both sides of a comparison as SVG, one above the other, on one time axis.
-
-The picture needs no script. Text and rules take the colour of the page, light or dark.
-"""
+"""A picture of the timelines of both sides of a comparison, one above the other, on one axis."""
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +9,7 @@ import numpy as np
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.util import palette
 from epprof_nb.util.format import duration, plural, shorten
+from epprof_nb.views.renderers.drawing import Drawing, Line, Rectangle, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,8 +34,8 @@ VERDICTS = {"slower": "#c24e00", "faster": "#00855f"}
 _OP = "#8b95a3"
 
 
-def as_svg(timelines: AlignedTimelines, verdicts: Verdicts, anchor: str) -> str:
-    """Return an SVG element.
+def draw(timelines: AlignedTimelines, verdicts: Verdicts, anchor: str) -> Drawing | None:
+    """Return the picture; None if there is nothing to show.
 
     Parameters
     ----------
@@ -52,35 +49,34 @@ def as_svg(timelines: AlignedTimelines, verdicts: Verdicts, anchor: str) -> str:
     sides = (("before", timelines.old), ("after", timelines.new))
     rows = [row for _, timeline in sides for row in timeline.rows if len(row.starts)]
     if not rows:
-        return ""
+        return None
     low = min(0, *(int(row.starts.min()) for row in rows))
     high = max(int(row.ends.max()) for row in rows)
     scale = _PLOT / max(high - low, 1)
-    parts = []
+    items: list[Rectangle | Text | Line] = []
     y = 0
     for title, timeline in sides:
-        span = max((int(row.ends.max()) for row in timeline.rows if len(row.ends)), default=0)
-        parts.append(_text(0, y + 12, f"{title}: {duration(span)}", "font-weight:600"))
+        longest = max((int(row.ends.max()) for row in timeline.rows if len(row.ends)), default=0)
+        heading = f"{title}: {duration(longest)}"
+        items.append(Text(0, y + 12, heading, is_bold=True, is_weak=False))
         if timeline.more:
-            parts.append(_text(_LEFT, y + 12, f"{plural(timeline.more, 'more row')}", "opacity:.7"))
+            items.append(Text(_LEFT, y + 12, plural(timeline.more, "more row")))
         y += _TITLE
         for row in timeline.rows:
-            parts.append(_text(0, y + 11, shorten(row.label, 22), "opacity:.7"))
-            parts += _rects(row, low, scale, y, verdicts)
+            items.append(Text(0, y + 11, shorten(row.label, 22)))
+            items += _rects(row, low, scale, y, verdicts)
             y += _ROW
         y += _GAP
-    parts += _axis(low, high, scale, y)
+    items += _axis(low, high, scale, y)
     about = f"0: start of {anchor or 'the repeat'}"
-    parts.append(_text(0, y + 14, shorten(about, 24), "opacity:.7", title=about))
-    label = escape("Timelines of a typical repeat before and after. " + about)
-    return (
-        f'<svg role="img" aria-label="{label}" viewBox="0 0 {_WIDTH} {y + _AXIS}" '
-        f'style="display:block;width:100%;max-width:{_WIDTH}px;height:auto;'
-        f'font:11px system-ui,sans-serif" fill="currentColor">{"".join(parts)}</svg>'
-    )
+    items.append(Text(0, y + 14, shorten(about, 24), title=about))
+    label = "Timelines of a typical repeat before and after. " + about
+    return Drawing(_WIDTH, y + _AXIS, label, items)
 
 
-def _rects(row: Row, low: int, scale: float, y: int, verdicts: Verdicts) -> Iterator[str]:
+def _rects(
+    row: Row, low: int, scale: float, y: int, verdicts: Verdicts
+) -> Iterator[Rectangle | Text]:
     """Yield the rectangles of a row; events that share a pixel are one."""
     left = _LEFT + (row.starts - low) * scale
     right = np.maximum(_LEFT + (row.ends - low) * scale, left + 1)
@@ -94,24 +90,18 @@ def _rects(row: Row, low: int, scale: float, y: int, verdicts: Verdicts) -> Iter
             kind = int(row.kinds[first])
             colour, opacity = palette.KINDS.get(kind, palette.OTHER), 1.0
             what = f"{ACTIVITY_KINDS[kind]} " if count == 1 else ""
-        title = escape(f"{what}{shorten(name, 200)}: {took}")
-        place = f'x="{x:.1f}" width="{width:.1f}"'
-        yield (
-            f'<rect {place} y="{y}" height="{_ROW - 2}" fill="{colour}" '
-            f'fill-opacity="{opacity}"><title>{title}</title></rect>'
-        )
+        title = f"{what}{shorten(name, 200)}: {took}"
+        yield Rectangle(x, y, width, _ROW - 2, colour, opacity, title)
         found = {
             verdicts.get((int(row.paths[i]), None if row.kinds is None else row.name(i)), "")
             for i in (range(first, last + 1) if verdicts else ())
         }
         for changed in VERDICTS.keys() & found:
-            yield (
-                f'<rect {place} y="{y + _ROW - 4}" height="3" fill="{VERDICTS[changed]}">'
-                f"<title>{escape(f'{changed}: {shorten(name, 200)}')}</title></rect>"
-            )
+            title = f"{changed}: {shorten(name, 200)}"
+            yield Rectangle(x, y + _ROW - 4, width, 3, VERDICTS[changed], title=title)
         if row.kinds is None and count == 1 and width >= _MIN_NAMED:
             text = shorten(name, int((width - 6) / _CHARACTER))
-            yield _text(x + 3, y + 10, text, "pointer-events:none")
+            yield Text(x + 3, y + 10, text, is_weak=False, is_on_rectangle=True)
 
 
 def _merged(left: FloatArray, right: FloatArray) -> Iterator[tuple[int, int]]:
@@ -124,33 +114,19 @@ def _merged(left: FloatArray, right: FloatArray) -> Iterator[tuple[int, int]]:
     yield from zip(firsts.tolist(), [*(firsts[1:] - 1).tolist(), len(left) - 1], strict=True)
 
 
-def _axis(low: int, high: int, scale: float, bottom: int) -> Iterator[str]:
-    zero = _LEFT - low * scale
-    yield (
-        f'<line x1="{zero:.1f}" x2="{zero:.1f}" y1="{_TITLE}" y2="{bottom}" stroke="currentColor" '
-        'stroke-opacity=".5" stroke-dasharray="3 3"/>'
-    )
+def _axis(low: int, high: int, scale: float, bottom: int) -> Iterator[Line | Text]:
+    yield Line(_LEFT - low * scale, _TITLE, bottom, is_dashed=True)
     step = _round_step((high - low) / _TICKS)
     first = int(np.ceil(low / step))
     for number in range(first, int(high // step) + 1):
         time = number * step
         x = _LEFT + (time - low) * scale
-        yield (
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{bottom}" y2="{bottom + 4}" '
-            'stroke="currentColor" stroke-opacity=".5"/>'
-        )
-        sign = "-" if time < 0 else ""
-        anchor = "end" if x > _WIDTH - 40 else "middle"
-        label = f"{sign}{duration(abs(time))}"
-        yield _text(x, bottom + 15, label, f"opacity:.7;text-anchor:{anchor}")
+        yield Line(x, bottom, bottom + 4)
+        label = f"{'-' if time < 0 else ''}{duration(abs(time))}"
+        yield Text(x, bottom + 15, label, "end" if x > _WIDTH - 40 else "middle")
 
 
 def _round_step(width: float) -> int:
     """Return 1, 2 or 5 times a power of ten, at least `width`."""
     power = 10 ** max(int(np.floor(np.log10(max(width, 1)))), 0)
     return int(next(power * n for n in (1, 2, 5, 10) if power * n >= width))
-
-
-def _text(x: float, y: float, text: str, style: str, *, title: str = "") -> str:
-    hover = f"<title>{escape(title)}</title>" if title else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" style="{style}">{escape(text)}{hover}</text>'

@@ -1,31 +1,33 @@
 """A comparison of recordings as text, Markdown and HTML.
 
-The HTML needs no script, and keeps its order and numbers where styles are removed.
+The HTML keeps its order, its numbers and a picture where styles, scripts and frames are removed.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.compare.causes import CHANGED
-from epprof_nb.analysis.compare.statistics import is_too_wide
-from epprof_nb.util.format import duration, in_backticks, plural, shorten, signed_percent
+from epprof_nb.analysis.compare.causes import CHANGED, OWN, WAITS, cause, rows_of
+from epprof_nb.util.format import duration, in_backticks, shorten
 from epprof_nb.util.html import with_code
-from epprof_nb.views.renderers.aligned_timelines import as_svg
+from epprof_nb.views.renderers.aligned_timelines import draw
+from epprof_nb.views.renderers.comparison_rows import shown_tables
+from epprof_nb.views.renderers.html import framed
+from epprof_nb.views.wire.payload import to_base64
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from epprof_nb.analysis.base.result_table import ResultTable
     from epprof_nb.analysis.compare.verdict import ComparisonResult
+    from epprof_nb.views.renderers.comparison_rows import Row, ShownTable
+    from epprof_nb.views.renderers.drawing import Drawing
 
-_ROWS = 12
 _NAME_WIDTH = 48
+_UNIT = re.compile(r"(?<=\d) (?=%|[mnµ]?s\b)| (?=\N{RIGHTWARDS ARROW})")
 
-# The theme of a notebook is that of its page, not that of the system: text inherits the page's
+# A notebook takes its theme from its page, not from the system: text inherits the page's
 # colour. The colours that mean slower and faster are legible on white and on black, and brighter
 # where JupyterLab, VS Code or a browser says that the page is dark.
 _BRIGHT = (
@@ -38,12 +40,14 @@ _STYLE = (
     ".epprof-compare table{border-collapse:collapse;margin:.5em 0;"
     "font:inherit;font-variant-numeric:tabular-nums;color:inherit}"
     ".epprof-compare tr{background:none}"
-    ".epprof-compare td,.epprof-compare th{text-align:right;padding:2px 14px 2px 0;"
-    "font-weight:normal;white-space:nowrap;background:none}"
-    ".epprof-compare thead th{opacity:.7;border-bottom:1px solid #8b95a3}"
-    ".epprof-compare td:first-child,.epprof-compare th:first-child{text-align:left;"
-    "white-space:normal;overflow-wrap:anywhere}"
-    ".epprof-compare td:last-child,.epprof-compare th:last-child{text-align:left;padding-right:0}"
+    # Cells wrap, and the names keep room: a narrow page makes rows higher, not the names illegible.
+    ".epprof-compare td,.epprof-compare th{padding:2px 12px 2px 0;vertical-align:top;"
+    "font-weight:normal;background:none;white-space:normal}"
+    ".epprof-compare thead th{opacity:.7;border-bottom:1px solid #8b95a3;vertical-align:bottom}"
+    ".epprof-compare td:first-child,.epprof-compare th:first-child{min-width:11em;"
+    "overflow-wrap:anywhere}"
+    ".epprof-compare td:last-child,.epprof-compare th:last-child{padding-right:0}"
+    ".epprof-table{overflow-x:auto}"
     ".epprof-compare tr.epprof-same{opacity:.7}"
     ".epprof-compare .epprof-slower{color:#c24e00;font-weight:600}"
     ".epprof-compare .epprof-faster{color:#00855f;font-weight:600}"
@@ -56,33 +60,44 @@ _PAGE_STYLE = (
     "h1{font:600 16px system-ui,sans-serif}"
 )
 
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row of the shown table, as text."""
-
-    name: str
-    cells: tuple[str, ...]
-    verdict: str
+# The document in the frame: it reports its height and follows the theme, like the viewer.
+_FRAME = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" \
+content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'">
+<style>
+html,body{{margin:0;overflow:hidden;background:#fff;color:#1b2430}}
+html[data-theme=dark],html[data-theme=dark] body{{background:#111;color:#e6eaf0}}
+@media (prefers-color-scheme:dark){{
+html:not([data-theme]),html:not([data-theme]) body{{background:#111;color:#e6eaf0}}}}
+body{{overflow-x:auto}}
+svg{{min-width:600px}}
+</style></head><body>{svg}<script>
+addEventListener("message", (event) => {{
+  const theme = event.data && event.data.epprofTheme;
+  if (theme) document.documentElement.dataset.theme = theme;
+}});
+new ResizeObserver(() => {{
+  const height = document.body.getBoundingClientRect().height;
+  if (height > 0) parent.postMessage({{ epprofHeight: height }}, "*");
+}}).observe(document.body);
+</script></body></html>
+"""
 
 
 def as_text(comparison: ComparisonResult) -> str:
     """Return the verdict, the reason and the largest changes as plain text."""
     lines = [comparison.verdict, *(f"  {line}" for line in _sentences(comparison))]
-    of_before, of_after, of_change, of_interval, of_verdict = _titles(comparison)
-    width = max(8, len(of_change))
-    for title, table in _tables(comparison):
-        rows, omitted = _rows(table)
-        head = f"{title:<{_NAME_WIDTH}} {of_before:>9} {of_after:>9} {of_change:>{width}}"
-        lines += ["", f"{head}  {of_interval:>18}  {of_verdict}"]
-        for row in rows:
-            before, after, change, interval, verdict = row.cells
-            lines.append(
-                f"{shorten(row.name, _NAME_WIDTH):<{_NAME_WIDTH}} {before:>9} {after:>9} "
-                f"{change:>{width}}  {interval:>18}  {verdict}"
+    for table in shown_tables(comparison):
+        cells = [table.titles, *(row.cells for row in table.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        names = [table.title, *(shorten(row.name, _NAME_WIDTH) for row in table.rows)]
+        lines.append("")
+        for name, row in zip(names, cells, strict=True):
+            line = "  ".join(
+                f"{cell:{'<' if i in table.text_columns else '>'}{width}}"
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
             )
-        if omitted:
-            lines.append(f"({plural(omitted, 'more row')})")
+            lines.append(f"{name:<{_NAME_WIDTH}}  {line}".rstrip())
     return "\n".join(lines)
 
 
@@ -90,40 +105,49 @@ def as_markdown(comparison: ComparisonResult) -> str:
     """Return the same as Markdown."""
     parts = [f"**{comparison.verdict}**"]
     parts += [_markdown_text(line) for line in _sentences(comparison)]
-    for title, table in _tables(comparison):
-        rows, omitted = _rows(table)
-        lines = [
-            f"| {title} | {' | '.join(_titles(comparison))} |",
-            "|---|---:|---:|---:|---:|---|",
-        ]
-        lines += [f"| {_markdown_code(row.name)} | {' | '.join(row.cells)} |" for row in rows]
+    for table in shown_tables(comparison):
+        rules = ["---" if i in table.text_columns else "---:" for i in range(len(table.titles))]
+        lines = [f"| {table.title} | {' | '.join(table.titles)} |", f"|---|{'|'.join(rules)}|"]
+        for row in table.rows:
+            name = _markdown_code(row.name) if row.is_name else row.name
+            lines.append(f"| {name} | {' | '.join(row.cells)} |")
         parts.append("\n".join(lines))
-        if omitted:
-            parts.append(f"({plural(omitted, 'more row')})")
     return "\n\n".join(parts) + "\n"
 
 
 def as_html(comparison: ComparisonResult) -> str:
-    """Return the same as HTML for a notebook."""
+    """Return the same as HTML for a notebook.
+
+    The timelines are in a frame, with a picture as its fallback: a sanitizer that drops the
+    elements of SVG keeps their texts.
+    """
+    drawing = _timelines(comparison)
+    if drawing is None:
+        return _html(comparison, "")
+    total = comparison.total
+    alt = f"{drawing.label}. {duration(total.before_ns)} before, {duration(total.after_ns)} after."
+    image = (
+        f'<img alt="{escape(alt)}" width="{drawing.width}" '
+        f'src="data:image/png;base64,{to_base64(drawing.png())}">'
+    )
+    document = _FRAME.format(svg=drawing.svg())
+    return _html(comparison, framed(document, image, title="Timelines", height=drawing.height))
+
+
+def _html(comparison: ComparisonResult, picture: str) -> str:
     verdict = escape(comparison.verdict)
     css = f' class="epprof-{verdict}"' if comparison.verdict in CHANGED else ""
     parts = [f"<p><strong{css}>{verdict}</strong></p>"]
     parts += [f"<p>{with_code(line)}</p>" for line in _sentences(comparison)]
-    parts.append(_timelines(comparison))
-    for title, table in _tables(comparison):
-        rows, omitted = _rows(table)
-        head = "".join(
-            f'<th scope="col">{escape(text)}</th>' for text in (title, *_titles(comparison))
-        )
-        body = "".join(_html_row(row) for row in rows)
-        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
-        if omitted:
-            parts.append(f"<p>({plural(omitted, 'more row')})</p>")
+    parts.append(picture)
+    parts += [_html_table(table) for table in shown_tables(comparison)]
     return f'<style>{_STYLE}</style><div class="epprof-compare">{"".join(parts)}</div>'
 
 
 def as_page(comparison: ComparisonResult) -> str:
     """Return an HTML document that may not use the network."""
+    drawing = _timelines(comparison)
+    body = _html(comparison, "" if drawing is None else drawing.svg())
     title = f"Comparison: {comparison.verdict}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -131,97 +155,64 @@ def as_page(comparison: ComparisonResult) -> str:
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{_PAGE_STYLE}</style></head>"
-        f"<body><h1>{escape(title)}</h1>{as_html(comparison)}</body></html>\n"
+        f"<body><h1>{escape(title)}</h1>{body}</body></html>\n"
     )
 
 
-def _timelines(comparison: ComparisonResult) -> str:
+def _timelines(comparison: ComparisonResult) -> Drawing | None:
     paths, anchor = comparison.paths, comparison.timelines.anchor
     ops, kernels = comparison.ops, comparison.kernels
     numbers: dict[str, list[int]] = {}
     for number, path in enumerate(paths):
         numbers.setdefault(path, []).append(number)
     verdicts: dict[tuple[int, str | None], str] = {}
-    for table, names in ((ops, [None] * len(ops)), (kernels, kernels.values("name"))):
-        for path, name, verdict in zip(
-            table.values("path"), names, table.values("verdict"), strict=True
-        ):
-            if verdict in CHANGED:
-                verdicts |= {(number, name): verdict for number in numbers.get(path, ())}
-    return as_svg(comparison.timelines, verdicts, "" if anchor is None else paths[anchor])
+    # The rectangles of ops are elapsed times.
+    causes = [(row["path"], *cause(row)) for row in rows_of(ops)]
+    found = [(path, None, verdict) for path, verdict, source in causes if source in (OWN, WAITS)]
+    found += [(row["path"], row["name"], row["verdict"]) for row in rows_of(kernels)]
+    for path, name, verdict in found:
+        if verdict in CHANGED:
+            verdicts |= {(number, name): verdict for number in numbers.get(path, ())}
+    return draw(comparison.timelines, verdicts, "" if anchor is None else paths[anchor])
 
 
-def _html_row(row: _Row) -> str:
-    *cells, verdict = (escape(cell) for cell in row.cells)
-    is_changed = row.verdict in CHANGED
-    css = f' class="epprof-{escape(row.verdict)}"' if is_changed else ""
-    start = "<tr>" if is_changed else '<tr class="epprof-same">'
+def _html_table(table: ShownTable) -> str:
+    titles = (table.title, *table.titles)
+    head = "".join(
+        f'<th scope="col"{_aligned(i - 1, table.text_columns)}>{escape(text)}</th>'
+        for i, text in enumerate(titles)
+    )
+    body = "".join(_html_row(row, table.text_columns) for row in table.rows)
     return (
-        f"{start}"
-        f'<td title="{escape(row.name)}">{escape(shorten(row.name, 80))}</td>'
-        f"{''.join(f'<td>{cell}</td>' for cell in cells)}<td{css}>{verdict}</td></tr>"
+        f'<div class="epprof-table"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
     )
 
 
-def _titles(comparison: ComparisonResult) -> tuple[str, ...]:
-    """Return the titles of the columns after the name."""
-    change = "change of pairs" if comparison.total.is_paired else "change"
-    return "before", "after", change, "95 % interval", "verdict"
+def _html_row(row: Row, text_columns: Sequence[int]) -> str:
+    cells = []
+    for i, cell in enumerate(row.cells):
+        is_verdict = i == text_columns[0]
+        css = f' class="epprof-{row.colour}"' if row.colour and is_verdict else ""
+        # A number stays with its unit; lines break between the two times of a cell.
+        text = escape(cell) if is_verdict else _UNIT.sub("\N{NO-BREAK SPACE}", escape(cell))
+        cells.append(f"<td{css}{_aligned(i, text_columns)}>{text}</td>")
+    start = "<tr>" if row.colour else '<tr class="epprof-same">'
+    name = escape(row.name)
+    named = escape(shorten(row.name, 80)) if row.is_name else f"<em>{name}</em>"
+    aligned = _aligned(-1, text_columns)
+    return f'{start}<td title="{name}"{aligned}>{named}</td>{"".join(cells)}</tr>'
+
+
+def _aligned(cell: int, text_columns: Sequence[int]) -> str:
+    """Return attributes of a cell; -1 is the name. Sanitizers leave one of the two."""
+    side = "left" if cell < 0 or cell in text_columns else "right"
+    return f' align="{side}" style="text-align:{side}"'
 
 
 def _sentences(comparison: ComparisonResult) -> Iterator[str]:
     yield comparison.reason
     yield from comparison.notes
-
-
-def _tables(comparison: ComparisonResult) -> Iterator[tuple[str, ResultTable]]:
-    if len(comparison.ops):
-        yield "op", comparison.ops
-    if any(verdict in CHANGED for verdict in comparison.kernels.values("verdict")):
-        yield "kernel", comparison.kernels
-
-
-def _rows(table: ResultTable) -> tuple[list[_Row], int]:
-    """Return the first rows, those with a difference before others, and how many are left out."""
-    verdicts = table.values("verdict")
-    order = sorted(range(len(table)), key=lambda row: verdicts[row] not in CHANGED)
-    columns = [
-        table.values(name)
-        for name in (
-            "name",
-            "before_ns",
-            "after_ns",
-            "change",
-            "change_low",
-            "change_high",
-            "status",
-        )
-    ]
-    paths = table.values("path")
-    rows = []
-    for row in order[:_ROWS]:
-        name, before, after, change, low, high, status = (column[row] for column in columns)
-        verdict = verdicts[row]
-        shown = f"{verdict} ({status})" if status == "renamed" else verdict
-        cells = (
-            "" if before is None else duration(before),
-            "" if after is None else duration(after),
-            signed_percent(change) if change == change else "",  # noqa: PLR0124
-            _interval(low, high),
-            shown,
-        )
-        # Names alone may be ambiguous; the path is long. Kernels have names of their own.
-        text = f"{paths[row]} / {name}" if "measure" not in table else paths[row]
-        rows.append(_Row(text, cells, verdict))
-    return rows, len(order) - len(rows)
-
-
-def _interval(low: float, high: float) -> str:
-    if low != low:  # noqa: PLR0124 - NaN, not tested
-        return ""
-    if is_too_wide(low, high):
-        return "varies too much"
-    return f"{signed_percent(low)} to {signed_percent(high)}"
 
 
 def _markdown_text(text: str) -> str:

@@ -209,17 +209,39 @@ def notebook_html(
     mount_id
         Id of the place of the output, which a live widget takes while it is open.
     """
+    document = page_html(view_model, selection, tab=tab)
+    fallback = (
+        f'<img alt="{escape(_alt_text(view_model))}" width="900" '
+        f'src="data:image/png;base64,{to_base64(png)}">'
+        f"{_repeats(view_model)}{_top_ops_table(view_model)}"
+    )
+    return framed(document, fallback, title="Profile", height=_FRAME_HEIGHT, mount_id=mount_id)
+
+
+def framed(
+    document: str, fallback: str, *, title: str, height: int, mount_id: str | None = None
+) -> str:
+    """Return HTML that shows a document in a frame, or the fallback where frames are dropped.
+
+    Parameters
+    ----------
+    document, fallback
+        HTML of the document, and of what stands in for it.
+    title
+        Name of the frame.
+    height
+        Height of the frame in pixels, until the document reports how much it needs.
+    mount_id
+        See `notebook_html`.
+    """
     mount = f' data-epprof-mount="{escape(mount_id)}"' if mount_id else ""
     return (
         f"<style>{_NOTEBOOK_STYLE}</style>"
         f'<div class="epprof-output"{mount}>'
-        '<iframe class="epprof-frame" sandbox="allow-scripts" title="Profile" loading="lazy" '
-        f'width="100%" height="{_FRAME_HEIGHT}" style="border:0;width:100%;display:block" '
-        f'srcdoc="{escape(page_html(view_model, selection, tab=tab))}"></iframe>'
-        '<div class="epprof-fallback">'
-        f'<img alt="{escape(_alt_text(view_model))}" width="900" '
-        f'src="data:image/png;base64,{to_base64(png)}">'
-        f"{_repeats(view_model)}{_top_ops_table(view_model)}"
-        "</div></div>"
+        f'<iframe class="epprof-frame" sandbox="allow-scripts" allowfullscreen '
+        f'title="{escape(title)}" loading="lazy" width="100%" height="{height}" '
+        'style="border:0;width:100%;display:block" '
+        f'srcdoc="{escape(document)}"></iframe>'
+        f'<div class="epprof-fallback">{fallback}</div></div>'
         f"<script>{_LISTENER}</script>"
     )

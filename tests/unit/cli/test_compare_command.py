@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import zipfile
+from html import unescape
 
 import pytest
 from click.testing import CliRunner
@@ -20,10 +21,14 @@ def test_hostile_names_are_escaped():
     name = "<script>alert(1)</script>|`x`"
     result = compare(repeated({name: MS}), repeated({name: 2 * MS}, seed=1))
     bundle = result._repr_mimebundle_()
-    assert "<script>" not in bundle["text/html"]
-    table = [line for line in bundle["text/markdown"].splitlines() if line.startswith("| `")]
-    assert len(table) == 2
-    assert all(line.count("|") - line.count("\\|") == 7 for line in table)
+    [frame] = re.findall(r'srcdoc="([^"]*)"', bundle["text/html"])
+    assert "<script>alert" not in bundle["text/html"]
+    assert "<script>alert" not in unescape(frame)
+    lines = bundle["text/markdown"].splitlines()
+    assert len([line for line in lines if line.startswith("| `")]) == 2
+    for rule in (i for i, line in enumerate(lines) if line.startswith("|---")):
+        table = [line for line in lines[rule - 1 : rule + 2] if line.startswith("|")]
+        assert len({line.count("|") - line.count("\\|") for line in table}) == 1
     assert "slower" in bundle["text/plain"]
     json.dumps(bundle)
 

@@ -115,6 +115,28 @@ def test_a_change_of_pairs_is_named_as_one():
     assert "pairs" not in repr(compare(old, new))
 
 
+def test_times_of_pairs_have_the_signs_of_their_changes():
+    # The new code is 2 % slower in each pair, but the machine slowed down at half of the repeats,
+    # so that the median of its repeats is lower by a third.
+    speeds = [np.array([1.5] * slow + [1.0] * (20 - slow)) for slow in (11, 9)]
+    slower = {name: round(1.02 * time) for name, time in TIMES.items()}
+    old, new = (
+        alternated(times, side, speed=speeds[side], seed=side)
+        for side, times in enumerate((TIMES, slower))
+    )
+    result = compare(old, new)
+    total = result._result.total
+    assert result.change == pytest.approx(0.02, abs=0.005)
+    assert total.after_ns / total.before_ns - 1 == pytest.approx(result.change)
+    assert (result.ops["contribution_ns"] > 0).all()
+    for side in ("", "elapsed_"):
+        times = result.ops[f"{side}after_ns"] / result.ops[f"{side}before_ns"] - 1
+        np.testing.assert_allclose(times, result.ops[f"{side}change"], atol=1e-6)
+    assert result.ops["contribution_ns"].sum() == pytest.approx(
+        total.after_ns - total.before_ns, rel=0.4
+    )
+
+
 def test_added_removed_and_renamed_ops_are_told_apart():
     old = repeated({"a": MS, "y = f(b)": MS, "c": MS, "gone": MS})
     new = repeated({"a": MS, "y = f(b2)": MS, "c": MS})
@@ -132,19 +154,41 @@ def test_equal_siblings_are_matched_in_order():
         ops = [op(1, "In[1]", 0, 10**9, op_type="cell")]
         bounds = []
         for repeat in range(12):
-            now = 1000 * repeat
-            for i, time in enumerate((100, second)):
+            now = 1000 * MS * repeat
+            for i, time in enumerate((100 * MS, second)):
                 row = line(2 + 2 * repeat + i, 1 + i, now, now + time, 1, repeat=repeat)
                 ops.append(row | {"name": "step()"})
                 now += time
-            bounds.append([1000 * repeat, 1000 * repeat + 500])
+            bounds.append([1000 * MS * repeat, (1000 * repeat + 500) * MS])
         return profile(ops, info={"repeats": bounds})
 
-    frame = compare(loop(100), loop(200)).ops
-    assert frame["before_ns"].tolist() == [100, 100]
-    assert frame["after_ns"].tolist() == [200, 100]
+    frame = compare(loop(100 * MS), loop(200 * MS)).ops
+    assert frame["before_ns"].tolist() == [100 * MS, 100 * MS]
+    assert frame["after_ns"].tolist() == [200 * MS, 100 * MS]
     assert frame["verdict"].tolist() == ["slower", "no difference found"]
     assert set(frame["measure"]) == {"host"}
+
+
+def test_a_short_op_of_the_host_differs_from_one_recording_to_the_next():
+    def copies(copy, seed, **more):
+        host = [{"device_id": 0, "name": "host", "kind": "host"}]
+        times = {"x = load()": 20 * MS, "z = host.to_host(y)": copy}
+        return repeated(times, seed=seed, devices=host, **more)
+
+    name = "z = host.to_host(y)"
+    found = rows(compare(copies(90_000, 0), copies(130_000, 1)).ops)[name]
+    assert (found["verdict"], found["elapsed_verdict"]) == ("cannot tell", "cannot tell")
+    # More than such a difference is a change of the code.
+    assert rows(compare(copies(90_000, 0), copies(300_000, 1)).ops)[name]["verdict"] == "slower"
+    in_turn = [
+        copies(ns, side, alternated={"recording": "r", "side": side})
+        for side, ns in enumerate((90_000, 130_000))
+    ]
+    assert rows(compare(*in_turn).ops)[name]["verdict"] == "slower"
+    several = [
+        [copies(ns, 10 * side + i) for i in range(3)] for side, ns in enumerate((90_000, 130_000))
+    ]
+    assert rows(compare(*several).ops)[name]["verdict"] == "slower"
 
 
 def test_ops_below_one_percent_of_the_repeat_are_not_named_in_the_reason():

@@ -2,12 +2,14 @@
 
 import re
 import xml.etree.ElementTree as ET
+from html import unescape
 
 import numpy as np
 import pytest
 
 from epprof_nb import compare
-from epprof_nb.views.renderers.aligned_timelines import as_svg
+from epprof_nb.views.renderers.aligned_timelines import draw
+from epprof_nb.views.widget.widget import LiveView
 from tests.helpers.repeated import repeated
 from tests.helpers.tiny import kernel, op, profile
 
@@ -17,7 +19,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def svg_of(result):
     html = result._repr_mimebundle_()["text/html"]
-    [text] = re.findall(r"<svg.*</svg>", html)
+    [document] = re.findall(r'srcdoc="([^"]*)"', html)
+    [text] = re.findall(r"<svg.*</svg>", unescape(document))
     return ET.fromstring(text.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
 
 
@@ -72,7 +75,8 @@ def test_without_a_common_op_repeats_are_aligned():
 
 def test_profiles_without_events_have_no_timelines():
     html = compare(profile(), profile())._repr_mimebundle_()["text/html"]
-    assert "<svg" not in html
+    assert "iframe" not in html
+    assert "<img" not in html
 
 
 def test_the_size_is_bounded_and_nothing_is_lost():
@@ -105,6 +109,31 @@ def test_hostile_names_stay_text_and_odd_times_are_drawn():
 
 def test_the_axis_has_round_times():
     result = compare(repeated({"a": 7 * MS}), repeated({"a": 13 * MS}))
-    text = as_svg(result._result.timelines, {}, "a")
+    text = draw(result._result.timelines, {}, "a").svg()
     labels = re.findall(r"text-anchor:\w+\">([^<]+)<", text)
     assert labels[:3] == ["0 s", "5.00 ms", "10.0 ms"]
+
+
+def test_the_views_of_both_sides_show_the_same_time_range(monkeypatch):
+    """They zoom together about the start of the common op, at one scale."""
+    monkeypatch.setattr(LiveView, "show", lambda *_: None)
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
+    old = repeated({"prepare()": 3 * MS, "model(x)": 4 * MS}, noise=0)
+    new = repeated({"model(x)": 8 * MS}, noise=0)
+    views = compare(old, new).widget()
+    assert [data["text/plain"] for data in shown] == ["before", "after"]
+    links = [view.link for view in views]
+    assert links[0]["group"] == links[1]["group"]
+    ranges = [
+        np.subtract(view.selections.view_model.time_range, link["origin"])
+        for view, link in zip(views, links, strict=True)
+    ]
+    assert ranges[0].tolist() == ranges[1].tolist()
+    for link, prof, name in zip(links, (old, new), ("model(x)", "model(x)"), strict=True):
+        ops = prof.tables["ops"]
+        starts = ops["start_ns"][ops.names("name").equals(name)]
+        assert link["origin"] in starts
+        assert link["first"] == {"start": -3 * MS, "end": 8 * MS}
+    for view in views:
+        view.close()

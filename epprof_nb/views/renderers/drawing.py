@@ -1,0 +1,136 @@
+"""A drawing of rectangles, lines and texts, as SVG and as a PNG.
+
+The SVG takes the colours of texts and lines from its page. The PNG is transparent, and its texts
+have plates, so that it is legible on light and on dark pages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+from typing import Literal
+
+from PIL import ImageColor
+
+from epprof_nb.views.renderers.canvas import Canvas
+
+_FONT, _SCALE = 11, 2
+"""Size of texts in pixels, and pixels of the PNG for one of the drawing."""
+_GREY = "#757f8c"
+"""Lines of the PNG: as visible on white as on black."""
+_TEXT = "#1b2430"
+_ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
+_WEAK = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """A rectangle; `title` is shown when the pointer is over it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    colour: str
+    opacity: float = 1
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A line of text that starts, ends, or has its middle at x; y is the baseline."""
+
+    x: float
+    y: float
+    text: str
+    anchor: Literal["start", "middle", "end"] = "start"
+    is_bold: bool = False
+    is_weak: bool = True
+    is_on_rectangle: bool = False
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A vertical line."""
+
+    x: float
+    top: float
+    bottom: float
+    is_dashed: bool = False
+
+
+@dataclass(slots=True)
+class Drawing:
+    """Shapes and texts in the order in which they are drawn; ``label`` says what they show."""
+
+    width: int
+    height: int
+    label: str
+    items: list[Rectangle | Text | Line] = field(default_factory=list)
+
+    def svg(self) -> str:
+        """Return an SVG element."""
+        return (
+            f'<svg role="img" aria-label="{escape(self.label)}" '
+            f'viewBox="0 0 {self.width} {self.height}" style="display:block;width:100%;'
+            f'max-width:{self.width}px;height:auto;font:{_FONT}px system-ui,sans-serif" '
+            f'fill="currentColor">{"".join(map(_element, self.items))}</svg>'
+        )
+
+    def png(self) -> bytes:
+        """Return a PNG file, twice as wide and high as the drawing."""
+        canvas = Canvas(_SCALE * self.width, _SCALE * self.height)
+        for item in self.items:
+            _draw(canvas, item)
+        return canvas.png()
+
+
+def _element(item: Rectangle | Text | Line) -> str:
+    if isinstance(item, Line):
+        dashes = ' stroke-dasharray="3 3"' if item.is_dashed else ""
+        return (
+            f'<line x1="{item.x:.1f}" x2="{item.x:.1f}" y1="{item.top}" y2="{item.bottom}" '
+            f'stroke="currentColor" stroke-opacity=".5"{dashes}/>'
+        )
+    hover = f"<title>{escape(item.title)}</title>" if item.title else ""
+    if isinstance(item, Rectangle):
+        opacity = f' fill-opacity="{item.opacity}"' if item.opacity < 1 else ""
+        return (
+            f'<rect x="{item.x:.1f}" y="{item.y}" width="{item.width:.1f}" '
+            f'height="{item.height}" fill="{item.colour}"{opacity}>{hover}</rect>'
+        )
+    styles = {
+        "font-weight:600": item.is_bold,
+        f"opacity:{_WEAK}": item.is_weak,
+        f"text-anchor:{item.anchor}": item.anchor != "start",
+        "pointer-events:none": item.is_on_rectangle,
+    }
+    style = ";".join(text for text, applies in styles.items() if applies)
+    style = f' style="{style}"' if style else ""
+    return f'<text x="{item.x:.1f}" y="{item.y:.1f}"{style}>{escape(item.text)}{hover}</text>'
+
+
+def _draw(canvas: Canvas, item: Rectangle | Text | Line) -> None:
+    if isinstance(item, Line):
+        step = 6 * _SCALE if item.is_dashed else _SCALE * (item.bottom - item.top)
+        y = _SCALE * item.top
+        while y < _SCALE * item.bottom:
+            length = min(step / 2 if item.is_dashed else step, _SCALE * item.bottom - y)
+            canvas.rectangle(_SCALE * item.x, y, _SCALE / 2, length, _GREY)
+            y += step
+        return
+    if isinstance(item, Rectangle):
+        x, y, width, height = (
+            _SCALE * length for length in (item.x, item.y, item.width, item.height)
+        )
+        canvas.rectangle(x, y, width, height, _on_white(item.colour, item.opacity))
+        return
+    x, y, size = _SCALE * item.x, _SCALE * item.y, _SCALE * _FONT
+    canvas.text(x, y, item.text, size, _TEXT, anchor=_ANCHORS[item.anchor])
+
+
+def _on_white(colour: str, opacity: float) -> str:
+    """Return a colour as it looks on white: the rectangles carry dark texts on any page."""
+    channels = ImageColor.getrgb(colour)[:3]
+    return "#" + "".join(f"{round(255 + (c - 255) * opacity):02x}" for c in channels)
