@@ -13,7 +13,7 @@ from epprof_nb.files.atomic_file import replacing
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.views.prefetch import prefetch_for_page
 from epprof_nb.views.queries.selections import Selections
-from epprof_nb.views.renderers.html import Tab, notebook_html, page_html
+from epprof_nb.views.renderers.html import Tab, notebook_html, write_page
 from epprof_nb.views.renderers.png import as_png
 from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.view_model import ViewModel
@@ -151,5 +151,5 @@ def write_html(profile: ProfileData, path: str | PathLike[str]) -> None:
             getattr(view_model, part)  # computed and cached
             bar.update()
         with replacing(path) as file:
-            file.write(page_html(view_model).encode())
+            write_page(view_model, file)
         bar.update()

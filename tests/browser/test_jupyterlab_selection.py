@@ -83,3 +83,53 @@ def test_a_view_opens_with_the_rows_it_was_asked_for(in_jupyterlab):
     frame = page.frame_locator("iframe.epprof-frame")
     expect(frame.locator(".ep-panel")).to_contain_text("2 rows of a DataFrame", timeout=60_000)
     in_jupyterlab.run(3, "None")
+
+
+def test_what_is_below_a_view_stays_in_place(in_jupyterlab):
+    """The texts below the timeline change with the window, the selection and the range."""
+    page = in_jupyterlab.show("loop")
+    heights = []
+
+    def measure():
+        settled(page)
+        heights.append(page.locator(".epprof-live").last.bounding_box()["height"])
+
+    timeline = page.locator(".ep-timeline")
+    measure()
+    timeline.focus()
+    canvas(page).click(position={"x": 200, "y": lane_y(page, "main thread") + 8})
+    expect(page.locator(".ep-groups")).to_be_visible()
+    measure()
+    page.keyboard.press("i")
+    page.locator(".ep-range[aria-busy=false]").wait_for()
+    measure()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    measure()
+    assert len(set(heights)) == 1, heights
+
+
+def test_linked_views_zoom_together(in_jupyterlab):
+    """Each widget has a copy of the viewer's modules."""
+    page = in_jupyterlab.page
+    page.evaluate(
+        "for (const old of document.querySelectorAll('.epprof-live'))"
+        " old.toggleAttribute('data-old', true)"
+    )
+    in_jupyterlab.run(
+        0,
+        f"{IMPORT}\nfrom epprof_nb.views.widget.link import Link\nMS = 10**6\n"
+        "for origin in (0, 20):\n"
+        "    link = Link('g', origin * MS, (10 * MS, 30 * MS), (origin - 20) * MS, 120 * MS)\n"
+        "    PROFILES['known']().timeline().widget(link=link)",
+    )
+    timelines = page.locator(".epprof-output .epprof-live:not([data-old]) .ep-timeline[data-start]")
+    expect(timelines).to_have_count(2)
+
+    def expect_starts(*starts_ms):
+        for i, ms in enumerate(starts_ms):
+            expect(timelines.nth(i)).to_have_attribute("data-start", str(ms * 10**6))
+
+    expect_starts(10, 30)
+    timelines.nth(1).press("0")
+    expect_starts(-20, 0)

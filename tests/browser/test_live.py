@@ -1,4 +1,4 @@
-"""The live widget's talk with Python: kept windows, silence, selections, closing."""
+"""The live widget's talk with Python: cached windows, silence, selections, closing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.view_model import ViewModel
 from tests.browser.helpers.pixels import lane_y, pixel, width
+from tests.browser.helpers.rectangles import click, hover, in_panel, true_rectangle
 from tests.browser.helpers.settling import pause, settled
 from tests.live_host import LiveHost
 
@@ -198,3 +199,26 @@ def test_a_closed_tree_lets_go_of_what_it_held(host):
     page.wait_for_timeout(400)
     assert page.evaluate("window.drawn") == drawn
     assert len(host.asked) == asked
+
+
+def test_a_merged_rectangle_stays_the_same_when_it_is_selected(opened):
+    view_model = ViewModel(synthetic_profile(activities=60_000))
+    page = opened("about:blank")
+    host = LiveHost(page, view_model)
+    host.show()
+    _shown(page)
+    checked = 0
+    for stream, x in ((13, 200), (13, 500), (7, 200), (7, 500)):
+        told = hover(page, stream, x)
+        if told is None:
+            continue
+        click(page, stream, x)
+        _quiet(host)
+        truth, longest = true_rectangle(view_model.profile, stream, told)
+        assert in_panel(page) == told == truth
+        length = page.locator(".ep-group dl > div:has(dt:text-is('duration')) dd")
+        assert length.text_content() == longest
+        checked += 1
+    assert checked >= 2
+    page.click(".ep-panel >> text=zoom to these")
+    expect(page.locator(".ep-panel .ep-note:visible")).to_have_count(0)

@@ -1,11 +1,15 @@
-"""Selection: what lights, what is told, search, spans, DataFrames."""
+"""Selection: highlighted events, details, search, time ranges, DataFrames."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.view import View, write_html
+from epprof_nb.views.renderers.html import page_html
+from epprof_nb.views.view import View
+from epprof_nb.views.view_model import ViewModel
 from tests.browser.helpers.pixels import COPY, KERNEL, KERNEL_2, click, lane_y, pixel, ready, x_at
 from tests.browser.helpers.settling import settled
 
@@ -111,28 +115,28 @@ def test_a_value_is_copied_with_its_exact_number(shows):
     page.wait_for_function("async () => (await navigator.clipboard.readText()) === '15000000'")
 
 
-def test_a_span_tells_what_the_device_did_in_it(page):
+def test_a_time_range_tells_what_the_device_did_in_it(page):
     _drag_ruler(page, 20, 60)
-    span = page.locator(".ep-range")
-    text = span.inner_text()
+    panel = page.locator(".ep-range")
+    text = panel.inner_text()
     # Busy from 20 to 50 of these 40 ms; a pixel is about 0.1 ms.
     busy = float(text.split("busy")[1].split("%")[0])
     assert abs(busy - 75) < 0.5
-    assert span.locator("dd").nth(2).inner_text() == "2"  # kernels
-    rows = span.locator("table >> nth=1").locator("tr").all_inner_texts()
+    assert panel.locator("dd").nth(2).inner_text() == "2"  # kernels
+    rows = panel.locator("table >> nth=1").locator("tr").all_inner_texts()
     assert "gemm" in rows[0]
     assert "50 %" in rows[0] or "49 %" in rows[0]
-    ops = span.locator("table >> nth=0")
+    ops = panel.locator("table >> nth=0")
     assert ops.locator("caption").inner_text().split() == ["by", "op", "activities"]
     counts = [row.split("\t")[-1] for row in ops.locator("tr").all_inner_texts()]
     assert counts == ["2", "1"]
     page.keyboard.press("Escape")
     settled(page)
     # A page of its own then shows the whole profile.
-    expect(span.locator("strong")).to_have_text("Whole profile")
+    expect(panel.locator("strong")).to_have_text("Whole profile")
 
 
-def test_a_spans_edge_can_be_dragged(page):
+def test_a_time_ranges_edge_can_be_dragged(page):
     _drag_ruler(page, 20, 40)
     _drag_ruler(page, 40, 60)
     text = page.locator(".ep-range-head strong").inner_text()
@@ -145,7 +149,7 @@ def test_a_spans_edge_can_be_dragged(page):
     expect(page.locator(".ep-range-head strong")).to_have_text("Whole profile")
 
 
-def test_keys_set_a_span_at_the_pointer(page):
+def test_keys_set_a_time_range_at_the_pointer(page):
     stream = lane_y(page, "stream 7")
     page.locator(".ep-timeline").focus()
     page.hover(".ep-stage canvas", position={"x": x_at(page, 30), "y": stream})
@@ -299,8 +303,6 @@ def test_the_rows_of_a_dataframe_are_lit_and_gone_to(opened, profile, tmp_path):
     path = tmp_path / "selected.html"
     from epprof_nb.views.queries.frame_rows import rows_of_frame
     from epprof_nb.views.queries.selections import Selections
-    from epprof_nb.views.renderers.html import page_html
-    from epprof_nb.views.view_model import ViewModel
 
     view_model = ViewModel(profile)
     selections = Selections(view_model)
@@ -336,10 +338,11 @@ def test_selected_rows_survive_the_thinning_of_a_large_profile(opened, tmp_path)
         assert told == (f"{start / 1e6:.3f} ms" if start < 1e9 else f"{start / 1e9:.6f} s")
 
 
-def test_a_large_pages_span_says_that_it_is_about(opened, tmp_path):
+def test_a_large_pages_time_range_says_that_it_is_about(opened, tmp_path):
     path = tmp_path / "large.html"
-    write_html(synthetic_profile(activities=150_000), path)
+    path.write_text(page_html(ViewModel(synthetic_profile(activities=150_000))))
     page = ready(opened(path.as_uri()))
     settled(page)
     _drag_ruler(page, 20, 60)
-    assert "stand for several events" in page.locator(".ep-range").inner_text()
+    expect(page.locator(".ep-range")).to_have_attribute("aria-busy", "false")
+    assert re.search(r"The first .+ are estimated", page.locator(".ep-range").inner_text())

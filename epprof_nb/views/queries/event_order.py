@@ -1,4 +1,4 @@
-"""Selected events of all tables in time order, for stepping through them."""
+"""Selected events of all tables in time order, to seek through."""
 
 from __future__ import annotations
 

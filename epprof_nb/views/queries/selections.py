@@ -1,4 +1,4 @@
-"""The selection of a view: its events, their positions, and stepping through them."""
+"""The selection of a view: its events, their positions, and seeking through them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_PINNED = 10_000
 
 
 class ActiveSelection:
-    """A selection with what is derived from it, each computed once."""
+    """A selection and the results derived from it, each computed once."""
 
     def __init__(self, view_model: ViewModel, selected: SelectedEvents) -> None:
         self._view_model = view_model

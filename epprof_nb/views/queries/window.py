@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.data.kernel_names import short_name
 from epprof_nb.data.schema import ACTIVITY_KINDS, MISSING
 from epprof_nb.data.table import FILL
-from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
+from epprof_nb.views.queries.string_table import StringTable
 from epprof_nb.views.timeline.lanes import MAX_ROWS
 from epprof_nb.views.timeline.lod import (
     allocate_bins,
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 
 _NONE: IntArray = np.empty(0, np.int64)
-_MAX_NAME_LENGTH = 600
 _LABELS = {"op": "ops", "api": "API calls", "act": "activities"}
 _PLACE = {"cell", "line", "end_line"}
 _NOT_FIELDS = {"start_ns", "end_ns", "op_id", "parent_op_id", "kind"}
@@ -63,30 +61,6 @@ class WindowQuery:
     lanes: tuple[int, int] | None = None
 
 
-class _StringTable:
-    """One table of strings for all columns."""
-
-    def __init__(self) -> None:
-        self.index: dict[str, int] = {}
-        self.columns: list[str] = []
-        self.short: dict[int, str] = {}
-
-    def encode(self, column: str, codes: npt.NDArray[Any], categories: Sequence[str]) -> IntArray:
-        """Return codes into this table and register `column`; a missing value stays -1."""
-        self.columns.append(column)
-        used = np.unique(codes[codes >= 0])
-        remap = np.full(len(categories) + 1, MISSING, np.int64)
-        for code in used.tolist():
-            text = categories[code]
-            if len(text) > _MAX_NAME_LENGTH:
-                text = shorten(text, _MAX_NAME_LENGTH)
-            remap[code] = self.index.setdefault(text, len(self.index))
-            if column == "act.name" and (short := short_name(categories[code])) != text:
-                self.short[int(remap[code])] = short
-        mapped: IntArray = remap[codes]
-        return mapped
-
-
 def query_window(
     view_model: ViewModel,
     window: WindowQuery,
@@ -95,6 +69,7 @@ def query_window(
     details: bool = True,
     highlighted: Mapping[str, IntArray] | None = None,
     pinned: Mapping[str, IntArray] | None = None,
+    positions: bool = False,
 ) -> tuple[dict[str, Any], dict[str, IntArray]]:
     """Return the header and the columns of the events to draw.
 
@@ -112,6 +87,8 @@ def query_window(
     highlighted, pinned
         Positions of the highlighted events, and of the events not to merge, by prefix (``op``,
         ``api``, ``act``); see `epprof_nb.views.timeline.lod.positions_of`.
+    positions
+        With details, include the position of each event as ``row``.
 
     Returns
     -------
@@ -125,27 +102,27 @@ def query_window(
         none; text columns are codes into ``names``, -1 for missing. ``op.operator`` is the hue of
         an op's operator, see `epprof_nb.util.palette.operator_hue`, -1 for other ops. If a
         rectangle stands for several events, ``members`` is their number and ``cover`` the time they
-        cover; the other columns are those of the longest event.
+        cover; the other columns describe the longest event.
     """
-    index, tables = view_model.index, view_model.profile.tables
-    layouts = view_model.layout.by_prefix()
-    strings = _StringTable()
+    tables, layouts = view_model.profile.tables, view_model.layout.by_prefix()
+    strings = StringTable()
     columns: dict[str, IntArray] = {}
     slices: dict[str, list[list[int]]] = {}
     shown: dict[str, list[int]] = {}
-    parent = index.tree.parent
     rects_of = _rects_by_prefix(view_model, window, max_rects, pinned or {})
     rows_of = {
         prefix: layouts[prefix].event_rows.order[rects.event].astype(np.int64)
         for prefix, rects in rects_of.items()
     }
-    sent = np.full(len(parent) + 1, -1, np.int32)
+    sent = np.full(len(tables["ops"]) + 1, -1, np.int32)
     sent[rows_of["op"]] = np.arange(len(rows_of["op"]))
     for prefix, rects in rects_of.items():
         table, rows = tables[PREFIXES[prefix]], rows_of[prefix]
         event_rows = layouts[prefix].event_rows
         columns[f"{prefix}.start"], columns[f"{prefix}.dur"] = rects.start, rects.dur
-        slices[prefix] = _slices(event_rows.lane[rects.row_index], event_rows.row[rects.row_index])
+        slices[prefix] = row_slices(
+            event_rows.lane[rects.row_index], event_rows.row[rects.row_index]
+        )
         shown[_LABELS[prefix]] = [len(rows), int(rects.members.sum())]
         if (rects.members > 1).any():
             columns[f"{prefix}.members"], columns[f"{prefix}.cover"] = rects.members, rects.cover
@@ -155,20 +132,15 @@ def query_window(
         if pinned is not None and prefix in pinned:
             is_pinned = (rects.members == 1) & np.isin(rects.event, pinned[prefix])
             columns[f"{prefix}.pinned"] = is_pinned.astype(np.int64)
-        if prefix == "op":
-            owner = parent[rows]
-            columns["op.kind"] = index.op_device_time.main_kind(rows).astype(np.int64)
-        else:
-            # Look up only the ops of the rows sent; all rows would be a pass over the table.
-            owner = index.tree.rows(table["op_id"][rows])
-        columns[f"{prefix}.op"] = _nearest_sent_ancestor(owner, parent, sent)
-        if prefix == "op" and view_model.operators.names:
-            columns["op.operator"] = view_model.operator_hues[rows]
-        if prefix == "act":
-            columns["act.kind"] = index.kinds[rows].astype(np.int64)
+        if positions:
+            columns[f"{prefix}.row"] = rects.event
         if details:
-            columns |= _details(view_model, prefix, rows, owner, strings)
+            columns |= detailed_columns(
+                view_model, prefix, rows, sent,
+                strings=strings, names=with_values(view_model, prefix, rows),
+            )  # fmt: skip
             continue
+        columns |= _relations(view_model, prefix, rows, sent)[1]
         columns[f"{prefix}.row"] = rows
         names = table.names("name")
         columns[f"{prefix}.name"] = strings.encode(
@@ -210,46 +182,103 @@ def _rects_by_prefix(
     }
 
 
-def _details(
+def _relations(
+    view_model: ViewModel, prefix: str, rows: IntArray, sent: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.integer[Any]], dict[str, IntArray]]:
+    """Return the op of each event (of an op: its parent), and the columns of kinds and ops.
+
+    ``sent`` has the index of each op among those sent, -1 for the others and at its end.
+    """
+    index = view_model.index
+    parent, columns = index.tree.parent, {}
+    if prefix == "op":
+        owner = parent[rows]
+        columns["op.kind"] = index.op_device_time.main_kind(rows).astype(np.int64)
+        if view_model.operators.names:
+            columns["op.operator"] = view_model.operator_hues[rows]
+    else:
+        # Look up only the ops of the rows sent; all rows would be a pass over the table.
+        table = view_model.profile.tables[PREFIXES[prefix]]
+        owner = index.tree.rows(table["op_id"][rows])
+    columns[f"{prefix}.op"] = _nearest_sent_ancestor(owner, parent, sent)
+    if prefix == "act":
+        columns["act.kind"] = index.kinds[rows].astype(np.int64)
+    return owner, columns
+
+
+def with_values(view_model: ViewModel, prefix: str, rows: IntArray) -> list[str]:
+    """Return the columns of a table that have a value in some of the rows, and are sent."""
+    table = view_model.profile.tables[PREFIXES[prefix]]
+    placed = rows_of_place(view_model, rows) if prefix == "op" else rows
+    found = []
+    for column in table.schema.columns:
+        if column.name in _NOT_FIELDS or (column.name == "duration_ns" and prefix != "op"):
+            continue
+        of = placed if column.name in _PLACE else rows
+        is_text = column.kind in ("name", "args")
+        values = table.names(column.name).codes[of] if is_text else table[column.name][of]
+        if not (values == (MISSING if is_text else FILL[column.kind])).all():
+            found.append(column.name)
+    return found
+
+
+def detailed_columns(
     view_model: ViewModel,
     prefix: str,
     rows: IntArray,
-    owner: npt.NDArray[np.integer[Any]],
-    strings: _StringTable,
+    sent: npt.NDArray[np.int32],
+    *,
+    strings: StringTable,
+    names: Sequence[str],
 ) -> dict[str, IntArray]:
-    """Return the columns for the details of events; columns without a value are left out."""
+    """Return all columns of events except their times.
+
+    Parameters
+    ----------
+    view_model
+        The profile.
+    prefix, rows
+        The table, and the rows of the events in it.
+    sent
+        Index of each op among those sent, -1 for the others and at the end of the array.
+    strings
+        Table for the strings.
+    names
+        Columns of the table to include; see `with_values`.
+    """
     index, tables = view_model.index, view_model.profile.tables
     table = tables[PREFIXES[prefix]]
-    columns: dict[str, IntArray] = {}
+    owner, columns = _relations(view_model, prefix, rows, sent)
+    placed = rows_of_place(view_model, rows) if prefix == "op" else rows
     if prefix == "op":
         columns["op.id"] = table["op_id"][rows]
         columns["op.device_ns"] = index.op_device_time.total[rows]
         columns["op.launches"] = index.op_launches[rows]
-        # An op drawn in place of its `with` statement has the place of the statement.
-        statement = statement_rows(rows, view_model.op_of_statement)
-        placed = np.where(statement == MISSING, rows, statement)
     else:
-        names = tables["ops"].names("name")
+        of_ops = tables["ops"].names("name")
         missing = np.full(len(rows), MISSING)
-        codes = np.where(owner < 0, missing, names.codes[owner]) if len(names) else missing
-        columns[f"{prefix}.op_name"] = strings.encode(f"{prefix}.op_name", codes, names.categories)
-    for column in table.schema.columns:
-        of = placed if prefix == "op" and column.name in _PLACE else rows
-        if column.name in _NOT_FIELDS or (column.name == "duration_ns" and prefix != "op"):
-            continue
-        if column.kind in ("name", "args"):
-            names = table.names(column.name)
-            values = strings.encode(f"{prefix}.{column.name}", names.codes[of], names.categories)
-            blank = MISSING
+        codes = np.where(owner < 0, missing, of_ops.codes[owner]) if len(of_ops) else missing
+        columns[f"{prefix}.op_name"] = strings.encode(f"{prefix}.op_name", codes, of_ops.categories)
+    for name in names:
+        kind, of = table.schema.column(name).kind, placed if name in _PLACE else rows
+        if kind in ("name", "args"):
+            texts = table.names(name)
+            values = strings.encode(f"{prefix}.{name}", texts.codes[of], texts.categories)
         else:
-            values = table[column.name][of].astype(np.int64)
-            blank = int(FILL[column.kind])
-            if column.kind == "delta":  # a missing one is a number that JavaScript has
-                blank = -(2**53)
-                values = np.maximum(values, blank)
-        if not (values == blank).all():
-            columns[f"{prefix}.{column.name}"] = values
+            values = table[name][of].astype(np.int64)
+            if kind == "delta":  # a missing one is a number that JavaScript has
+                values = np.maximum(values, -(2**53))
+        columns[f"{prefix}.{name}"] = values
     return columns
+
+
+def rows_of_place(view_model: ViewModel, ops: IntArray) -> IntArray:
+    """Return the rows that say where ops are in the source.
+
+    An op drawn in place of its ``with`` statement has the place of the statement.
+    """
+    statement = statement_rows(ops, view_model.op_of_statement)
+    return np.where(statement == MISSING, ops, statement)
 
 
 def _nearest_sent_ancestor(
@@ -262,7 +291,7 @@ def _nearest_sent_ancestor(
     return sent[at].astype(np.int64)
 
 
-def _slices(lane: IntArray, row: IntArray) -> list[list[int]]:
+def row_slices(lane: IntArray, row: IntArray) -> list[list[int]]:
     """Return runs of equal lane and row as [lane, row, first, last + 1]; row -1 is the edge."""
     if not len(lane):
         return []

@@ -21,14 +21,17 @@ import functools
 import zlib
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING, Literal
+from typing import IO, TYPE_CHECKING, Literal
 
 from epprof_nb.analysis.summary.environment import title_of
 from epprof_nb.util.format import duration, percent, shorten
 from epprof_nb.util.html import with_code
-from epprof_nb.views.wire.payload import page_payload, to_base64
+from epprof_nb.views.wire.detail import detail_blocks
+from epprof_nb.views.wire.payload import is_merged, page_payload, to_base64
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from epprof_nb.views.queries.selections import ActiveSelection
     from epprof_nb.views.view_model import ViewModel
 
@@ -169,9 +172,30 @@ def page_html(
     tab
         Tab to open, see `epprof_nb.views.view.View.tab_to_open`.
     """
+    return "".join(_page_parts(view_model, page_payload(view_model, selection), tab=tab))
+
+
+def write_page(view_model: ViewModel, file: IO[bytes]) -> None:
+    """Write an HTML document as `page_html` returns it, with every event.
+
+    The viewer starts before the events are read, and inflates only the blocks in view.
+    """
+    with_detail = is_merged(view_model)
+    payload = page_payload(view_model, with_detail=with_detail)
+    blocks = detail_blocks(view_model) if with_detail else ()
+    for part in _page_parts(view_model, payload, blocks=blocks):
+        file.write(part.encode(errors="replace"))  # names may have lone surrogates
+
+
+def _page_parts(
+    view_model: ViewModel,
+    payload: bytes,
+    *,
+    tab: str = "timeline",
+    blocks: Iterable[tuple[str, bytes]] = (),
+) -> Iterator[str]:
     title = title_of(view_model.profile)
-    payload = to_base64(page_payload(view_model, selection))
-    return (
+    yield (
         "<!doctype html>\n"
         '<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
@@ -180,10 +204,13 @@ def page_html(
         f"<style>{_PAGE_STYLE}</style></head>"
         f'<body><h1>{escape(title)}</h1><main id="epprof" data-tab="{escape(tab)}">'
         f'<div class="plain">{_plain_html(view_model)}</div></main>'
-        f'<script type="text/plain" id="epprof-payload">{payload}</script>'
+        f'<script type="text/plain" id="epprof-payload">{to_base64(payload)}</script>'
         f'<script type="text/plain" id="epprof-viewer">{_packed_viewer()}</script>'
-        f"<script>{_static('loader.js')}</script></body></html>\n"
+        f"<script>{_static('loader.js')}</script>\n"
     )
+    for name, data in blocks:
+        yield f'<script type="text/plain" id="epprof-{name}">{to_base64(data)}</script>\n'
+    yield "</body></html>\n"
 
 
 def notebook_html(

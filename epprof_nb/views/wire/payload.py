@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.base.devices import device_labels, device_word
 from epprof_nb.analysis.base.wall_time import wall_of
+from epprof_nb.analysis.breakdowns.by_range import by_range
 from epprof_nb.analysis.breakdowns.registry import TREES
 from epprof_nb.analysis.frameworks import by_operator
 from epprof_nb.analysis.idle import counters
@@ -17,13 +18,14 @@ from epprof_nb.arrays.small_codes import count_codes
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.util import palette
-from epprof_nb.util.format import duration, percent, plural, shorten
+from epprof_nb.util.format import duration, plural, shorten
 from epprof_nb.views.prefetch import prefetch
 from epprof_nb.views.queries.icicle import icicle
 from epprof_nb.views.queries.source import left_out_sources, source_listing
 from epprof_nb.views.queries.tables import available_breakdowns, breakdown_table
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.wire.columns import encode_message
+from epprof_nb.views.wire.totals import page_totals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,7 +90,7 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
 
 
 def late_header(view_model: ViewModel) -> dict[str, Any]:
-    """Return the summary, the findings and the idle gaps that `first_view_header` leaves empty."""
+    """Return the headline, findings and idle gaps, which `first_view_header` leaves empty."""
     with prefetch(view_model, lambda: view_model.line_totals):
         headline, findings = view_model.headline, view_model.findings
     stray = headline.unattributed_text
@@ -98,14 +100,14 @@ def late_header(view_model: ViewModel) -> dict[str, Any]:
             "busy": [
                 {"label": b.label if len(headline.busy) > 1 else headline.device_word,
                  "name": b.name, "share": b.share,
-                 "text": percent(b.share)}
+                 "text": b.text}
                 for b in headline.busy
             ],
             "counts": [{"what": what, "text": text} for what, text in headline.counted],
             "quality": headline.recording_text,
             "overhead": {"text": headline.overhead_text, "note": headline.overhead_note},
             "stray": {"what": "stray", "text": stray} if stray else None,
-            "incomplete": headline.dropped > 0,
+            "incomplete": not headline.is_complete,
             "empty": headline.empty,
             "repeats": _repeats(headline.repeats),
             "error": headline.error,
@@ -165,11 +167,16 @@ def full_header(view_model: ViewModel) -> dict[str, Any]:
         "tables": {by: breakdown_table(view_model, by) for by in offered},
         "trees": {by: icicle(view_model, by) for by in trees},
         "source": source_listing(view_model),
+        "whole": by_range(view_model.index, *view_model.time_range),
     }
 
 
 def page_payload(
-    view_model: ViewModel, selection: ActiveSelection | None = None, *, max_rects: int = _MAX_RECTS
+    view_model: ViewModel,
+    selection: ActiveSelection | None = None,
+    *,
+    max_rects: int = _MAX_RECTS,
+    with_detail: bool = False,
 ) -> bytes:
     """Return the compressed payload of a page; see `epprof_nb.views.wire.columns` for its layout.
 
@@ -182,23 +189,49 @@ def page_payload(
     max_rects
         Maximum number of rectangles. In a large profile one stands for several events; ``shown`` in
         the header has the numbers. It is reduced until the payload is small enough for a notebook.
+    with_detail
+        Whether every event follows in the page (`epprof_nb.views.wire.detail`). Then the payload
+        may be larger, and ``row`` has the position of each rectangle's event.
     """
-    head = full_header(view_model)
-    counter_columns = view_model.counters
+    head, totals = {**full_header(view_model), "detail": with_detail}, None
+    other_columns = view_model.counters
     low, high = view_model.time_range
     while True:
         header, columns = query_window(
             view_model, WindowQuery(low, high), max_rects=max_rects,
             highlighted=selection.highlighted if selection else None,
-            pinned=selection.pinned if selection else None,
+            pinned=selection.pinned if selection else None, positions=with_detail,
         )  # fmt: skip
         if selection is not None:
             head["given"] = _initial_selection(selection, columns)
-        message = encode_message({**head, **header}, {**columns, **counter_columns})
+        if totals is None and not _is_complete(view_model, columns):
+            totals, total_columns = page_totals(view_model)
+            head |= totals
+            other_columns = other_columns | total_columns
+        message = encode_message({**head, **header}, {**columns, **other_columns})
         data = zlib.compress(message, 6)
-        if len(data) <= _MAX_PAYLOAD_BYTES or max_rects <= _MIN_RECTS:
+        if with_detail or len(data) <= _MAX_PAYLOAD_BYTES or max_rects <= _MIN_RECTS:
             return data
         max_rects = max(int(0.9 * max_rects * _MAX_PAYLOAD_BYTES / len(data)), _MIN_RECTS)
+
+
+def is_merged(view_model: ViewModel) -> bool:
+    """Whether a page has too many events for a rectangle each."""
+    layouts = view_model.layout.by_prefix().values()
+    return sum(len(layout.event_rows.order) for layout in layouts) > _MAX_RECTS
+
+
+def _is_complete(view_model: ViewModel, columns: Mapping[str, IntArray]) -> bool:
+    """Whether there is a rectangle of its own for each event."""
+    tables = view_model.profile.tables
+    return all(
+        len(columns[f"{prefix}.start"]) >= len(tables[name]) - hidden
+        for prefix, name, hidden in (
+            ("op", "ops", len(view_model.op_of_statement)),
+            ("api", "api_calls", 0),
+            ("act", "activities", 0),
+        )
+    )
 
 
 def first_view_message(view_model: ViewModel, selection: ActiveSelection | None = None) -> bytes:

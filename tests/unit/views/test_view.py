@@ -122,7 +122,7 @@ def test_ops_in_the_payload_point_at_their_parents():
     table = profile.tables["ops"]
     expected = dict(zip(table["op_id"].tolist(), table["parent_op_id"].tolist(), strict=True))
     # A `with` statement has the row of its op, which takes its place in the tree.
-    for statement in ViewModel(profile).layout.op_of_statement:
+    for statement in ViewModel(profile).op_of_statement:
         above = expected.pop(int(table["op_id"][statement]))
         below = int(table["op_id"][statement])
         expected = {op: above if parent == below else parent for op, parent in expected.items()}
@@ -181,20 +181,20 @@ def test_a_window_holds_what_reaches_into_it():
     assert sorted(columns["act.row"]) == np.flatnonzero(inside).tolist()
 
 
-def test_a_window_asked_for_with_a_selection_says_what_is_lit():
+def test_a_window_asked_for_with_a_selection_says_what_is_highlighted():
     profile = synthetic_profile(activities=20_000)
     view_model = ViewModel(profile)
     op = len(profile.tables["ops"]) // 2
     wanted = {"what": "event", "prefix": "op", "row": op}
-    is_lit = select_events(view_model, wanted).highlighted["act"]
+    is_highlighted = select_events(view_model, wanted).highlighted["act"]
     marked = Selections(view_model).of(wanted).highlighted
     _, columns = query_window(
         view_model, whole(profile), max_rects=2000, details=False, highlighted=marked
     )
     shown = np.flatnonzero(columns["act.highlighted"])
     start, dur = columns["act.start"][shown], columns["act.dur"][shown]
-    first = profile.tables["activities"]["start_ns"][is_lit]
-    # Every lit event lies in a lit rectangle, and every lit rectangle holds one.
+    first = profile.tables["activities"]["start_ns"][is_highlighted]
+    # Every highlighted event lies in a highlighted rectangle, and each of these holds one.
     inside = (first[:, None] >= start) & (first[:, None] <= start + dur)
     assert inside.any(axis=1).all()
     assert inside.any(axis=0).all()

@@ -27,6 +27,18 @@ export function on<K extends keyof HTMLElementEventMap>(
   target.addEventListener(type, run, options);
 }
 
+/** Button with a sign or nothing as its text, and a title that screen readers say. */
+export function signButton(
+  sign: string,
+  title: string,
+  run: () => void,
+  attributes: Record<string, string | boolean> = {},
+): HTMLButtonElement {
+  const button = h("button", { type: "button", title, "aria-label": title, ...attributes }, sign);
+  on(button, "click", run);
+  return button;
+}
+
 /** Text nodes, with `backticks` turned into code elements. */
 export function withCode(text: string): Node[] {
   return text

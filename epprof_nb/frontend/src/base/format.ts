@@ -25,9 +25,19 @@ export function count(value: number | bigint): string {
   return value.toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
-/** A count, preceded by the 1-based position of `number` if given; rounded if it is approximate. */
-export function position(number: number | null, total: number, approximate = false): string {
+/**
+ * A count, preceded by the 1-based position of `number` if given; rounded if it is approximate. If
+ * only `drawn` of them can be visited, the position is among these.
+ */
+export function position(
+  number: number | null,
+  total: number,
+  approximate = false,
+  drawn?: number,
+): string {
   const place = number === null ? "" : `${count(number + 1)} of `;
+  if (number !== null && drawn !== undefined)
+    return `${place}${count(drawn)} drawn, ${count(total)} in all`;
   if (!approximate) return `${place}${count(total)}`;
   const digits = 10 ** Math.max(Math.floor(Math.log10(Math.max(total, 1))) - 1, 0);
   return `about ${count(Math.round(total / digits) * digits)}`;

@@ -16,7 +16,7 @@ const MODULE_TYPES: Record<string, string[]> = {
 
 type Row = Record<string, Cell>;
 
-/** Query for the events that a row counts; null for what is outside of modules. */
+/** Query for the events that a row counts; null for rows outside of modules. */
 export function queryForRow(by: string, row: Row): SelectionQuery | null {
   const equals = (columns: string[]): Row =>
     Object.fromEntries(columns.map((column) => [column, row[column] ?? null]));

@@ -51,7 +51,7 @@ export class Tables {
     private readonly onStatus: (text: string) => void,
   ) {
     this.tools = this.#makeTools();
-    this.element = h("div", { class: "ep-tables" }, this.#picker, this.#place);
+    this.element = h("div", {}, this.#picker, this.#place);
     new ResizeObserver(() => {
       const width = this.#place.clientWidth;
       if (!width || Math.abs(width - this.#width) < 4) return;

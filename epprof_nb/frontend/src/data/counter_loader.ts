@@ -22,7 +22,7 @@ export class CounterLoader {
 
   request(view: Range, width: number): void {
     clearTimeout(this.#settle);
-    if (!this.source.live || !tooCoarse(this.whole, view, width)) return;
+    if (!this.source.zooms || !tooCoarse(this.whole, view, width)) return;
     if (this.#loaded && !tooCoarse(this.#loaded, view, width) && contains(this.#loaded, view))
       return;
     this.#settle = setTimeout(() => void this.#fetch(view), SETTLE_MS);

@@ -2,7 +2,8 @@
 
 import { firstAbove } from "../base/binary_search.ts";
 import { type Range, toTime } from "../base/time_scale.ts";
-import type { Bundle } from "./wire_format.ts";
+import type { Counter } from "./model.ts";
+import type { ColumnBundle } from "./wire_format.ts";
 
 /** Maximum number of points of a counter; must match the Python side. */
 export const MAX_POINTS = 4096;
@@ -72,6 +73,14 @@ export function meanRate(curve: Curve, { start, end }: Range): number {
 /** Busy share of a time range, 0 to 1. */
 export function utilisation(curve: Curve, range: Range): number {
   return Math.min(Math.max(meanRate(curve, range), 0), 1);
+}
+
+/** How much of a time range is unknown, because records are missing. */
+export function unknownTime(counter: Counter, range: Range): number {
+  let total = 0;
+  for (const [start, end] of counter.unknown ?? [])
+    total += Math.max(Math.min(end, range.end) - Math.max(start, range.start), 0);
+  return total;
 }
 
 /** Growth per nanosecond within each pixel of a window. */

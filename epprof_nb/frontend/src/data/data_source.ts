@@ -2,6 +2,7 @@
 // Python behind a live widget (live_source.ts).
 
 import type { Range } from "../base/time_scale.ts";
+import type { RangeBreakdown } from "./by_range.ts";
 import type {
   EventRef,
   Events,
@@ -12,7 +13,7 @@ import type {
   TableData,
   TreeData,
 } from "./model.ts";
-import type { RangeBreakdown, Related, SeekTarget, SelectionQuery } from "./queries.ts";
+import type { Related, SeekTarget, SelectionQuery } from "./queries.ts";
 import type { Bundle } from "./wire_format.ts";
 
 /**
@@ -37,10 +38,12 @@ export type LateOverview = Pick<Overview, "headline" | "findings" | "gaps">;
 export interface DataSource {
   /** Whether Python answers, so that anything not sent yet can be requested. */
   readonly live: boolean;
+  /** Whether windows can be loaded that have more detail than the first view. */
+  readonly zooms: boolean;
   /** Load the events of a window; null if the embedded ones are the best available. */
   window(ask: WindowRequest): Promise<Events | null>;
-  /** Load the summary line, findings and idle gaps. */
-  headline(): Promise<Headline>;
+  /** Load the headline, findings and idle gaps. */
+  headline(): Promise<LateOverview>;
   /** Load the columns of the overview's counters; a live source also loads those of a window. */
   counters(window?: Range): Promise<Bundle<object>>;
   describe(at: EventRef): Promise<Fields>;
@@ -54,6 +57,8 @@ export interface DataSource {
   /** Tree of paths: "tree", or "module_tree" for paths of modules. */
   tree(by: string): Promise<TreeData>;
   sourceCode(): Promise<SourceCell[]>;
+  /** Load the profile as a compressed Chrome trace; null without Python. */
+  trace(): Promise<Uint8Array<ArrayBuffer> | null>;
   /**
    * Report the selection, for `widget.selection`; a live source highlights it in windows requested
    * later.

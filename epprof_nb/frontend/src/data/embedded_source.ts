@@ -1,9 +1,12 @@
 // Data source of a static page: it answers from what the page embeds.
 
 import type { Range } from "../base/time_scale.ts";
-import type { DataSource, Headline } from "./data_source.ts";
+import type { RangeBreakdown } from "./by_range.ts";
+import type { DataSource, LateOverview, WindowRequest } from "./data_source.ts";
+import { byRange } from "./embedded/by_range.ts";
+import { Detail } from "./embedded/detail.ts";
 import { EventOrder } from "./embedded/event_order.ts";
-import { rangeBreakdown } from "./embedded/range.ts";
+import { Groups } from "./embedded/groups.ts";
 import { related } from "./embedded/related.ts";
 import {
   type EventRef,
@@ -15,58 +18,76 @@ import {
   type TableData,
   type TreeData,
 } from "./model.ts";
-import {
-  fieldsOf,
-  hitOf,
-  type RangeBreakdown,
-  type Related,
-  type SeekTarget,
-  type SelectionQuery,
-} from "./queries.ts";
+import { fieldsOf, hitOf, type Related, type SeekTarget, type SelectionQuery } from "./queries.ts";
 import type { Bundle } from "./wire_format.ts";
 
 /** Answers from what the page embeds. */
 export class EmbeddedSource implements DataSource {
   readonly live = false;
+  readonly zooms: boolean;
 
   readonly #events: Events;
+  readonly #groups: Groups | null;
+  readonly #detail: Detail | null;
   #order: { key: string; order: EventOrder } | null = null;
 
   constructor(private readonly bundle: Bundle<Overview>) {
     this.#events = new Events(bundle);
+    const { groups, detail } = bundle.header;
+    this.#detail = detail ? new Detail() : null;
+    this.zooms = this.#detail !== null;
+    this.#groups = groups ? new Groups(bundle, groups) : null;
   }
 
-  async window(): Promise<null> {
-    return null;
+  async window({ view, width }: WindowRequest): Promise<Events | null> {
+    return this.#detail ? this.#detail.window(view, width) : null;
   }
 
   async headline(): Promise<LateOverview> {
     return this.bundle.header;
   }
 
-  async counters(): Promise<Bundle<object>> {
-    return this.bundle;
+  async counters(window?: Range): Promise<Bundle<object>> {
+    return window && this.#detail ? this.#detail.counters() : this.bundle;
   }
 
   async describe(at: EventRef): Promise<Fields> {
+    if (this.#detail) {
+      const [events, event] = await this.#detail.blockOf(at);
+      return fieldsOf(events[at.prefix], event);
+    }
     const hit = hitOf(this.#events, at);
     return hit ? fieldsOf(hit.set, hit.event) : {};
   }
 
   async related(at: EventRef): Promise<Related> {
-    const hit = hitOf(this.#events, at);
+    const events = await this.#all();
+    const hit = hitOf(events, at);
     if (!hit) throw new Error("this event is not in the page");
-    return related(this.#events, this.bundle.header, hit);
+    return related(events, this.bundle.header, hit, this.#detail ? null : this.#groups);
   }
 
   async seek(query: SelectionQuery, where: SeekTarget): Promise<SeekResult> {
+    if (this.#detail && Object.keys(where).length === 0) {
+      // Without an event to go to, no event needs to be inflated.
+      const found = this.#groups?.find(query);
+      if (found) return { ...found, number: null, event: null };
+    }
     const key = JSON.stringify(query);
-    if (this.#order?.key !== key) this.#order = { key, order: new EventOrder(this.#events, query) };
+    if (this.#order?.key !== key) {
+      const groups = this.#detail ? null : this.#groups;
+      this.#order = { key, order: new EventOrder(await this.#all(), query, groups) };
+    }
     return this.#order.order.seek(where);
   }
 
-  async rangeBreakdown(range: Range): Promise<RangeBreakdown> {
-    return rangeBreakdown(this.#events, this.bundle, range);
+  async byRange(range: Range): Promise<RangeBreakdown> {
+    return byRange(this.#events, this.bundle, range, this.#detail);
+  }
+
+  /** Every event, or what the page has of them. */
+  async #all(): Promise<Events> {
+    return this.#detail ? this.#detail.all() : this.#events;
   }
 
   async table(by: string): Promise<TableData> {
@@ -80,6 +101,10 @@ export class EmbeddedSource implements DataSource {
 
   async sourceCode(): Promise<SourceCell[]> {
     return this.bundle.header.source;
+  }
+
+  async trace(): Promise<null> {
+    return null;
   }
 
   setSelection(): void {}

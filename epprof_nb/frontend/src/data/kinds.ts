@@ -10,7 +10,7 @@ export const KINDS = [
   "graph_launch",
 ] as const;
 
-export type KindName = (typeof KINDS)[number];
+type KindName = (typeof KINDS)[number];
 export type Kind = 0 | 1 | 2 | 3 | 4 | 5;
 
 /** Code of each kind: its position in `KINDS`. */

@@ -1,6 +1,7 @@
 // Data source of a live view: it sends requests to Python.
 
 import type { Range } from "../base/time_scale.ts";
+import type { RangeBreakdown } from "./by_range.ts";
 import type { Channel } from "./channel.ts";
 import type { DataSource, LateOverview, TableRequest, WindowRequest } from "./data_source.ts";
 import {
@@ -13,11 +14,12 @@ import {
   type TableData,
   type TreeData,
 } from "./model.ts";
-import type { RangeBreakdown, Related, SeekTarget, SelectionQuery } from "./queries.ts";
+import type { Related, SeekTarget, SelectionQuery } from "./queries.ts";
 import { Bundle } from "./wire_format.ts";
 
 export class LiveSource implements DataSource {
   readonly live = true;
+  readonly zooms = true;
 
   #query: SelectionQuery | null = null;
 
@@ -84,6 +86,10 @@ export class LiveSource implements DataSource {
 
   async sourceCode(): Promise<SourceCell[]> {
     return (await this.channel.request({ type: "source" })).content.source as SourceCell[];
+  }
+
+  async trace(): Promise<Uint8Array<ArrayBuffer> | null> {
+    return (await this.channel.request({ type: "trace" })).bytes;
   }
 
   setSelection(query: SelectionQuery | null, range: Range | null): void {

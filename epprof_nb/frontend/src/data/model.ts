@@ -1,5 +1,6 @@
 // Wire types of the viewer: the overview of a profile and the events of a window.
 
+import type { RangeBreakdown } from "./by_range.ts";
 import { kindCode } from "./kinds.ts";
 import type { ColumnBundle } from "./wire_format.ts";
 
@@ -103,6 +104,8 @@ export interface Counter {
   what: "busy" | "launches" | "copied";
   device: number;
   name: string;
+  /** Starts and ends of the times of which records are missing, ascending; of busy time only. */
+  unknown?: [number, number][];
 }
 
 /** Tree as sent by Python: one value per node, parents before their children. */
@@ -161,6 +164,8 @@ export interface SeekResult {
   event: EventRef | null;
   /** Whether the count includes rectangles that stand for several events. */
   about?: boolean;
+  /** Number of rectangles to move through, if they are fewer than the events. */
+  drawn?: number;
 }
 
 export interface Overview extends EventsHeader {
@@ -205,6 +210,14 @@ export interface Overview extends EventsHeader {
   tables: Record<string, TableData>;
   trees: Record<string, TreeData>;
   source: SourceCell[];
+  /** Exact breakdown of the whole time range. */
+  whole?: RangeBreakdown;
+  /** Kinds, names and devices of the sums by time bin; null if the sums would be too many. */
+  bins?: { kinds: string[]; names: string[]; devices: number[] } | null;
+  /** Whether the page has every event. */
+  detail?: boolean;
+  /** Numbers of events by the columns of selections, and the tables that have them. */
+  groups?: Pick<EventsHeader, "kinds" | "names" | "short_names" | "texts"> & { counted: Prefix[] };
 }
 
 /** Columns of events that a renderer can draw. */

@@ -27,28 +27,8 @@ export interface Related {
   launched: number;
   before: EventRef | null;
   after: EventRef | null;
-  same: { before: EventRef | null; after: EventRef | null; number: number; count: number };
-}
-
-/** Breakdown of a time range; mirrors the Python result. */
-export interface RangeBreakdown {
-  start: number;
-  end: number;
-  devices: { device: number; name: string; busy: number }[];
-  device_ns: number;
-  kernels: number;
-  copies: number;
-  sets: number;
-  bytes: number;
-  ops: RankedTotals;
-  names: RankedTotals;
-  /** Whether it includes rectangles that stand for several events. */
-  approximate?: boolean;
-}
-
-export interface RankedTotals {
-  rows: [name: string, count: number, ns: number][];
-  total: number;
+  /** Its place among the events of its name; the number is null if the page merges events. */
+  same: { before: EventRef | null; after: EventRef | null; number: number | null; count: number };
 }
 
 export function rangeOf({ start, dur }: EventRef): Range {
@@ -88,10 +68,18 @@ export function memberCount(set: EventSet, event: number): number {
   return set.members?.[event] ?? 1;
 }
 
-/** Fields of an event that were sent with it. */
+/** Columns that describe the rectangle, which may stand for several events. */
+const OF_RECTANGLE = new Set(["start", "dur", "members", "cover"]);
+
+/** Fields of an event that were sent with it; of a merged one, its times were not. */
 export function fieldsOf(set: EventSet, event: number): Fields {
   const fields: Fields = {};
+  if (memberCount(set, event) === 1) {
+    fields.start_ns = set.start[event];
+    fields.end_ns = set.start[event] + set.dur[event];
+  }
   for (const column of set.columns()) {
+    if (OF_RECTANGLE.has(column)) continue;
     const value = set.named(column) ? set.name(column, event) : set.number(column, event);
     if (value !== undefined && value !== "") fields[column] = value;
   }

@@ -26,6 +26,8 @@ export class WindowCache {
   /** Most recently used windows first. */
   #windows: CachedWindow[] = [];
   #first: CachedWindow | null = null;
+  /** Window in view when the highlight changed, until it was loaded again. */
+  #dropped: CachedWindow | null = null;
   #queued: WindowRequest | null = null;
   #inFlight: WindowRequest | null = null;
   /** Window in view now. */
@@ -71,6 +73,7 @@ export class WindowCache {
 
   /** Drop all windows, because the highlighted events have changed. */
   clear(): void {
+    this.#dropped = this.#windows[0] ?? this.#dropped;
     this.#windows = [];
     this.#first = null;
     this.#round++;
@@ -86,6 +89,7 @@ export class WindowCache {
 
   async #fetch(request: WindowRequest, show: boolean, again = false): Promise<void> {
     const round = this.#round;
+    const asked = this.#extended(request);
     this.#inFlight = request;
     this.#unanswered = false;
     clearTimeout(this.#retry);
@@ -99,7 +103,7 @@ export class WindowCache {
     let events: Events | null = null;
     let problem = "";
     try {
-      events = await this.source.window(withMargin(request, this.whole));
+      events = await this.source.window(asked);
     } catch (error) {
       problem = error instanceof Error ? error.message : String(error);
     }
@@ -108,7 +112,8 @@ export class WindowCache {
     this.onStatus(problem);
     this.#inFlight = null;
     if (events) {
-      const loaded = { ...withMargin(request, this.whole), events };
+      this.#dropped = null;
+      const loaded = { ...asked, events };
       const isUseful = show && this.#isUseful(loaded);
       // A prefetched window goes behind the one in view.
       this.#store(loaded, isUseful ? 0 : 1);
@@ -118,6 +123,17 @@ export class WindowCache {
     this.#queued = null;
     if (next && next !== request) this.request(next);
     else if (events) this.#prefetch();
+  }
+
+  /**
+   * The window to ask for. After a change of the highlight it is the one that was in view, so that
+   * its rectangles stay the same.
+   */
+  #extended(request: WindowRequest): WindowRequest {
+    if (!this.#dropped || !covers(this.#dropped, request, this.whole))
+      return withMargin(request, this.whole);
+    const { view, width, lanes } = this.#dropped;
+    return { view, width, lanes };
   }
 
   /**
@@ -143,6 +159,8 @@ export class WindowCache {
   /** Request a window that is likely to be needed next, once nothing else is pending. */
   #prefetch(): void {
     clearTimeout(this.#idle);
+    // A file has its events at hand, and inflates only those that are looked at.
+    if (!this.source.live) return;
     const next =
       this.#current &&
       likelyNext(this.#current, this.whole).find(

@@ -16,8 +16,15 @@ const ARRAYS = {
   i64: BigInt64Array,
 };
 
+/** Columns with a header, wherever they come from. */
+export interface ColumnBundle<Header> {
+  readonly header: Header;
+  names(): string[];
+  column(name: string): Float64Array | BigInt64Array | undefined;
+}
+
 /** Decoded buffer: the header, and columns that are decoded on first use. */
-export class Bundle<Header> {
+export class Bundle<Header> implements ColumnBundle<Header> {
   readonly header: Header;
   readonly #index: Record<string, Entry>;
   readonly #body: Uint8Array;
@@ -50,7 +57,7 @@ export class Bundle<Header> {
   }
 }
 
-/** Decode plain values, offset by the entry's last number if there is one. */
+/** Decode plain values, and add the entry's last number if there is one. */
 function plainColumn(body: Uint8Array, entry: Entry): Float64Array | BigInt64Array {
   const [tag, offset, length, base] = entry;
   // Copy, because a view must be aligned to the values' width.

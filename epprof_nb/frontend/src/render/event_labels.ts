@@ -41,7 +41,7 @@ export class EventLabels {
       const least = (TEXT_WIDTH * (view.end - view.start)) / width;
       const bright = highlight?.[set.prefix];
       wideEvents(set.dur).each(first, end, least, (event) => {
-        // A merged rectangle has no label: its name is that of one event only.
+        // A merged rectangle has no label: its name belongs to one event only.
         if ((bright && !bright[event]) || (set.members && set.members[event] > 1)) return;
         const { left, right } = extent(slice, event, frame);
         if (right - left > TEXT_WIDTH) this.#label(slice, event, band, frame, left, right);

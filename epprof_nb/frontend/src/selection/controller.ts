@@ -2,7 +2,7 @@
 // kind or name, the matches of a search, or the rows of a DataFrame; it stays selected whichever
 // events are drawn.
 
-import { h, on } from "../base/dom.ts";
+import { h, signButton } from "../base/dom.ts";
 import { position } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
@@ -18,6 +18,7 @@ import type {
   SeekResult,
 } from "../data/model.ts";
 import {
+  fieldsOf,
   hitOf,
   type Related,
   rangeOf,
@@ -25,7 +26,7 @@ import {
   type SelectionQuery,
   sameRef,
 } from "../data/queries.ts";
-import { heading, panel } from "./event_details.ts";
+import { mergedNote, panel } from "./event_details.ts";
 
 const HINT =
   "Click an event for its details. Drag on the ruler to mark a time range; ? lists all keys.";
@@ -37,7 +38,7 @@ const PAUSE_MS = 300;
 interface TimelineActions {
   draw(): void;
   /** Animate to a time range. */
-  show(stretch: Range): void;
+  show(range: Range): void;
   /** Scroll and pan so that an event becomes visible. */
   reveal(ref: EventRef): void;
   /** Request the window again where Python computes the highlight. */
@@ -64,6 +65,12 @@ export class SelectionController {
   #multi: { label: string; found: SeekResult; exact: string | undefined } | null = null;
   #events: Events;
   readonly #note = h("p", { class: "ep-note" });
+  /** Note on the rectangle that the current event is drawn as. */
+  readonly #merged = h("p", { class: "ep-note" });
+  readonly #actions = {
+    select: (ref: EventRef) => this.selectEvent(ref),
+    show: (range: Range) => this.timeline.show(range),
+  };
 
   constructor(
     private readonly first: Events,
@@ -96,6 +103,7 @@ export class SelectionController {
   setEvents(events: Events): void {
     this.#events = events;
     this.#updateHighlight();
+    this.#updateMerged();
     if (!this.#query) this.#hint();
     clearTimeout(this.#timer);
     const at = this.#current;
@@ -229,30 +237,43 @@ export class SelectionController {
   async #describe(at: EventRef): Promise<void> {
     const multi = this.#multiBar();
     this.#related = null;
-    this.panel.replaceChildren(...multi, heading(at));
+    this.#updateMerged();
+    const hit = hitOf(this.#events, at);
+    let fields: Fields = hit ? fieldsOf(hit.set, hit.event) : {};
+    const show = (related: Related | null, ...status: HTMLElement[]): void => {
+      if (!sameRef(this.#current, at)) return;
+      const parts = panel(at, this.#named(fields), related, this.#merged, this.#actions);
+      this.panel.replaceChildren(...multi, ...parts, ...status);
+    };
+    const loading = h("p", { class: "ep-faint" }, "Loading the rest of the details…");
+    show(null, loading);
     try {
-      const [fields, related] = await Promise.all([
-        this.source.describe(at),
+      const [, related] = await Promise.all([
+        this.source.describe(at).then((all) => {
+          fields = all;
+          show(null, loading);
+        }),
         this.source.related(at, this.timeline.view()),
       ]);
       if (!sameRef(this.#current, at)) return;
       // The rectangle may stand for several events; the details are those of the longest.
       const [start, end] = [Number(fields.start_ns), Number(fields.end_ns)];
       if (end >= start) this.#current = { ...at, start, dur: end - start };
-      const actions = {
-        select: (ref: EventRef) => this.selectEvent(ref),
-        show: (ref: EventRef) => this.timeline.show(rangeOf(ref)),
-      };
-      const hit = hitOf(this.#events, at);
-      this.panel.replaceChildren(
-        ...multi,
-        ...panel(at, hit, this.#named(fields), related, actions),
-      );
+      show(related);
       this.#showFlows(related);
     } catch (error) {
-      if (sameRef(this.#current, at))
-        this.panel.append(h("p", { class: "ep-warn" }, messageOf(error)));
+      show(null, h("p", { class: "ep-warn" }, messageOf(error)));
     }
+  }
+
+  /** Tell of the rectangle that is drawn now: its events are others after a zoom. */
+  #updateMerged(): void {
+    const hit = this.#current && hitOf(this.#events, this.#current);
+    const parts = h("span", {});
+    parts.append(...mergedNote(hit, this.#actions));
+    // A button that stays the same keeps the focus.
+    if (this.#merged.textContent !== parts.textContent) this.#merged.replaceChildren(parts);
+    this.#merged.hidden = parts.textContent === "";
   }
 
   /** The fields with devices as labels: their ids may be internal. */
@@ -287,23 +308,23 @@ export class SelectionController {
 
   #multiBar(): HTMLElement[] {
     if (!this.#multi) return [];
-    const { label, step, exact } = this.#multi;
-    const button = (sign: string, title: string, by: 1 | -1): HTMLElement => {
-      const one = h("button", { type: "button", "aria-label": title, title }, sign);
-      one.disabled = step.count === 0;
-      on(one, "click", () => void this.seekBy(by));
-      return one;
-    };
+    const { label, found, exact } = this.#multi;
+    const disabled = found.count === 0;
+    const button = (sign: string, title: string, by: 1 | -1): HTMLElement =>
+      signButton(sign, title, () => void this.seekBy(by), { disabled });
     const bar = h(
       "div",
-      { class: "ep-steps ep-multi" },
+      { class: "ep-seek-bar ep-multi" },
       h(
         "span",
         { class: "ep-seek" },
         button("‹", "Previous of these", -1),
         ...(found.about && exact
           ? [exact]
-          : [h("strong", {}, position(step.number, step.count, step.about)), ` ${label}`]),
+          : [
+              h("strong", {}, position(found.number, found.count, found.about, found.drawn)),
+              ` ${label}`,
+            ]),
         button("›", "Next of these", 1),
       ),
     );
@@ -312,7 +333,7 @@ export class SelectionController {
 
   #hint(): void {
     const complete = this.#events === this.first ? "" : "Every event of this window is drawn.";
-    const note = lodNote(this.#events, this.source.live) || complete;
+    const note = lodNote(this.#events, this.source.zooms) || complete;
     // Do not repeat an unchanged note: screen readers would announce it again.
     if (this.#note.parentElement === this.panel && this.#note.textContent === note) return;
     this.#note.textContent = note;

@@ -1,84 +1,73 @@
 // Details of one event, for the tooltip and for the panel below the timeline.
 
 import { copyText } from "../base/clipboard.ts";
-import { h, on } from "../base/dom.ts";
-import { count, shorten } from "../base/format.ts";
+import { h, on, signButton } from "../base/dom.ts";
+import { count, duration, moment, shorten } from "../base/format.ts";
+import type { Range } from "../base/time_scale.ts";
 import type { EventRef, Fields, Hit } from "../data/model.ts";
-import { fieldsOf, memberCount, type Related, refOf, sameRef } from "../data/queries.ts";
+import { fieldsOf, memberCount, type Related, rangeOf, refOf, sameRef } from "../data/queries.ts";
 import { type Field, type Group, groups } from "./event_fields.ts";
 
 const COPIED_MS = 900;
 /** Below this number of flow lines the panel does not mention omitted ones. */
 const MANY = 200;
 const NO_NAME = "(no name)";
-const TOOLTIP_FIELDS = new Set([
-  "duration",
-  "in total",
-  "start",
-  "device time",
-  "launched",
-  "size",
-  "stream",
-  "grid",
-]);
+const TOOLTIP_COLUMNS = new Set("dur start_ns device_ns launches bytes stream_id grid".split(" "));
 
 /** Actions of an event's panel. */
 interface Actions {
   select(ref: EventRef): void;
-  /** Show the time range of all events behind a rectangle. */
-  show(ref: EventRef): void;
+  /** Show a time range. */
+  show(range: Range): void;
 }
 
 export function tooltip(at: Hit, fields = fieldsOf(at.set, at.event)): HTMLElement[] {
   const ref = refOf(at);
-  const members = memberCount(at.set, at.event);
-  const shown = groups(ref, fields, null, members)
+  const shown = groups(ref.prefix, fields, null)
     .flatMap((group) => group.fields)
-    .filter(({ label }) => TOOLTIP_FIELDS.has(label));
+    .filter(({ column }) => TOOLTIP_COLUMNS.has(column));
   const head = h("div", { class: "ep-tip-title" }, shorten(ref.name || NO_NAME, 240));
   const list = h(
     "dl",
     {},
     ...shown.map(({ label, value }) => h("div", {}, h("dt", {}, label), h("dd", {}, value))),
   );
-  if (members === 1) return [head, list];
-  const many = h("p", { class: "ep-faint" }, `${count(members)} events; the longest is`);
-  return [many, head, list];
+  if (memberCount(at.set, at.event) === 1) return [head, list];
+  return [h("p", { class: "ep-faint" }, `${membersText(at)}; the longest is`), head, list];
 }
 
-/** Content of the panel while the event's fields are loading. */
-export function heading(at: EventRef): HTMLElement {
+/** The events of a merged rectangle: their number and their time range. */
+function membersText(at: Hit, word = "events"): string {
+  const { start, end } = rangeOf(refOf(at));
+  const members = count(memberCount(at.set, at.event));
+  return `${members} ${word} from ${moment(start)} to ${moment(end)}, spanning ${duration(end - start)}`;
+}
+
+/**
+ * Content of the panel: enclosing ops as links, buttons to its neighbours, `note`, and all fields by
+ * group. Without `related`, which may take long to load, only what needs none.
+ */
+export function panel(
+  at: EventRef,
+  fields: Fields,
+  related: Related | null,
+  note: HTMLElement,
+  actions: Actions,
+): HTMLElement[] {
+  const known = groups(at.prefix, fields, related?.delay ?? null);
+  const list = h("div", { class: "ep-groups" }, ...known.map((group) => section(group)));
+  if (!related) return [heading(at), note, list];
+  const launch = launchSection(at, related, actions);
+  if (launch) list.append(launch);
+  return [chain(at, related, actions), neighbours(at, related, actions), note, list];
+}
+
+function heading(at: EventRef): HTMLElement {
   return h(
     "div",
     { class: "ep-chain" },
     h("span", { class: "ep-leaf" }, shorten(at.name || NO_NAME, 90)),
   );
-}
-
-/**
- * Content of the panel: enclosing ops as links, buttons to its neighbours, and all fields by group.
- */
-export function panel(
-  at: EventRef,
-  hit: Hit | null,
-  fields: Fields,
-  related: Related,
-  actions: Actions,
-): HTMLElement[] {
-  const parts = [chain(at, related, actions), steps(at, related, actions)];
-  const members = hit ? memberCount(hit.set, hit.event) : 1;
-  if (hit && members > 1) parts.push(mergedNote(hit, members, actions));
-  const known = groups(
-    at,
-    fields,
-    members > 1 && fields.start_ns === undefined ? null : related.delay,
-    members,
-  );
-  const list = h("div", { class: "ep-groups" }, ...known.map((group) => section(group)));
-  const launch = launchSection(at, related, actions);
-  if (launch) list.append(launch);
-  parts.push(list);
-  return parts;
 }
 
 function link(ref: EventRef, text: string, actions: Actions, current = false): HTMLElement {
@@ -104,15 +93,11 @@ function chain(at: EventRef, related: Related, actions: Actions): HTMLElement {
   return path;
 }
 
-function steps(at: EventRef, { before, after, same }: Related, actions: Actions): HTMLElement {
+function neighbours(at: EventRef, { before, after, same }: Related, actions: Actions): HTMLElement {
   const place = at.prefix === "act" ? "in the stream" : "in the row";
-  const bar = h("div", { class: "ep-steps" });
-  const step = (ref: EventRef | null, sign: string, label: string): HTMLElement => {
-    const button = h("button", { type: "button", "aria-label": label, title: label }, sign);
-    button.disabled = ref === null;
-    if (ref) on(button, "click", () => actions.select(ref));
-    return button;
-  };
+  const bar = h("div", { class: "ep-seek-bar" });
+  const to = (ref: EventRef | null, sign: string, label: string): HTMLElement =>
+    signButton(sign, label, () => ref && actions.select(ref), { disabled: ref === null });
   bar.append(
     h(
       "span",
@@ -126,30 +111,30 @@ function steps(at: EventRef, { before, after, same }: Related, actions: Actions)
     bar.append(
       h(
         "span",
-        { class: "ep-step" },
-        step(same.before, "‹", "Previous of the same name"),
-        `${count(same.number)} of ${count(same.count)} of this name`,
-        step(same.after, "›", "Next of the same name"),
+        { class: "ep-seek" },
+        to(same.before, "‹", "Previous of the same name"),
+        same.number === null
+          ? `one of ${count(same.count)} of this name`
+          : `${count(same.number)} of ${count(same.count)} of this name`,
+        to(same.after, "›", "Next of the same name"),
       ),
     );
   }
   return bar;
 }
 
-function mergedNote(hit: Hit, members: number, actions: Actions): HTMLElement {
+/** Parts of the note on a merged rectangle; none if it is one event, or not drawn. */
+export function mergedNote(hit: Hit | null, actions: Actions): (Node | string)[] {
+  const members = hit ? memberCount(hit.set, hit.event) : 1;
+  if (!hit || members === 1) return [];
   const word = hit.set.prefix === "op" ? "ops" : hit.set.prefix === "api" ? "calls" : "activities";
   const button = h(
     "button",
     { type: "button", class: "ep-link" },
     `zoom to these ${count(members)} ${word}`,
   );
-  on(button, "click", () => actions.show(refOf(hit)));
-  return h(
-    "p",
-    { class: "ep-note" },
-    `Drawn as one rectangle: ${count(members)} ${word}; this is the longest · `,
-    button,
-  );
+  on(button, "click", () => actions.show(rangeOf(refOf(hit))));
+  return [`Drawn as one rectangle: ${membersText(hit, word)}; this is the longest · `, button];
 }
 
 function section({ title, fields }: Group): HTMLElement {

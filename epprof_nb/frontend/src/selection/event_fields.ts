@@ -2,9 +2,10 @@
 
 import { count, duration, moment, size } from "../base/format.ts";
 import { kindLabel } from "../data/kinds.ts";
-import type { EventRef, Fields } from "../data/model.ts";
+import type { Fields, Prefix } from "../data/model.ts";
 
 export interface Field {
+  column: string;
   label: string;
   value: string;
   /** Text that is copied: the number without its unit. */
@@ -21,7 +22,7 @@ type Value = Fields[string];
 /** Columns by group in display order. */
 const GROUPS = {
   what: "kind op_type category source provider domain attribution count status return_value captured input_shapes output_shapes args",
-  when: "dur together_ns start_ns end_ns delay duration_ns device_ns launches suspended_ns pool_start_ns pool_wait_ns",
+  when: "dur start_ns end_ns delay duration_ns device_ns launches suspended_ns pool_start_ns pool_wait_ns",
   where:
     "device_id context_id stream_id thread_id session run_id repeat node_index op_id parent_op_id",
   launch:
@@ -39,7 +40,6 @@ const LABELS: Record<string, string> = {
   output_shapes: "outputs",
   args: "arguments",
   dur: "duration",
-  together_ns: "in total",
   delay: "queued",
   duration_ns: "host time",
   device_ns: "device time",
@@ -71,12 +71,9 @@ const HIDDEN = new Set(
   ),
 );
 
-/**
- * Non-empty fields by group; columns of no group come last. For a rectangle that stands for several
- * `members` these are the fields of the longest event.
- */
-export function groups(at: EventRef, known: Fields, delay: number | null, members = 1): Group[] {
-  const fields = complete(at, known, delay, members);
+/** Non-empty fields by group; columns of no group come last. */
+export function groups(prefix: Prefix, known: Fields, delay: number | null): Group[] {
+  const fields = complete(prefix, known, delay);
   const filled = Object.entries(GROUPS).map(([title, columns]) => ({
     title,
     fields: columns.split(" ").flatMap((column) => field(column, fields[column]) ?? []),
@@ -88,14 +85,15 @@ export function groups(at: EventRef, known: Fields, delay: number | null, member
 }
 
 /** Add derived fields and combine related ones. */
-function complete(at: EventRef, known: Fields, delay: number | null, members: number): Fields {
-  const fields: Fields = { start_ns: at.start, end_ns: at.start + at.dur, ...known };
+function complete(prefix: Prefix, known: Fields, delay: number | null): Fields {
+  const fields: Fields = { ...known };
   const dur = Number(fields.end_ns) - Number(fields.start_ns);
-  // A static page does not have the times of the longest event, only those of the rectangle.
-  if (members > 1 && known.start_ns === undefined) fields.together_ns = at.dur;
-  else fields.dur = Math.max(dur, 0);
-  if (delay !== null) fields.delay = delay;
-  if (at.prefix !== "op" || Number(fields.duration_ns) === dur) delete fields.duration_ns;
+  // A page in a notebook does not have the times of merged events.
+  if (fields.start_ns !== undefined) {
+    fields.dur = Math.max(dur, 0);
+    if (delay !== null) fields.delay = delay;
+  }
+  if (prefix !== "op" || Number(fields.duration_ns) === dur) delete fields.duration_ns;
   for (const name of ["grid", "block"]) {
     const axes = ["x", "y", "z"].map((axis) => Number(fields[`${name}_${axis}`] ?? -1));
     for (const axis of ["x", "y", "z"]) delete fields[`${name}_${axis}`];
@@ -111,7 +109,7 @@ function field(column: string, value: Value | undefined): Field[] | null {
   const text = show(column, value);
   if (text === "") return null;
   const label = LABELS[column] ?? column.replace(/_(id|ns|bytes)$/, "").replaceAll("_", " ");
-  return [{ label, value: text, raw: String(value) }];
+  return [{ column, label, value: text, raw: String(value) }];
 }
 
 /** Text of a value with its unit; empty for values without information. */

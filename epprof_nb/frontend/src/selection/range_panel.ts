@@ -3,9 +3,9 @@
 import { h, on } from "../base/dom.ts";
 import { count, duration, moment, percent, shorten, size } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
+import type { RangeBreakdown, RankedTotals } from "../data/by_range.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { DeviceLabels } from "../data/model.ts";
-import type { RangeBreakdown, RankedTotals } from "../data/queries.ts";
 
 const ROWS = 6;
 
@@ -90,11 +90,13 @@ export class RangePanel {
     const numbers = h("dl", { class: "ep-range-numbers" });
     const add = (label: string, value: string): void =>
       numbers.append(h("div", {}, h("dt", {}, label), h("dd", {}, value)));
-    for (const { device, busy } of totals.devices) {
+    for (const { device, busy, unknown = 0 } of totals.devices) {
       const name =
         totals.devices.length > 1 ? (this.labels[device] ?? `device ${device}`) : this.word;
-      add(`${name} busy`, `${percent(busy / length)} (${duration(busy)})`);
-      add("idle", duration(length - busy));
+      const known = length - unknown;
+      add(`${name} busy`, known > 0 ? `${percent(busy / known)} (${duration(busy)})` : "unknown");
+      add("idle", duration(known - busy));
+      if (unknown) add("not recorded", duration(unknown));
     }
     if (totals.kernels) add("kernels", count(totals.kernels));
     if (totals.copies) add("copies", `${count(totals.copies)} (${size(totals.bytes)})`);
@@ -111,11 +113,7 @@ export class RangePanel {
       );
     } else
       this.#body.append(h("p", { class: "ep-empty" }, "The device was idle in this time range."));
-    if (totals.approximate) {
-      const text =
-        "Approximate: some rectangles of this page stand for several events. Times are clipped to the range.";
-      this.#body.append(h("p", { class: "ep-note" }, text));
-    }
+    if (totals.estimated) this.#body.append(h("p", { class: "ep-note" }, estimateNote(totals)));
   }
 
   #table(
@@ -149,4 +147,18 @@ export class RangePanel {
     const unit = h("span", { class: "ep-faint" }, "activities");
     return h("table", {}, h("caption", {}, `${title}${more} `, unit), h("tbody", {}, ...body));
   }
+}
+
+/** Text that says which part of a breakdown is estimated, and why. */
+function estimateNote({ start, end, estimated }: RangeBreakdown): string {
+  const { exact, bin } = estimated ?? { exact: null, bin: null };
+  if (bin === null) return "Estimated: this page merges neighbouring events.";
+  const stored = `this page has sums of each ${duration(bin)}, not every event`;
+  if (!exact) return `Estimated: ${stored}.`;
+  const ends = [
+    exact.start > start ? `the first ${duration(exact.start - start)}` : "",
+    exact.end < end ? `the last ${duration(end - exact.end)}` : "",
+  ].filter(Boolean);
+  const [verb, rest] = ends.length > 1 ? ["are", "the time between"] : ["is", "the rest"];
+  return `${ends.join(" and ")} ${verb} estimated, ${rest} is exact: ${stored}.`.replace(/^t/, "T");
 }

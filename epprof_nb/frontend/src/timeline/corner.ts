@@ -1,19 +1,17 @@
 // Corner beside the ruler: fold button, help button, and the base time of the ruler.
 
-import { h, on } from "../base/dom.ts";
+import { h, signButton } from "../base/dom.ts";
 
 export class Corner {
   readonly #base = h("span", {
     class: "ep-base",
     title: "Times on the ruler are relative to this time",
   });
-  readonly #fold = button("ep-fold-all", "Fold or unfold all lanes (C)");
-  readonly #help = button("ep-help-open", "Gestures and keys (?)", "?");
+  readonly #fold: HTMLElement;
 
   constructor(place: HTMLElement, act: { fold(): void; help(): void }) {
-    on(this.#fold, "click", act.fold);
-    on(this.#help, "click", act.help);
-    place.append(this.#fold, this.#help, this.#base);
+    this.#fold = signButton("", "Fold or unfold all lanes (C)", act.fold, { class: "ep-fold-all" });
+    place.append(this.#fold, signButton("?", "Gestures and keys (?)", act.help), this.#base);
   }
 
   /** Show the base time of the ruler, and whether all lanes are folded. */
@@ -22,8 +20,4 @@ export class Corner {
     if (this.#base.textContent !== text) this.#base.textContent = text;
     this.#fold.setAttribute("aria-pressed", String(folded));
   }
-}
-
-function button(name: string, title: string, text = ""): HTMLButtonElement {
-  return h("button", { type: "button", class: name, title, "aria-label": title }, text);
 }

@@ -10,6 +10,7 @@ import {
   pixelRanges,
   pixelRates,
   rangeCounter,
+  unknownTime,
   utilisation,
   valueAt,
 } from "../data/counters.ts";
@@ -151,9 +152,12 @@ export class CounterTracks {
 
   /** Tooltip of a counter for a time range. */
   describe(position: number, range: Range): string {
-    const { name } = this.counters[position];
+    const counter = this.counters[position];
+    const { name } = counter;
     const track = this.#for(range)[position];
     if (!track) return `${name}: loading`;
+    // What was not recorded is neither busy nor idle.
+    if (unknownTime(counter, range) > 0) return `${name}: records are missing here`;
     return `${name}: ${track.describe(range, this.#overview[position]?.valueAt(range.end) ?? 0)}`;
   }
 }

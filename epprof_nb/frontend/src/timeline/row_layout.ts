@@ -22,7 +22,7 @@ export class RowLayout {
     private readonly overview: Overview,
     private readonly laneState: LaneState,
     /** Maximum height of the visible part in pixels. */
-    private readonly maxHeight: number,
+    public maxHeight: number,
   ) {}
 
   place(events: Events): void {

@@ -14,7 +14,7 @@ export class ScrollArea {
 
   constructor(private readonly labels: HTMLElement) {
     this.#stage = h("div", { class: "ep-stage" }, labels, this.canvas);
-    this.#content = h("div", { class: "ep-content" }, this.#stage);
+    this.#content = h("div", {}, this.#stage);
     this.scroller = h("div", { class: "ep-scroller" }, this.#content);
     // Cached, because reading it forces a layout.
     on(this.scroller, "scroll", () => {

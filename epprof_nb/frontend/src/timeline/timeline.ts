@@ -98,6 +98,7 @@ export class Timeline {
       show: (range) => this.viewport.show(range),
       reveal: (ref) => this.reveal(ref),
       highlightChanged: () => {
+        if (!source.live) return;
         this.#windows?.clear();
         this.#loadWindow();
       },
@@ -185,6 +186,16 @@ export class Timeline {
   get geometry(): Geometry {
     const { viewport } = this;
     return this.#layout.geometry(viewport, palette(this.#theme), this.#scrollArea.scrolled);
+  }
+
+  /** Maximum height of the timeline in pixels. */
+  get maxHeight(): number {
+    return this.#layout.maxHeight + MINIMAP;
+  }
+
+  set maxHeight(pixels: number) {
+    this.#layout.maxHeight = pixels - MINIMAP;
+    this.#relayout();
   }
 
   /** Add an overlay on top. Returns a function that removes it. */
@@ -293,7 +304,7 @@ export class Timeline {
       scroll: (pixels) => this.scroll(pixels),
       select: (hit) => this.selection.selectHit(hit),
       describeCounter: (counter, range) => this.#tracks.describe(counter, range),
-      describe: this.source.live ? (event) => this.source.describe(event) : undefined,
+      describe: this.source.zooms ? (event) => this.source.describe(event) : undefined,
     });
   }
 

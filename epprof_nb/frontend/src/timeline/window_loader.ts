@@ -1,5 +1,5 @@
-// Window requests of the timeline as it moves. A static page has all of its events, so it requests
-// nothing.
+// Window requests of the timeline as it moves. A page in a notebook has no more events than the first
+// view, so it requests nothing.
 
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
@@ -21,7 +21,7 @@ export class WindowLoader {
     first: Events,
     { use, say }: { use(events: Events, sent: Range): void; say(text: string): void },
   ) {
-    if (!source.live) return;
+    if (!source.zooms) return;
     const whole = { start: overview.range[0], end: overview.range[1] };
     this.#cache = new WindowCache(source, whole, use, say);
     this.#cache.add({ view: whole, width: FIRST_WIDTH, lanes: null }, first);

@@ -24,6 +24,7 @@ describe("counters of a window", () => {
   const loaded: Range[] = [];
   const source = {
     live: true,
+    zooms: true,
     counters: async (window: Range) => {
       requests.push(window);
       return bundle([], []);
@@ -54,7 +55,7 @@ describe("counters of a window", () => {
     expect(requests.length).toBe(2);
   });
   test("are not requested on a static page", async () => {
-    const page = { ...source, live: false } as DataSource;
+    const page = { ...source, live: false, zooms: false } as DataSource;
     new CounterLoader(page, whole, () => {}).request({ start: 1, end: 1e6 }, 1000);
     await vi.runAllTimersAsync();
     expect(requests).toEqual([]);
@@ -66,6 +67,14 @@ describe("counters of a window", () => {
     expect(tracks.describe(0, { start: 1200, end: 1300 })).toContain("100 %");
     expect(tracks.describe(0, { start: 3000, end: 3100 })).toContain("0 %");
     expect(tracks.describe(0, { start: 1e9, end: 2e9 })).toContain("50 %");
+  });
+  test("say so where records are missing", () => {
+    const unknown: [number, number][] = [[500, 900]];
+    const tracks = new CounterTracks([{ what: "busy", device: 0, name: "GPU", unknown }]);
+    tracks.use(bundle([0, 500], [0, 500]));
+    expect(tracks.describe(0, { start: 100, end: 400 })).toContain("100 %");
+    expect(tracks.describe(0, { start: 600, end: 700 })).toBe("GPU: records are missing here");
+    expect(tracks.describe(0, { start: 900, end: 950 })).toContain("0 %");
   });
 });
 

@@ -48,7 +48,7 @@ test.each([
   expect(sent).toEqual([{ type, ...message }]);
 });
 
-test("a position in a selection is requested as a step", async () => {
+test("a position in a selection is sought", async () => {
   const { sent, source } = rig({ count: 2 });
   expect(await source.seek(query, { number: 1 })).toEqual({ count: 2 });
   expect(sent).toEqual([{ type: "seek", selection: query, number: 1 }]);

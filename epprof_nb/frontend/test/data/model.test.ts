@@ -91,20 +91,20 @@ describe("selection", () => {
     [2, 1, 3],
   );
   test("of an op highlights its subtree and what it launched", () => {
-    const lit = highlightFor(all, { what: "event", prefix: "op", row: 1 });
-    expect([...lit.op]).toEqual([0, 1, 1, 0]);
-    expect([...lit.act]).toEqual([1, 1, 0]);
+    const masks = highlightFor(all, { what: "event", prefix: "op", row: 1 });
+    expect([...masks.op]).toEqual([0, 1, 1, 0]);
+    expect([...masks.act]).toEqual([1, 1, 0]);
   });
   test("of an activity highlights its chain", () => {
-    const lit = highlightFor(all, { what: "event", prefix: "act", row: 0 });
-    expect([...lit.op]).toEqual([1, 1, 1, 0]);
-    expect([...lit.act]).toEqual([1, 0, 0]);
+    const masks = highlightFor(all, { what: "event", prefix: "act", row: 0 });
+    expect([...masks.op]).toEqual([1, 1, 1, 0]);
+    expect([...masks.act]).toEqual([1, 0, 0]);
     expect(all.chain(2)).toEqual([0, 1, 2]);
   });
   test("by name highlights every such activity and the ops above", () => {
-    const lit = highlightFor(all, { what: "where", prefix: "act", equals: { name: "a" } });
-    expect([...lit.act]).toEqual([0, 1, 0]);
-    expect([...lit.op]).toEqual([1, 1, 0, 0]);
+    const masks = highlightFor(all, { what: "where", prefix: "act", equals: { name: "a" } });
+    expect([...masks.act]).toEqual([0, 1, 0]);
+    expect([...masks.op]).toEqual([1, 1, 0, 0]);
   });
   test("ends where a parent is its own child", () => {
     const loop = events(

@@ -19,7 +19,7 @@ function rig(thinned = true) {
   const ranges: Range[] = [];
   const statuses: string[] = [];
   const cache = new WindowCache(
-    { window } as unknown as DataSource,
+    { window, live: true } as unknown as DataSource,
     whole,
     (events, sent) => {
       drawn.push(events);
@@ -189,6 +189,22 @@ describe("windows", () => {
     await answer(1, events());
     expect(requests.length).toBe(2);
     expect(drawn.length).toBe(1);
+  });
+
+  test("are loaded as they were when the highlight changes: the same rectangles", async () => {
+    const { cache, requests, answer, events } = rig();
+    cache.add({ view: whole, width: 130, lanes: null }, events());
+    cache.request(request(0, 1000));
+    cache.clear();
+    cache.request(request(0, 1000));
+    cache.clear();
+    cache.request(request(0, 1000));
+    const first = { view: whole, width: 130, lanes: null };
+    expect(requests).toEqual([first, first]);
+    await answer(1, events());
+    // What it does not cover is requested as usual.
+    cache.request(request(500, 600));
+    expect(requests[2]).toEqual({ view: { start: 475, end: 625 }, width: 150, lanes: null });
   });
 });
 

@@ -30,6 +30,7 @@ KEYS = (
     "shown",
     "counters",
     "source",
+    "whole",
 )
 """Keys of the payload's header that the embedded answers read."""
 

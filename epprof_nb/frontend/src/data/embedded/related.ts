@@ -3,12 +3,18 @@
 import { sampleEvenly } from "../../base/sampling.ts";
 import { isDeviceWork, KIND } from "../kinds.ts";
 import type { EventRef, EventSet, Events, Hit, LaneSlice, Overview } from "../model.ts";
-import { memberCount, type Related, refOf } from "../queries.ts";
+import { type Related, refOf } from "../queries.ts";
+import type { Groups } from "./groups.ts";
 
 /** Maximum number of flows kept; fewer are drawn. */
 const FLOWS = 3000;
 
-export function related(events: Events, overview: Overview, at: Hit): Related {
+export function related(
+  events: Events,
+  overview: Overview,
+  at: Hit,
+  groups: Groups | null,
+): Related {
   const { set, event } = at;
   const owner = set.prefix === "op" ? event : set.op[event];
   const chain = events.chain(owner).map((op) => refOf({ set: events.op, event: op }));
@@ -21,9 +27,9 @@ export function related(events: Events, overview: Overview, at: Hit): Related {
     call: call < 0 ? null : refOf({ set: events.api, event: call }),
     delay,
     flows: flows(events, at, launched),
-    launched: launched.reduce((sum, i) => sum + memberCount(events.act, i), 0),
+    launched: groups ? knownLaunches(at) : launched.length,
     ...neighbours(set, event),
-    same: sameName(set, event),
+    same: groups ? sameNameCount(set, event, groups) : sameName(set, event),
   };
 }
 
@@ -91,6 +97,19 @@ function neighbours(
   const ref = (i: number): EventRef | null =>
     slice && i >= slice.first && i < slice.end ? refOf({ set, event: i }) : null;
   return { before: ref(event - 1), after: ref(event + 1) };
+}
+
+/** Number of launches of an op; of an API call it is not known where activities are merged. */
+function knownLaunches({ set, event }: Hit): number {
+  if (set.prefix === "act") return 1;
+  return Math.max(Number(set.number("launches", event) ?? 0), 0);
+}
+
+/** Number of events of a name. Merged events hide its place among them, and its neighbours. */
+function sameNameCount(set: EventSet, event: number, groups: Groups): Related["same"] {
+  const name = set.name("name", event) || null;
+  const total = groups.find({ what: "where", prefix: set.prefix, equals: { name } })?.count;
+  return { before: null, after: null, number: null, count: total ?? 0 };
 }
 
 function sameName(set: EventSet, event: number): Related["same"] {

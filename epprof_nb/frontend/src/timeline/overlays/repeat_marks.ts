@@ -14,7 +14,7 @@ const PADDING = 8;
 /** Length of a tick on the ruler, pixels. */
 const TICK = 5;
 
-export interface RepeatLabel {
+interface RepeatLabel {
   repeat: number;
   text: string;
   left: number;

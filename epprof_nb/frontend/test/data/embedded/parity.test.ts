@@ -28,10 +28,8 @@ async function answer({ type, prefix, row, start, end, selection, number, at }: 
       related: await source.related({ ...ref, name: "", start: 0, dur: 0, lane: 0, level: 0 }),
     };
   }
-  if (type === "span") {
-    const span = await source.rangeBreakdown({ start: start as number, end: end as number });
-    delete span.approximate;
-    return { span };
+  if (type === "by_range") {
+    return { by_range: await source.byRange({ start: start as number, end: end as number }) };
   }
   const target = number !== undefined ? { number } : at !== undefined ? { at } : {};
   return source.seek(selection as SelectionQuery, target);

@@ -3,18 +3,13 @@ import { nextGap } from "../../../src/app/headline_links.ts";
 import { position } from "../../../src/base/format.ts";
 import { bringIntoView } from "../../../src/base/time_scale.ts";
 import { queryForRow } from "../../../src/breakdown/row_selection.ts";
+import { byRange } from "../../../src/data/embedded/by_range.ts";
 import { EventOrder } from "../../../src/data/embedded/event_order.ts";
 import { compile, matches } from "../../../src/data/embedded/pattern.ts";
-import { rangeBreakdown } from "../../../src/data/embedded/range.ts";
 import { related } from "../../../src/data/embedded/related.ts";
 import { highlightFor, matchingEvents } from "../../../src/data/embedded/selection.ts";
 import { KINDS } from "../../../src/data/kinds.ts";
-import {
-  type EventRef,
-  Events,
-  type EventsHeader,
-  type Overview,
-} from "../../../src/data/model.ts";
+import { Events, type EventsHeader, type Overview } from "../../../src/data/model.ts";
 import { hitOf, refOf } from "../../../src/data/queries.ts";
 import { Bundle } from "../../../src/data/wire_format.ts";
 import { groups } from "../../../src/selection/event_fields.ts";
@@ -84,8 +79,6 @@ const counted = new Bundle<Overview>(
 );
 
 const all = profile();
-const ref = (prefix: "op" | "api" | "act", row: number): EventRef =>
-  refOf({ set: all[prefix], event: row });
 
 describe("a selection", () => {
   test("by columns matches the values, or one of them", () => {
@@ -132,7 +125,7 @@ describe("a selection", () => {
 });
 
 describe("the event order", () => {
-  const walk = new EventOrder(all, { what: "search", pattern: "gemm|step|cu" });
+  const walk = new EventOrder(all, { what: "search", pattern: "gemm|step|cu" }, null);
   test("goes through the tables by time, and wraps around", () => {
     const starts = [0, 1, 2, 3, 4, 5, -1].map((number) => walk.seek({ number }).event?.start);
     expect(starts).toEqual([10, 11, 20, 30, 60, 10, 60]);
@@ -142,22 +135,22 @@ describe("the event order", () => {
     expect(walk.seek({ at: 15 }).number).toBe(2);
     expect(walk.seek({ at: 999 }).number).toBe(0);
   });
-  test("is approximate if a rectangle stands for several events, and says so", () => {
+  test("is estimated if a rectangle stands for several events, and says so", async () => {
     const merged = profile({ "act.members": { tag: "i32", values: [1, 1234, 1] } });
-    const step = new EventOrder(merged, { what: "search", pattern: "gemm" }).seek({});
-    expect(step).toMatchObject({ count: 1235, about: true });
-    expect(position(null, step.count, step.about)).toBe("about 1,200");
+    const found = new EventOrder(merged, { what: "search", pattern: "gemm" }, null).seek({});
+    expect(found).toMatchObject({ count: 1235, about: true });
+    expect(position(null, found.count, found.about)).toBe("about 1,200");
     expect(position(1, 5)).toBe("2 of 5");
   });
   test("of nothing is empty", () => {
-    const none = new EventOrder(all, { what: "search", pattern: "absent" });
+    const none = new EventOrder(all, { what: "search", pattern: "absent" }, null);
     expect(none.seek({ number: 0 })).toMatchObject({ count: 0, event: null });
   });
 });
 
 describe("the relations of an event", () => {
   test("of a kernel: its call, ops, line, and the one before", () => {
-    const told = related(all, overview, { set: all.act, event: 1 });
+    const told = related(all, overview, { set: all.act, event: 1 }, null);
     expect(told.chain.map((op) => op.name)).toEqual(["cell", "step"]);
     expect(told.line).toEqual({ cell: "In[1]", line: 2, text: "b = step(a)" });
     expect(told.call?.start).toBe(20);
@@ -167,7 +160,7 @@ describe("the relations of an event", () => {
     expect(told.same).toMatchObject({ number: 2, count: 2, after: null });
   });
   test("of an op: what it launched, the longest first, from the calls", () => {
-    const told = related(all, overview, { set: all.op, event: 0 });
+    const told = related(all, overview, { set: all.op, event: 0 }, null);
     expect(told.flows.map(([from, to]) => [from.start, to.start])).toEqual([
       [20, 60],
       [11, 30],
@@ -176,7 +169,7 @@ describe("the relations of an event", () => {
     expect(told.call).toBeNull();
   });
   test("of a copy of no op: nothing", () => {
-    const told = related(all, overview, { set: all.act, event: 2 });
+    const told = related(all, overview, { set: all.act, event: 2 }, null);
     expect([told.chain, told.line, told.call, told.delay, told.flows]).toEqual([
       [],
       null,
@@ -188,8 +181,8 @@ describe("the relations of an event", () => {
 });
 
 describe("the breakdown of a range", () => {
-  test("clips times, and counts every event that overlaps it", () => {
-    const told = rangeBreakdown(all, counted, { start: 35, end: 75 });
+  test("clips times, and counts every event that overlaps it", async () => {
+    const told = await byRange(all, counted, { start: 35, end: 75 });
     expect(told.device_ns).toBe(5 + 15 + 5);
     expect([told.kernels, told.copies, told.bytes]).toEqual([2, 1, 1000]);
     expect(told.devices[0].busy).toBe(20);
@@ -201,21 +194,21 @@ describe("the breakdown of a range", () => {
       ["step", 2, 20],
       ["(no op)", 1, 5],
     ]);
-    expect(told.approximate).toBe(false);
+    expect(told.estimated).toBeUndefined();
   });
-  test("without events is empty", () => {
-    expect(rangeBreakdown(all, counted, { start: 40, end: 60 }).device_ns).toBe(0);
-    expect(rangeBreakdown(all, counted, { start: 40, end: 60 }).kernels).toBe(0);
+  test("without events is empty", async () => {
+    expect((await byRange(all, counted, { start: 40, end: 60 })).device_ns).toBe(0);
+    expect((await byRange(all, counted, { start: 40, end: 60 })).kernels).toBe(0);
   });
-  test("is approximate if a rectangle stands for several events, and says so", () => {
+  test("is estimated if a rectangle stands for several events, and says so", async () => {
     const merged = profile({
       "act.members": { tag: "i32", values: [1, 10, 1] },
       "act.cover": { tag: "i32", values: [10, 8, 10] },
     });
-    const told = rangeBreakdown(merged, counted, { start: 60, end: 70 });
+    const told = await byRange(merged, counted, { start: 60, end: 70 });
     expect(told.kernels).toBe(5);
     expect(told.names.rows[0]).toEqual(["gemm", 5, 4]);
-    expect(told.approximate).toBe(true);
+    expect(told.estimated).toEqual({ exact: null, bin: null });
   });
 });
 
@@ -270,11 +263,12 @@ describe("bringing an event into view", () => {
 });
 
 describe("fields", () => {
-  const at = { ...ref("act", 0), dur: 2_000_000, start: 1_234_567 };
   test("come in groups with units; empty ones are omitted", () => {
     const told = groups(
-      at,
+      "act",
       {
+        start_ns: 1_234_567,
+        end_ns: 3_234_567,
         kind: "memcpy",
         bytes: 4_000_000,
         stream_id: 7,
@@ -300,18 +294,13 @@ describe("fields", () => {
       "memory: bandwidth": "2.00 GB/s",
     });
   });
-  test("of the longest merged event are its own, if known", () => {
-    const when = (given: Record<string, number>) =>
-      groups(at, given, null, 12)
-        .flatMap((g) => g.fields)
-        .map((f) => `${f.label} ${f.value}`);
-    expect(when({ start_ns: 1_300_000, end_ns: 1_800_000 })).toContain("duration 500 µs");
-    expect(when({})).toContain("in total 2.00 ms");
-    expect(when({}).join()).not.toContain("duration");
+  test("without a time of its own have no duration", () => {
+    const when = groups("act", { stream_id: 7 }, 12_000).flatMap((g) => g.fields);
+    expect(when.map((f) => f.label)).toEqual(["stream"]);
   });
   test("of memory are sizes; a change may be -1 byte", () => {
     const memory = (given: Record<string, number>) =>
-      groups(at, given, null)
+      groups("act", given, null)
         .filter((g) => g.title === "memory")
         .flatMap((g) => g.fields.map((f) => `${f.label} ${f.value}`));
     expect(memory({ in_use_bytes: 3_000_000, in_use_delta_bytes: -1 })).toEqual([
@@ -321,7 +310,7 @@ describe("fields", () => {
     expect(memory({ in_use_bytes: -1, in_use_delta_bytes: -(2 ** 53) })).toEqual([]);
   });
   test("of no group come last; copied values keep every digit", () => {
-    const told = groups(at, { new_column: 12345678901234567n }, null);
+    const told = groups("act", { new_column: 12345678901234567n }, null);
     expect(told.at(-1)).toMatchObject({
       title: "more",
       fields: [{ label: "new column", raw: "12345678901234567" }],

@@ -1,0 +1,171 @@
+"""Sums of device work by time bin, from which any range of whole bins is broken down exactly.
+
+An activity adds to each bin it runs in: its time there, and to its first bin its number and bytes.
+The activities that run into a bin from before it are counted apart, because a range that begins
+with this bin counts them, and a range that begins earlier has counted them already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.device_activity import busy_total
+from epprof_nb.analysis.base.device_work import MEMCPY
+from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.intervals import covered_before
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+_MAX_BINS = 512
+_MAX_CELLS = 1 << 21
+"""Maximum number of bins times groups while the sums are computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BinSums:
+    """Sums of the device work of each time bin by group: kind, name of the op, own name.
+
+    Attributes
+    ----------
+    edges
+        Ends of the bins, int64 ns, ascending, shape ``(bins + 1,)``.
+    kind, op, name
+        Of each group: code in `ACTIVITY_KINDS`, code of the op's name and of the short name of the
+        activity, `MISSING` for none.
+    bin, group
+        Of each entry: a bin, and a group that has work there. Entries are sorted by bin.
+    started, running
+        Of each entry: number of activities that start in the bin, and of those that started before
+        it and are still running.
+    started_bytes, running_bytes
+        Bytes of the copies among them.
+    ns
+        Of each entry: time of these activities within the bin.
+    busy
+        Of each device of the profile: busy time before each edge, ns, shape ``(bins + 1,)``.
+    """
+
+    edges: IntArray
+    kind: IntArray
+    op: IntArray
+    name: IntArray
+    bin: IntArray
+    group: IntArray
+    started: IntArray
+    running: IntArray
+    started_bytes: IntArray
+    running_bytes: IntArray
+    ns: IntArray
+    busy: dict[int, IntArray]
+
+
+def bin_sums(index: ProfileIndex, start_ns: int, end_ns: int, max_entries: int) -> BinSums | None:
+    """Sum up the device work of a time range by bins of equal length.
+
+    Parameters
+    ----------
+    index
+        Index of the profile.
+    start_ns, end_ns
+        The time range, ns; work outside of it is left out.
+    max_entries
+        Maximum number of entries, and of busy times. There are fewer bins, a power of two, if they
+        would be more.
+
+    Returns
+    -------
+    sums
+        None if a single bin has too many entries.
+    """
+    activities = index.profile.tables["activities"]
+    start, end = activities["start_ns"], activities["end_ns"]
+    inside = index.is_device_work & (start < end_ns) & ((end > start_ns) | (start >= start_ns))
+    rows = np.flatnonzero(inside)
+    op_names = np.append(index.profile.tables["ops"].names("name").codes, np.int32(MISSING))
+    columns = (
+        index.kinds[rows].astype(np.int64),
+        op_names[index.activity_op[rows]].astype(np.int64),
+        activities.names("short_name").codes[rows].astype(np.int64),
+    )
+    groups, first = group_codes(*columns)
+    devices = [device for device in index.device_ids if device >= 0]
+    bins = min(_MAX_BINS, 1 << (end_ns - start_ns).bit_length() - 1)
+    while bins > 1 and (bins * len(first) > _MAX_CELLS or bins * len(devices) > max_entries):
+        bins //= 2
+    if max(len(first), len(devices)) > max_entries:
+        return None
+    # Rounded: the viewer rounds the times of a marked range.
+    edges = start_ns + (np.arange(bins + 1) * (end_ns - start_ns) + bins // 2) // bins
+    size = np.where(columns[0] == MEMCPY, np.maximum(activities["bytes"][rows], 0), 0)
+    cells = _cells(edges, (start[rows], end[rows]), groups, size, count=len(first))
+    while (found := int(np.count_nonzero(cells.any(axis=0)))) > max_entries and bins > 1:
+        cells, edges, bins = _halved(cells), edges[::2], bins // 2
+    if found > max_entries:
+        return None
+    bin_of, group_of = np.nonzero(cells.any(axis=0))
+    started, running, started_bytes, running_bytes, ns = cells[:, bin_of, group_of]
+    busy = {
+        device: covered_before(*index.busy(device), edges, index.cached(busy_total, device))
+        for device in devices
+    }
+    kind, op, name = (column[first] for column in columns)
+    return BinSums(
+        edges, kind, op, name, bin_of, group_of,
+        started, running, started_bytes, running_bytes, ns, busy,
+    )  # fmt: skip
+
+
+def _cells(
+    edges: IntArray,
+    times: tuple[IntArray, IntArray],
+    groups: IntArray,
+    size: IntArray,
+    *,
+    count: int,
+) -> IntArray:
+    """Return the five sums of each bin and group, shape ``(5, bins, count)``.
+
+    An activity that runs through many bins is added where it begins and ends, and the bins between
+    are filled by a running sum: the cost does not depend on the length of activities.
+    """
+    (start, end), bins = times, len(edges) - 1
+    before = start < edges[0]
+    end = np.clip(end, np.maximum(start, edges[0]), edges[-1])
+    start = np.maximum(start, edges[0])
+    first = np.minimum(np.searchsorted(edges, start, "right") - 1, bins - 1)
+    last = np.maximum(np.searchsorted(edges, end, "left") - 1, first)
+
+    def added(at: IntArray, values: IntArray | int, rows: IntArray | slice) -> IntArray:
+        total = np.zeros((bins + 1) * count, np.int64)
+        np.add.at(total, at[rows] * count + groups[rows], values)
+        return total.reshape(bins + 1, count)
+
+    began = np.flatnonzero(~before)
+    into = np.where(before, first, first + 1)  # the first bin that it runs into from before
+    everywhere = slice(None)
+    is_long = np.flatnonzero(last > first)
+    ns = added(first, np.minimum(end, edges[first + 1]) - start, everywhere)
+    ns += added(last, end[is_long] - edges[last[is_long]], is_long)
+    whole = added(first + 1, 1, is_long) - added(last, 1, is_long)
+    ns[:-1] += np.cumsum(whole, axis=0)[:-1] * np.diff(edges)[:, None]
+    running, running_bytes = (
+        np.cumsum(added(into, values, everywhere) - added(last + 1, values, everywhere), axis=0)
+        for values in (1, size)
+    )
+    started, started_bytes = added(first, 1, began), added(first, size[began], began)
+    cells: IntArray = np.stack([started, running, started_bytes, running_bytes, ns])[:, :-1]
+    return cells
+
+
+def _halved(cells: IntArray) -> IntArray:
+    """Merge each two bins; what runs into a pair runs into its first bin."""
+    merged = cells[:, ::2] + cells[:, 1::2]
+    for row in (1, 3):
+        merged[row] = cells[row, ::2]
+    return merged
