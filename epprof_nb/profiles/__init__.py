@@ -125,7 +125,7 @@ class Profile(ProfileAnalyses):
         """
         from epprof_nb.views.view import View
 
-        return View(self, tab="timeline", select=select)
+        return View(self, tab="timeline", select=select, write_trace=self.to_chrome)
 
     def breakdown(
         self,
@@ -138,8 +138,8 @@ class Profile(ProfileAnalyses):
         Parameters
         ----------
         by
-            The table shown first: ``"op"`` for that of `by_op` and so on; ``"tree"`` for the
-            icicle of `by_path`; ``"module_tree"`` for that of its paths of modules. Tables of
+            The table shown first: ``"op"`` for `by_op` and so on; ``"tree"`` for the
+            icicle of `by_path`; ``"module_tree"`` for its icicle of modules. Tables of
             modules are in a tab of their own, if the profile has modules.
 
         Returns
@@ -154,13 +154,13 @@ class Profile(ProfileAnalyses):
         """
         from epprof_nb.views.view import View
 
-        return View(self, tab="breakdown", by=by)
+        return View(self, tab="breakdown", by=by, write_trace=self.to_chrome)
 
     def lines(self) -> View:
         """Return a view of the profile that opens on the source, with device time at each line."""
         from epprof_nb.views.view import View
 
-        return View(self, tab="source")
+        return View(self, tab="source", write_trace=self.to_chrome)
 
     def redacted(self, redact: bool | str | Iterable[str] = True) -> Profile:  # noqa: FBT001, FBT002
         """Return a copy to share, without source, paths, host names or shapes.
@@ -239,9 +239,10 @@ class Profile(ProfileAnalyses):
     def to_html(
         self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
     ) -> None:
-        """Write a self-contained HTML page that needs neither kernel nor network.
+        """Write a self-contained HTML page with every event. It needs neither kernel nor network.
 
-        `redact` is what to remove from the page; see `redacted`.
+        A million activities with their API calls take about 10 MB. The page inflates the events of
+        the window in view. `redact` is what to remove from the page; see `redacted`.
         """
         from epprof_nb.views.view import write_html
 
@@ -353,13 +354,13 @@ def load(path: str | PathLike[str], *, max_bytes: int = 16 * 2**30) -> Profile:
     Raises
     ------
     ProfileFileError
-        If the file is no ``.epprof`` file, is damaged or too large, or needs a newer version.
+        If the file is not an ``.epprof`` file, is damaged or too large, or needs a newer version.
     OSError
         If the file cannot be opened.
     """
-    from epprof_nb.files.epprof import reading_writing
+    from epprof_nb.files.epprof import reading_writing as epprof
 
-    return Profile.from_data(reading_writing.read(path, max_bytes=max_bytes))
+    return Profile.from_data(epprof.read(path, max_bytes=max_bytes))
 
 
 def read_trace(path: str | PathLike[str], *, max_bytes: int = 16 * 2**30) -> Profile:
@@ -383,7 +384,7 @@ def read_trace(path: str | PathLike[str], *, max_bytes: int = 16 * 2**30) -> Pro
     Raises
     ------
     ProfileFileError
-        If the file is no such trace, or is too large.
+        If the file is not such a trace, or is too large.
     OSError
         If the file cannot be read.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,6 +15,9 @@ from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.spread_file import load_spread
 from epprof_nb.views.renderers import comparison as renderers
+from epprof_nb.views.view import View
+from epprof_nb.views.view_model import ViewModel
+from epprof_nb.views.widget.link import Link
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.compare.refusals import Allowed
     from epprof_nb.analysis.compare.verdict import Verdict
+    from epprof_nb.views.widget.widget import LiveView
 
 Recordings: TypeAlias = ProfileData | Sequence[ProfileData]
 """One recording, or several of the same code."""
@@ -34,9 +39,9 @@ class Comparison:
     ----------
     verdict
         ``"faster"``, ``"slower"`` or ``"no difference found"``, of the new code; ``"cannot tell"``
-        if the recordings vary too much, and ``"cannot be compared"`` if that would mislead. It is
-        about the elapsed time of a repeat, including the device work that the
-        repeat launched.
+        if the recordings vary too much, or were made under conditions that may be why they differ,
+        and ``"cannot be compared"`` if that would mislead. It is about the elapsed time of a
+        repeat, including the device work that the repeat launched.
     reason
         The times, the interval of the change and the smallest change that would have been found,
         or why the recordings cannot be compared and what to do.
@@ -54,8 +59,11 @@ class Comparison:
         ``epprof calibrate`` did not measure it.
     """
 
-    def __init__(self, result: analysis.ComparisonResult) -> None:
+    def __init__(
+        self, result: analysis.ComparisonResult, sides: tuple[ProfileData, ProfileData]
+    ) -> None:
         self._result = result
+        self._sides = sides
         total = result.total
         self.verdict: Verdict = result.verdict
         self.reason = result.reason
@@ -99,7 +107,7 @@ class Comparison:
 
     def with_note(self, text: str) -> Comparison:
         """Return the comparison with a further note."""
-        return Comparison(replace(self._result, notes=(*self.notes, text)))
+        return Comparison(replace(self._result, notes=(*self.notes, text)), self._sides)
 
     def to_markdown(self) -> str:
         """Return the verdict, the reason and the ops that changed as Markdown."""
@@ -108,7 +116,41 @@ class Comparison:
     def to_html(self, path: str | PathLike[str]) -> None:
         """Write a self-contained HTML page with the timelines and the tables."""
         with replacing(path) as file:
-            file.write(renderers.as_page(self._result).encode())
+            file.write(renderers.as_page(self._result).encode(errors="replace"))
+
+    def widget(self) -> tuple[LiveView, LiveView]:
+        """Show the timelines of both sides, which zoom and move together.
+
+        They begin with the typical repeat that the picture of the comparison has, aligned on the
+        same op. Of several recordings per side, the first is shown.
+
+        Returns
+        -------
+        old, new
+            The widgets; see `View.widget`.
+        """
+        from IPython.display import display
+
+        timelines = self._result.timelines
+        sides = (timelines.old, timelines.new)
+        rows = [row for side in sides for row in side.rows if len(row.starts)]
+        first = (
+            min((int(row.starts.min()) for row in rows), default=0),
+            max((int(row.ends.max()) for row in rows), default=0),
+        )
+        ranges = [
+            [time - origin for time in ViewModel(side).time_range]
+            for side, origin in zip(self._sides, timelines.origins, strict=True)
+        ]
+        low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+        group = uuid.uuid4().hex
+        shown = []
+        names = ("before", "after")
+        for name, side, origin in zip(names, self._sides, timelines.origins, strict=True):
+            display({"text/plain": name, "text/markdown": f"**{name}**"}, raw=True)
+            link = Link(group, origin, first, low + origin, high + origin)
+            shown.append(View(side).widget(link=link))
+        return shown[0], shown[1]
 
     def __repr__(self) -> str:
         return renderers.as_text(self._result)
@@ -128,7 +170,7 @@ def compare(
     allow: Collection[Allowed] = (),
     names: tuple[str, str] = ("old", "new"),
 ) -> Comparison:
-    """Compare two profiles of repeated code, and tell changes from noise.
+    """Compare two profiles of repeated code, and distinguish changes from noise.
 
     Parameters
     ----------
@@ -158,15 +200,19 @@ def compare(
 
     Notes
     -----
-    The sampling unit is the repeat. Intervals are those of ratios of medians. Their variance is
-    that of the medians, from resampling the repeats (`scipy.stats.bootstrap`), and that between
-    recordings of the same code. With three or more recordings per side, these tell it. With fewer
+    The sampling unit is the repeat, and each interval belongs to a ratio of medians. Its variance
+    has two parts: between repeats, from resampling them (`scipy.stats.bootstrap`), and between
+    recordings of the same code. Three or more recordings per side show the second part. With fewer
     it is what ``epprof calibrate`` measured on this machine and device, or else an assumed value:
-    0.5 % for device times of GPUs, 1 % for times measured on the host and on the host device. More
-    is taken if a recording drifts. Repeats that alternated (``--interleave``) are compared in
-    pairs, in which the drift cancels; half of the assumed values remain. If the code is the same
-    and recordings vary by no more than that, the total is found to differ with a probability of
-    5 %, and so is any row of `ops`, and any row of `kernels`.
+    0.5 % for device times of GPUs, 1 % for the elapsed time of code whose work ran on one, and 3 %
+    for times measured on the host and on the host device. It is larger if a recording drifts.
+    Repeats that alternated (``--interleave``) are compared in pairs, in which the drift cancels;
+    0.25 % to 0.5 % remain. If the code is the same and recordings vary by no more than that, the
+    total differs with a probability of 5 %, and so does any row of `ops`, and any row of `kernels`.
+
+    A recording may have been slowed down by other processes, up to a bound that follows from its
+    ``info["load"]``. Intervals of recordings that did not alternate are wider by these bounds: in
+    the direction in which each side would be faster without its load.
 
     Ten or more recordings per side without repeats count as repeats of one recording.
 
@@ -181,15 +227,11 @@ def compare(
     unknown = set(allow) - set(ALLOWED)
     if isinstance(allow, str) or unknown:
         raise ValueError(f"allow must list names of {', '.join(ALLOWED)}, not {allow!r}")
-    return Comparison(
-        analysis.compare(
-            _profiles(old, "old"),
-            _profiles(new, "new"),
-            allow=tuple(allow),
-            names=names,
-            spreads=_measured_spread,
-        )
+    before, after = _profiles(old, "old"), _profiles(new, "new")
+    result = analysis.compare(
+        before, after, allow=tuple(allow), names=names, spreads=_measured_spread
     )
+    return Comparison(result, (before[0], after[0]))
 
 
 def _measured_spread(machine: str, devices: str) -> Spread | None:

@@ -20,12 +20,14 @@ from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import to_base64
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
     import pandas as pd
 
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.views.widget.link import Link
     from epprof_nb.views.widget.widget import LiveView
 
 
@@ -47,6 +49,8 @@ class View:
         `epprof_nb.analysis.breakdowns.registry.TREES`.
     select
         Rows of the profile's tables to highlight in the timeline; see `Profile.timeline`.
+    write_trace
+        Function that writes the profile as a Chrome trace, for the button of the live view.
 
     Raises
     ------
@@ -65,6 +69,7 @@ class View:
         *,
         by: str = "op",
         select: pd.DataFrame | None = None,
+        write_trace: Callable[[Path], None] | None = None,
     ) -> None:
         if by not in BREAKDOWNS | TREES:
             known = ", ".join(BREAKDOWNS | TREES)
@@ -73,6 +78,7 @@ class View:
         self.tab = tab
         self.by = by
         self.select = select
+        self._write_trace = write_trace
         # Invalid rows raise here rather than when a front end displays the view.
         self._selected_rows: dict[str, IntArray] = {}
         if select is not None:
@@ -125,17 +131,28 @@ class View:
             return line_table(index, inclusive=False).to_frame()
         return self.profile.activities
 
-    def widget(self) -> LiveView:
+    def widget(self, *, link: Link | None = None) -> LiveView:
         """Show the view with Python behind it: zooming in loads every event.
+
+        Parameters
+        ----------
+        link
+            Group of views that zoom and move together.
 
         Returns
         -------
         live
-            The widget; its ``selection`` is a DataFrame of what is selected in the view.
+            The widget; its ``selection`` is a DataFrame of the activities selected in the view.
         """
         from epprof_nb.views.widget.widget import LiveView
 
-        live = LiveView(self.profile, tab=self.tab_to_open, select=self.select)
+        live = LiveView(
+            self.profile,
+            tab=self.tab_to_open,
+            select=self.select,
+            write_trace=self._write_trace,
+            link=link,
+        )
         live.show(partial(self.mimebundle, selections=live.selections))
         return live
 

@@ -44,6 +44,8 @@ class ViewModel:
     ----------
     profile
         The profile; it must not change while the view model is in use.
+    also_shown
+        Time range (ns) to show as well, if it extends beyond the profile's.
 
     Attributes
     ----------
@@ -51,8 +53,9 @@ class ViewModel:
         The profile, and its index with the results of all analyses.
     """
 
-    def __init__(self, profile: ProfileData) -> None:
+    def __init__(self, profile: ProfileData, *, also_shown: tuple[int, int] | None = None) -> None:
         self.profile = profile
+        self._also_shown = also_shown or (0, 0)
         self.index = ProfileIndex(profile)
 
     @cached_property
@@ -72,6 +75,7 @@ class ViewModel:
         earliest, latest = (-_FAR * wall, (1 + _FAR) * wall) if wall > 0 else (EARLIEST, LATEST)
         low = max(min(0, *(start for start, _ in bounds)), earliest, EARLIEST)
         high = min(max(wall, *(end for _, end in bounds)), latest, LATEST)
+        low, high = min(low, self._also_shown[0]), max(high, self._also_shown[1])
         return [low, max(high, low + 1)]
 
     @cached_property

@@ -11,11 +11,12 @@ pytest.importorskip("anywidget")
 
 KINDS = [
     "first", "headline", "window", "counters", "describe", "table", "tree", "source", "related",
-    "step", "span", "selected", "mounted", "unknown", None, [], {}, 3,
+    "seek", "by_range", "selected", "mounted", "unknown", None, [], {}, 3,
 ]  # fmt: skip
 KEYS = [
     "start", "end", "width", "lanes", "selection", "prefix", "row", "by", "sort", "descending",
-    "pattern", "window", "number", "at", "span", "what", "request", "kind", "name", "id", "path",
+    "pattern", "window", "number", "at", "time_range", "what", "request", "kind", "name", "id",
+    "path",
 ]  # fmt: skip
 TEXTS = ["", "act", "op", "api", "kernel", "stream", "search", "rows", "(", "\ud800", "x" * 5000]
 NUMBERS = [0, 1, -1, 10, 2**31, 2**63, -(2**70), 0.5, 1e300, float("nan"), float("inf"), True]

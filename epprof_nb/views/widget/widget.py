@@ -26,13 +26,17 @@ from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.registry import Execution, WidgetRegistry
 from epprof_nb.views.widget.requests import handle, is_request
 from epprof_nb.views.widget.selection_state import SelectionState
+from epprof_nb.views.widget.trace import trace
 from epprof_nb.views.wire.payload import first_view_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     import pandas as pd
     from IPython.core.interactiveshell import InteractiveShell
+
+    from epprof_nb.views.widget.link import Link
 
 _registry = WidgetRegistry()
 
@@ -48,6 +52,10 @@ class LiveView(anywidget.AnyWidget):
         Tab to open, see `epprof_nb.views.view.View.tab_to_open`.
     select
         Rows to select initially, see `LiveView.select`.
+    write_trace
+        Function that writes the profile as a Chrome trace.
+    link
+        Group of views that zoom and move together.
 
     Attributes
     ----------
@@ -66,18 +74,30 @@ class LiveView(anywidget.AnyWidget):
     place = traitlets.Unicode().tag(sync=True)
     tab = traitlets.Unicode("timeline").tag(sync=True)
     first = traitlets.Bytes().tag(sync=True)
+    link = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
 
     def __init__(
-        self, profile: ProfileData, *, tab: str, select: pd.DataFrame | None = None
+        self,
+        profile: ProfileData,
+        *,
+        tab: str,
+        select: pd.DataFrame | None = None,
+        write_trace: Callable[[Path], None] | None = None,
+        link: Link | None = None,
     ) -> None:
-        self.selections = Selections(ViewModel(profile))
+        also_shown = None if link is None else (link.low, link.high)
+        self.selections = Selections(ViewModel(profile, also_shown=also_shown))
         self._state = SelectionState(self.selections)
+        self._write_trace = write_trace
         if select is not None:
             self._state.select_rows(select)
         # The first view is part of the widget's state: a request for it would have to wait until
         # the cell has finished.
         first = first_view_message(self.selections.view_model, self.selections.initial)
-        super().__init__(mark=uuid.uuid4().hex, tab=tab, first=first)
+        super().__init__(
+            mark=uuid.uuid4().hex, tab=tab, first=first,
+            link=None if link is None else link.to_json(),
+        )  # fmt: skip
         self._display: TransientDisplay | None = None
         self._make_page: Callable[..., dict[str, Any]] | None = None
         self._shown_in = 0
@@ -90,7 +110,7 @@ class LiveView(anywidget.AnyWidget):
         An op selects the activities launched by it and by the ops below it. An activity or API call
         selects the activities with its correlation id. A search or a row of the breakdown selects
         the activities that it highlights. If a time range is selected, only activities that overlap
-        it are returned; rows are not clipped. The index is that of `Profile.activities`.
+        it are returned; rows are not clipped. The index is the one of `Profile.activities`.
         """
         return self._state.to_frame()
 
@@ -126,7 +146,7 @@ class LiveView(anywidget.AnyWidget):
         # The profile belongs to the user; release what this view computed from it.
         self.selections = Selections(ViewModel(ProfileData()))
         self._state = SelectionState(self.selections)
-        self._make_page = None
+        self._make_page = self._write_trace = None
         _registry.remove(self)
 
     def show(self, make_page: Callable[..., dict[str, Any]]) -> None:
@@ -182,8 +202,12 @@ class LiveView(anywidget.AnyWidget):
             self.clear_display()
         elif kind == "closed":
             self.close()
-        elif is_request(kind):
-            response = handle(self.selections, content)
+        elif kind == "trace" or is_request(kind):
+            response = (
+                trace(self.selections.view_model.profile, self._write_trace)
+                if kind == "trace"
+                else handle(self.selections, content)
+            )
             self.send(
                 {**response.content, "type": kind, "request": content.get("request")},
                 buffers=[] if response.data is None else [response.data],

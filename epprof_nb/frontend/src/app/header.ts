@@ -1,4 +1,4 @@
-// Summary line and findings at the top of the viewer.
+// Headline and findings at the top of the viewer.
 
 import { h, withCode } from "../base/dom.ts";
 import type { Count, Finding, Overview } from "../data/model.ts";

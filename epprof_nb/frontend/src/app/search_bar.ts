@@ -1,6 +1,6 @@
 // Search bar: regular expressions over the names of ops, API calls and activities.
 
-import { h, on } from "../base/dom.ts";
+import { h, on, signButton } from "../base/dom.ts";
 import { position } from "../base/format.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { SelectionQuery } from "../data/queries.ts";
@@ -13,7 +13,7 @@ export class SearchBar {
   /** Button that opens the bar, shown while it is closed. */
   readonly opener = h(
     "button",
-    { type: "button", class: "ep-search-open", title: "Search names (/)" },
+    { type: "button", class: "ep-pill ep-search-open", title: "Search names (/)" },
     "search",
   );
   readonly #field = h("input", {
@@ -35,17 +35,12 @@ export class SearchBar {
     private readonly from: () => number,
     private readonly onClose: () => void,
   ) {
-    const button = (sign: string, label: string, run: () => void): HTMLElement => {
-      const one = h("button", { type: "button", "aria-label": label, title: label }, sign);
-      on(one, "click", run);
-      return one;
-    };
     this.element.append(
       this.#field,
       this.#status,
-      button("‹", "Previous match (Shift+Enter)", () => void this.#seekBy(-1)),
-      button("›", "Next match (Enter)", () => void this.#seekBy(1)),
-      button("×", "Close the search (Escape)", () => this.close()),
+      signButton("‹", "Previous match (Shift+Enter)", () => void this.#seekBy(-1)),
+      signButton("›", "Next match (Enter)", () => void this.#seekBy(1)),
+      signButton("×", "Close the search (Escape)", () => this.close()),
     );
     on(this.opener, "click", () => this.open());
     on(this.#field, "input", () => {
@@ -108,8 +103,9 @@ export class SearchBar {
 
   async #seekBy(by: 1 | -1): Promise<void> {
     if (!(await this.#search())) return;
-    const step = await this.selection.seekBy(by, this.from());
-    if (step?.event) this.#showStatus(position(step.number, step.count, step.about));
+    const found = await this.selection.seekBy(by, this.from());
+    if (found?.event)
+      this.#showStatus(position(found.number, found.count, found.about, found.drawn));
   }
 
   #showStatus(text: string, wrong = false): void {

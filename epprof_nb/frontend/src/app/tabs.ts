@@ -9,7 +9,9 @@ import type { SelectionQuery } from "../data/queries.ts";
 import type { Theme } from "../render/theme.ts";
 import { showHottestLine, sourceView } from "../source/source.ts";
 import type { Timeline } from "../timeline/timeline.ts";
+import { fullScreen } from "./full_screen.ts";
 import { legend } from "./legend.ts";
+import { perfetto } from "./perfetto.ts";
 import type { TimelineControls } from "./timeline_controls.ts";
 
 /** Parts of the viewer that a tab can use. */
@@ -53,13 +55,15 @@ export const TABS: Tab[] = [
   { id: "source", title: "source", mount: mountSource },
 ];
 
-function mountTimeline({ overview, timeline, controls }: TabContext): TabView {
+function mountTimeline({ overview, source, timeline, controls }: TabContext): TabView {
   return {
     element: h("section", {}, timeline.element, controls.panel),
     beside: h(
       "div",
       { class: "ep-beside" },
       ...controls.search,
+      fullScreen(timeline),
+      perfetto(source),
       legend(overview.kinds_present, timeline.colouring, overview.operator_word),
     ),
     setTheme: (theme) => timeline.setTheme(theme),

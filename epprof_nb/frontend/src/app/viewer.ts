@@ -9,6 +9,7 @@ import type { Theme } from "../render/theme.ts";
 import { Timeline } from "../timeline/timeline.ts";
 import { header } from "./header.ts";
 import { selectCounted } from "./headline_links.ts";
+import { type Link, linkView } from "./linked_views.ts";
 import { TABS } from "./tabs.ts";
 import { addControls } from "./timeline_controls.ts";
 
@@ -20,6 +21,8 @@ interface ViewerOptions {
   greedyWheel: boolean;
   /** Whether the viewer has a page of its own. */
   roomy: boolean;
+  /** Views to zoom and move together with. */
+  link?: Link | null;
 }
 
 interface Viewer {
@@ -65,7 +68,6 @@ export function mount(
     const view = mount(context);
     view.element.setAttribute("role", "tabpanel");
     view.element.setAttribute("aria-labelledby", button.id);
-    view.element.classList.add("ep-tab-panel");
     return { id, button, view };
   });
   on(bar, "keydown", (event) => {
@@ -127,8 +129,10 @@ export function mount(
   const [tab, detail] = options.tab.split(":");
   show(offered.some(({ id }) => id === tab) ? tab : TIMELINE, detail);
   if (source.live) void loadHeadline();
+  const unlink = options.link && linkView(options.link, timeline.viewport);
   return {
     destroy() {
+      unlink?.();
       for (const { view } of tabs) view.destroy?.();
       root.replaceChildren();
     },

@@ -2,6 +2,9 @@
 
 import { h } from "./dom.ts";
 
+const NO_CLIPBOARD =
+  "This page may not use the clipboard. The text is selected: copy it with Ctrl+C or ⌘C.";
+
 /**
  * Copy `text`. Returns false if the clipboard is not available; then a dialog in `home` shows it.
  */
@@ -10,26 +13,21 @@ export async function copyText(text: string, home: HTMLElement): Promise<boolean
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    dialog(text, home);
+    showText(NO_CLIPBOARD, text, home);
     return false;
   }
 }
 
-function dialog(text: string, home: HTMLElement): void {
-  const area = h("textarea", { readonly: true, rows: 10, "aria-label": "Text to copy" });
+/** Show a text to copy, below a message that says what for. */
+export function showText(message: string, text: string, home: HTMLElement): void {
+  const area = h("textarea", {
+    readonly: true,
+    rows: Math.min(text.split("\n").length, 10),
+    "aria-label": "Text to copy",
+  });
   area.value = text;
   const close = h("button", { type: "button" }, "close");
-  const box = h(
-    "dialog",
-    { class: "ep-dialog" },
-    h(
-      "p",
-      {},
-      "This page may not use the clipboard. The text is selected: copy it with Ctrl+C or ⌘C.",
-    ),
-    area,
-    close,
-  );
+  const box = h("dialog", { class: "ep-dialog" }, h("p", {}, message), area, close);
   const focused = (home.getRootNode() as Document | ShadowRoot).activeElement;
   const end = (): void => {
     box.remove();

@@ -7,6 +7,7 @@
 // cleared, the viewer goes with it and Python is notified. A view shown again elsewhere leaves its
 // old place.
 
+import type { Link } from "../app/linked_views.ts";
 import { mount } from "../app/viewer.ts";
 import { h } from "../base/dom.ts";
 import { Channel, type Model } from "../data/channel.ts";
@@ -52,6 +53,7 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
     maxHeight: MAX_HEIGHT,
     greedyWheel: false,
     roomy: false,
+    link: model.get("link") as Link | null,
   });
   root.classList.add("ep-live");
   const notice = h("p", { class: "ep-note ep-silent", role: "status" });

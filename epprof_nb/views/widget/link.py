@@ -1,0 +1,32 @@
+"""Link of live views that zoom and move together."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Link(NamedTuple):
+    """Membership of a view in a group, in times of its own profile (ns).
+
+    Attributes
+    ----------
+    group
+        Id of the group.
+    origin
+        Time that is shown at the same place as the origins of the others.
+    first
+        Start and end of the time range that is shown first, from `origin` on.
+    low, high
+        Time range that the view can show; of the same length and place in all views of the group.
+    """
+
+    group: str
+    origin: int
+    first: tuple[int, int]
+    low: int
+    high: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the viewer needs."""
+        first = dict(zip(("start", "end"), self.first, strict=True))
+        return {"group": self.group, "origin": self.origin, "first": first}
