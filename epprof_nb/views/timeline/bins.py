@@ -177,7 +177,7 @@ def _children(level: int, positions: tuple[int, int], split: IntArray) -> IntArr
 
 
 def _drill_down(event_rows: EventRows, at: IntArray, level: npt.NDArray[np.int8]) -> None:
-    """Replace the first position of blocks, in place, by that of their longest event."""
+    """Replace the first position of blocks, in place, by the position of their longest event."""
     for above in range(int(level.max(initial=0)), 1, -1):
         nodes = np.flatnonzero(level >= above)
         children = at[nodes, None] // events_per_block(above - 1) + np.arange(FANOUT)

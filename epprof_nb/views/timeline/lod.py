@@ -17,7 +17,7 @@ Three stages reduce the events, each with a coarser idea of the screen than the 
    narrower than about two pixels as one opacity per pixel, from the time they cover.
 
 No stage hides idle time: a rectangle spans from its first start to its last end, and its covered
-time tells how much of that was busy.
+time says how much of that was busy.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ import numpy as np
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
-
 BLOCK = 16
 """Events per block of level 1."""
 FANOUT = 4
@@ -24,7 +23,7 @@ FANOUT = 4
 class MipLevel(NamedTuple):
     """Summaries of the blocks of one level.
 
-    The columns are those of `epprof_nb.views.timeline.rows.EventRows`.
+    `epprof_nb.views.timeline.rows.EventRows` describes the columns.
     """
 
     block_start: IntArray

@@ -20,7 +20,6 @@ from epprof_nb.views.timeline.rows import EventRows
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
-
 _CHUNK = 1 << 15
 """Events per chunk."""
 _FEW_ROWS = 12

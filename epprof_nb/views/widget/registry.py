@@ -1,7 +1,7 @@
 """Registry of the open live views, which keep their profiles in memory.
 
 A view is closed when its output is: when its cell runs again or is deleted. Front ends send the id
-of the cell, and those of recently deleted cells, in the metadata of an execute request. At most
+of the cell, and the ids of recently deleted cells, in the metadata of an execute request. At most
 `MAX_OPEN` views stay open; this covers front ends without cell ids and closed notebooks.
 """
 
