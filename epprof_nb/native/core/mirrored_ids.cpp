@@ -14,7 +14,7 @@ ResetInChild reset([] {
   on_pop = nullptr;
 });
 
-// Whether the ids are those of the stack before the change that is being made.
+// Whether the ids match the stack before the change that is being made.
 bool are_current(ThreadState* t) {
   uint64_t mirror = mirrors.load(std::memory_order_relaxed);
   if (t->ids_mirror != mirror) {
@@ -35,7 +35,7 @@ void pop(ThreadState* t) {
   t->ids--;
 }
 
-// Makes the ids those of the stack, if this is its own thread.
+// Makes the ids match the stack, if this is its own thread.
 void refresh(ThreadState* t) {
   if (t != this_thread()) return;
   while (t->ids) pop(t);

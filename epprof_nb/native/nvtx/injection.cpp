@@ -50,7 +50,7 @@ bool is_without_row(const Domain* domain, const EventAttributes* attributes) {
          is_of_compiler(domain, static_cast<const char*>(attributes->message));
 }
 
-// Attributes of a newer version may be longer, those of an older one are not read.
+// Attributes of a newer version may be longer; attributes of an older one are not read.
 const EventAttributes* readable(const EventAttributes* attributes) {
   return attributes && attributes->size >= sizeof(EventAttributes) ? attributes : nullptr;
 }

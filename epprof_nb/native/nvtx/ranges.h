@@ -7,7 +7,7 @@
 
 namespace epprof::nvtx {
 
-extern std::atomic<bool> recording_ranges;  // other than those of operators
+extern std::atomic<bool> recording_ranges;  // other than the ranges of operators
 
 // Each thread has a stack of ranges per domain. Returns the number of ranges below; kNoTracking if
 // not recording.

@@ -57,7 +57,7 @@ std::atomic<void (*)(uint32_t, uint64_t)> file_ending{nullptr};
 
 constexpr std::string_view kNodeSuffix = "_kernel_time";
 constexpr std::string_view kRunName = "model_run";
-// A node is the third event open: inside the run and its executor. Those of subgraphs are deeper.
+// A node is the third event open: inside the run and its executor. Nodes of subgraphs are deeper.
 constexpr int32_t kNodeDepth = 3;
 
 std::string_view text(const ProfilingEvent* event, const char* key) {

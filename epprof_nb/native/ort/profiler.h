@@ -5,7 +5,7 @@
 
 namespace epprof::ort {
 
-// whole_session: receives the events of all runs of the session, otherwise those of one run. Null if
+// whole_session: receives the events of all runs of the session, otherwise of one run. Null if
 // the session is 0: another execution provider reports its events.
 EpProfiler* make_profiler(uint32_t session, bool whole_session);
 

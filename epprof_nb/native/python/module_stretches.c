@@ -64,7 +64,7 @@ static void release(Graph* graph) {
   PyMem_Free(graph->table);
 }
 
-// Adds the nodes after these edges, except those of the type `leaf`.
+// Adds the nodes after these edges, except nodes of the type `leaf`.
 static int add_edges(Graph* graph, PyObject* edges, PyObject* leaf) {
   Py_ssize_t count = PyTuple_Size(edges);
   for (Py_ssize_t i = 0; i < count; i++) {

@@ -39,7 +39,7 @@ ResetInChild reset([] { forget_passes(); });
 
 // The nodes that a thread executed last in one backward pass.
 struct Seen {
-  uint64_t used = 0;  // when, among those of the thread
+  uint64_t used = 0;  // when, among the passes of the thread
   uint64_t changes = 0;  // of the passes
   uint64_t task = kNoTask;
   Node node{};  // executed now
@@ -96,7 +96,7 @@ struct Found {
 
 // The pass of a task. PyTorch's number of a pass is known once this has found it by one of its nodes.
 Found pass_of_task(uint64_t task, const Node& node) {
-  Pass *newest = nullptr, *of_thread = nullptr;  // those of an unknown task
+  Pass *newest = nullptr, *of_thread = nullptr;  // of an unknown task
   bool is_nested = true;
   size_t unknown = 0, count = used_passes.load(std::memory_order_acquire);
   for (size_t i = 0; i < count; i++) {
@@ -161,7 +161,7 @@ uint32_t first_call(const ThreadState* t) {
   return first;
 }
 
-// The passes that a thread executes, in turn: those of several threads share one of autograd's.
+// The passes that a thread executes, in turn: threads share one of autograd's.
 struct SeenTasks {
   std::array<Seen, kTasks> tasks;
   uint64_t uses = 0;

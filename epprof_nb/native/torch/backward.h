@@ -19,7 +19,7 @@ struct PassCounts {
 // Returns the number of the pass, and its op. `follow`: look at the node that a thread executes whenever
 // it opens an op or makes an API call. `switch_calls` serves other passes.
 uint64_t begin_pass(uint32_t name, uint32_t kind, bool follow, uint64_t* op);
-PassCounts end_pass(uint64_t pass);  // and its ops, those of other threads included
+PassCounts end_pass(uint64_t pass);  // and its ops, also on other threads
 void forget_passes();                // those of an earlier recording may still run
 bool runs_pass();
 

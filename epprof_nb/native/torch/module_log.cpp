@@ -160,7 +160,7 @@ CallId find(const ModuleLog* log, uint64_t number, uint64_t* hint, uint64_t* low
   return changes.keeps(low - 1) ? call : kUnknownCall;
 }
 
-// The record of a call; null if it is no longer kept. `index`: to ask that after reading it.
+// The record of a call; null if it is no longer kept. `index`: to ask again after reading it.
 const Call* record_of(CallId call, const ModuleLog** log, uint64_t* index) {
   if (call == kNoCall || call == kUnknownCall) return nullptr;
   *log = by_slot[(call >> kIndexBits) % kThreads].load(std::memory_order_acquire);

@@ -22,7 +22,7 @@ struct CallOp {
 // The caller of these functions holds the GIL.
 void start_module_logs();  // forgets the calls of earlier recordings
 void stop_module_logs();
-// The calling thread begins a log if it has none. `number`: that of the node that it creates next.
+// The calling thread begins a log if it has none. `number`: of the node that it creates next.
 void begin_module_log(uint64_t number);
 // Returns what `end_call` takes. `in_pass`: the call belongs to a backward pass.
 CallId begin_call(CallOp op, uint64_t number, bool in_pass);
