@@ -70,7 +70,7 @@ def dlpack(value: Any) -> Shared:  # noqa: ANN401
     Raises
     ------
     KernelError
-        If the value is no ``OrtValue``, or its tensor lies in memory that is neither of the CPU nor
+        If the value is not an ``OrtValue``, or its tensor is neither in memory of the CPU nor
         of these devices.
 
     Examples

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from epprof_nb.ep.declaration import Types
     from epprof_nb.ep.limits import Limits
 
-# Arrays and contexts are those of whichever array module the device has.
+# The device has an array module, which has the types of arrays and contexts.
 Array: TypeAlias = Any
 ArrayModule: TypeAlias = Any
 Attributes: TypeAlias = "Mapping[str, Any]"

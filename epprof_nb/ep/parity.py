@@ -38,7 +38,7 @@ class _Versions:
 
 
 def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
-    """Compare the kernels of this provider with those of ONNX Runtime's other providers.
+    """Compare the kernels of this provider with the other providers of ONNX Runtime.
 
     The kernels come from the runtime: those of the providers in the installed wheel, and of plugin
     providers that have been registered with it.
@@ -60,7 +60,7 @@ def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
         this provider has no kernel; or ``"only here"``. ``limits`` are the reasons for which this
         provider leaves a node to others although its types and versions fit.
         ``attrs["unknown"]`` are the providers of the wheel whose kernels the runtime cannot list:
-        without TensorRT, a wheel for GPUs lists those of the CPU provider only.
+        without TensorRT, a wheel for GPUs lists only the CPU provider's.
 
     Raises
     ------

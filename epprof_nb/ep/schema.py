@@ -53,7 +53,7 @@ def default_of(attribute: Any) -> int | float | str | None:  # noqa: ANN401
     Returns
     -------
     default
-        None if it has none, or one that is no single number or text.
+        None if it has none, or if that is not a single number or text.
     """
     # An AttributeProto: its name, then the value in the field of its type.
     message = bytes(attribute._default_value)  # noqa: SLF001

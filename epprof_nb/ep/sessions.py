@@ -14,18 +14,8 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, session_options_pointer
-from epprof_nb.ep import (
-    context,
-    cuda,
-    stream_providers,
-    unknown_operators,
-)
-from epprof_nb.ep.graphs import (
-    bindings,
-    creation,
-    graphs,
-    runs,
-)
+from epprof_nb.ep import context, cuda, stream_providers, unknown_operators
+from epprof_nb.ep.graphs import bindings, creation, graphs, runs
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 

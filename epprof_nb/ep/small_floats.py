@@ -1,4 +1,4 @@
-"""Floating-point types of fewer bits than float16 has digits: bfloat16, and those of 8 bits.
+"""Floating-point types of fewer bits than float16 has digits: bfloat16, and types of 8 bits.
 
 NumPy has them from ml_dtypes. Kernels compute with them in float32, and round the result once.
 """
@@ -21,7 +21,7 @@ COMPUTED = tuple(name for name in types.NARROW if name == "bfloat16")
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:
     """Whether a dtype is one of ml_dtypes."""
-    # The kind of float8_e5m2 is that of NumPy's own types.
+    # float8_e5m2 has the kind of NumPy's own types.
     return dtype.kind == "V" or (dtype.kind == "f" and dtype.itemsize == 1)
 
 
@@ -54,7 +54,7 @@ class _Wide:
 
 
 def through_float32(kernel: Callable[..., None]) -> Callable[..., None]:
-    """Return a kernel that computes in float32 if an input has fewer bits than that of a type."""
+    """Return a kernel that computes in float32 if an input has one of the small types."""
     if not types.NARROW:
         return kernel
 

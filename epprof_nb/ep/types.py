@@ -24,7 +24,7 @@ NARROW = {
     "bfloat16": 16, "float8_e4m3fn": 17, "float8_e4m3fnuz": 18, "float8_e5m2": 19,
     "float8_e5m2fnuz": 20,
 }  # fmt: skip
-"""Those of the floating-point dtypes that ml_dtypes adds to NumPy. Empty if it is not installed."""
+"""The floating-point dtypes that ml_dtypes adds to NumPy. Empty if it is not installed."""
 if find_spec("ml_dtypes") is None:
     NARROW = {}
 
@@ -38,7 +38,7 @@ _ONNX_NAMES = {
 
 
 def dtype_of(onnx_type: str) -> str | None:
-    """Return the dtype of ``tensor(float)``; None if there is none, or it is no tensor."""
+    """Return the dtype of ``tensor(float)``; None if there is none, or if it is not a tensor."""
     found = re.fullmatch(r"tensor\((\w+)\)", onnx_type)
     name = _ONNX_NAMES.get(found[1], found[1]) if found else ""
     return name if name in ALL else None
@@ -60,7 +60,7 @@ def parse(types: str | type | np.dtype[Any] | Iterable[Any]) -> tuple[str, ...]:
     Raises
     ------
     KernelError
-        If a name is no dtype that kernels support.
+        If kernels do not support a dtype of this name.
     """
     if isinstance(types, str):
         words = types.split()

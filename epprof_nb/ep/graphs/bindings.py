@@ -26,7 +26,7 @@ _HOST_DEVICE = -1
 """Number of the host device for `ep_device_of`."""
 _UNKNOWN = -1
 _GPUS = ("gpu", "cuda")
-"""ONNX Runtime's names of the devices whose memory may be that of a CUDA device."""
+"""ONNX Runtime's names of the devices whose memory may be on a CUDA device."""
 
 # Address, shape, type and number of the GPU of a buffer; None: not fixed, or in host memory.
 _Buffer = tuple[int, tuple[int, ...], str, int] | None

@@ -114,7 +114,7 @@ def _signature(
 
 
 def _shape(value: Any, onnx_type: str) -> tuple[int, ...] | None:  # noqa: ANN401
-    """Return the shape of an input; None if it is no tensor of this type."""
+    """Return the shape of an input; None if it is not a tensor of this type."""
     dtype = types.dtype_of(onnx_type)
     if isinstance(value, np.ndarray):
         return value.shape if dtype is not None and value.dtype == dtype else None

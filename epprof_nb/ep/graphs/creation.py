@@ -41,7 +41,7 @@ def note_opened(
     Parameters
     ----------
     number, cuda_device
-        Its number, and that of its CUDA device.
+        The numbers of the session and of its CUDA device.
     warm_ups
         Eager runs before a capture; None if it captures no graphs.
     selected

@@ -141,8 +141,9 @@ class SessionGraphs:
     def warn_unless_used(self, gpu_graph_id: int) -> None:
         """Warn that no run had a graph with this id, which a user releases.
 
-        It is no error, because an id may be released before its first run. Releasing one again is
-        right: the threads that captured its graphs may have ended, and the graphs with them.
+        A warning, not an error: a program may release an id before its first run. It may release
+        one again, because the threads that captured its graphs may have ended, and the graphs
+        with them.
         """
         if gpu_graph_id in self._used_ids:
             return
@@ -298,7 +299,7 @@ def graph_id(run_options: Any) -> int:  # noqa: ANN401
     Raises
     ------
     KernelError
-        If the option is no such number.
+        If the option is not such a number.
     """
     if run_options is None:
         return _DEFAULT_ID

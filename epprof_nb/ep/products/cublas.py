@@ -128,7 +128,7 @@ def _use_stream(of: ctypes.CDLL, module: Any, handle: int) -> Any:  # noqa: ANN4
     _check(of.cublasSetStream_v2(handle, module.cuda.get_current_stream().ptr))
     if not _native.ep_is_capturing():
         return None
-    # The graph's own: cuBLAS's is that of the handle, which goes on to work beside the replays.
+    # The graph's own: the workspace of the handle stays in use beside the replays.
     nbytes = workspace_bytes(module.cuda.runtime.getDevice())
     workspace = module.cuda.alloc(nbytes)
     _check(of.cublasSetWorkspace_v2(handle, workspace.ptr, nbytes))

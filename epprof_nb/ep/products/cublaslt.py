@@ -105,7 +105,7 @@ def multiply(
     if (left | right | result | third) % _ALIGNMENT:
         return False
     matrix, bias = (0, third) if has_bias else (third, 0)
-    # The next call on this stream may have it, and that of a capture is the graph's.
+    # The next call on this stream may have it; in a capture, the graph keeps it.
     workspace = cuda_module.alloc(workspace_bytes) if workspace_bytes else None
     status = _native.ep_launch_product(
         # BLAS reads matrices by columns, so it computes the transposed product.

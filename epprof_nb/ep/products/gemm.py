@@ -24,7 +24,7 @@ class Operand(NamedTuple):
     """A stack of matrices as BLAS reads it."""
 
     transposed: bool
-    """Whether the elements of a column are neighbours, not those of a row."""
+    """Whether the elements of a column, not of a row, are neighbours."""
     leading: int
     """Elements from one row to the next; from one column to the next if transposed."""
     step: int

@@ -16,7 +16,7 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:  # noqa: ANN401
 
     float16 and bfloat16 are multiplied and summed in float32, and rounded unless `out` is of
     float32. On a CUDA device a graph can capture products of these types, of float32 and of
-    float64, unlike those of ``cupy.matmul``.
+    float64, but not the products of ``cupy.matmul``.
 
     Parameters
     ----------

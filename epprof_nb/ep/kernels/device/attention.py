@@ -82,7 +82,7 @@ def write_weights(
     Raises
     ------
     ValueError
-        If the shapes do not broadcast to that of the scores.
+        If the shapes do not broadcast to the shape of the scores.
     """
     dtype, (_, heads, rows, columns) = scores.dtype, scores.shape
     if any(x is not None and x.dtype != dtype for x in (bias, sink)):

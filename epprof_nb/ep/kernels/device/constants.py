@@ -33,7 +33,7 @@ def constant(xp: ArrayModule, values: Any, dtype: Any = None) -> Array:  # noqa:
     values
         A NumPy array, or what NumPy makes one of. The result must not be written.
     dtype
-        Of the result; that of `values` by default.
+        Of the result; by default, as `values` has it.
     """
     host = np.asarray(values, dtype)
     if xp is np:

@@ -14,7 +14,7 @@ from epprof_nb.ep.kernels.layers.heads import (
     merge_heads,
     rotate,
     split_heads,
-)
+)  # fmt: skip
 from epprof_nb.ep.kernels.math.normalization import write_optional
 from epprof_nb.ep.kernels.shared.quiet import quiet
 

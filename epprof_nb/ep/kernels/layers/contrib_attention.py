@@ -205,7 +205,7 @@ def group_query_attention(  # noqa: PLR0917 - the inputs of the operator
 
 
 def _extended(xp: ArrayModule, past: Array | None, new: Array, start: Array, total: int) -> Array:
-    """Return the cache with new entries after those of each batch element."""
+    """Return the cache, with new entries after the old ones of each batch element."""
     length = max(total, past.shape[2] if past is not None else 0)
     cache = xp.zeros((*new.shape[:2], length, new.shape[3]), new.dtype)
     if past is not None:

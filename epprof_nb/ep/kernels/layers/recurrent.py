@@ -144,7 +144,7 @@ def _run(
 def _expect_lengths(lengths: Array | None, steps: int) -> None:
     """Check the lengths of sequences, for which a CUDA device would have to be waited for.
 
-    There, a length beyond the sequence is that of the whole sequence, and a negative one is 0.
+    There, a length beyond the sequence means the whole sequence, and a negative one is 0.
     """
     if lengths is not None and lengths.size and (lengths.min() < 0 or lengths.max() > steps):
         raise ValueError(f"sequence_lens has an entry that is not between 0 and {steps}")

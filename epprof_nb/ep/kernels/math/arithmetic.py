@@ -96,7 +96,7 @@ def reciprocal(ctx: Context, x: Array) -> None:
 @builtin("Div", since=7)
 @quiet
 def divide(ctx: Context, a: Array, b: Array) -> None:
-    """Quotient; that of integers is truncated toward zero."""
+    """Quotient; integers are divided and truncated toward zero."""
     xp = ctx.xp
     out = ctx.out(broadcast_shape(a.shape, b.shape))
     if out.dtype.kind == "f":
@@ -129,7 +129,7 @@ def power(ctx: Context, x: Array, exponent: Array) -> None:
     elif exponent.dtype.kind == "f":
         out[...] = xp.power(x.astype(np.float64), exponent)
     else:
-        # NumPy refuses negative powers of integers; only those of 1 and -1 are not fractions.
+        # NumPy refuses negative powers of integers; only 1 and -1 have integers as such powers.
         positive = xp.maximum(exponent, 0).astype(x.dtype)
         whole = xp.power(x, positive)
         odd = (exponent % 2) == 1

@@ -1,4 +1,4 @@
-"""Einstein sums. On CUDA devices those of two arrays are products of stacks of matrices.
+"""Einstein sums. CUDA devices compute sums of two arrays as products of stacks of matrices.
 
 CuPy's einsum calls cuBLAS, which CuPy refuses in a stream capture.
 """
@@ -33,7 +33,7 @@ class Contraction(NamedTuple):
 
 
 def parse(equation: str) -> Contraction | None:
-    """Return a contraction of two arrays; None for equations that are no product of matrices.
+    """Return a contraction of two arrays; None if the equation is not a product of matrices.
 
     These have an ellipsis, other than two terms, an index twice in a term, or one that is summed in
     a single term.

@@ -27,7 +27,7 @@ def gemm_matrices(attrs: Attributes, a: Array, b: Array, c: Array | None) -> tup
     Raises
     ------
     ValueError
-        If the inputs are no matrices, or do not fit.
+        If the inputs are not matrices, or do not fit.
     """
     if a.ndim == 1:  # ONNX Runtime takes it for a row
         a = a.reshape(1, -1)

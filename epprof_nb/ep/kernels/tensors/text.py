@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _grams(attrs: Attributes) -> Iterator[tuple[int, Array]]:
-    """Yield the length of n-grams, and those of this length in the pool."""
+    """Yield each length of n-grams, and the n-grams of the pool with it."""
     pool = np.array(attrs["pool_int64s"], np.int64)
     starts = [*attrs["ngram_counts"], pool.size]
     for length, (start, end) in enumerate(pairwise(starts), 1):
@@ -27,7 +27,7 @@ _MODES = ("TF", "IDF", "TFIDF")
 
 
 def _lengths_fit(node: StaticNode) -> bool:
-    """Whether the lengths of n-grams are in order, and the pool has those of each length."""
+    """Whether the lengths of n-grams are in order, and the pool has n-grams of each."""
     shortest: int = node.attrs["min_gram_length"]
     longest: int = node.attrs["max_gram_length"]
     return 0 < shortest <= longest <= len(node.attrs["ngram_counts"])

@@ -22,7 +22,7 @@ _AVERAGE, _SUM, _MIN, _MAX = range(4)
 
 
 def _outside(*names: str, size: Callable[[Attributes], int]) -> Callable[[StaticNode], bool]:
-    """Return whether one of some attributes has an entry that is no index below `size`."""
+    """Return whether one of the attributes has an entry that is not an index below `size`."""
 
     def holds(node: StaticNode) -> bool:
         limit = size(node.attrs)
