@@ -29,7 +29,7 @@ class IdIndex:
     ----------
     ids
         int64 array, the id of each row. Of several rows with one id the first is found;
-        `MISSING` is no id.
+        `MISSING` does not count as an id.
 
     Examples
     --------

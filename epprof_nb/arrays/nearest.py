@@ -52,7 +52,7 @@ def first_from(values: IntArray, mask: BoolArray, times: IntArray) -> IntArray:
         # NumPy keeps the last of several assignments to one element: the first row.
         near = near[value[near] == earliest[time[near]]][::-1]
         row_of_time[time[near]] = rows[near]
-    # A time without a start of its own has that of the next time.
+    # A time without its own start has the start of the next time.
     following = np.where(row_of_time >= 0, np.arange(len(times)), len(times))
     following = np.minimum.accumulate(following[::-1])[::-1]
     return np.append(row_of_time, last_row)[following]

@@ -105,7 +105,7 @@ def _replays(index: ProfileIndex, counted: BoolArray) -> Executions:
 
 
 def _contains(tree: OpTree, rows: IntArray, others: npt.NDArray[np.integer[Any]]) -> BoolArray:
-    """Return whether each op is that of `others`, or above it."""
+    """Return whether each op is the one of `others`, or above it."""
     begin = tree.preorder_begin[others]
     contains: BoolArray = (tree.preorder_begin[rows] <= begin) & (begin < tree.preorder_end[rows])
     return contains & (others >= 0)

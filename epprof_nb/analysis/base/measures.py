@@ -48,7 +48,7 @@ class MeasureColumns:
         self._order = order
 
     def column(self, values: IntArray, unattributed: int = 0) -> IntArray:
-        """Return `values` (int64, one per group) in order, then that of the last row."""
+        """Return `values` (int64, one per group) in order, then the value of the last row."""
         last = np.full(int(self._totals.has_unattributed), unattributed, np.int64)
         return np.append(values[self._order], last)
 

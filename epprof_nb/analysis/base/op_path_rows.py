@@ -40,7 +40,7 @@ def table_of_paths(
     index
         Index of the profile.
     paths
-        Nodes of the ops; those of activities are added.
+        Nodes of the ops; nodes of activities are added.
     count, host_ns
         int64 arrays, one value per node of `paths`.
     attribution
@@ -83,7 +83,7 @@ def table_of_paths(
         "depth": depth,
         "count": count,
         "device_ns": subtree_sum(of_leaves(durations), parent, depth),
-        # The time of a leaf is already that of the row above.
+        # The row above already includes the time of a leaf.
         "self_device_ns": np.append(launched, np.zeros(leaves, np.int64)),
         "host_ns": of_nodes(host_ns),
         "kernels": subtree_sum(of_leaves(kinds.equals("kernel").astype(np.int64)), parent, depth),

@@ -116,8 +116,8 @@ class OpPaths:
         Returns
         -------
         owner
-            The node of each activity: below that of its launch where it was captured by another
-            op. Captures by ops of the same name and type share a node.
+            The node of each activity: below the node of its launch if another op captured it.
+            Captures by ops of the same name and type share a node.
         """
         owner = owner.copy()
         rows = np.flatnonzero(captured >= 0)

@@ -20,6 +20,6 @@ def ran(ops: Table) -> BoolArray:
 def has_host_time(ops: Table) -> BoolArray:
     """Return a mask of the ops that ran and whose duration was recorded.
 
-    The duration of a node that was identified by a launch sequence is that of its API calls.
+    A node that was identified by a launch sequence only has the duration of its API calls.
     """
     return ran(ops) & ~ops.names("status").equals("learned")

@@ -44,7 +44,7 @@ class Peaks:
         return entry
 
     def flops_of(self, dtype: str) -> float | None:
-        """Return the FLOPs per second of an element type, else those of float; None if unknown."""
+        """Return the FLOPs per second of an element type, else of float; None if unknown."""
         return self.flops_per_s.get(dtype, self.flops_per_s.get("float"))
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
 
 _MIN_OTHERS = 2
-"""Steps that tell what belongs to a step."""
+"""Steps that show what belongs to a step."""
 
 
 def whole_repeats(index: ProfileIndex) -> slice:
@@ -64,6 +64,6 @@ def _is_rest(index: ProfileIndex, first: int, last: int) -> bool:
     launches = np.bincount(launched - first, minlength=last - first + 1)
     if launches[:-1].all():
         return not launches[-1]
-    # Nothing tells what a step consists of.
+    # Neither ops nor launches show what belongs to a step.
     wall = ends - starts
     return bool(2 * wall[last] < wall[first:last].min())

@@ -33,11 +33,11 @@ class LineTotals:
     """Totals of one line.
 
     ``cell`` is the cell or file of the line. ``device_ns`` is the time of its kernels, copies
-    and memsets without that of lines nested in it, which lines of a function that XLA compiled
-    are, too; ``host_ns`` the time for which one of its statements was open; ``count`` the
-    executions of its statements, of which a one-line loop has two; ``start_ns`` and ``end_ns``
-    enclose all executions; ``top`` holds up to twelve (name, count, ns) by descending time;
-    ``ops`` the names of the ops of a function in a file.
+    and memsets without the lines nested in it, such as lines of a function that XLA compiled;
+    ``host_ns`` the time for which one of its statements was open; ``count`` the executions
+    of its statements, of which a one-line loop has two; ``start_ns`` and ``end_ns`` enclose all
+    executions; ``top`` holds up to twelve (name, count, ns) by descending time; ``ops`` the names
+    of the ops of a function in a file.
     """
 
     cell: str
@@ -68,8 +68,8 @@ def line_totals(index: ProfileIndex) -> list[LineTotals]:
 def function_totals(index: ProfileIndex) -> list[LineTotals]:
     """Return the totals of each op whose function is defined in a file, at its first line.
 
-    The function of a module is that of its class. Its time is that of the forward and the backward
-    pass, its count that of the calls.
+    A module has the function of its class, the time of its forward and backward pass, and the
+    count of its calls.
     """
     info, ops = index.profile.info, index.profile.tables["ops"]
     numbers: dict[tuple[str, int], int] = {}

@@ -91,7 +91,7 @@ def chunk_sums(index: ProfileIndex) -> list[RangeSums]:
 
 
 def _total_by_code(codes: npt.NDArray[Any], is_work: BoolArray, time: IntArray) -> NameTotals:
-    # Missing names come first, activities that are no device work last.
+    # Missing names come first, other activities last.
     other = int(codes.max(initial=MISSING)) + 2
     key = np.where(is_work, codes + 1, other).astype(np.int64)
     count = np.bincount(key, minlength=other + 1)[:other]

@@ -55,7 +55,7 @@ class PathInput:
     index
         Index of the profile.
     attribution
-        Op to which an activity belongs; see `epprof_nb.analysis.breakdowns.by_op.by_op`.
+        Op to which an activity belongs; see `epprof_nb.Profile.by_op`.
 
     Attributes
     ----------
@@ -153,14 +153,14 @@ class _Threads:
         rows = np.flatnonzero(listed)
         cells = rows[ops.names("op_type").take(rows).equals("cell")]
         rows = cells if len(cells) else rows
-        if len(rows):  # the thread of the cell starts the others, or that of the first op
+        if len(rows):  # the cell's thread starts the others, else the first op's
             self.home = int(self.of_ops[rows[self.op_start[rows].argmin()]])
         elif len(call_start):
             self.home = int(self.of_calls[call_start.argmin()])
 
 
 def _spans(table: Table) -> tuple[IntArray, IntArray]:
-    """Return starts and ends within bounds: those of a damaged file may overflow."""
+    """Return starts and ends within bounds: a damaged file may have times that overflow."""
     start, end = (
         times
         if times.min(initial=0) >= -_MAX_NS and times.max(initial=0) <= _MAX_NS
@@ -180,7 +180,7 @@ def _calls_of(index: ProfileIndex) -> Rows:
 
 
 def _call_ops(op: Rows, call: Rows, activity_op: Rows) -> Rows:
-    """Return the op of each call: of a worker without ops, that of the activity it launched."""
+    """Return the op of each call; if its thread has no ops, the op of the activity it launched."""
     if (op != MISSING).all():
         return op
     op = op.copy()
@@ -288,7 +288,7 @@ def _named(names: CategoryColumn, *words: str) -> BoolArray:
 
 
 def _usual_latency(start: IntArray, call: Rows, called: IntArray) -> int:
-    """Return the 10th percentile of the launch delays: that of launches that did not queue."""
+    """Return the 10th percentile of the launch delays: the delay of a launch without a queue."""
     rows = slice(None, None, max(len(call) // _SAMPLE, 1))
     start, call = start[rows], call[rows]
     delays = start[call >= 0] - called[call[call >= 0]]

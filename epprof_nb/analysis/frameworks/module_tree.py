@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.names import CategoryColumn
 
 _MODULE, _WORK, _OUTSIDE = -2, -3, -4
-"""Codes in place of a type; those of types are not below `MISSING`."""
+"""Codes in place of a type; a type has no code below `MISSING`."""
 
 
 def module_tree(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
@@ -44,7 +44,7 @@ def module_tree(index: ProfileIndex, *, attribution: Attribution = "launch") -> 
     index
         Index of the profile.
     attribution
-        See `epprof_nb.analysis.breakdowns.by_path.by_path`.
+        See `epprof_nb.Profile.by_path`.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def _calling_modules(index: ProfileIndex, calls: IntArray, names: IntArray) -> I
 
 
 def _label(paths: OpPaths, calls: IntArray, names: CategoryColumn, is_forward: BoolArray) -> None:
-    """Name the nodes of modules, and those of their own work, which are below."""
+    """Name the nodes of modules, and the nodes of their own work below."""
     for work, of_calls in (("forward", is_forward), ("backward", ~is_forward)):
         nodes = np.unique(paths.of_op[calls[of_calls]])
         paths.labels |= dict.fromkeys(nodes.tolist(), (work, work))

@@ -51,7 +51,7 @@ def phase_ops(index: ProfileIndex) -> IntArray:
 
 
 def op_phases(index: ProfileIndex) -> npt.NDArray[np.uint8]:
-    """Return the code of the phase of each op, that of the nearest framework op above it."""
+    """Return the code of the phase of each op: of the nearest framework op above it."""
     names = index.profile.tables["ops"].names("op_type")
     codes = [_PHASE_OF_TYPE.get(name, OTHER) for name in names.categories]
     own = np.array([*codes, OTHER], np.uint8)[names.codes]
@@ -74,7 +74,7 @@ def phase_starts(index: ProfileIndex) -> BoolArray:
 def phase_host_ns(index: ProfileIndex) -> dict[int, IntArray]:
     """Return the host time of each op that begins a phase, by phase; 0 for ops inside of it.
 
-    Compilations are no part of the phase around them.
+    The phase around a compilation excludes it.
     """
     ops, tree = index.profile.tables["ops"], index.tree
     phases, begins = index.cached(op_phases), index.cached(phase_starts)

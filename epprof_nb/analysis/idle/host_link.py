@@ -1,4 +1,4 @@
-"""Bandwidth of the link between a device and the host: measured, or that of its PCI Express."""
+"""Bandwidth of the link between a device and the host: measured, else of its PCI Express."""
 
 from __future__ import annotations
 

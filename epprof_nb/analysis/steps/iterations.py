@@ -1,4 +1,4 @@
-"""Iterations of the profiled code: its repeats or steps, else those of its longest loop."""
+"""Iterations of the profiled code: its repeats or steps, else of its longest loop."""
 
 from __future__ import annotations
 

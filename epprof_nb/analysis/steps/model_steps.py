@@ -47,9 +47,9 @@ def model_steps(index: ProfileIndex) -> ModelSteps:
 
     Libraries that generate say which calls belong together. Otherwise a call continues a generation
     if the model's cache holds as many tokens as that generation has processed, in the same number
-    of sequences; of several, that of the same thread. Its calls are the prefill until one processes
-    a single token; later, a call that processes many tokens begins a generation, as the next turn
-    of a chat does.
+    of sequences; among several, the generation of the same thread. Its calls are the prefill until
+    one processes a single token. Later, a call that processes many tokens begins a generation, such
+    as the next turn of a chat.
     """
     ops = index.profile.tables["ops"]
     rows, arguments = _calls(index)
@@ -79,7 +79,7 @@ def _may_be_call(index: ProfileIndex) -> BoolArray:
 
 
 def _arguments(text: str) -> list[int] | None:
-    """Return the arguments of a call; None if they are not those of a call of a model."""
+    """Return the arguments of a call; None if the call is not of a model."""
     if '"tokens"' not in text:
         return None
     try:
