@@ -197,7 +197,7 @@ def compare_scripts(
             return UNUSABLE_FILE
     everything = [profile for side in sides for profile in side]
     if all(len(repeat_bounds(profile.info)[0]) < 2 for profile in everything):
-        # Each run counts as a repeat, and those of a round follow each other.
+        # Each run counts as a repeat, and the runs of a round follow each other.
         for number, pair in enumerate(zip(*sides, strict=True)):
             for side, profile in enumerate(pair):
                 profile.info["alternated"] = {"recording": f"round {number:03}", "side": side}
@@ -228,8 +228,8 @@ def _compare(sides: Sequence[Sequence[Profile]], output: Output) -> int:
 def _missed_limit(result: Comparison, limit: float) -> str | None:
     """Return why a comparison cannot tell whether a change is above the limit; None if it can.
 
-    A limit of 0 asks for no certain precision: no comparison finds every change. One recording of
-    each side finds about 3 % at best, which does for such a limit.
+    A limit of 0 requires no precision, because no comparison finds every change. One recording of
+    each side finds 3 to 9 % at best, which does for such a limit.
     """
     detectable, high = result.detectable_change, result.change_high
     if not limit or detectable is None or high is None:
@@ -255,5 +255,5 @@ def parse_percent(text: str) -> float:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
     if match is None:
-        raise ValueError(f"{text!r} is no percentage. Write it as 3%.")
+        raise ValueError(f"{text!r} is not a percentage. Write it as 3%.")
     return float(match[1]) / 100

@@ -1,4 +1,4 @@
-"""Workload of ``epprof demo``, on the GPU, or on the host device if there is none."""
+"""Workload of ``epprof demo``, on the GPU, or on the host device without one."""
 
 from __future__ import annotations
 

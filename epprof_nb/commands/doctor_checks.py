@@ -54,7 +54,7 @@ class Check:
     found : str
         Description of the installed component.
     remedy : str
-        How to fix the problem, in one sentence; empty if there is none.
+        How to fix the problem, in one sentence; empty without a problem.
     """
 
     name: str

@@ -34,7 +34,7 @@ class Ending:
     stop
         Ends recording. It takes locks of the profiler.
     save
-        Saves what was recorded.
+        Saves the recording.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Run a script or module as ``__main__``, as ``python script.py`` and ``python -m module`` do.
 
-The statements of the script are marked as ops, as those of a profiled cell.
+The statements of the script are marked as ops, like the statements of a profiled cell.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def find_module(name: str) -> MainModule:
     Raises
     ------
     ScriptNotFoundError
-        If there is no such module, or it cannot be run.
+        If the module does not exist or cannot be run.
     """
     folder = os.getcwd()  # noqa: PTH109
     if not sys.flags.safe_path:

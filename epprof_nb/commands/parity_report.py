@@ -96,7 +96,7 @@ def _wrapped(text: str, width: int, indent: int = 0) -> list[str]:
 
 
 def _listed(names: list[str], width: int, indent: int) -> Iterator[str]:
-    """Yield lines of names, none of which is broken."""
+    """Yield lines of unbroken names."""
     line = ""
     for name in names:
         if line and indent + len(line) + len(name) + 3 > width:
@@ -107,7 +107,7 @@ def _listed(names: list[str], width: int, indent: int) -> Iterator[str]:
 
 
 def _missing_types(row: Row) -> str:
-    """Return the types that other providers take beyond ours, those of one family as one."""
+    """Return the types that only other providers take; a family of types counts as one."""
     families: dict[str, None] = {}
     for constraint in filter(None, row["missing"].split("; ")):
         for name in constraint.partition(": ")[2].split(", "):

@@ -1,4 +1,4 @@
-"""Recordings of scripts, each in a process of its own, for comparisons."""
+"""Recordings of scripts, each in a separate process, for comparisons."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ class Script:
         if not parts or (parts[0] == "-m" and len(parts) == 1):
             raise ValueError(f"{text!r} runs no Python script. Write it as: 'python script.py'")
         if parts[0] != "-m" and not Path(parts[0]).is_file():
-            raise ValueError(f"{text!r} runs no Python script: there is no file {parts[0]}.")
+            raise ValueError(f"{text!r} runs no Python script: the file {parts[0]} does not exist.")
         if shutil.which(interpreter) is None:
-            raise ValueError(f"{text!r} cannot run: there is no interpreter {interpreter}.")
+            raise ValueError(f"{text!r} cannot run: the interpreter {interpreter} does not exist.")
         return cls(text, interpreter, tuple(options), tuple(parts))
 
     def record(self, path: Path, *, steps: str | None = None) -> Profile:

@@ -173,7 +173,7 @@ def _begin(recording: _Recording) -> None:
 
 
 def _save(recording: _Recording, request: RunRequest) -> None:
-    """Write the files, then print what was recorded; problems are printed, never raised."""
+    """Write the files, then print a summary of the recording; print problems instead of raising."""
     profile = recording.profile
     if profile is None:
         if request.steps is not None:

@@ -22,7 +22,7 @@ def refuse_shell_syntax(text: str) -> None:
     Raises
     ------
     ValueError
-        If it has such syntax. The message says what to write instead.
+        If it has such syntax. The message suggests an alternative.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def refuse_shell_syntax(text: str) -> None:
     ...
     ValueError: 'python train.py > log.txt' has `> log.txt`, but it runs without a shell. Leave ...
     """
-    # Quoted text keeps its place, but is no syntax.
+    # Quoted text keeps its place, but does not count as syntax.
     bare = _QUOTED.sub(lambda found: "q" * len(found[0]), text)
     why = ""
     if found := _ASSIGNMENT.match(bare):

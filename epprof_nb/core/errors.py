@@ -1,4 +1,4 @@
-"""Exceptions of the package. Messages say what happened, why, and what to do next."""
+"""Exceptions of the package. Messages give the event, its cause, and a remedy."""
 
 from __future__ import annotations
 

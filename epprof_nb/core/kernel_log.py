@@ -45,7 +45,7 @@ class Replay(NamedTuple):
 
 
 class GraphNode(NamedTuple):
-    """A node of a graph; times are those of its capture."""
+    """A node of a graph, with the times of its capture."""
 
     graph_node_id: int
     op_id: int
@@ -59,7 +59,7 @@ class GraphNode(NamedTuple):
 
 
 class CapturedGraph(NamedTuple):
-    """A graph that was captured or replayed in a recording; times are those of its capture."""
+    """A graph that was captured or replayed in a recording, with the times of its capture."""
 
     graph_id: int
     session: int

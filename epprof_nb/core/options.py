@@ -93,7 +93,7 @@ class Options:
         return frozenset(part.strip() for part in self.detail.split(",") if part.strip())
 
     def union(self, other: Options) -> Options:
-        """Return options that record what either asks for; other limits are those of `self`."""
+        """Return options that record the details of both; other limits come from `self`."""
         parts = [part for part in DETAILS[1:-1] if self.records(part) or other.records(part)]
         return replace(
             self,

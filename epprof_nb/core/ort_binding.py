@@ -93,7 +93,7 @@ def run_config_entry(run_options: Any, key: str) -> str | None:  # noqa: ANN401
     capsule = _pointer(run_options, _native.ort_run_options_type())
     if capsule is not None:
         return _native.ep_run_config_entry(capsule, key)
-    # It raises where there is no entry, which takes tens of microseconds.
+    # Without an entry it raises, which takes tens of microseconds.
     try:
         return str(run_options.get_run_config_entry(key))
     except RuntimeError:

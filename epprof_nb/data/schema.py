@@ -157,20 +157,20 @@ OPS = TableSchema(
             "sequence_number",
             "id",
             "number of the autograd node that ran, or that an operator may have created; each "
-            "thread has numbers of its own",
+            "thread has its own numbers",
         ),
         _optional("output_bytes", "id", "size of a node's outputs"),
         _optional("parameter_bytes", "id", "size of a node's weights and other initializers"),
         _optional("activation_bytes", "id", "size of a node's inputs without its parameters"),
         _optional("arena_held_bytes", "id", "memory held by the allocator of a node at its end"),
-        _optional("in_use_bytes", "id", "memory of that allocator in use"),
+        _optional("in_use_bytes", "id", "memory in use in this allocator"),
         _optional("requested_bytes", "id", "the same before it is rounded up to blocks"),
         _optional("peak_bytes", "id", "most memory in use since the allocator was created"),
         _optional("arena_held_delta_bytes", "delta", "arena_held_bytes, change during the node"),
         _optional("in_use_delta_bytes", "delta", "in_use_bytes, change during the node"),
         _optional("requested_delta_bytes", "delta", "requested_bytes, change during the node"),
         _optional("pool_start_ns", "id", "time to hand a node to threads of the session's pool"),
-        _optional("pool_wait_ns", "id", "time that a node's thread waited for those of the pool"),
+        _optional("pool_wait_ns", "id", "time that a node's thread waited for the pool's threads"),
     ),
 )
 

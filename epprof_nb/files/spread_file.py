@@ -25,7 +25,7 @@ def spread_path() -> Path:
 
 
 def load_spread(machine: str, devices: str) -> dict[str, Any] | None:
-    """Return the values measured on a machine and its devices; None if there are none.
+    """Return the values measured on a machine and its devices; None without measurements.
 
     A file that cannot be read, or holds something else, counts as none.
     """

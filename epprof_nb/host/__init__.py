@@ -14,7 +14,7 @@ and tests look the same on both::
 
 During a profile, each call is recorded as an API call (``hostLaunchKernel``, ``hostMemcpyAsync``,
 ...) with a correlation id, and the work it launched as an activity. The device id of the host
-device is `HOST_DEVICE_ID`, which no GPU has. Its correlation ids start at 2**32, above those of
+device is `HOST_DEVICE_ID`, which no GPU has. Its correlation ids start at 2**32, above the ids of
 CUDA.
 
 A kernel holds the GIL except inside large NumPy operations. A caller that is busy in Python can

@@ -40,7 +40,7 @@ class Command(NamedTuple):
 class Fence:
     """A point in a queue that is signaled when the worker reaches it.
 
-    It is no `threading.Event`: Ctrl-C in a wait can leave the lock of an event locked, and the
+    It is not a `threading.Event`: Ctrl-C in a wait can leave the lock of an event locked, and the
     worker would then wait for it forever.
     """
 

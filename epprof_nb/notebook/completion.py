@@ -75,7 +75,7 @@ def complete(parser: ArgumentParser, text: str) -> tuple[str, list[str], str]:
     if others and not is_cell_magic:
         return last, [], "option"  # in the statement
     names = [name for name in actions if actions[name] not in used]
-    # The short forms are not worth a list of their own, but valid.
+    # The short forms are valid, but not listed separately.
     texts = [name for name in names if name.startswith("--") or last == "-"]
     return last, _completing(last, texts), "option"
 

@@ -60,7 +60,7 @@ class CellCode:
     _used: dict[str, weakref.ref[Any]] = field(default_factory=dict)
 
     def remember(self, profile: Profile, variables: Mapping[str, Any]) -> None:
-        """Keep the code for as long as `profile` exists, and what it calls."""
+        """Keep the code, and the functions it calls, for as long as `profile` exists."""
         names: set[str] = set()
         own: set[str] = set()
         for node in (inner for statement in self.body for inner in ast.walk(statement)):
@@ -125,8 +125,9 @@ class Alternation:
         if code is None:
             name = self.text if self.text.isidentifier() else "old"
             raise UsageError(
-                f"--interleave runs the code of {self.text} again, and {self.text} is no profile "
-                "of a cell of this kernel. The cell did not run. Run the old code first, with: "
+                f"--interleave runs the code of {self.text} again, and {self.text} is not a "
+                "profile of a cell of this kernel. The cell did not run. Run the old code first, "
+                "with: "
                 f"%%gpuprofile {name} --repeat {repeats}"
             )
         self.code = code
@@ -144,7 +145,7 @@ class Alternation:
         self._is_same = _text(code) == _text(new)
 
     def warnings(self) -> list[str]:
-        """Return what the user may not expect: names that stand for something else by now."""
+        """Return notes on names that the user has redefined since the baseline."""
         names = self.code.reassigned(self._shell.user_ns)
         if not names:
             return []

@@ -13,7 +13,7 @@ from IPython.core.error import UsageError
 
 def cell_name(shell: Any) -> str:  # noqa: ANN401 - IPython's shell has attributes of its traits
     """Return the name of the running cell, such as ``In[3]``."""
-    # The execution count of the shell may already be that of the next cell.
+    # The shell may already have the execution count of the next cell.
     frame = inspect.currentframe()
     while frame is not None:
         label = shell.compile.format_code_name(frame.f_code.co_filename)

@@ -1,7 +1,7 @@
 """Observe ONNX Runtime sessions: their nodes become ops in every profile.
 
 ``%load_ext epprof_nb`` calls `install`; scripts call it themselves. Sessions created afterwards
-carry an observer, which changes neither their graph nor their results nor their provider list.
+carry an observer, which does not change their graph, results or provider list.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The observer is an execution provider that claims no node. As the last entry of a session's
 provider list, or the last device in its options, it changes neither the graph nor the provider of
-any node. A session where it would is not observed.
+any node. Sessions that it would change are not observed.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _hide_observer(session: Any) -> None:  # noqa: ANN401
 
 
 def _title(session: Any) -> str:  # noqa: ANN401
-    """Name of a session: ``SessionOptions.logid``, else that of its model's file or graph."""
+    """Name of a session: ``SessionOptions.logid``, else the name of its model's file or graph."""
     path = getattr(session, "_model_path", None)
     given = session.get_session_options().logid
     return session_title(path, given, "" if path else session.get_modelmeta().graph_name)

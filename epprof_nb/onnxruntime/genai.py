@@ -1,4 +1,4 @@
-"""Models of onnxruntime-genai, which runs them step by step with a copy of ONNX Runtime of its own.
+"""Models of onnxruntime-genai, which runs them step by step with its own copy of ONNX Runtime.
 
 Its sessions are made by native code. A model gets the observer as one more execution provider of
 its configuration; the steps of its generators are runs of the session.
@@ -146,7 +146,7 @@ def _make_observed(
 ) -> str | None:
     """Make a model with the observer; return the reason if that is impossible.
 
-    In the first case the number of its session is that of `_native.ort_end_session`.
+    In the first case `_native.ort_end_session` returns the number of its session.
     """
     try:
         if not _registered:

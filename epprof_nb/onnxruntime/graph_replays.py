@@ -52,7 +52,7 @@ def record_replay(
     Notes
     -----
     Every run of a session that captures graphs gets its op here, because the first launch of a
-    captured graph happens between two events of ONNX Runtime and inside neither.
+    captured graph happens between two events of ONNX Runtime, not inside one.
     """
     if (
         returns_early

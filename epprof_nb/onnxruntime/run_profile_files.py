@@ -46,7 +46,7 @@ _active_runs: dict[int, _Run] = {}  # by thread
 
 @contextmanager
 def own_profile_file(session: object, run_options: object) -> Iterator[None]:
-    """Have the run made on this thread write a complete profile file of its own.
+    """Have the run made on this thread write its own complete profile file.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ class _RunMethod:
         return self._run_timed(baseline, session, args, kwargs)
 
     def _inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
-        """Return the inputs of a run by name; None if the arguments do not tell them."""
+        """Return the inputs of a run by name; None if the arguments do not contain them."""
         if self._name == "run_with_iobinding":
             return bound_inputs.bound_inputs(args[0] if args else kwargs.get("iobinding"))
         name = _FEED_ARGUMENTS.get(self._name)

@@ -1,4 +1,4 @@
-"""Providers that users add to ``SessionOptions``, which cannot say which ones they hold.
+"""Providers that users add to ``SessionOptions``, which cannot list them.
 
 The calls of its methods are therefore recorded. A session from options that only hold devices and
 named providers is observed: the observer's device is added to them, once.

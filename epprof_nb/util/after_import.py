@@ -58,7 +58,7 @@ class _Finder:
         if name != self.name:
             return None
         sys.meta_path.remove(self)
-        # The other finders, of which some may be of this class.
+        # The other finders; some may be of this class.
         found = (finder.find_spec(name, path, target) for finder in list(sys.meta_path))
         spec = next((spec for spec in found if spec is not None), None)
         if spec is not None and spec.loader is not None:

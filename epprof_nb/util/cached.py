@@ -45,7 +45,7 @@ class KeyedCache(Generic[_K, _T]):
 class cached_property(Generic[_T]):  # noqa: N801 - used as a decorator, like `property`
     """Thread-safe `functools.cached_property`.
 
-    Since Python 3.12, that of `functools` computes the value in every thread that needs it.
+    Since Python 3.12, `functools` computes the value in every thread that needs it.
     """
 
     def __init__(self, compute: Callable[[Any], _T]) -> None:

@@ -21,7 +21,7 @@ class CppName:
     return_type
         The return type, which demangled names of templates have; otherwise empty.
     namespace
-        The namespaces and classes around it, joined by ``::``; empty if there are none.
+        The namespaces and classes around it, joined by ``::``; empty without any.
     arguments
         The template arguments, as written.
     """

@@ -1,4 +1,4 @@
-"""Names that a mistyped name may stand for."""
+"""Known names that resemble a mistyped name."""
 
 from __future__ import annotations
 

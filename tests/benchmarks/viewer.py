@@ -104,8 +104,8 @@ def of_everything(view_model: ViewModel) -> None:
     questions: dict[str, Callable[[], object]] = {
         "an op's relations": lambda: related(view_model, "op", widest, (low, high)),
         "a kernel's relations": lambda: related(view_model, "act", 0),
-        "a span over everything": lambda: by_range(view_model.index, low, high),
-        "an op that holds everything, lit": lambda: (
+        "a time range over everything": lambda: by_range(view_model.index, low, high),
+        "an op that holds everything, highlighted": lambda: (
             selections.of({"what": "event", "prefix": "op", "row": widest}).highlighted
         ),
     }

@@ -61,7 +61,7 @@ class Recording:
         return first
 
     def open_range(self, run, launches, *, start, end, parent=None, number=50):
-        """Let these launches of a run be made inside of an op that a library opened."""
+        """Make these launches of a run inside an op that a library opened."""
         rows = [next(w for w in self.work if w["correlation_id"] == run + i) for i in launches]
         above = rows[0]["op_id"] if parent is None else parent
         of_run = next(row for row in self.ops if row["op_id"] == run)
@@ -76,7 +76,7 @@ class Recording:
 
     def identified(self, stopped_ns=1_000_000):
         calls = np.array(self.calls, np.int64).reshape(-1, 2)
-        # The device may execute in another order than that of the calls.
+        # The device may execute in another order than the calls.
         order = np.arange(len(self.work))[::-1]
         activities = table(ACTIVITIES, [self.work[i] for i in order])
         ops = table(OPS, sorted(self.ops, key=lambda row: row["start_ns"]))

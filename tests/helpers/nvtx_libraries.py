@@ -1,4 +1,4 @@
-"""Libraries with a copy of NVTX of their own, compiled for tests, and the ops of their ranges."""
+"""Libraries with their own copy of NVTX, compiled for tests, and the ops of their ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the ops that the native core has recorded, as the capture service joins them."""
+"""Rows of the ops that the native core has recorded, as the recording service joins them."""
 
 import numpy as np
 

@@ -140,7 +140,7 @@ def test_what_changed_since_the_recording_is_said(run, capsys):
     [
         ("--interleave --repeat 20", "needs a baseline"),
         ("--interleave --baseline old", "at least 10 repeats"),
-        ("--interleave --baseline made --repeat 20", "no profile of a cell of this kernel"),
+        ("--interleave --baseline made --repeat 20", "is not a profile of a cell of this kernel"),
         ("--interleave --baseline waits --repeat 20", "top-level await"),
     ],
 )

@@ -1,8 +1,8 @@
 """Descriptions of the columns of every table that a profile returns as a DataFrame.
 
 Each group of tables has a module of this package, and `TABLES` collects them. The docstrings of
-`epprof_nb.profiles.Profile` take theirs from it (`with_columns`), and so does ``docs/tables.md``,
-which ``python tests/tools/make_table_docs.py`` writes.
+`epprof_nb.profiles.Profile` take their columns from it (`with_columns`), and so does
+``docs/tables.md``, which ``python -m tests.tools.make_table_docs`` writes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def with_columns(*tables: str) -> Callable[[_F], _F]:
 
 
 def _described(table: TableDoc, docstring: str, *, of_several: bool) -> str:
-    """Return what a row is, unless the docstring says so, and the columns."""
+    """Return the meaning of a row, unless the docstring has it, and the columns."""
     if docstring.startswith(table.rows):
         return _rst_table(table.columns)
     rows = f"`{table.call}`: {table.rows}" if of_several else table.rows

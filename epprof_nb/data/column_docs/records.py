@@ -26,7 +26,7 @@ RECORDS: dict[str, TableDoc] = {
     ),
     "joined": TableDoc(
         "prof.joined()",
-        "One row per activity: the columns of `prof.activities`, followed by those of its op, its "
+        "One row per activity: the columns of `prof.activities`, then columns of its op, its "
         "nearest named range and its API call.",
         (
             *of_schema(schema.ACTIVITIES),
@@ -45,8 +45,8 @@ RECORDS: dict[str, TableDoc] = {
             column("api_duration_ns", "Int64", "duration of the call"),
             column(
                 "launch_delay_ns", "Int64",
-                "time from the start of the call to that of the activity, at least 0; missing for "
-                "waits",
+                "time from the start of the call to the start of the activity, at least 0; missing "
+                "for waits",
             ),
         ),
     ),

@@ -136,7 +136,7 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
         if unknown and not newer:
             raise _damaged(path, f"it contains the unknown member {unknown[0]!r}")
         notes = [f"{name} was not loaded: it is not supported by this version." for name in unknown]
-        # A higher compression ratio than that of any recording is an attempt to fill the memory.
+        # No recording has such a compression ratio: the file attempts to fill the memory.
         plausible = max(_MAX_RATIO * size, _SMALL_BYTES)
         stated, needed = _stated_tables(manifest, path)
         if needed > plausible:

@@ -1,4 +1,4 @@
-"""Compression of what an exporter writes."""
+"""Compression of exported files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LEVEL = 1
 
 
 def compressed(file: IO[bytes]) -> AbstractContextManager[Any]:
-    """Return a stream that compresses into `file`, in a thread of its own."""
+    """Return a stream that compresses into `file`, in a separate thread."""
     from isal import igzip_threaded
 
     stream: AbstractContextManager[Any] = igzip_threaded.open(  # type: ignore[no-untyped-call]

@@ -183,7 +183,7 @@ class _Pieces:
 
     @cached_property
     def _stacks(self) -> _Stacks:
-        """Stack of each activity: the path of its op, that of its capture, and its name."""
+        """Stack of each activity: the path of its op, the path of its capture, and its name."""
         ops, activities = self._profile.tables["ops"], self._profile.tables["activities"]
         tree = OpTree(ops)
         paths = OpPaths(op_steps(ops, tree))

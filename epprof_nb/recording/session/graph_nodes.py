@@ -29,7 +29,7 @@ class GraphNodes:
         self._ops: Table | None = None
 
     def add(self, nodes: Mapping[str, npt.NDArray[np.int64]]) -> None:
-        """Add nodes in the form of `RecorderOutput.graph_nodes`."""
+        """Add nodes in the form of `RecordedGraphs.nodes`."""
         if not nodes:
             return
         for node, original, op in zip(

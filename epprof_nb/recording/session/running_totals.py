@@ -1,6 +1,6 @@
 """Running totals of a recording in progress, shown while a long cell runs.
 
-They are computed from the batches of the capture service. Unlike the profile, they are
+They are computed from the batches of the recording service. Unlike the profile, they are
 approximate: time per op is sampled from large batches, and activities launched more than
 `_RECENT_BATCHES` batches ago stay unattributed.
 """

@@ -23,6 +23,10 @@ AVOID = {
     r"\bstretch(ed|es)? (its|the|these|each) runs?\b": "slowed",
     r"\b(copies|copy) and sets?\b|\b(copies|copy),? or sets?\b": "memset",
     r"\bonce more\b": "again",
+    r"\bof yours\b": "your own",
+    r"\bplays? no part\b": "is not used",
+    r"\bis no (number|percentage|syntax)\b": "is not a",
+    r"\bare no valid\b": "are invalid",
 }
 OPENINGS = re.compile(r"(What|Where|Which|Whatever|Whichever)\b")
 PYTHON = [
