@@ -38,6 +38,28 @@ def pytest_addoption(parser):
     )  # fmt: skip
 
 
+def usable_processors() -> int:
+    """The processors that this process may use: a container may have fewer than the machine."""
+    return len(os.sched_getaffinity(0))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Run the whole suite on all processors; a part of it, or with a debugger, in this process.
+
+    ``addopts = "-n auto"`` would need pytest-xdist, start workers for a single test, and 64 of
+    them on a large server.
+    """
+    option = config.option
+    if not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
+        return
+    chosen = option.file_or_dir or option.keyword or option.markexpr
+    if chosen or option.usepdb or option.trace or option.collectonly or option.capture == "no":
+        return
+    if option.numprocesses is None and not option.tx:
+        option.numprocesses = min(usable_processors(), 8)
+
+
 JUPYTER = {"lab", "notebook7", "front_end", "in_jupyterlab", "open_notebook"}
 
 
@@ -49,7 +71,7 @@ def needs_jupyter(node_id: str) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Give each worker whole files, and one of them all tests that need a Jupyter server.
+    """Give each worker whole files, and one of them all tests that need a Jupyter server, or a GPU.
 
     ``--dist loadgroup`` would do the same with marks, but it forms no groups with pytest 9.2.
     """
@@ -57,7 +79,9 @@ def pytest_xdist_make_scheduler(config, log):
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return "jupyter" if needs_jupyter(nodeid) else nodeid.split("::")[0]
+            if needs_jupyter(nodeid):
+                return "jupyter"
+            return "gpu" if nodeid.startswith("tests/gpu/") else nodeid.split("::")[0]
 
     config.option.loadscopereorder = False  # the group for Jupyter, the longest, comes early
     return ByFile(config, log)
