@@ -6,14 +6,15 @@ The documentation executes them too. ``EPPROF_EXECUTED_NOTEBOOKS`` is the folder
 
 import os
 from importlib.util import find_spec
-from pathlib import Path
 
 import nbformat
 import pytest
 
 from tests.kernels import run_notebook
+from tests.paths import ROOT
+from tests.tools.store_tutorial_outputs import CODE, code_hash
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda path: path.stem)
@@ -94,3 +95,39 @@ def test_comparisons_that_would_mislead_are_refused(executed):
     )
     assert "renamed" in table
     assert "removed" not in table
+
+
+def test_words_leave_to_the_tables_what_a_machine_decides():
+    """Text that was true on one machine contradicts the tables of another."""
+    claims = (
+        "cannot mislead", "is what takes longest", "takes less time, and", "find a difference\n",
+        "shows no difference", "The device is busy nearly all", "Two findings name this line",
+    )  # fmt: skip
+    for path in NOTEBOOKS:
+        cells = nbformat.read(path, as_version=4).cells
+        text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+        assert not [claim for claim in claims if claim in text], path.name
+
+
+STORED = [path for path in NOTEBOOKS if "pytorch" not in path.stem]
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_outputs_are_stored_with_the_code_they_belong_to(path):
+    stored = nbformat.read(path, as_version=4)
+    again = "run: python -m tests.tools.store_tutorial_outputs"
+    assert stored.metadata.get(CODE) == code_hash(stored), again
+    profiled = [
+        [output.data for output in cell.outputs if output.output_type == "display_data"]
+        for cell in stored.cells
+        if cell.source.startswith("%%gpuprofile")
+    ]
+    assert profiled
+    for bundles in profiled:
+        assert bundles, again
+        assert "image/png" in bundles[0]  # what GitHub shows
+    assert path.stat().st_size < 200_000
+
+
+def test_stored_outputs_are_small():
+    assert sum(path.stat().st_size for path in NOTEBOOKS) < 1_500_000
