@@ -1,0 +1,52 @@
+"""Paths in the documents: each is a file or folder of this repository."""
+
+import re
+import subprocess
+from fnmatch import filter as matching
+
+import pytest
+
+from tests.paths import ROOT
+
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+EXTENSIONS = ("c", "cpp", "h", "ipynb", "json", "md", "py", "pyi", "toml", "ts", "yml")
+# Words in back quotes that look like paths of this repository.
+EXAMPLES = {
+    "commands/<name>.py",
+    "cuda.h",
+    "*.epprof.json",
+    ".json",
+    "image/png",
+    "layer1/dot_general",
+    "/proc/stat",
+    "/proc/pressure/cpu",
+    "notebooks/05_find_the_bottleneck",
+    "notebooks/06_did_it_help",
+}
+
+
+@pytest.fixture(scope="module")
+def paths():
+    """Files and folders of the checkout, each by its path and by all ends of its path."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("needs a git checkout")
+    found = set()
+    for line in listed.stdout.splitlines():
+        parts = line.split("/")
+        for end in range(1, len(parts) + 1):
+            found.update("/".join(parts[start:end]) for start in range(end))
+    return found
+
+
+def quoted_paths(text):
+    """Return the words in back quotes that have a slash or the extension of a source file."""
+    words = {word.rstrip("/") for word in re.findall(r"`([\w./*<>-]+)`", text)}
+    return {word for word in words if "/" in word or word.rpartition(".")[2] in EXTENSIONS}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_paths_in_documents_exist(document, paths):
+    named = quoted_paths(document.read_text("utf-8")) - EXAMPLES
+    assert sorted(name for name in named - paths if not matching(paths, name)) == []
