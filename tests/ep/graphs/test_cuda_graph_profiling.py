@@ -127,18 +127,18 @@ def identify(*replays, of=((1, GRAPH),)):
 
 def test_the_records_of_a_replay_are_those_of_its_nodes_in_order():
     found = identify((1, 5, [33, 31, 32]), (2, 6, [33, 31, 32]), of=((1, GRAPH), (2, GRAPH)))
-    nodes = dict(zip(found.graph_nodes["node"], found.graph_nodes["op_id"], strict=True))
+    nodes = dict(zip(found.nodes["node"], found.nodes["op_id"], strict=True))
     assert nodes == {33: 101, 31: 102, 32: 102}
     assert list(found.capture_ops["op_id"]) == [100, 101, 102]
-    assert found.graphs["graph_id"].tolist() == [50]
-    assert (found.graphs["session"][0], found.graphs["nodes"][0]) == (1, 3)
+    assert found.facts["graph_id"].tolist() == [50]
+    assert (found.facts["session"][0], found.facts["nodes"][0]) == (1, 3)
 
 
 @pytest.mark.parametrize("nodes", [[31, 32], [31, 32, 33, 34]], ids=["lost", "too many"])
 def test_a_replay_with_another_number_of_records_is_left_out(nodes):
     assert identify((1, 5, nodes)) is None
     found = identify((1, 5, nodes), (1, 6, [41, 42, 43]))
-    assert sorted(found.graph_nodes["node"]) == [41, 42, 43]
+    assert sorted(found.nodes["node"]) == [41, 42, 43]
 
 
 def test_replays_of_others_are_left_out():
