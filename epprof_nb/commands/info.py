@@ -10,6 +10,7 @@ import click
 from epprof_nb.analysis.base.devices import is_gpu
 from epprof_nb.commands.parameters import EXISTING_FILE
 from epprof_nb.core.errors import EpprofError
+from epprof_nb.data.no_gpu import NO_GPU, has_no_gpu
 from epprof_nb.util.format import duration, printable, size
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def _rows(profile: ProfileData) -> Iterator[tuple[str, str]]:
         is_unused = not is_gpu(device) and device.get("device_id") not in used
         name = str(device.get("name") or "unknown")
         yield f"device {device.get('device_id')}", name + " (nothing ran on it)" * is_unused
-    if "no_gpu" in info:
-        yield "GPU", "none was found; epprof doctor says why, on the machine of the profile"
+    if has_no_gpu(info):
+        yield "GPU", f"{NO_GPU} (Do so on the machine of the profile.)"
     versions = info.get("versions") or {}
     yield "versions", ", ".join(f"{name} {version}" for name, version in versions.items())
     yield "detail", str(info.get("detail") or "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from epprof_nb.data.no_gpu import NO_GPU, has_no_gpu
 from epprof_nb.data.schema import DEVICE_KINDS
 
 if TYPE_CHECKING:
@@ -155,9 +156,6 @@ def _has_device_work(profile: ProfileData) -> bool:
 
 
 def _no_device_work(profile: ProfileData) -> str:
-    if "no_gpu" in profile.info:
-        return (
-            "There was no device work: no GPU was found, and the host device was not used. "
-            "`epprof doctor` says why."
-        )
+    if has_no_gpu(profile.info):
+        return f"There was no device work, and the host device was not used. {NO_GPU}"
     return "There was no device work: no kernel, copy or memset was launched."

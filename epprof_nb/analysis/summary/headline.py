@@ -23,6 +23,7 @@ from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, largest_slowdown
 from epprof_nb.analysis.steps.by_phase import decode_statistics
 from epprof_nb.analysis.steps.by_repeat import RepeatStatistics, repeat_statistics
 from epprof_nb.analysis.steps.by_step import step_statistics
+from epprof_nb.data.no_gpu import NO_GPU, is_first_without_gpu
 from epprof_nb.util.format import duration, percent, plural, shorten, size
 
 if TYPE_CHECKING:
@@ -205,13 +206,8 @@ class Headline:
         if is_gpu:
             return "No GPU work was launched. (Host ops are shown.)"
         if self.says_no_gpu:
-            return "No GPU was found: run epprof doctor to see why. (Host ops are shown.)"
+            return f"{NO_GPU} (Host ops are shown.)"
         return "No device work. (Host ops are shown.)"
-
-
-def _says_no_gpu(info: dict[str, Any]) -> bool:
-    search = info.get("no_gpu")
-    return isinstance(search, Mapping) and search.get("is_first") is True
 
 
 def _overhead(info: dict[str, Any], wall_ns: int) -> Overhead | None:
@@ -275,7 +271,7 @@ def headline_of(index: ProfileIndex) -> Headline:
         slowdown=largest_slowdown(profile.info),
         unattributed=total_count((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),
-        says_no_gpu=_says_no_gpu(profile.info),
+        says_no_gpu=is_first_without_gpu(profile.info),
         is_blank=not any(map(len, timed_tables(profile))),
         repeats=repeat_statistics(index)
         or index.cached(step_statistics)

@@ -43,12 +43,12 @@ def test_every_empty_table_has_a_note_and_no_other(name):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda p: p.by_kernel(), "no GPU was found, and the host device was not used"),
-        (lambda p: p.by_stream(), "no GPU was found"),
-        (lambda p: p.activities, "no GPU was found"),
-        (lambda p: p.transfers(), "no GPU was found"),
-        (lambda p: p.gaps(), "no GPU was found"),
-        (lambda p: p.waits(), "no GPU was found"),
+        (lambda p: p.by_kernel(), "the host device was not used. No GPU was found"),
+        (lambda p: p.by_stream(), "No GPU was found"),
+        (lambda p: p.activities, "No GPU was found"),
+        (lambda p: p.transfers(), "No GPU was found"),
+        (lambda p: p.gaps(), "No GPU was found"),
+        (lambda p: p.waits(), "No GPU was found"),
         (lambda p: p.by_node(), "No node of an ONNX Runtime session was recorded"),
         (lambda p: p.by_run(), "`epprof_nb.onnxruntime.install()`"),
         (lambda p: p.by_module(), "No module of PyTorch was called"),
