@@ -199,9 +199,37 @@ class Recorder(Protocol):
         """Return the recorded devices: ``device_id``, ``name`` and ``kind`` (gpu or host)."""
         return []
 
-    def with_details(self, ops: Table, outputs: Sequence[RecorderOutput]) -> Table:  # noqa: ARG002
-        """Return the ops of a recording with what `outputs` of this recorder say about them."""
+    def state(self) -> dict[str, Any]:
+        """Return the state of the devices now, as in ``Profile.info["gpu"]``; never raises."""
+        return {}
+
+    def with_details(
+        self,
+        ops: Table,
+        category: IntArray,  # noqa: ARG002
+        payload: npt.NDArray[Any],  # noqa: ARG002
+        outputs: Sequence[RecorderOutput],  # noqa: ARG002
+    ) -> Table:
+        """Return the ops of a recording with what this recorder knows about them.
+
+        Parameters
+        ----------
+        ops
+            The ops.
+        category, payload
+            Native columns of the same rows: the number of their category, and of their details.
+        outputs
+            The outputs of all recorders.
+        """
         return ops
+
+    def describe(
+        self,
+        ops: Table,  # noqa: ARG002
+        activities: Table,  # noqa: ARG002
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Return entries of `Profile.info` about the tables, and notes for the user."""
+        return {}, []
 
     def identify_ops(
         self,

@@ -39,6 +39,12 @@ class SecondVendor(Recorder):
     def devices(self):
         return [{"device_id": 3, "name": "Second GPU", "kind": "gpu"}]
 
+    def state(self):
+        return {"driver_version": "2"}
+
+    def describe(self, ops, activities):
+        return {"their_ops": len(ops)}, ["The second vendor is done."]
+
     def drain(self, *, waited=True):
         if not waited:
             return RecorderOutput()
@@ -74,6 +80,8 @@ def test_a_recorder_of_a_second_vendor_sets_what_it_has(monkeypatch):
     assert rows["attribution"].astype(str).to_dict() == {"k": "stack", "theirs": "learned"}
     call = prof.api_calls[prof.api_calls["name"] == "launch"]
     assert op_names(prof, call["op_id"]) == ["mine"]
-    assert prof.info["notes"] == ["The second vendor records."]
+    assert prof.info["notes"] == ["The second vendor records.", "The second vendor is done."]
+    assert prof.info["their_ops"] == len(prof.ops)
+    assert prof.info["gpu"] == {name: {"driver_version": "2"} for name in ("before", "after")}
     assert {d["kind"] for d in prof.info["devices"]} == {"gpu", "host"}
     assert "no_gpu" not in prof.info

@@ -10,7 +10,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.recording.cupti import layouts, loading, tables
+from epprof_nb.recording.cupti import layouts, loading, nvml, tables
 from epprof_nb.recording.cupti.clock import CuptiClock
 from epprof_nb.recording.cupti.other_profilers import (
     TorchProfilerHooks,
@@ -319,12 +319,14 @@ class CuptiRecorder(Recorder):
             _native.cupti_drain()
             self._before_pause = []
 
+    def state(self) -> dict[str, Any]:
+        """Return the state of the GPUs, from NVML."""
+        return nvml.snapshot()
+
     def devices(self) -> list[dict[str, Any]]:
         """Return the GPUs of this machine."""
-        from epprof_nb.recording.cupti.nvml import device_names
-
         # CUDA ordinals are fixed once CUDA has started, as it has when anything was recorded.
-        self._devices = self._devices or device_names()
+        self._devices = self._devices or nvml.device_names()
         return [
             {"device_id": index, "name": name, "kind": "gpu"}
             for index, name in enumerate(self._devices)

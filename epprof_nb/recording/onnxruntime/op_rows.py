@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 # Categories of the events, as in native/core/records.h.
 _EVENT, _RUN, _NODE = 3, 4, 5
-ORT_CATEGORIES = ("session", "session", "node")
-"""Category of the op rows, for the numbers 3 and up of the native core."""
-
 _COLUMNS = (
     ("session", np.uint32), ("node_index", np.int32), ("op_type", np.uint32),
     ("provider", np.uint32), ("input_shapes", np.uint32), ("output_shapes", np.uint32),

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from epprof_nb.recording.onnxruntime import node_usage, sessions
+from epprof_nb.recording.onnxruntime.info import session_info, session_notes
 from epprof_nb.recording.onnxruntime.learned_runs import identify_nodes
+from epprof_nb.recording.onnxruntime.op_rows import add_ort_columns
 from epprof_nb.recording.recorder import Recorder, RecorderOutput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy.typing as npt
 
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.core.options import Options
@@ -56,10 +60,27 @@ class OnnxRuntimeRecorder(Recorder):
         """Stop profiling runs."""
         sessions.stop()
 
-    def with_details(self, ops: Table, outputs: Sequence[RecorderOutput]) -> Table:
-        """Return the ops with the memory and threads of nodes."""
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return the mode in which nodes were recorded."""
+        return {"ort_nodes": sessions.mode()}
+
+    def with_details(
+        self,
+        ops: Table,
+        category: IntArray,
+        payload: npt.NDArray[Any],
+        outputs: Sequence[RecorderOutput],
+    ) -> Table:
+        """Return the ops with the columns of events, and the memory and threads of nodes."""
+        ops = add_ort_columns(ops, category, payload)
         usage = [output.node_usage for output in outputs if isinstance(output, _Output)]
         return node_usage.with_node_usage(ops, [part for part in usage if part])
+
+    def describe(self, ops: Table, activities: Table) -> tuple[dict[str, Any], list[str]]:
+        """Return what the profile says about the sessions."""
+        entries = session_info(ops)
+        return entries, session_notes(ops, activities, entries)
 
     def identify_ops(
         self,

@@ -44,10 +44,8 @@ class CorrelatedTables:
 
 def correlate(recording: Recording) -> CorrelatedTables:
     """Correlate the activities, API calls and ops of a recording."""
-    ops, ops_dropped = ops_table(recording.batches)
+    ops, ops_dropped = ops_table(recording.batches, recording.recorders)
     outputs = [output for batch in recording.batches for output in batch.outputs]
-    for recorder in recording.recorders:
-        ops = recorder.with_details(ops, outputs)
     graphs = [output.graphs for output in outputs]
     launches = LaunchLog.of(recording.batches, outputs, ops)
     activities = conditional_bodies.with_launches(_activities_of(recording, outputs, launches))

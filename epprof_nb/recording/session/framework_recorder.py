@@ -9,11 +9,18 @@ from epprof_nb.recording.frameworks.python_kernels import RUNTIMES, KernelFramew
 from epprof_nb.recording.jax.framework import JaxFramework
 from epprof_nb.recording.nvtx.framework import NvtxFramework
 from epprof_nb.recording.recorder import Recorder, RecorderOutput
+from epprof_nb.recording.session.framework_columns import add_framework_columns
 from epprof_nb.recording.torch.framework import TorchFramework
 from epprof_nb.recording.torch.graph_annotations import GraphAnnotations
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.core.options import Options
+    from epprof_nb.data.table import Table
     from epprof_nb.recording.frameworks.framework import Framework
 
 
@@ -55,6 +62,16 @@ class FrameworkRecorder(Recorder):
         if any(framework.name == TorchFramework.name for framework in self._started):
             return RecorderOutput(graphs=self._annotations.drain())
         return RecorderOutput()
+
+    def with_details(
+        self,
+        ops: Table,
+        category: IntArray,
+        payload: npt.NDArray[Any],
+        outputs: Sequence[RecorderOutput],  # noqa: ARG002
+    ) -> Table:
+        """Return the ops with the columns that those of frameworks take from their kind."""
+        return add_framework_columns(ops, category, payload)
 
     @property
     def kernel_places(self) -> dict[str, dict[str, Any]]:

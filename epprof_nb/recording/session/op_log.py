@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,22 +13,29 @@ from epprof_nb.data.schema import MISSING, OPS
 from epprof_nb.data.table import Table
 from epprof_nb.recording.frameworks.framework_ops import FRAMEWORK_CATEGORIES, FRAMEWORK_TYPES
 from epprof_nb.recording.native_columns import OP_NAME, name_of
-from epprof_nb.recording.onnxruntime.op_rows import ORT_CATEGORIES, add_ort_columns
-from epprof_nb.recording.session.framework_columns import add_framework_columns
 from epprof_nb.recording.session.service import Batch, column
 from epprof_nb.recording.session.token_calls import with_token_arguments
 from epprof_nb.recording.statements.statement_registry import statements_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.recording.recorder import Recorder
 
 # Categories and flags, as in native/core/records.h.
 RANGE, STATEMENT, CELL = 0, 1, 2
 _OPEN, _COALESCED = 1, 2
 _TYPES = ("range", "line", "cell", "event", "run", "node", *FRAMEWORK_TYPES)
-_CATEGORIES = ("user", "cell", "cell", *ORT_CATEGORIES, *FRAMEWORK_CATEGORIES)
-_SOURCES = ("range", "cell", "cell", *(("onnxruntime",) * len(ORT_CATEGORIES)))
+_CATEGORIES = ("user", "cell", "cell", "session", "session", "node", *FRAMEWORK_CATEGORIES)
+_SOURCES = ("range", "cell", "cell", *(("onnxruntime",) * 3))
 
 
-def ops_table(batches: list[Batch]) -> tuple[Table, int]:
-    """Return the ops of a recording (absolute times) and the number of dropped ops."""
+def ops_table(batches: list[Batch], recorders: Sequence[Recorder] = ()) -> tuple[Table, int]:
+    """Return the ops of a recording (absolute times) and the number of dropped ops.
+
+    The recorders fill in the columns that only they know.
+    """
 
     def get(name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         return column(batches, "ops", name, dtype)
@@ -51,8 +58,12 @@ def ops_table(batches: list[Batch]) -> tuple[Table, int]:
     order = np.argsort(raw["start_ns"], kind="stable")
     if (np.diff(order) != 1).any():
         raw = {name: values[order] for name, values in raw.items()}
+    table, category = _table(raw, batches[-1].ops)
+    outputs = [output for batch in batches for output in batch.outputs]
+    for recorder in recorders:
+        table = recorder.with_details(table, category, raw["payload_id"], outputs)
     dropped = sum(batch.ops["lost"] for batch in batches)
-    return _table(raw, batches[-1].ops), dropped
+    return with_token_arguments(table), dropped
 
 
 def _merge_coalesced(raw: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
@@ -75,7 +86,8 @@ def _merge_coalesced(raw: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[
     }
 
 
-def _table(raw: dict[str, npt.NDArray[Any]], session: dict[str, Any]) -> Table:
+def _table(raw: dict[str, npt.NDArray[Any]], session: dict[str, Any]) -> tuple[Table, IntArray]:
+    """Return the ops, and the number of the category of each."""
     n = len(raw["op_id"])
     category = raw["category"].astype(np.int64)
     parent = np.where(raw["parent_op_id"] == 0, MISSING, raw["parent_op_id"])
@@ -107,9 +119,7 @@ def _table(raw: dict[str, npt.NDArray[Any]], session: dict[str, Any]) -> Table:
             column_values = np.full(n, MISSING, np.int64)
             column_values[statements] = values
             columns[name] = column_values
-    table = add_ort_columns(Table(OPS, columns), category, raw["payload_id"])
-    table = add_framework_columns(table, category, raw["payload_id"])
-    return with_token_arguments(table)
+    return Table(OPS, columns), category
 
 
 def _args(

@@ -14,8 +14,6 @@ import numpy as np
 from epprof_nb.analysis.base.devices import is_gpu
 from epprof_nb.analysis.base.missing_records import missing_launches
 from epprof_nb.arrays.ids import unique_inverse
-from epprof_nb.recording.onnxruntime import sessions
-from epprof_nb.recording.onnxruntime.info import session_info, session_notes
 from epprof_nb.recording.session import clock_check
 from epprof_nb.recording.session.graph_notes import notes_on_graphs
 from epprof_nb.util.machine import machine_id
@@ -49,7 +47,7 @@ def build_info(
     attribution = activities.names("attribution")
     recorded = _recorded(correlated, recording.options.max_records)
     plausible = clock_check.check(correlated.tables["ops"], activities, calls)
-    onnxruntime = session_info(correlated.tables["ops"])
+    described = [r.describe(correlated.tables["ops"], activities) for r in recording.recorders]
     failure = _device_failure(recording)
     return {
         "format": 1,
@@ -70,11 +68,11 @@ def build_info(
         "device_error": failure[0] if failure else None,
         **_missing_gpu(recording.devices, activities),
         **_kernel_places(recording.kernel_places, activities),
-        **onnxruntime,
+        **{name: entry for entries, _ in described for name, entry in entries.items()},
         "recording": {
             "detail": recording.options.detail,
             "frameworks": list(recording.options.frameworks),
-            "ort_nodes": sessions.mode(),
+            **recording.settings,
         },
         "plausibility": plausible,
         "notes": [
@@ -83,7 +81,7 @@ def build_info(
             *notes_on_statements(correlated.tables["ops"]),
             *notes_on_graphs(activities),
             *clock_check.notes(plausible),
-            *session_notes(correlated.tables["ops"], activities, onnxruntime),
+            *(note for _, notes in described for note in notes),
         ],
         "versions": {**_versions(), **recording.versions},
         "machine": machine_id(),

@@ -72,6 +72,7 @@ class Recording:
     devices: list[dict[str, Any]]
     versions: dict[str, str]
     clock: dict[str, Any]
+    settings: dict[str, Any]
     notes: list[str]
     graph_nodes: GraphNodes
     thread_names: ThreadNames
@@ -92,6 +93,11 @@ def _recorders() -> tuple[Recorder, ...]:
 
     always: tuple[Recorder, ...] = (HostRecorder(), OnnxRuntimeRecorder(), FrameworkRecorder())
     return (CuptiRecorder(), *always) if driver_present() else always
+
+
+def device_state() -> dict[str, Any]:
+    """Return the state of the devices now: clocks, temperature and so on, if there is any."""
+    return {k: v for recorder in _recorders() for k, v in recorder.state().items()}
 
 
 class RecordingService:
@@ -225,6 +231,7 @@ class RecordingService:
                 devices=[d for r in self._running for d in r.devices()],
                 versions={k: v for r in self._running for k, v in _items(r, "versions")},
                 clock={k: v for r in self._running for k, v in _items(r, "clock")},
+                settings={k: v for r in self._running for k, v in _items(r, "settings")},
                 notes=[
                     *subscription.notes,
                     *(n for r in self._running for n in r.notes()),

@@ -17,12 +17,11 @@ from epprof_nb.core.options import Options
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.repeats import with_repeats
 from epprof_nb.recording.clock import pair_with_epoch
-from epprof_nb.recording.cupti import nvml
 from epprof_nb.recording.ranges import range_sources
 from epprof_nb.recording.session import host_load
 from epprof_nb.recording.session.correlate import correlate
 from epprof_nb.recording.session.profile_info import build_info
-from epprof_nb.recording.session.service import Recording, Subscription, service
+from epprof_nb.recording.session.service import Recording, Subscription, device_state, service
 from epprof_nb.recording.session.time_limit import TimeLimit
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class Session:
     def open(self) -> None:
         """Begin to record. If it fails or is interrupted, `abort` undoes what it did."""
         self._start_began_ns = begin = _native.now_ns()
-        self._gpu_before = nvml.snapshot()
+        self._gpu_before = device_state()
         self._host_before = host_load.read()
         self._epoch = pair_with_epoch()
         service.open(self._subscription)
@@ -177,7 +176,7 @@ class Session:
             "script": _program() if self._cell is None else self._script,
             "detail": self.options.detail,
             **build_info(recording, correlated, self._epoch),
-            "gpu": {"before": self._gpu_before, "after": nvml.snapshot()},
+            "gpu": {"before": self._gpu_before, "after": device_state()},
             "load": host_load.between(self._host_before, host_after),
         }
         info["error"] = error

@@ -120,6 +120,17 @@ def test_subfolders_of_a_room_import_from_lower_floors(room):
     assert wrong == []
 
 
+def test_sessions_name_cupti_and_onnxruntime_in_one_place_only():
+    rooms = {"recording.cupti", "recording.onnxruntime"}
+    importing = {
+        name
+        for name, path in FILES.items()
+        if name.startswith("recording.session.")
+        and any(".".join(other.split(".")[:2]) in rooms for other in imported(path))
+    }
+    assert importing == {"recording.session.service"}
+
+
 def test_every_folder_has_a_floor_and_every_floor_a_folder():
     assert {name.split(".")[0] for name in FILES} == set(floor_of(FLOORS)) - {"_native"}
     for room in {name.split(".")[0] for name in FILES if "." in name}:

@@ -287,9 +287,10 @@ def test_changing_a_frame_does_not_change_the_profile():
 
 def test_a_recorder_that_cannot_start_is_told_and_costs_nothing_else(monkeypatch):
     from epprof_nb.recording.host.recorder import HostRecorder
+    from epprof_nb.recording.recorder import Recorder
     from epprof_nb.recording.session import service
 
-    class Broken:
+    class Broken(Recorder):
         name = "broken"
 
         def start(self, options):
