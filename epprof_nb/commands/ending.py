@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import concurrent.futures.thread  # noqa: F401 - cannot be imported any more at the end
+import ctypes
 import os
 import signal
 import sys
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _STOP_WAIT_S = 1.0
+
+NOT_WRITTEN = os.EX_CANTCREAT
+"""Exit code if the script succeeded and a file of its profile could not be written: 73."""
 
 
 class Ending:
@@ -34,21 +38,24 @@ class Ending:
     stop
         Ends recording. It takes locks of the profiler.
     save
-        Saves the recording.
+        Saves the recording; returns whether it wrote each file.
 
     Attributes
     ----------
     by
         The signal that ends the process after the profile is saved; None for none.
+    succeeded
+        Whether the script's exit code is 0. If a file is missing, it becomes `NOT_WRITTEN`.
     """
 
-    def __init__(self, *, stop: Callable[[], None], save: Callable[[], None]) -> None:
+    def __init__(self, *, stop: Callable[[], None], save: Callable[[], bool]) -> None:
         self.by: int | None = None
+        self.succeeded = False
         self._stop, self._save = stop, save
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self._saved = False
+        self._saved = self._lacks_file = False
         self._saver: threading.Thread | None = None
         self._signals: list[int] = []
         self._mask: set[int] = set()
@@ -86,10 +93,13 @@ class Ending:
             return  # a child that the script forked
         self._save_once()
         if self.by is not None:
-            for stream in (sys.stdout, sys.stderr):
-                with suppress(Exception):
-                    stream.flush()
+            _flush()
             end_by(self.by)
+        if self.succeeded and self._lacks_file:
+            # Nothing else changes the exit code now: the callbacks of the script have run.
+            _flush()
+            ctypes.CDLL(None).fflush(None)
+            os._exit(NOT_WRITTEN)
         self._restore_signals()
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
@@ -125,9 +135,15 @@ class Ending:
                 say(f"the profile could not be completed ({type(problem).__name__}: {problem})")
             self._stopped.set()
             try:
-                self._save()
+                self._lacks_file = not self._save()
             finally:
                 self._saved = True
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
 
 
 def end_by(number: int) -> None:

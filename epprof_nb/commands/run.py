@@ -79,7 +79,8 @@ def run(
     """Profile a script: epprof run [OPTIONS] SCRIPT [ARGS]...
 
     The script runs as under python, with its arguments, exit code and signals. The profile is
-    saved however the script ends.
+    saved however the script ends. If the script succeeds, but a file of the profile cannot be
+    written, the exit code is 73.
     """
     from epprof_nb.commands.main_module import ScriptNotFoundError, find_module, find_script
     from epprof_nb.commands.script_run import RunRequest

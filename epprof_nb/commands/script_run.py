@@ -131,7 +131,8 @@ def run(main: MainModule, arguments: list[str], request: RunRequest) -> int:
     Returns
     -------
     int
-        The exit code of the script. If a signal ended it, the same signal ends this process.
+        The exit code of the script. If a signal ended it, the same signal ends this process. If
+        the script succeeded and a file could not be written, the process ends with `NOT_WRITTEN`.
 
     Raises
     ------
@@ -151,7 +152,8 @@ def run(main: MainModule, arguments: list[str], request: RunRequest) -> int:
             main.execute(code)
         finally:
             recording.close_op()
-    except SystemExit:
+    except SystemExit as raised:
+        ending.succeeded = raised.code in (None, 0)
         raise
     except BaseException as raised:  # noqa: BLE001 - reported as Python reports it
         recording.error = raised
@@ -159,6 +161,7 @@ def run(main: MainModule, arguments: list[str], request: RunRequest) -> int:
         if isinstance(raised, KeyboardInterrupt):
             ending.by = signal.SIGINT
         return 1
+    ending.succeeded = True
     return 0
 
 
@@ -172,8 +175,11 @@ def _begin(recording: _Recording) -> None:
         )
 
 
-def _save(recording: _Recording, request: RunRequest) -> None:
-    """Write the files, then print a summary of the recording; print problems instead of raising."""
+def _save(recording: _Recording, request: RunRequest) -> bool:
+    """Write the files, print a summary of the recording, and return whether each was written.
+
+    Problems are printed, not raised.
+    """
     profile = recording.profile
     if profile is None:
         if request.steps is not None:
@@ -181,11 +187,11 @@ def _save(recording: _Recording, request: RunRequest) -> None:
                 f"nothing was recorded: the script ended in step {recording.step}, before "
                 f"step {request.steps[0]}. epprof_nb.step() begins a step."
             )
-        return
+        return True
     written = []
-    for path, write in ((request.out, profile.save), (request.html, profile.to_html)):
-        if path is None:
-            continue
+    paths = ((request.out, profile.save), (request.html, profile.to_html))
+    asked = [(path, write) for path, write in paths if path is not None]
+    for path, write in asked:
         try:
             write(path)
             written.append(path)
@@ -195,6 +201,7 @@ def _save(recording: _Recording, request: RunRequest) -> None:
         _summarise(profile)
         for path in written:
             say(f"Wrote {path}", prefix="")
+    return len(written) == len(asked)
 
 
 def _summarise(profile: Profile) -> None:

@@ -131,12 +131,25 @@ def test_a_broken_stderr_changes_nothing(body, redirect, tmp_path):
     assert (tmp_path / "job.html").exists()
 
 
-def test_the_page_is_written_if_the_profile_cannot_be(tmp_path):
+@pytest.mark.parametrize(
+    ("last", "code", "lacking", "other"),
+    [
+        ("", 73, "--html", "-o"),
+        ("print('unflushed', end=''); sys.exit()", 73, "-o", "--html"),
+        ("sys.exit(3)", 3, "--html", "-o"),
+        ("1 / 0", 1, "-o", "--html"),
+        ("os.kill(os.getpid(), signal.SIGTERM)", -15, "--html", "-o"),
+    ],
+)
+def test_a_script_without_errors_fails_if_a_file_cannot_be_written(
+    last, code, lacking, other, tmp_path
+):
     (tmp_path / "gone").mkdir()
-    (tmp_path / "job.py").write_text(HEAD + "os.rmdir('gone')")
-    done = execute([*RUN, "-o", "gone/a.epprof", "--html", "page.html", "job.py"], tmp_path)
-    assert (done.returncode, "a.epprof could not be written" in done.stderr) == (0, True)
-    assert (tmp_path / "page.html").exists()
+    (tmp_path / "job.py").write_text(HEAD + "os.rmdir('gone')\n" + last)
+    done = execute([*RUN, lacking, "gone/file", other, "other", "job.py"], tmp_path)
+    assert (done.returncode, "file could not be written" in done.stderr) == (code, True)
+    assert done.stdout == ("unflushed" if "unflushed" in last else "")
+    assert (tmp_path / "other").exists()
 
 
 def test_main_has_the_names_it_has_under_python(script):
