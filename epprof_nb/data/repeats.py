@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class RepeatNames(NamedTuple):
-    """How to call the repeats: the word for one, and the number of the first one."""
+    """How to call the repeats: what one is, and the number of the first one."""
 
-    word: Literal["repeat", "step", "decode step"]
+    unit: Literal["repeat", "step", "decode step"]
     first: int
 
 

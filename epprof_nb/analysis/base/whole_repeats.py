@@ -32,7 +32,7 @@ def whole_repeats(index: ProfileIndex) -> slice:
     """
     count = len(repeat_bounds(index.profile.info)[0])
     names = repeat_names(index.profile.info)
-    if names.word != "step" or count < 2:
+    if names.unit != "step" or count < 2:
         return slice(0, count)
     first = int(names.first == 0)
     has_rest = count - 1 - first >= _MIN_OTHERS and _is_rest(index, first, count - 1)

@@ -92,7 +92,7 @@ class RepeatStatistics:
     def text(self) -> str:
         """The statistics as ``5 repeats: mean 1.20 ms, median 1.19 ms, ...``."""
         return (
-            f"{self.count:,} {self.names.word}s: mean {duration(self.mean_ns)}, median "
+            f"{self.count:,} {self.names.unit}s: mean {duration(self.mean_ns)}, median "
             f"{duration(self.median_ns)}, standard deviation {duration(self.std_ns)}{self.phases}"
         )
 

@@ -53,7 +53,7 @@ def steps(index: ProfileIndex) -> Steps:
     """Return the steps of the profile, for `ProfileIndex.cached`."""
     names, (starts, ends) = repeat_names(index.profile.info), repeat_bounds(index.profile.info)
     # A script that marks no steps has step 0 only, which lasts from its start to its end.
-    if names.word == "step" and (names.first or len(starts) > 1):
+    if names.unit == "step" and (names.first or len(starts) > 1):
         return Steps(starts, ends, names.first)
     ops = index.profile.tables["ops"]
     optimizer = is_of_type(index, "optimizer") & ran(ops)

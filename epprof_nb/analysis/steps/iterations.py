@@ -22,14 +22,14 @@ MIN_ITERATIONS = 10
 class Iterations(NamedTuple):
     """Time ranges of the iterations, in order.
 
-    ``number`` has their numbers, ``start`` and ``end`` their times in ns, int64; ``word`` is what
+    ``number`` has their numbers, ``start`` and ``end`` their times in ns, int64; ``unit`` is what
     to call one, and ``loop`` the row of the op of the loop, `MISSING` for repeats.
     """
 
     number: IntArray
     start: IntArray
     end: IntArray
-    word: str
+    unit: str
     loop: int
 
 
@@ -44,7 +44,7 @@ def iterations(index: ProfileIndex) -> Iterations:
     whole = index.cached(whole_repeats)
     number = names.first + np.arange(len(start))[whole]
     if len(number) > 1:
-        return Iterations(number, start[whole], end[whole], names.word, MISSING)
+        return Iterations(number, start[whole], end[whole], names.unit, MISSING)
     return _longest_loop(index)
 
 

@@ -150,7 +150,7 @@ def _track_names(profile: ProfileData, tracks: ActivityTracks) -> Iterator[str]:
         yield event("thread_name", process, thread, name=label)
         yield event("thread_sort_index", process, thread, sort_index=thread)
     if len(repeat_bounds(profile.info)[0]):
-        yield event("thread_name", _HOST, _REPEATS, name=f"{repeat_names(profile.info).word}s")
+        yield event("thread_name", _HOST, _REPEATS, name=f"{repeat_names(profile.info).unit}s")
         yield event("thread_sort_index", _HOST, _REPEATS, sort_index=-1)
     for rank, (thread, name) in enumerate(host_threads(profile).items()):
         yield event("thread_name", _HOST, thread, name=name)
@@ -159,17 +159,17 @@ def _track_names(profile: ProfileData, tracks: ActivityTracks) -> Iterator[str]:
 
 def _repeats(profile: ProfileData) -> Iterator[Batch]:
     start, end = repeat_bounds(profile.info)
-    word, first = repeat_names(profile.info)
+    unit, first = repeat_names(profile.info)
     for at in batches(np.ones(len(start), bool), 0):
-        yield len(at), partial(_repeat_slices, word, start[at], end[at], at + first)
+        yield len(at), partial(_repeat_slices, unit, start[at], end[at], at + first)
 
 
-def _repeat_slices(word: str, start: IntArray, end: IntArray, number: IntArray) -> memoryview:
+def _repeat_slices(unit: str, start: IntArray, end: IntArray, number: IntArray) -> memoryview:
     repeat = integers(number)
     return join_rows(
         ',\n{"ph":"X","ts":', *microseconds(start, ',"dur":'),
-        *microseconds(end - start, f',"pid":{_HOST},"tid":{_REPEATS},"cat":"{word}",'),
-        f'"name":"{word} ', repeat, f'","args":{{"{word}":', repeat, "}}",
+        *microseconds(end - start, f',"pid":{_HOST},"tid":{_REPEATS},"cat":"{unit}",'),
+        f'"name":"{unit} ', repeat, f'","args":{{"{unit}":', repeat, "}}",
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 // Bundles built by hand in the payload's layout.
 
+import { type EventColumns, Events } from "../src/data/events.ts";
 import { KINDS } from "../src/data/kinds.ts";
-import { type EventColumns, Events, type EventsHeader } from "../src/data/model.ts";
+import type { EventsHeader } from "../src/data/model.ts";
 import { Bundle } from "../src/data/wire_format.ts";
 
 type Tag = "u8" | "i32" | "f64" | "i64";

@@ -40,7 +40,7 @@ def _first(selections: Selections, _: Mapping[str, Any]) -> Response:
 
 
 def _headline(selections: Selections, _: Mapping[str, Any]) -> Response:
-    return Response({"overview": late_header(selections.view_model)})
+    return Response({"header": late_header(selections.view_model)})
 
 
 def _window(selections: Selections, request: Mapping[str, Any]) -> Response:

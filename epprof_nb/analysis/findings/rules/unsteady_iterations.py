@@ -39,8 +39,8 @@ def warm_up(index: ProfileIndex) -> Iterator[Finding]:
     if found is None:
         return
     excess = int(found["excess_wall_ns"].sum())
-    word = index.cached(iterations).word
-    subject = f"The first {word}" if len(found) == 1 else f"The first {len(found)} {word}s"
+    unit = index.cached(iterations).unit
+    subject = f"The first {unit}" if len(found) == 1 else f"The first {len(found)} {unit}s"
     leave_out = (
         "Measure without warm-up (`%%gpuprofile --warmup N`)"
         if is_cell(index.profile.info)
@@ -65,13 +65,13 @@ def outliers(index: ProfileIndex) -> Iterator[Finding]:
     excess = int(found["excess_wall_ns"].sum())
     if excess < _LEAST_EXCESS_NS * len(found):
         return
-    word = index.cached(iterations).word
+    unit = index.cached(iterations).unit
     numbers = ", ".join(str(number) for number in found["number"][:3].tolist())
     more = ", ..." if len(found) > 3 else ""
     yield _finding(
         index,
         found,
-        f"{plural(len(found), word)} ({numbers}{more}){_loop(index)} took {duration(excess)} "
+        f"{plural(len(found), unit)} ({numbers}{more}){_loop(index)} took {duration(excess)} "
         f"longer than as many steady ones{_where(index, found)}.",
         excess,
         kind="outliers",
@@ -91,12 +91,12 @@ def drifting(index: ProfileIndex) -> Iterator[Finding]:
     # The time that exceeds the first iteration grows linearly.
     gain, low, high = (int(first * share * len(steady) / 2)
                        for share in (found.change, found.low, found.high))  # fmt: skip
-    word = index.cached(iterations).word
+    unit = index.cached(iterations).unit
     reason = gpu_change(index.profile.info) if index.is_device_work.any() else ""
     yield _finding(
         index,
         steady.take(slice(len(steady) // 2, None)),
-        f"The {word}s{_loop(index)} become slower: the last one took {percent(found.change)} "
+        f"The {unit}s{_loop(index)} become slower: the last one took {percent(found.change)} "
         f"longer than the first steady one{f'; {reason}' if reason else ''}.",
         gain,
         kind="drift",

@@ -1,16 +1,16 @@
 // Headline and findings at the top of the viewer.
 
 import { h, withCode } from "../base/dom.ts";
-import type { Count, Finding, Overview } from "../data/model.ts";
+import type { Count, Finding, ProfileHeader } from "../data/model.ts";
 import { notes } from "./notes.ts";
 import { repeats } from "./repeats.ts";
 
-export function header(
-  overview: Overview,
+export function headerBlock(
+  header: ProfileHeader,
   onFinding: (finding: Finding) => void,
   onCount: (count: Count) => void,
 ): HTMLElement {
-  const { headline } = overview;
+  const { headline } = header;
   const line = h("div", { class: "ep-headline" }, h("strong", {}, `${headline.wall} wall`));
   for (const busy of headline.busy) {
     const fill = h("span", { class: "ep-meter-fill" });
@@ -50,9 +50,9 @@ export function header(
     block.append(h("p", { class: "ep-warn" }, `The cell raised ${headline.error}.`));
   if (headline.empty) block.append(h("p", { class: "ep-empty" }, headline.empty));
   if (headline.repeats) block.append(repeats(headline.repeats));
-  if (overview.findings.length) {
+  if (header.findings.length) {
     const list = h("ul", { class: "ep-findings" });
-    for (const finding of overview.findings) {
+    for (const finding of header.findings) {
       const link = h("button", { type: "button", class: "ep-finding" }, ...withCode(finding.text));
       link.addEventListener("click", () => onFinding(finding));
       list.append(h("li", {}, link, h("div", { class: "ep-advice" }, ...withCode(finding.advice))));

@@ -14,7 +14,7 @@ export function selectCounted(
   { what, text }: Count,
 ): void {
   if (what === "gaps") {
-    const gap = nextGap(timeline.overview.gaps, mark.range?.start ?? null);
+    const gap = nextGap(timeline.header.gaps, mark.range?.start ?? null);
     if (!gap) return;
     mark.set({ start: gap[0], end: gap[1] });
     timeline.viewport.show({ start: gap[0], end: gap[1] });

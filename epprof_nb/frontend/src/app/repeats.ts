@@ -9,7 +9,7 @@ export function repeats({ text, count, mean, points, names }: Repeats): HTMLElem
   const spread = Math.max(...points) - low;
   const height = (value: number): number => (spread > 0 ? (value - low) / spread : 0.5);
   const each = count / points.length;
-  const label = `Wall time of each ${names.word}, ${duration(low)} to ${duration(low + spread)}`;
+  const label = `Wall time of each ${names.unit}, ${duration(low)} to ${duration(low + spread)}`;
   const strip = h("span", { class: "ep-strip", role: "img", "aria-label": label, title: label });
   const line = h("span", { class: "ep-strip-mean" });
   line.style.bottom = percent(height(mean));
@@ -17,8 +17,8 @@ export function repeats({ text, count, mean, points, names }: Repeats): HTMLElem
   points.forEach((value, i) => {
     const name =
       each === 1
-        ? `${names.word} ${names.first + i}: ${duration(value)}`
-        : `about ${Math.round(each)} ${names.word}s from ${names.first + Math.round(i * each)} on: ${duration(value)}`;
+        ? `${names.unit} ${names.first + i}: ${duration(value)}`
+        : `about ${Math.round(each)} ${names.unit}s from ${names.first + Math.round(i * each)} on: ${duration(value)}`;
     const dot = h("span", { class: "ep-strip-dot", title: name });
     dot.style.left = percent((i + 0.5) / points.length);
     dot.style.bottom = percent(height(value));

@@ -4,7 +4,7 @@ import { h } from "../base/dom.ts";
 import { Breakdown } from "../breakdown/breakdown.ts";
 import { queryForNode, queryForRow } from "../breakdown/row_selection.ts";
 import type { DataSource } from "../data/data_source.ts";
-import type { Overview } from "../data/model.ts";
+import type { ProfileHeader } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
 import type { Theme } from "../render/theme.ts";
 import { showHottestLine, sourceView } from "../source/source.ts";
@@ -16,7 +16,7 @@ import type { TimelineControls } from "./timeline_controls.ts";
 
 /** Parts of the viewer that a tab can use. */
 interface TabContext {
-  overview: Overview;
+  header: ProfileHeader;
   source: DataSource;
   timeline: Timeline;
   controls: TimelineControls;
@@ -39,7 +39,7 @@ interface Tab {
   id: string;
   title: string;
   /** Whether a profile has the tab; every profile if undefined. */
-  offered?(overview: Overview): boolean;
+  offered?(header: ProfileHeader): boolean;
   mount(context: TabContext): TabView;
 }
 
@@ -55,7 +55,7 @@ export const TABS: Tab[] = [
   { id: "source", title: "source", mount: mountSource },
 ];
 
-function mountTimeline({ overview, source, timeline, controls }: TabContext): TabView {
+function mountTimeline({ header, source, timeline, controls }: TabContext): TabView {
   return {
     element: h("section", {}, timeline.element, controls.panel),
     beside: h(
@@ -64,15 +64,15 @@ function mountTimeline({ overview, source, timeline, controls }: TabContext): Ta
       ...controls.search,
       fullScreen(timeline),
       perfetto(source),
-      legend(overview.kinds_present, timeline.colouring, overview.operator_word),
+      legend(header.kinds_present, timeline.colouring, header.operator_word),
     ),
     setTheme: (theme) => timeline.setTheme(theme),
     destroy: () => timeline.destroy(),
   };
 }
 
-function mountBreakdown({ overview, source, select }: TabContext, modules: boolean): TabView {
-  const offered = overview.breakdowns.filter((by) => (by === "module") === modules);
+function mountBreakdown({ header, source, select }: TabContext, modules: boolean): TabView {
+  const offered = header.breakdowns.filter((by) => (by === "module") === modules);
   const breakdown = new Breakdown(offered, modules ? "module_tree" : "tree", source, {
     row(by, row) {
       const query = queryForRow(by, row);

@@ -22,7 +22,7 @@ export interface TimelineControls {
  * below it while no range is marked.
  */
 export function addControls(timeline: Timeline, roomy: boolean): TimelineControls {
-  const { selection, overview, source, viewport } = timeline;
+  const { selection, header, source, viewport } = timeline;
   const mark = new RangeMark(
     viewport.whole,
     () => timeline.geometry,
@@ -34,14 +34,14 @@ export function addControls(timeline: Timeline, roomy: boolean): TimelineControl
   );
   const panel = new RangePanel(
     source,
-    overview.headline.device_word,
-    overview.devices,
+    header.headline.device_word,
+    header.devices,
     {
       zoom: (range) => viewport.show(range),
       clear: () => mark.set(null),
       highlight: (by, name) => void selection.select(queryBy(by, name), name, false),
     },
-    roomy && overview.kinds_present.length ? viewport.whole : null,
+    roomy && header.kinds_present.length ? viewport.whole : null,
   );
   void panel.show(null);
   timeline.add(mark);
@@ -100,7 +100,7 @@ export function addControls(timeline: Timeline, roomy: boolean): TimelineControl
     if (query) void selection.select(query, "rows of a DataFrame");
     else selection.clear();
   });
-  const { given } = overview;
+  const { given } = header;
   if (given) void selection.select({ what: "rows" }, rowsLabel(given.count, given.sent));
   const below = h("div", { class: "ep-below" }, selection.panel, panel.element);
   return { panel: below, search: [search.opener, search.element], mark };

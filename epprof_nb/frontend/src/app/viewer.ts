@@ -2,12 +2,13 @@
 
 import { h, on } from "../base/dom.ts";
 import type { DataSource } from "../data/data_source.ts";
-import { Events, type Overview } from "../data/model.ts";
+import { Events } from "../data/events.ts";
+import type { ProfileHeader } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
 import type { Bundle } from "../data/wire_format.ts";
 import type { Theme } from "../render/theme.ts";
 import { Timeline } from "../timeline/timeline.ts";
-import { header } from "./header.ts";
+import { headerBlock } from "./header.ts";
 import { selectCounted } from "./headline_links.ts";
 import { type Link, linkView } from "./linked_views.ts";
 import { TABS } from "./tabs.ts";
@@ -37,15 +38,15 @@ let viewers = 0;
 
 export function mount(
   root: HTMLElement,
-  bundle: Bundle<Overview>,
+  bundle: Bundle<ProfileHeader>,
   source: DataSource,
   options: ViewerOptions,
 ): Viewer {
-  const overview = bundle.header;
-  const timeline = new Timeline(overview, new Events(bundle), source, options);
+  const header = bundle.header;
+  const timeline = new Timeline(header, new Events(bundle), source, options);
   const controls = addControls(timeline, options.roomy);
   const context = {
-    overview,
+    header,
     source,
     timeline,
     controls,
@@ -56,7 +57,7 @@ export function mount(
   };
   const prefix = `ep${++viewers}-`;
   const bar = h("div", { class: "ep-tabs", role: "tablist", "aria-label": "Views" });
-  const offered = TABS.filter((tab) => tab.offered?.(overview) ?? true);
+  const offered = TABS.filter((tab) => tab.offered?.(header) ?? true);
   const tabs = offered.map(({ id, title, mount }) => {
     const button = h(
       "button",
@@ -91,8 +92,8 @@ export function mount(
   }
 
   const makeHeader = (): HTMLElement =>
-    header(
-      overview,
+    headerBlock(
+      header,
       (range) => {
         show(TIMELINE);
         timeline.viewport.show(range);
@@ -104,12 +105,12 @@ export function mount(
     );
   let head = makeHeader();
 
-  /** Load the headline, which is computed after the first overview. */
+  /** Load the headline, which is computed after the first picture. */
   async function loadHeadline(): Promise<void> {
     const wait = h("span", { class: "ep-faint" }, "computing the headline …");
     head.querySelector(".ep-headline")?.append(wait);
     try {
-      Object.assign(overview, await source.headline());
+      Object.assign(header, await source.headline());
       const old = head;
       head = makeHeader();
       old.replaceWith(head);
@@ -124,7 +125,7 @@ export function mount(
     head,
     h("div", { class: "ep-tab-bar" }, bar, ...tabs.flatMap(({ view }) => view.beside ?? [])),
     ...tabs.map(({ view }) => view.element),
-    h("footer", { class: "ep-made-on" }, overview.made_on),
+    h("footer", { class: "ep-made-on" }, header.made_on),
   );
   const [tab, detail] = options.tab.split(":");
   show(offered.some(({ id }) => id === tab) ? tab : TIMELINE, detail);

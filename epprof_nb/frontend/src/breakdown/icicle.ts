@@ -6,7 +6,7 @@ import { count, percent, shorten } from "../base/format.ts";
 import { toPixel, toTime } from "../base/time_scale.ts";
 import { Tooltip } from "../base/tooltip.ts";
 import { Viewport } from "../base/viewport.ts";
-import type { Highlight } from "../data/model.ts";
+import type { Highlight } from "../data/events.ts";
 import { CanvasRenderer } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
 import { Matcher } from "./filter.ts";

@@ -1,7 +1,8 @@
 // Tree of paths from the session to the kernels, and the layout of its icicle.
 
+import type { EventColumns, RowSlice } from "../data/events.ts";
 import { BUSY_KINDS, KINDS, kindCode } from "../data/kinds.ts";
-import type { EventColumns, RowSlice, TreeData } from "../data/model.ts";
+import type { TreeData } from "../data/model.ts";
 import { SHADES } from "../render/colours.ts";
 
 /** Measure shown by the width of a box. */

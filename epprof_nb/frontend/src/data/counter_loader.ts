@@ -1,4 +1,4 @@
-// Loader for the counters of a window where the overview's resolution is too low.
+// Loader for the counters of a window where the header's resolution is too low.
 
 import type { Range } from "../base/time_scale.ts";
 import { MAX_POINTS } from "./counters.ts";
@@ -44,7 +44,7 @@ export class CounterLoader {
       this.#loaded = window;
       this.onLoad(bundle, window);
     } catch {
-      // Keep the overview's resolution; the next move tries again.
+      // Keep the header's resolution; the next move tries again.
     }
   }
 }

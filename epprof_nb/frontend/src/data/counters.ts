@@ -21,7 +21,7 @@ interface RangeCounter {
   high: Float64Array;
 }
 
-/** Read the columns of the counter at `position` of the overview's counters. */
+/** Read the columns of the counter at `position` of the header's counters. */
 export function cumulativeCounter(
   bundle: ColumnBundle<object>,
   position: number,

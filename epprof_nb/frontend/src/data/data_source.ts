@@ -3,11 +3,10 @@
 
 import type { Range } from "../base/time_scale.ts";
 import type { RangeBreakdown } from "./by_range.ts";
+import type { Events, Fields } from "./events.ts";
 import type {
   EventRef,
-  Events,
-  Fields,
-  Overview,
+  ProfileHeader,
   SeekResult,
   SourceCell,
   TableData,
@@ -32,8 +31,8 @@ export interface TableRequest {
   pattern: string;
 }
 
-/** Parts of the overview that are known only after all events were read. */
-export type LateOverview = Pick<Overview, "headline" | "findings" | "gaps">;
+/** Parts of the header that are known only after all events were read. */
+export type LateHeader = Pick<ProfileHeader, "headline" | "findings" | "gaps">;
 
 export interface DataSource {
   /** Whether Python answers, so that anything not sent yet can be requested. */
@@ -43,8 +42,8 @@ export interface DataSource {
   /** Load the events of a window; null if the embedded ones are the best available. */
   window(ask: WindowRequest): Promise<Events | null>;
   /** Load the headline, findings and idle gaps. */
-  headline(): Promise<LateOverview>;
-  /** Load the columns of the overview's counters; a live source also loads those of a window. */
+  headline(): Promise<LateHeader>;
+  /** Load the columns of the header's counters; a live source also loads those of a window. */
   counters(window?: Range): Promise<Bundle<object>>;
   describe(at: EventRef): Promise<Fields>;
   /** Load the relations of an event; of very many flows, those in `window`. */

@@ -2,21 +2,20 @@
 
 import type { Range } from "../base/time_scale.ts";
 import type { RangeBreakdown } from "./by_range.ts";
-import type { DataSource, LateOverview, WindowRequest } from "./data_source.ts";
+import type { DataSource, LateHeader, WindowRequest } from "./data_source.ts";
 import { byRange } from "./embedded/by_range.ts";
 import { Detail } from "./embedded/detail.ts";
 import { EventOrder } from "./embedded/event_order.ts";
 import { Groups } from "./embedded/groups.ts";
 import { related } from "./embedded/related.ts";
-import {
-  type EventRef,
-  Events,
-  type Fields,
-  type Overview,
-  type SeekResult,
-  type SourceCell,
-  type TableData,
-  type TreeData,
+import { Events, type Fields } from "./events.ts";
+import type {
+  EventRef,
+  ProfileHeader,
+  SeekResult,
+  SourceCell,
+  TableData,
+  TreeData,
 } from "./model.ts";
 import { fieldsOf, hitOf, type Related, type SeekTarget, type SelectionQuery } from "./queries.ts";
 import type { Bundle } from "./wire_format.ts";
@@ -31,7 +30,7 @@ export class EmbeddedSource implements DataSource {
   readonly #detail: Detail | null;
   #order: { key: string; order: EventOrder } | null = null;
 
-  constructor(private readonly bundle: Bundle<Overview>) {
+  constructor(private readonly bundle: Bundle<ProfileHeader>) {
     this.#events = new Events(bundle);
     const { groups, detail } = bundle.header;
     this.#detail = detail ? new Detail() : null;
@@ -43,7 +42,7 @@ export class EmbeddedSource implements DataSource {
     return this.#detail ? this.#detail.window(view, width) : null;
   }
 
-  async headline(): Promise<LateOverview> {
+  async headline(): Promise<LateHeader> {
     return this.bundle.header;
   }
 

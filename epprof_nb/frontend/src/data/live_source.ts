@@ -3,16 +3,15 @@
 import type { Range } from "../base/time_scale.ts";
 import type { RangeBreakdown } from "./by_range.ts";
 import type { Channel } from "./channel.ts";
-import type { DataSource, LateOverview, TableRequest, WindowRequest } from "./data_source.ts";
-import {
-  type EventRef,
-  Events,
-  type EventsHeader,
-  type Fields,
-  type SeekResult,
-  type SourceCell,
-  type TableData,
-  type TreeData,
+import type { DataSource, LateHeader, TableRequest, WindowRequest } from "./data_source.ts";
+import { Events, type Fields } from "./events.ts";
+import type {
+  EventRef,
+  EventsHeader,
+  SeekResult,
+  SourceCell,
+  TableData,
+  TreeData,
 } from "./model.ts";
 import type { Related, SeekTarget, SelectionQuery } from "./queries.ts";
 import { Bundle } from "./wire_format.ts";
@@ -41,8 +40,8 @@ export class LiveSource implements DataSource {
     return events;
   }
 
-  async headline(): Promise<LateOverview> {
-    return (await this.channel.request({ type: "headline" })).content.overview as LateOverview;
+  async headline(): Promise<LateHeader> {
+    return (await this.channel.request({ type: "headline" })).content.header as LateHeader;
   }
 
   async counters(window?: Range): Promise<Bundle<object>> {

@@ -1,7 +1,7 @@
 // Note on the level of detail, for views in which one rectangle stands for several events.
 
 import { count } from "../base/format.ts";
-import type { Events } from "./model.ts";
+import type { Events } from "./events.ts";
 
 /** Number of events that rectangles stand for; empty if each stands for one. */
 export function lodNote(events: Events, zooms: boolean): string {

@@ -1,8 +1,9 @@
 // Selection queries and their results, as defined by Python's `views/queries`.
 
 import type { Range } from "../base/time_scale.ts";
+import type { EventSet, Events, Fields, Hit } from "./events.ts";
 import { KIND, KINDS } from "./kinds.ts";
-import type { Cell, EventRef, EventSet, Events, Fields, Hit, Prefix } from "./model.ts";
+import type { Cell, EventRef, Prefix } from "./model.ts";
 
 export type SelectionQuery =
   | { what: "event"; prefix: Prefix; row: number }

@@ -2,7 +2,7 @@
 
 import { firstAbove } from "../base/binary_search.ts";
 import type { Range } from "../base/time_scale.ts";
-import type { RowSlice } from "./model.ts";
+import type { RowSlice } from "./events.ts";
 
 /**
  * Find the events of a row slice that may touch the window, as [first, end).

@@ -3,7 +3,7 @@
 
 import { clamp, type Range } from "../base/time_scale.ts";
 import type { DataSource, WindowRequest } from "./data_source.ts";
-import type { Events } from "./model.ts";
+import type { Events } from "./events.ts";
 
 /** Share of the window requested in addition on both sides, so that small moves need no request. */
 const MARGIN = 0.25;
@@ -148,7 +148,7 @@ export class WindowCache {
     );
   }
 
-  /** Store a window and evict the least recently used one, but never the first overview. */
+  /** Store a window and evict the least recently used one, but never the first one. */
   #store(cached: CachedWindow, at: number): void {
     this.#windows.splice(at, 0, cached);
     if (this.#windows.length <= CAPACITY) return;

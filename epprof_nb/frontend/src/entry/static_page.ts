@@ -3,7 +3,7 @@
 
 import { mount } from "../app/viewer.ts";
 import { EmbeddedSource } from "../data/embedded_source.ts";
-import type { Overview } from "../data/model.ts";
+import type { ProfileHeader } from "../data/model.ts";
 import { Bundle, fromBase64, inflate } from "../data/wire_format.ts";
 import type { Theme } from "../render/theme.ts";
 
@@ -16,7 +16,7 @@ async function start(): Promise<void> {
   if (!root || !payload) return;
   const bytes = await inflate(fromBase64(payload));
   const framed = window.parent !== window;
-  const bundle = new Bundle<Overview>(bytes);
+  const bundle = new Bundle<ProfileHeader>(bytes);
   const viewer = mount(root, bundle, new EmbeddedSource(bundle), {
     tab: root.dataset.tab ?? "timeline",
     maxHeight: framed ? FRAME_HEIGHT : Math.max(window.innerHeight - PAGE_REST, 280),

@@ -12,7 +12,7 @@ import { mount } from "../app/viewer.ts";
 import { h } from "../base/dom.ts";
 import { Channel, type Model } from "../data/channel.ts";
 import { LiveSource } from "../data/live_source.ts";
-import type { Overview } from "../data/model.ts";
+import type { ProfileHeader } from "../data/model.ts";
 import { Bundle } from "../data/wire_format.ts";
 import { followTheme, whenCleared } from "./notebook_host.ts";
 
@@ -45,10 +45,10 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
   const root = h("div");
   host.attachShadow({ mode: "open" }).append(h("style", {}, VIEWER_CSS), root);
   el.append(host);
-  const overview = new Bundle<Overview>(await firstBytes(model, channel));
+  const bundle = new Bundle<ProfileHeader>(await firstBytes(model, channel));
   const target = String(model.get("place"));
   shown.get(mark)?.();
-  const viewer = mount(root, overview, new LiveSource(channel), {
+  const viewer = mount(root, bundle, new LiveSource(channel), {
     tab: String(model.get("tab")),
     maxHeight: MAX_HEIGHT,
     greedyWheel: false,
@@ -107,7 +107,7 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
   };
 }
 
-/** Overview that Python sent with the widget, or requested if it was already used. */
+/** First picture that Python sent with the widget, or requested if it was already used. */
 async function firstBytes(model: Model, channel: Channel): Promise<Uint8Array> {
   const sent = model.get("first");
   if (sent instanceof DataView && sent.byteLength > 0) {

@@ -1,7 +1,7 @@
 // Renderer on a 2D canvas.
 
 import { context2d } from "../base/dom.ts";
-import type { RowSlice } from "../data/model.ts";
+import type { RowSlice } from "../data/events.ts";
 import { EventBars } from "./canvas2d.ts";
 import * as marks from "./decorations.ts";
 import { EventLabels, FONT } from "./event_labels.ts";

@@ -2,8 +2,8 @@
 
 import { memoize } from "../base/memoize.ts";
 import { toPixel } from "../base/time_scale.ts";
+import type { RowSlice } from "../data/events.ts";
 import { KIND, type Kind } from "../data/kinds.ts";
-import type { RowSlice } from "../data/model.ts";
 import { visibleEvents } from "../data/visible_events.ts";
 import { colourCode, coloursOf } from "./colours.ts";
 import { elide } from "./elide.ts";

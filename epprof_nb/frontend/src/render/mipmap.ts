@@ -3,7 +3,7 @@
 // A level serves an octave of zooms and all windows, so most frames find theirs cached, stay stable
 // during a pan, and draw a few rectangles per pixel however many events there are.
 
-import type { EventColumns, RowSlice } from "../data/model.ts";
+import type { EventColumns, RowSlice } from "../data/events.ts";
 import { coverage } from "./event_style.ts";
 
 /** Cached levels per row: the one shown, and its neighbours while zooming back and forth. */

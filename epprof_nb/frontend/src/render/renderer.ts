@@ -3,7 +3,7 @@
 // ones on top.
 
 import type { Range } from "../base/time_scale.ts";
-import type { Highlight, RowSlice } from "../data/model.ts";
+import type { Highlight, RowSlice } from "../data/events.ts";
 import type { Palette } from "./theme.ts";
 
 /** Position of a row and look of its events. */

@@ -1,7 +1,7 @@
 // Rectangles to draw for the events of a window; narrow events are combined into one per pixel.
 
 import { type Range, toPixel } from "../base/time_scale.ts";
-import type { RowSlice } from "../data/model.ts";
+import type { RowSlice } from "../data/events.ts";
 import { visibleEvents } from "../data/visible_events.ts";
 import { CODES, colourCode } from "./colours.ts";
 import { coverage, EDGE, opacity, toneOf } from "./event_style.ts";

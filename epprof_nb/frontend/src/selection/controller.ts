@@ -7,16 +7,9 @@ import { position } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
 import { highlightFor, outlineOf } from "../data/embedded/selection.ts";
+import type { Events, Fields, Highlight, Hit } from "../data/events.ts";
 import { lodNote } from "../data/lod_note.ts";
-import type {
-  DeviceLabels,
-  EventRef,
-  Events,
-  Fields,
-  Highlight,
-  Hit,
-  SeekResult,
-} from "../data/model.ts";
+import type { DeviceLabels, EventRef, SeekResult } from "../data/model.ts";
 import {
   fieldsOf,
   hitOf,

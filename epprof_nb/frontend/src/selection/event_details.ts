@@ -4,7 +4,8 @@ import { copyText } from "../base/clipboard.ts";
 import { h, on, signButton } from "../base/dom.ts";
 import { count, duration, moment, shorten } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
-import type { EventRef, Fields, Hit } from "../data/model.ts";
+import type { Fields, Hit } from "../data/events.ts";
+import type { EventRef } from "../data/model.ts";
 import { fieldsOf, memberCount, type Related, rangeOf, refOf, sameRef } from "../data/queries.ts";
 import { type Field, type Group, groups } from "./event_fields.ts";
 

@@ -1,8 +1,9 @@
 // Fields of an event in groups: what, when, where, launch, memory.
 
 import { count, duration, moment, size } from "../base/format.ts";
+import type { Fields } from "../data/events.ts";
 import { kindLabel } from "../data/kinds.ts";
-import type { Fields, Prefix } from "../data/model.ts";
+import type { Prefix } from "../data/model.ts";
 
 export interface Field {
   column: string;

@@ -1,8 +1,9 @@
 // Choice of what the colours of events stand for, and the assignment of hues and shades to names.
 
 import { memoize } from "../base/memoize.ts";
+import type { EventSet, Events } from "../data/events.ts";
 import { isDeviceWork, KIND } from "../data/kinds.ts";
-import type { EventSet, Events, Hue } from "../data/model.ts";
+import type { Hue } from "../data/model.ts";
 import { OTHER, RANKED, SHADES } from "../render/colours.ts";
 
 const COLOUR_BY = ["kind", "name", "op", "operator"] as const;

@@ -118,9 +118,9 @@ export const COUNTER_TYPES: Record<Counter["what"], CounterType> = {
   },
 };
 
-/** The counters of a profile, at the resolution of the overview and of the window in view. */
+/** The counters of a profile, at the resolution of the whole profile and of the window in view. */
 export class CounterTracks {
-  #overview: Track[] = [];
+  #whole: Track[] = [];
   #window: { tracks: Track[]; range: Range } | null = null;
 
   constructor(private readonly counters: Counter[]) {}
@@ -129,18 +129,18 @@ export class CounterTracks {
   use(bundle: Bundle<object>, range?: Range): void {
     const tracks = this.counters.map(({ what }, i) => COUNTER_TYPES[what].load(bundle, i));
     if (range) this.#window = { tracks, range };
-    else this.#overview = tracks;
+    else this.#whole = tracks;
   }
 
   /** The tracks with the best resolution for a time range. */
   #for(range: Range): Track[] {
     const window = this.#window;
-    return window && contains(window.range, range) ? window.tracks : this.#overview;
+    return window && contains(window.range, range) ? window.tracks : this.#whole;
   }
 
   /** Busy share of a time range, averaged over the devices. */
   busy(range: Range): number {
-    const devices = this.#overview.filter((_, i) => this.counters[i].what === "busy");
+    const devices = this.#whole.filter((_, i) => this.counters[i].what === "busy");
     const total = devices.reduce((sum, track) => sum + track.mean(range), 0);
     return devices.length ? total / devices.length : 0;
   }
@@ -158,7 +158,7 @@ export class CounterTracks {
     if (!track) return `${name}: loading`;
     // What was not recorded is neither busy nor idle.
     if (unknownTime(counter, range) > 0) return `${name}: records are missing here`;
-    return `${name}: ${track.describe(range, this.#overview[position]?.valueAt(range.end) ?? 0)}`;
+    return `${name}: ${track.describe(range, this.#whole[position]?.valueAt(range.end) ?? 0)}`;
   }
 }
 

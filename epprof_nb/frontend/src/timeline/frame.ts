@@ -1,7 +1,7 @@
 // Drawing of one frame of the timeline from its geometry.
 
 import { ticks } from "../base/time_scale.ts";
-import type { Highlight } from "../data/model.ts";
+import type { Highlight } from "../data/events.ts";
 import type { Renderer } from "../render/renderer.ts";
 import type { Corner } from "./corner.ts";
 import type { CounterTracks } from "./counter_tracks.ts";

@@ -1,7 +1,7 @@
 // Geometry of one frame: times to pixels, events to boxes.
 
 import { type Range, toPixel, toTime } from "../base/time_scale.ts";
-import type { Hit, LaneSlice } from "../data/model.ts";
+import type { Hit, LaneSlice } from "../data/events.ts";
 import type { Band } from "../render/renderer.ts";
 import type { Palette } from "../render/theme.ts";
 import { type PlacedLane, rowAt, slicesAt } from "./lanes.ts";

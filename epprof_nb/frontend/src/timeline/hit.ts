@@ -1,7 +1,7 @@
 // Hit test: the event under the pointer.
 
 import { type Range, toTime } from "../base/time_scale.ts";
-import type { Hit, LaneSlice } from "../data/model.ts";
+import type { Hit, LaneSlice } from "../data/events.ts";
 import { visibleEvents } from "../data/visible_events.ts";
 
 /**

@@ -1,6 +1,7 @@
 // Rows of the timeline from top to bottom, given the folded and pinned ones.
 
-import type { Counter, DeviceLabels, Events, Lane, LaneSlice } from "../data/model.ts";
+import type { Events, LaneSlice } from "../data/events.ts";
+import type { Counter, DeviceLabels, Lane } from "../data/model.ts";
 import type { Band } from "../render/renderer.ts";
 import { COUNTER_TYPES } from "./counter_tracks.ts";
 import { type LaneState, OTHER_THREADS } from "./lane_state.ts";
@@ -26,7 +27,7 @@ export interface PlacedLane {
   kind: RowKind;
   /** Lane shown; null for a counter or a device row. */
   lane: Lane | null;
-  /** Index of the lane in the overview; -1 for none. */
+  /** Index of the lane in the header; -1 for none. */
   index: number;
   /** Index of the counter drawn in the row. */
   counter: number | null;

@@ -1,7 +1,8 @@
 // Placement of the rows; updated when other events are loaded, or rows are folded or pinned.
 
 import type { Range } from "../base/time_scale.ts";
-import type { Events, Overview } from "../data/model.ts";
+import type { Events } from "../data/events.ts";
+import type { ProfileHeader } from "../data/model.ts";
 import type { Palette } from "../render/theme.ts";
 import { Geometry } from "./geometry.ts";
 import type { LaneState } from "./lane_state.ts";
@@ -19,7 +20,7 @@ export class RowLayout {
   #lanes: PlacedLane[] = [];
 
   constructor(
-    private readonly overview: Overview,
+    private readonly header: ProfileHeader,
     private readonly laneState: LaneState,
     /** Maximum height of the visible part in pixels. */
     public maxHeight: number,
@@ -73,7 +74,7 @@ export class RowLayout {
   }
 
   get #rows(): RowSource {
-    const { lanes, counters, devices, headline } = this.overview;
+    const { lanes, counters, devices, headline } = this.header;
     return { lanes, counters, devices, word: headline.device_word };
   }
 }

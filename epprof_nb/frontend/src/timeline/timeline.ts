@@ -6,7 +6,8 @@ import { bringIntoView, type Range } from "../base/time_scale.ts";
 import { Viewport } from "../base/viewport.ts";
 import { CounterLoader } from "../data/counter_loader.ts";
 import type { DataSource } from "../data/data_source.ts";
-import type { EventRef, Events, Overview } from "../data/model.ts";
+import type { Events } from "../data/events.ts";
+import type { EventRef, ProfileHeader } from "../data/model.ts";
 import { rangeOf } from "../data/queries.ts";
 import { CanvasRenderer } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
@@ -72,23 +73,18 @@ export class Timeline {
   #theme: Theme = "light";
 
   constructor(
-    readonly overview: Overview,
+    readonly header: ProfileHeader,
     first: Events,
     readonly source: DataSource,
     options: TimelineOptions,
   ) {
     this.#events = first;
-    this.colouring = new Colouring(
-      first,
-      overview.kinds_present.length > 0,
-      overview.operators,
-      () => {
-        this.colouring.apply(this.#events);
-        this.draw();
-      },
-    );
+    this.colouring = new Colouring(first, header.kinds_present.length > 0, header.operators, () => {
+      this.colouring.apply(this.#events);
+      this.draw();
+    });
     this.colouring.apply(first);
-    this.viewport = new Viewport({ start: overview.range[0], end: overview.range[1] });
+    this.viewport = new Viewport({ start: header.range[0], end: header.range[1] });
     this.#unloaded = new UnloadedOverlay(this.viewport.whole);
     this.add(this.#unloaded);
     const flows = new FlowOverlay(() => this.draw());
@@ -104,24 +100,24 @@ export class Timeline {
       },
       setFlows: (pairs) => flows.set(pairs),
       view: () => this.viewport.view,
-      devices: overview.devices,
+      devices: header.devices,
       wheelHint: options.greedyWheel ? "Scroll to zoom." : "After a click, scrolling zooms.",
     });
-    this.#windows = new WindowLoader(overview, source, first, {
+    this.#windows = new WindowLoader(header, source, first, {
       use: (more, sent) => this.#showEvents(more, sent),
       say: (text) => this.#status.show(text),
     });
-    this.laneState = new LaneState(overview.lanes, () => this.#relayout());
-    this.#layout = new RowLayout(overview, this.laneState, options.maxHeight - MINIMAP);
+    this.laneState = new LaneState(header.lanes, () => this.#relayout());
+    this.#layout = new RowLayout(header, this.laneState, options.maxHeight - MINIMAP);
     this.#labels = new LaneLabels(
       {
         fold: (key) => this.laneState.toggleFold(key),
         pin: (key) => this.laneState.togglePin(key),
         resized: () => this.#resize(),
       },
-      overview.lanes.map(({ label }) => label),
+      header.lanes.map(({ label }) => label),
     );
-    this.#tracks = new CounterTracks(overview.counters);
+    this.#tracks = new CounterTracks(header.counters);
     this.#counterLoader = new CounterLoader(source, this.viewport.whole, (bundle, window) => {
       this.#tracks.use(bundle, window);
       this.draw();
@@ -155,7 +151,7 @@ export class Timeline {
       isDown: (key) => this.shortcuts.isDown(key),
       redraw: () => this.draw(),
     });
-    this.add(new RepeatMarks(overview.repeats, overview.repeat_names));
+    this.add(new RepeatMarks(header.repeats, header.repeat_names));
     this.add(new BoxZoom(this.viewport, () => this.draw()));
     this.add(measure);
     this.shortcuts.addGestures(...GESTURES);

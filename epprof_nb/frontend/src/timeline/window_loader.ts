@@ -3,33 +3,34 @@
 
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
-import type { Events, Overview } from "../data/model.ts";
+import type { Events } from "../data/events.ts";
+import type { ProfileHeader } from "../data/model.ts";
 import { WindowCache } from "../data/window_cache.ts";
 import type { Geometry } from "./geometry.ts";
 
 /** With more lanes than this, only those in view are requested at full resolution. */
 const FEW_LANES = 48;
-/** Width of the first overview in pixels; must match the Python payload. */
+/** Width of the first window in pixels; must match the Python payload. */
 const FIRST_WIDTH = 1200;
 
 export class WindowLoader {
   readonly #cache: WindowCache | null = null;
 
   constructor(
-    private readonly overview: Overview,
+    private readonly header: ProfileHeader,
     source: DataSource,
     first: Events,
     { use, say }: { use(events: Events, sent: Range): void; say(text: string): void },
   ) {
     if (!source.zooms) return;
-    const whole = { start: overview.range[0], end: overview.range[1] };
+    const whole = { start: header.range[0], end: header.range[1] };
     this.#cache = new WindowCache(source, whole, use, say);
     this.#cache.add({ view: whole, width: FIRST_WIDTH, lanes: null }, first);
   }
 
   /** Request the events of the window unless they are loaded. */
   request(geometry: Geometry): void {
-    const lanes = lanesToRequest(geometry, this.overview.lanes.length);
+    const lanes = lanesToRequest(geometry, this.header.lanes.length);
     this.#cache?.request({ view: geometry.view, width: geometry.width, lanes });
   }
 

@@ -36,7 +36,7 @@ describe("counters of a window", () => {
   });
   afterEach(() => vi.useRealTimers());
 
-  test("are requested with a margin once the view rests, if the overview's are too coarse", async () => {
+  test("are requested with a margin once the view rests, if the header's are too coarse", async () => {
     const loader = new CounterLoader(source, whole, (_, window) => loaded.push(window));
     loader.request({ start: 0, end: 9e9 }, 1000);
     await vi.runAllTimersAsync();
@@ -60,7 +60,7 @@ describe("counters of a window", () => {
     await vi.runAllTimersAsync();
     expect(requests).toEqual([]);
   });
-  test("are used within it, and the overview's elsewhere", () => {
+  test("are used within it, and the header's elsewhere", () => {
     const tracks = new CounterTracks([{ what: "busy", device: 0, name: "GPU" }]);
     tracks.use(bundle([0, 1e10], [0, 5e9]));
     tracks.use(bundle([1000, 2000], [0, 1000]), { start: 0, end: 5000 });

@@ -41,7 +41,7 @@ test.each([
   ],
   ["tree", (s: LiveSource) => s.tree("module_tree"), { by: "module_tree" }, "tree"],
   ["source", (s: LiveSource) => s.sourceCode(), {}, "source"],
-  ["headline", (s: LiveSource) => s.headline(), {}, "overview"],
+  ["headline", (s: LiveSource) => s.headline(), {}, "header"],
 ])("%s is requested and unpacked", async (type, call, message, key) => {
   const { sent, source } = rig({ [key]: "the answer" });
   expect(await call(source)).toBe("the answer");

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { highlightFor } from "../../src/data/embedded/selection.ts";
+import { EventSet } from "../../src/data/events.ts";
 import { KINDS } from "../../src/data/kinds.ts";
-import { EventSet, type EventsHeader } from "../../src/data/model.ts";
+import type { EventsHeader } from "../../src/data/model.ts";
 import { Bundle, fromBase64, inflate } from "../../src/data/wire_format.ts";
 import { hit } from "../../src/timeline/hit.ts";
 import { encode, events } from "../helpers.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Range } from "../../src/base/time_scale.ts";
 import type { DataSource, WindowRequest } from "../../src/data/data_source.ts";
-import type { Events } from "../../src/data/model.ts";
+import type { Events } from "../../src/data/events.ts";
 import { WindowCache } from "../../src/data/window_cache.ts";
 
 const whole = { start: 0, end: 1000 };
@@ -92,7 +92,7 @@ describe("windows", () => {
     expect(drawn[1]).toBe(next);
   });
 
-  test("are evicted, except for the first overview", async () => {
+  test("are evicted, except for the first", async () => {
     const { cache, requests, drawn, answer, events } = rig();
     const first = events();
     cache.add(request(0, 1000), first);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { RowSlice } from "../../src/data/model.ts";
+import type { RowSlice } from "../../src/data/events.ts";
 import { mergeNarrow, mipLevel } from "../../src/render/mipmap.ts";
 import { columns, events } from "../helpers.ts";
 

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test, vi } from "vitest";
+import { Events } from "../../src/data/events.ts";
 import { KIND, KINDS } from "../../src/data/kinds.ts";
-import { Events, type EventsHeader } from "../../src/data/model.ts";
+import type { EventsHeader } from "../../src/data/model.ts";
 import { Bundle } from "../../src/data/wire_format.ts";
 import { OTHER, RANKED, SHADES } from "../../src/render/colours.ts";
 import { Colouring } from "../../src/timeline/colouring.ts";

@@ -3,7 +3,7 @@ import { Geometry } from "../../src/timeline/geometry.ts";
 import { RepeatMarks } from "../../src/timeline/overlays/repeat_marks.ts";
 import { withoutReserved } from "../../src/timeline/ruler.ts";
 
-const REPEATS = { word: "repeat", first: 0 } as const;
+const REPEATS = { unit: "repeat", first: 0 } as const;
 
 function geometry(start: number, end: number, width: number): Geometry {
   return new Geometry({
@@ -42,7 +42,7 @@ test("a repeat is labelled where it starts, or at the left edge, if there is roo
     { repeat: 2, text: "repeat 2", left: 0, right: 60 },
   ]);
   expect(new RepeatMarks([], REPEATS).labels(geometry(0, 10, 100))).toEqual([]);
-  const steps = new RepeatMarks(bounds, { word: "step", first: 2 });
+  const steps = new RepeatMarks(bounds, { unit: "step", first: 2 });
   const shown = steps.labels(geometry(0, 1000, 1000)).map(({ text }) => text);
   expect(shown).toEqual(["step 2", "step 4"]);
 });

@@ -89,9 +89,9 @@ def test_the_summary_has_the_statistics_of_the_repeats():
 
 def test_steps_of_a_script_keep_their_numbers_and_leave_out_the_setup():
     header = first_view_header(ViewModel(three(first_step=2)))
-    assert header["repeat_names"] == {"word": "step", "first": 2}
+    assert header["repeat_names"] == {"unit": "step", "first": 2}
     assert header["headline"]["repeats"]["text"].startswith("3 steps: mean 110 ns")
-    assert header["headline"]["repeats"]["names"] == {"word": "step", "first": 2}
+    assert header["headline"]["repeats"]["names"] == {"unit": "step", "first": 2}
     whole = ViewModel(three(first_step=0)).headline.repeats
     assert (whole.count, whole.mean_ns, whole.names) == (2, 115, ("step", 1))
     assert "2 steps: mean 115 ns" in as_text(ViewModel(three(first_step=0)))

@@ -125,7 +125,7 @@ def test_the_summary_has_the_steps_and_their_phases():
     )
     assert model.headline.repeats.text == expected
     shown = late_header(model)["headline"]["repeats"]
-    assert (shown["text"], shown["names"]) == (expected, {"word": "step", "first": 0})
+    assert (shown["text"], shown["names"]) == (expected, {"unit": "step", "first": 0})
 
 
 def test_repeated_code_and_a_single_step_have_no_statistics_of_steps():

@@ -2,7 +2,7 @@
 
 import type { Range } from "../../base/time_scale.ts";
 import { kindCode } from "../kinds.ts";
-import type { Overview } from "../model.ts";
+import type { ProfileHeader } from "../model.ts";
 import type { ColumnBundle } from "../wire_format.ts";
 import type { RangeSums } from "./range_sums.ts";
 
@@ -21,7 +21,7 @@ export class Bins {
   readonly #kinds: number[];
   readonly #devices: number[];
 
-  constructor(bundle: ColumnBundle<Overview>, header: NonNullable<Overview["bins"]>) {
+  constructor(bundle: ColumnBundle<ProfileHeader>, header: NonNullable<ProfileHeader["bins"]>) {
     this.#column = (name) => {
       const values = bundle.column(`bins.${name}`);
       return values instanceof Float64Array ? values : Float64Array.from(values ?? [], Number);

@@ -7,8 +7,9 @@
 import type { Range } from "../../base/time_scale.ts";
 import type { RangeBreakdown } from "../by_range.ts";
 import { cumulativeCounter, unknownTime, utilisation } from "../counters.ts";
+import type { Events } from "../events.ts";
 import { BUSY_KINDS, KIND } from "../kinds.ts";
-import type { Events, Overview } from "../model.ts";
+import type { ProfileHeader } from "../model.ts";
 import { visibleEvents } from "../visible_events.ts";
 import type { ColumnBundle } from "../wire_format.ts";
 import { Bins } from "./bins.ts";
@@ -17,7 +18,7 @@ import { RangeSums } from "./range_sums.ts";
 
 const BUSY = new Set<number>(BUSY_KINDS.map((name) => KIND[name]));
 
-type Page = ColumnBundle<Overview>;
+type Page = ColumnBundle<ProfileHeader>;
 
 /** Break down a range: of the whole profile as Python did, else from bins or events. */
 export async function byRange(

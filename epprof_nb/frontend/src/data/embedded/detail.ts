@@ -1,8 +1,8 @@
 // Every event of a file, in blocks that are inflated on first use; see Python's views/wire/detail.py.
 
 import type { Range } from "../../base/time_scale.ts";
+import { Events } from "../events.ts";
 import type { EventRef, EventsHeader, Prefix } from "../model.ts";
-import { Events } from "../model.ts";
 import { Bundle, type ColumnBundle, fromBase64, inflate } from "../wire_format.ts";
 import { type Chosen, Gathered, nearestChosen, PREFIXES, slicesOf } from "./gathered.ts";
 import { mergeIntoBins } from "./merge.ts";

@@ -1,7 +1,8 @@
 // Events of a query in time order, among those embedded in the page. Where these stand for several,
 // the number of events comes from groups.
 
-import type { EventSet, Events, SeekResult } from "../model.ts";
+import type { EventSet, Events } from "../events.ts";
+import type { SeekResult } from "../model.ts";
 import { memberCount, refOf, type SeekTarget, type SelectionQuery } from "../queries.ts";
 import type { Groups } from "./groups.ts";
 import { matchingEvents } from "./selection.ts";

@@ -1,6 +1,7 @@
 // Numbers of all events by what selections refer to, for pages that merge events.
 
-import { Events, type EventsHeader, type Overview, type SeekResult } from "../model.ts";
+import { Events } from "../events.ts";
+import type { EventsHeader, ProfileHeader, SeekResult } from "../model.ts";
 import { memberCount, type SelectionQuery } from "../queries.ts";
 import type { ColumnBundle } from "../wire_format.ts";
 import { matchingEvents } from "./selection.ts";
@@ -10,7 +11,7 @@ export class Groups {
   readonly #events: Events;
   readonly #counted: readonly string[];
 
-  constructor(page: ColumnBundle<Overview>, header: NonNullable<Overview["groups"]>) {
+  constructor(page: ColumnBundle<ProfileHeader>, header: NonNullable<ProfileHeader["groups"]>) {
     const empty = { op: [], api: [], act: [] };
     this.#events = new Events({
       header: { ...header, slices: empty, shown: {} } satisfies EventsHeader,

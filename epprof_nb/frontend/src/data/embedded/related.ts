@@ -1,8 +1,9 @@
 // Relations of one event among the embedded events; mirrors Python's answer for a live view.
 
 import { sampleEvenly } from "../../base/sampling.ts";
+import type { EventSet, Events, Hit, LaneSlice } from "../events.ts";
 import { isDeviceWork, KIND } from "../kinds.ts";
-import type { EventRef, EventSet, Events, Hit, LaneSlice, Overview } from "../model.ts";
+import type { EventRef, ProfileHeader } from "../model.ts";
 import { type Related, refOf } from "../queries.ts";
 import type { Groups } from "./groups.ts";
 
@@ -11,7 +12,7 @@ const FLOWS = 3000;
 
 export function related(
   events: Events,
-  overview: Overview,
+  header: ProfileHeader,
   at: Hit,
   groups: Groups | null,
 ): Related {
@@ -23,7 +24,7 @@ export function related(
   const delay = call < 0 ? null : Math.max(set.start[event] - events.api.start[call], 0);
   return {
     chain,
-    line: lineOf(events, overview, owner),
+    line: lineOf(events, header, owner),
     call: call < 0 ? null : refOf({ set: events.api, event: call }),
     delay,
     flows: flows(events, at, launched),
@@ -33,12 +34,12 @@ export function related(
   };
 }
 
-function lineOf(events: Events, overview: Overview, op: number): Related["line"] {
+function lineOf(events: Events, header: ProfileHeader, op: number): Related["line"] {
   for (let at = op; at >= 0; at = events.op.op[at]) {
     const line = Number(events.op.number("line", at) ?? -1);
     const cell = events.op.name("cell", at);
     if (line <= 0 || !cell) continue;
-    const source = overview.source.find((one) => one.cell === cell);
+    const source = header.source.find((one) => one.cell === cell);
     return { cell, line, text: source?.lines[line - 1]?.trim() ?? "" };
   }
   return null;

@@ -1,16 +1,9 @@
 // Highlight of a query: an op's subtree and what it launched, a kernel with its launch and its ops,
 // or the matches of a search.
 
+import type { EventSet, Events, Highlight, HighlightMasks } from "../events.ts";
 import { KIND, type Kind, kindCode } from "../kinds.ts";
-import type {
-  Cell,
-  EventRef,
-  EventSet,
-  Events,
-  Highlight,
-  HighlightMasks,
-  Prefix,
-} from "../model.ts";
+import type { Cell, EventRef, Prefix } from "../model.ts";
 import { hitOf, type SelectionQuery } from "../queries.ts";
 import { matches } from "./pattern.ts";
 

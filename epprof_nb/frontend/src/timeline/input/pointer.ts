@@ -3,7 +3,8 @@
 import type { Range } from "../../base/time_scale.ts";
 import { Tooltip } from "../../base/tooltip.ts";
 import type { Viewport } from "../../base/viewport.ts";
-import type { EventRef, Fields, Hit } from "../../data/model.ts";
+import type { Fields, Hit } from "../../data/events.ts";
+import type { EventRef } from "../../data/model.ts";
 import { refOf } from "../../data/queries.ts";
 import { tooltip } from "../../selection/event_details.ts";
 import type { Geometry } from "../geometry.ts";

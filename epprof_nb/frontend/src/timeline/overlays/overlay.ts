@@ -1,6 +1,6 @@
 // Interface for modules that draw on the timeline and take part in its gestures.
 
-import type { Hit } from "../../data/model.ts";
+import type { Hit } from "../../data/events.ts";
 import type { Renderer } from "../../render/renderer.ts";
 import type { Geometry } from "../geometry.ts";
 

@@ -52,7 +52,7 @@ export class RepeatMarks implements Overlay {
     return this.bounds.flatMap(([start, end], repeat) => {
       const left = Math.max(geometry.x(start), 0);
       const until = Math.min(geometry.x(end), geometry.width);
-      const text = `${this.names.word} ${this.names.first + repeat}`;
+      const text = `${this.names.unit} ${this.names.first + repeat}`;
       const right = left + text.length * LETTER + PADDING;
       return right <= until ? [{ repeat, text, left, right }] : [];
     });

@@ -3,11 +3,11 @@
 import { expect, test } from "vitest";
 import fixture from "../../../../../tests/data/queries.json";
 import { EmbeddedSource } from "../../../src/data/embedded_source.ts";
-import type { Overview, Prefix } from "../../../src/data/model.ts";
+import type { Prefix, ProfileHeader } from "../../../src/data/model.ts";
 import type { SelectionQuery } from "../../../src/data/queries.ts";
 import { Bundle, fromBase64 } from "../../../src/data/wire_format.ts";
 
-const source = new EmbeddedSource(new Bundle<Overview>(fromBase64(fixture.payload)));
+const source = new EmbeddedSource(new Bundle<ProfileHeader>(fromBase64(fixture.payload)));
 
 interface Request {
   type: string;

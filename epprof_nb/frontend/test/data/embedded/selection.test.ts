@@ -8,8 +8,9 @@ import { EventOrder } from "../../../src/data/embedded/event_order.ts";
 import { compile, matches } from "../../../src/data/embedded/pattern.ts";
 import { related } from "../../../src/data/embedded/related.ts";
 import { highlightFor, matchingEvents } from "../../../src/data/embedded/selection.ts";
+import { Events } from "../../../src/data/events.ts";
 import { KINDS } from "../../../src/data/kinds.ts";
-import { Events, type EventsHeader, type Overview } from "../../../src/data/model.ts";
+import type { EventsHeader, ProfileHeader } from "../../../src/data/model.ts";
 import { hitOf, refOf } from "../../../src/data/queries.ts";
 import { Bundle } from "../../../src/data/wire_format.ts";
 import { groups } from "../../../src/selection/event_fields.ts";
@@ -65,10 +66,10 @@ function profile(more: Record<string, Given> = {}): Events {
   return new Events(new Bundle<EventsHeader>(bytes));
 }
 
-const overview = {
+const header = {
   source: [{ cell: "In[1]", lines: ["a = 1", "  b = step(a)"], left_out: 0, totals: [] }],
-} as unknown as Overview;
-const counted = new Bundle<Overview>(
+} as unknown as ProfileHeader;
+const counted = new Bundle<ProfileHeader>(
   encode(
     { counters: [{ what: "busy", device: 0, name: "GPU" }] },
     {
@@ -150,7 +151,7 @@ describe("the event order", () => {
 
 describe("the relations of an event", () => {
   test("of a kernel: its call, ops, line, and the one before", () => {
-    const told = related(all, overview, { set: all.act, event: 1 }, null);
+    const told = related(all, header, { set: all.act, event: 1 }, null);
     expect(told.chain.map((op) => op.name)).toEqual(["cell", "step"]);
     expect(told.line).toEqual({ cell: "In[1]", line: 2, text: "b = step(a)" });
     expect(told.call?.start).toBe(20);
@@ -160,7 +161,7 @@ describe("the relations of an event", () => {
     expect(told.same).toMatchObject({ number: 2, count: 2, after: null });
   });
   test("of an op: what it launched, the longest first, from the calls", () => {
-    const told = related(all, overview, { set: all.op, event: 0 }, null);
+    const told = related(all, header, { set: all.op, event: 0 }, null);
     expect(told.flows.map(([from, to]) => [from.start, to.start])).toEqual([
       [20, 60],
       [11, 30],
@@ -169,7 +170,7 @@ describe("the relations of an event", () => {
     expect(told.call).toBeNull();
   });
   test("of a copy of no op: nothing", () => {
-    const told = related(all, overview, { set: all.act, event: 2 }, null);
+    const told = related(all, header, { set: all.act, event: 2 }, null);
     expect([told.chain, told.line, told.call, told.delay, told.flows]).toEqual([
       [],
       null,
