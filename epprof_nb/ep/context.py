@@ -134,7 +134,7 @@ def connect(
     release_graphs: Callable[[int, int], None],
 ) -> None:
     """Give the native core the functions that it calls, and the dtypes that NumPy lacks."""
-    for number, dtype in types.narrow_dtypes().items():
+    for number, dtype in types.small_float_dtypes().items():
         _native.ep_add_dtype(number, dtype.num)
     _native.ep_set_functions(
         open_session, limit_of, make_node, describe_error, record, record_copy, begin_replay,

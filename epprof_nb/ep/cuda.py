@@ -109,7 +109,7 @@ def check_array_module(module: Any, device: int) -> None:  # noqa: ANN401
 def view(device: int, pointer: int, nbytes: int, onnx_type: int, shape: tuple[int, ...]) -> Any:  # noqa: ANN401
     """Return an array over device memory that belongs to ONNX Runtime."""
     cupy = array_module()
-    dtype = _DTYPES.get(onnx_type) or types.narrow_dtypes().get(onnx_type)
+    dtype = _DTYPES.get(onnx_type) or types.small_float_dtypes().get(onnx_type)
     if dtype is None:
         raise TypeError(f"tensors of ONNX's element type {onnx_type} have no NumPy dtype")
     memory = cupy.cuda.UnownedMemory(pointer, nbytes, None, device)
@@ -121,7 +121,9 @@ def has_dtype(number: int) -> bool:
     if number in _DTYPES:
         return True
     major = array_module().__version__.partition(".")[0]
-    return number == types.NARROW.get("bfloat16") and major.isdigit() and int(major) >= _BFLOAT16
+    return (
+        number == types.SMALL_FLOATS.get("bfloat16") and major.isdigit() and int(major) >= _BFLOAT16
+    )
 
 
 @dataclass(frozen=True)

@@ -113,12 +113,13 @@ def declare(
     host_inputs: Iterable[int] = (),
     host_outputs: Iterable[int] = (),
     is_view: bool = False,
-    narrow: Iterable[str] = (),
+    small_floats: Iterable[str] = (),
 ) -> Declaration:
     """Return the declaration of a kernel; see `epprof_nb.ep.kernel` for the parameters.
 
-    With `is_view`, ONNX Runtime may place the output in the memory of the first input. `narrow` are
-    dtypes of ml_dtypes to support besides, wherever the schema has them beside float16 or float32.
+    With `is_view`, ONNX Runtime may place the output in the memory of the first input.
+    `small_floats` are dtypes of ml_dtypes to support besides, wherever the schema has them beside
+    float16 or float32.
     """
     in_host_memory = tuple(sorted(set(host_inputs))), tuple(sorted(set(host_outputs)))
     found = schema.find(op_type, domain, since, until)
@@ -128,7 +129,7 @@ def declare(
                 f"inputs= and outputs= declare an operator without a schema. ONNX Runtime has one "
                 f"of {op_type}; leave them out."
             )
-        ranges = tuple(_restricted(op_type, found, types, tuple(narrow)))
+        ranges = tuple(_restricted(op_type, found, types, tuple(small_floats)))
         return Declaration(op_type, domain, ranges, *in_host_memory, None, is_view)
     if not domain:
         question = did_you_mean(op_type, schema.operator_types(domain))
@@ -145,9 +146,9 @@ def declare(
 
 
 def _restricted(
-    op_type: str, found: list[schema.Range], given: Types, narrow: tuple[str, ...]
+    op_type: str, found: list[schema.Range], given: Types, small_floats: tuple[str, ...]
 ) -> Iterator[schema.Range]:
-    """Yield the versions of an operator with the chosen types, and those of `narrow`."""
+    """Yield the versions of an operator with the chosen types, and those of `small_floats`."""
     known = {name for versions in found for name, _ in versions.constraints}
     for name in given if isinstance(given, Mapping) else ():
         if name not in known:
@@ -158,7 +159,7 @@ def _restricted(
     for versions in found:
         constraints = dict(versions.constraints)
         chosen_types = {
-            name: tuple(t for t in allowed if t not in types.NARROW)
+            name: tuple(t for t in allowed if t not in types.SMALL_FLOATS)
             for name, allowed in constraints.items()
         }
         for name, chosen in _by_name(given, next(iter(constraints), "T")).items():
@@ -172,7 +173,7 @@ def _restricted(
             if name in constraints:
                 chosen_types[name] = names
         for name, names in chosen_types.items():
-            added = tuple(t for t in narrow if t in constraints[name] and t not in names)
+            added = tuple(t for t in small_floats if t in constraints[name] and t not in names)
             if "float16" in names or "float32" in names or given is None:
                 chosen_types[name] = names + added
         yield versions._replace(constraints=tuple(chosen_types.items()))

@@ -298,7 +298,7 @@ def builtin(
         if not schema.exists(op_type, domain, since):
             return function
         options.setdefault("until", schema.before(op_type, domain, NEWEST_OPSET.get(domain)))
-        options["narrow"] = tuple(types.NARROW) if moves else small_floats.COMPUTED
+        options["small_floats"] = tuple(types.SMALL_FLOATS) if moves else small_floats.COMPUTED
         known = known_operators.known(op_type, domain)
         beyond = known_operators.limits_beyond(op_type, domain, known)
         kernel = Kernel(

@@ -15,11 +15,11 @@ from epprof_nb.ep import types
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-COMPUTED = tuple(name for name in types.NARROW if name == "bfloat16")
+COMPUTED = tuple(name for name in types.SMALL_FLOATS if name == "bfloat16")
 """Types that kernels compute with."""
 
 
-def is_narrow(dtype: np.dtype[Any]) -> bool:
+def is_small(dtype: np.dtype[Any]) -> bool:
     """Whether a dtype is one of ml_dtypes."""
     # float8_e5m2 has the kind of NumPy's own types.
     return dtype.kind == "V" or (dtype.kind == "f" and dtype.itemsize == 1)
@@ -38,7 +38,7 @@ class _Wide:
     def out(self, shape: Any, *, index: int | None = None) -> Any:  # noqa: ANN401
         """Return an array of float32 for an output of fewer bits."""
         made = self._ctx.out(shape, index=index)
-        if made is None or not is_narrow(made.dtype):
+        if made is None or not is_small(made.dtype):
             return made
         wide = self._ctx.xp.empty(made.shape, np.float32)
         self._made.append((made, wide))
@@ -55,7 +55,7 @@ class _Wide:
 
 def through_float32(kernel: Callable[..., None]) -> Callable[..., None]:
     """Return a kernel that computes in float32 if an input has one of the small types."""
-    if not types.NARROW:
+    if not types.SMALL_FLOATS:
         return kernel
 
     @functools.wraps(kernel)
@@ -75,7 +75,7 @@ def through_float32(kernel: Callable[..., None]) -> Callable[..., None]:
 
 def widened(x: Any) -> Any:  # noqa: ANN401
     """Return an array of fewer bits as float32, others and None as they are."""
-    return x.astype(np.float32) if x is not None and is_narrow(x.dtype) else x
+    return x.astype(np.float32) if x is not None and is_small(x.dtype) else x
 
 
 def cast(xp: Any, x: Any, dtype: np.dtype[Any], *, saturate: bool = True) -> Any:  # noqa: ANN401
@@ -93,7 +93,7 @@ def cast(xp: Any, x: Any, dtype: np.dtype[Any], *, saturate: bool = True) -> Any
         Whether numbers beyond the range of a type of 8 bits become its largest; otherwise they
         become infinity or NaN.
     """
-    if is_narrow(dtype) and dtype.itemsize == 1:
+    if is_small(dtype) and dtype.itemsize == 1:
         x = widened(x)
         if saturate:
             largest = x.dtype.type(_largest(dtype))

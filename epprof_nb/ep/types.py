@@ -20,20 +20,20 @@ NUMBERS = {
 }  # fmt: skip
 """ONNX's number (``TensorProto.DataType``) of each dtype that NumPy and ONNX Runtime share."""
 
-NARROW = {
+SMALL_FLOATS = {
     "bfloat16": 16, "float8_e4m3fn": 17, "float8_e4m3fnuz": 18, "float8_e5m2": 19,
     "float8_e5m2fnuz": 20,
 }  # fmt: skip
 """The floating-point dtypes that ml_dtypes adds to NumPy. Empty if it is not installed."""
 if find_spec("ml_dtypes") is None:
-    NARROW = {}
+    SMALL_FLOATS = {}
 
-ALL = {**NUMBERS, **NARROW}
+ALL = {**NUMBERS, **SMALL_FLOATS}
 
 _ONNX_NAMES = {
     "float": "float32",
     "double": "float64",
-    **{name.replace("_", ""): name for name in NARROW},
+    **{name.replace("_", ""): name for name in SMALL_FLOATS},
 }
 
 
@@ -79,10 +79,10 @@ def parse(types: str | type | np.dtype[Any] | Iterable[Any]) -> tuple[str, ...]:
 
 
 @cache
-def narrow_dtypes() -> dict[int, np.dtype[Any]]:
+def small_float_dtypes() -> dict[int, np.dtype[Any]]:
     """Return the dtypes that ml_dtypes adds to NumPy, by ONNX's number."""
-    if not NARROW:
+    if not SMALL_FLOATS:
         return {}
     import ml_dtypes
 
-    return {number: np.dtype(getattr(ml_dtypes, name)) for name, number in NARROW.items()}
+    return {number: np.dtype(getattr(ml_dtypes, name)) for name, number in SMALL_FLOATS.items()}

@@ -77,7 +77,7 @@ def _check_cast(source: np.dtype[Any], target: np.dtype[Any]) -> None:
 
 def _is_short(dtype: np.dtype[Any]) -> bool:
     """Whether elements have fewer bits than sums need."""
-    return dtype == np.float16 or small_floats.is_narrow(dtype)
+    return dtype == np.float16 or small_floats.is_small(dtype)
 
 
 def _is_for_blas(a: Any, b: Any) -> bool:  # noqa: ANN401

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.ep import types
 
-_TYPES = {0: np.float32, 1: np.float64, 2: np.float16, 14: types.narrow_dtypes().get(16)}
+_TYPES = {0: np.float32, 1: np.float64, 2: np.float16, 14: types.small_float_dtypes().get(16)}
 _SUMS = {68: np.float32, 70: np.float64, 77: np.float32}
 _INVALID, _NO_WORKSPACE = 7, 3
 

@@ -54,9 +54,9 @@ def test_a_replay_gives_what_an_eager_run_gives(cases, listed, op_type):
 def test_the_table_is_of_the_cases_that_pass(without, with_graphs):
     text = with_graphs.read_text(encoding="utf-8")
     page = without.read_text(encoding="utf-8")
-    passed, narrow = re.search(r"\*\*(\d+) pass\*\*, (\d+) of them", page).groups()
+    passed, small_floats = re.search(r"\*\*(\d+) pass\*\*, (\d+) of them", page).groups()
     captured, total = re.search(r"\*\*(\d+) of (\d+)\*\*", text).groups()
-    assert int(total) == int(passed) - int(narrow)
+    assert int(total) == int(passed) - int(small_floats)
     listed = onnx_backend_graphs.listed(with_graphs)
     assert int(captured) + len(listed) == int(total)
     assert not listed & onnx_backend.known_failures(without)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.shared.quiet import quiet
-from epprof_nb.ep.small_floats import cast as narrow_cast
-from epprof_nb.ep.small_floats import is_narrow
+from epprof_nb.ep.small_floats import cast as small_cast
+from epprof_nb.ep.small_floats import is_small
 
 
 def _cast(ctx: Context, x: Array) -> None:
     y = ctx.out(x.shape)
-    if is_narrow(y.dtype) or is_narrow(x.dtype):
-        y[...] = narrow_cast(ctx.xp, x, y.dtype, saturate=bool(ctx.attrs.get("saturate", 1)))
+    if is_small(y.dtype) or is_small(x.dtype):
+        y[...] = small_cast(ctx.xp, x, y.dtype, saturate=bool(ctx.attrs.get("saturate", 1)))
     else:
         y[...] = x
 

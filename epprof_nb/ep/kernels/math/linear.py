@@ -55,7 +55,7 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     if ctx.xp is not np and cublaslt.multiply(a, b, y, c, alpha=alpha, beta=beta):
         ctx.repeat_launches()
         return
-    if small_floats.is_narrow(y.dtype):
+    if small_floats.is_small(y.dtype):
         a, b, c = map(small_floats.widened, (a, b, c))
     if y.dtype.kind == "f" and y.dtype != np.float16:
         products.matmul(a, b, out=y)

@@ -10,8 +10,8 @@ from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.shared.axes import nonnegative
 from epprof_nb.ep.kernels.shared.checks import expect_shape
 from epprof_nb.ep.products import products
-from epprof_nb.ep.small_floats import cast as narrow_cast
-from epprof_nb.ep.small_floats import is_narrow
+from epprof_nb.ep.small_floats import cast as small_cast
+from epprof_nb.ep.small_floats import is_small
 
 _BYTES = "uint8 int8"
 
@@ -45,8 +45,8 @@ def spread(xp: ArrayModule, parameter: Array, x: Array, axis: int, block: int = 
 
 def quantize(xp: ArrayModule, x: Array, zero_point: Array | int, dtype: Any) -> Array:  # noqa: ANN401
     """Round scaled values to integers, or to floats of 8 bits, and limit them to their range."""
-    if is_narrow(dtype):
-        return narrow_cast(xp, x + zero_point, dtype)
+    if is_small(dtype):
+        return small_cast(xp, x + zero_point, dtype)
     limits = np.iinfo(dtype)
     return xp.clip(xp.rint(x) + zero_point, limits.min, limits.max).astype(dtype)
 

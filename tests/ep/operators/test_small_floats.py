@@ -101,7 +101,7 @@ def test_inputs_and_outputs_may_be_bfloat16(provider, ep_device):
 
 
 @pytest.mark.parametrize("saturate", [0, 1])
-@pytest.mark.parametrize("number", [n for name, n in types.NARROW.items() if "8" in name])
+@pytest.mark.parametrize("number", [n for name, n in types.SMALL_FLOATS.items() if "8" in name])
 def test_casts_to_8_bits_are_those_of_the_cpu_provider(ep, number, saturate):
     nodes = [cast("x", "y", number, saturate=saturate), cast("y", "z", TensorProto.FLOAT)]
     serialized = model(nodes, {"x": EXTREME}, {"z": np.float32}, opset=20)
