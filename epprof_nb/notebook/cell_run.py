@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.notebook.arguments import Request
     from epprof_nb.notebook.baseline import Baseline
-    from epprof_nb.notebook.interleave import Alternation, CellCode
+    from epprof_nb.notebook.interleave import CellCode, Interleaving
     from epprof_nb.notebook.live_progress import LiveProgress
     from epprof_nb.profiles import Profile
     from epprof_nb.recording.session.session import Session
@@ -70,7 +70,7 @@ class CellRun:
         The code as parsed, to run it again; None if it cannot be.
     baseline
         Profiles to compare with, if there are any.
-    alternation
+    interleaving
         The baseline's code to run between the repeats, if any.
     info
         IPython's ``ExecutionInfo`` of the cell, to recognise its end among nested cells; None
@@ -87,7 +87,7 @@ class CellRun:
         *,
         code: CellCode | None = None,
         baseline: Baseline | None = None,
-        alternation: Alternation | None = None,
+        interleaving: Interleaving | None = None,
         info: object | None = None,
         runs_code_itself: bool = False,
     ) -> None:
@@ -100,7 +100,7 @@ class CellRun:
         self.notes: list[str] = []  # added to the profile's notes
         self._assign = assign
         self._baseline = baseline
-        self._alternation = alternation
+        self._interleaving = interleaving
         self._session: Session | None = None
         self._live: LiveProgress | None = None
         self._op = 0
@@ -113,8 +113,8 @@ class CellRun:
         self._warmed += 1
         if self._warmed > self.request.warmup:
             return False
-        if self._alternation is not None:
-            self._run_baseline(self._alternation, marked=False)
+        if self._interleaving is not None:
+            self._run_baseline(self._interleaving, marked=False)
         return True
 
     def start(self) -> None:
@@ -143,7 +143,7 @@ class CellRun:
 
         name = _native.intern(self.cell.name)
         session.begin_code()
-        if self._alternation is None:  # otherwise each repeat has its own op
+        if self._interleaving is None:  # otherwise each repeat has its own op
             self._op = _native.push(name, CELL)
 
     def _show_progress(self, session: Session) -> None:
@@ -161,26 +161,26 @@ class CellRun:
     def repeat(self) -> bool:
         """Mark the start of the next repeat; False if it is the last one, run outside the loop."""
         __tracebackhide__ = True
-        if self._session is not None and self._alternation is not None:
-            for _ in range(self._alternation.runs_before(self._repeats)):
-                self._begin_repeat(self._session, self._alternation, OLD)
-                self._run_baseline(self._alternation)
-            self._begin_repeat(self._session, self._alternation, NEW)
+        if self._session is not None and self._interleaving is not None:
+            for _ in range(self._interleaving.runs_before(self._repeats)):
+                self._begin_repeat(self._session, self._interleaving, OLD)
+                self._run_baseline(self._interleaving)
+            self._begin_repeat(self._session, self._interleaving, NEW)
         elif self._session is not None:
             self._guarded_mark(self._session.mark_repeat)
         self._repeats += 1
         return self._repeats < self.request.repeat
 
-    def _begin_repeat(self, session: Session, alternation: Alternation, side: int) -> None:
+    def _begin_repeat(self, session: Session, interleaving: Interleaving, side: int) -> None:
         """End the repeat of the other side, or the one before, and begin one of this side."""
         from epprof_nb.recording.session.op_log import CELL
 
         _native.pop(self._op)  # also closes the statement that is still open
-        if alternation.sides:
+        if interleaving.sides:
             self._guarded_mark(session.end_repeat)
-        alternation.sides.append(side)
+        interleaving.sides.append(side)
         self._guarded_mark(session.begin_repeat)
-        cell = alternation.code.cell if side == OLD else self.cell
+        cell = interleaving.code.cell if side == OLD else self.cell
         self._op = _native.push(_native.intern(cell.name), CELL)
 
     def _guarded_mark(self, mark: Callable[[], None]) -> None:
@@ -189,14 +189,14 @@ class CellRun:
         except Exception as error:  # noqa: BLE001 - the code must run in any case
             warn(f"the repeats of this profile cannot be separated ({format_error(error)}).")
 
-    def _run_baseline(self, alternation: Alternation, *, marked: bool = True) -> None:
+    def _run_baseline(self, interleaving: Interleaving, *, marked: bool = True) -> None:
         __tracebackhide__ = True
         try:
-            alternation.run(marked=marked)
+            interleaving.run(marked=marked)
         except BaseException as error:
             warn(
-                f"{type(error).__name__} in the code of the baseline {alternation.text} "
-                f"({alternation.code.cell.name}), which --interleave runs again, not in the code "
+                f"{type(error).__name__} in the code of the baseline {interleaving.text} "
+                f"({interleaving.code.cell.name}), which --interleave runs again, not in the code "
                 "of this cell."
             )
             raise
@@ -216,10 +216,10 @@ class CellRun:
             # Not before the session has ended: in the first cell the import takes long.
             from epprof_nb.profiles import Profile
 
-            if self._alternation is None:
+            if self._interleaving is None:
                 self.profile = Profile.from_data(data)
             else:
-                self.profile = self._split(data, self._alternation)
+                self.profile = self._split(data, self._interleaving)
         except (Exception, KeyboardInterrupt) as failure:  # noqa: BLE001
             warn(
                 f"the profile could not be completed ({format_error(failure)}) and is lost. The "
@@ -227,15 +227,15 @@ class CellRun:
                 "the profiler."
             )
 
-    def _split(self, data: ProfileData, alternation: Alternation) -> Profile:
+    def _split(self, data: ProfileData, interleaving: Interleaving) -> Profile:
         """Return the profile of the cell; its `baseline` is the profile of the baseline's code."""
         from epprof_nb.profiles import Profile
         from epprof_nb.recording.session.interleaving import split
 
-        cells = (alternation.code.cell, self.cell)
+        cells = (interleaving.code.cell, self.cell)
         old, new = split(
             data,
-            alternation.sides,
+            interleaving.sides,
             [cell.name for cell in cells],
             [cell.source for cell in cells],
             recording=uuid.uuid4().hex,
@@ -311,7 +311,7 @@ class CellRun:
         try:
             if self.code is not None:
                 self.code.remember(profile, variables)
-            if self._alternation is not None and profile.baseline is not None:
-                self._alternation.code.remember(profile.baseline, variables)
+            if self._interleaving is not None and profile.baseline is not None:
+                self._interleaving.code.remember(profile.baseline, variables)
         except Exception as error:  # noqa: BLE001 - objects of the user may do anything
             warn(f"--interleave will not run this cell again ({format_error(error)}).")

@@ -93,7 +93,7 @@ class CellCode:
         return compile(tree, self.filename, "exec", flags, dont_inherit=True)  # type: ignore[no-any-return]
 
 
-class Alternation:
+class Interleaving:
     """The runs of a baseline's code between the repeats of the new code.
 
     The order changes from one pair of repeats to the next (old new new old), so that a steady drift

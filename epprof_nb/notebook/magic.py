@@ -18,7 +18,7 @@ from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.arguments import Request, parse, parse_line, with_arguments
 from epprof_nb.notebook.cell_run import CellRun, OnError, format_error, warn
 from epprof_nb.notebook.completion import matcher
-from epprof_nb.notebook.interleave import Alternation, CellCode
+from epprof_nb.notebook.interleave import CellCode, Interleaving
 from epprof_nb.notebook.settings import GpuProfile
 from epprof_nb.notebook.shell import (
     cell_name,
@@ -215,7 +215,7 @@ class ProfileMagics(Magics):
             self._assign,
             code=code,
             baseline=baseline,
-            alternation=self._alternation(request, baseline, code),
+            interleaving=self._interleaving(request, baseline, code),
             info=info,
         )
         nodes = self._assembled(body, run, first_line=first_line)
@@ -252,15 +252,15 @@ class ProfileMagics(Magics):
 
         return find_baseline(request.baseline, self.shell.user_ns)
 
-    def _alternation(
+    def _interleaving(
         self, request: Request, baseline: Baseline | None, code: CellCode | None
-    ) -> Alternation | None:
+    ) -> Interleaving | None:
         if baseline is None or code is None or not request.interleave:
             return None
-        alternation = Alternation(baseline, code, request.repeat, self.shell)
-        for text in alternation.warnings():
+        interleaving = Interleaving(baseline, code, request.repeat, self.shell)
+        for text in interleaving.warnings():
             warn(text)
-        return alternation
+        return interleaving
 
     def _assign(self, name: str, profile: Profile) -> None:
         self.shell.push({name: profile})
@@ -361,7 +361,7 @@ class ProfileMagics(Magics):
             self._assign,
             code=code,
             baseline=baseline,
-            alternation=self._alternation(request, baseline, code),
+            interleaving=self._interleaving(request, baseline, code),
             runs_code_itself=True,
         )
         nodes = self._assembled(module.body, run)
