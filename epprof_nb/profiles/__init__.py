@@ -99,9 +99,9 @@ class Profile(ProfileAnalyses):
         """
         from epprof_nb.analysis.base.index import index_of
         from epprof_nb.analysis.summary.fact_text import render
-        from epprof_nb.analysis.summary.facts import overview
+        from epprof_nb.analysis.summary.facts import summary_of
 
-        made = overview(index_of(self.redacted(redact)))
+        made = summary_of(index_of(self.redacted(redact)))
         return render(made, max_chars, format, sql=sql)
 
     def timeline(self, *, select: pd.DataFrame | None = None) -> View:

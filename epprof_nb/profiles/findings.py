@@ -42,9 +42,9 @@ class Findings(ProfileData):
         """
         from epprof_nb.analysis.base.index import index_of
         from epprof_nb.analysis.findings.findings_frame import FindingsFrame
-        from epprof_nb.analysis.findings.ranking import insight_table
+        from epprof_nb.analysis.findings.ranking import findings_table
 
-        return explained(self, "insights", FindingsFrame(insight_table(index_of(self)).to_frame()))
+        return explained(self, "insights", FindingsFrame(findings_table(index_of(self)).to_frame()))
 
     def evidence(self, insight: Mapping[str, Any] | int) -> pd.DataFrame:
         """Return the rows behind a finding.
@@ -276,9 +276,12 @@ class Findings(ProfileData):
         line                                                 1
         Name: 1, dtype: object
         """
-        from epprof_nb.analysis.critical_path.chain import path_op_table, path_table
+        from epprof_nb.analysis.critical_path.chain import (
+            critical_path_op_table,
+            critical_path_table,
+        )
 
-        tables = {"step": path_table, "op": path_op_table}
+        tables = {"step": critical_path_table, "op": critical_path_op_table}
         if by not in tables:
             raise ValueError(f"by must be 'step' or 'op', not {by!r}")
         return table_frame(self, "critical_path", tables[by], attribution)

@@ -41,7 +41,7 @@ def contributions(
     the pairs of repeats.
     """
     sides = [
-        [_PathTimes(numbers, parts) for parts in recordings.parts]
+        [_OpPathTimes(numbers, parts) for parts in recordings.parts]
         for numbers, recordings in (
             ([pair.old for pair in pairs], before),
             ([pair.new for pair in pairs], after),
@@ -93,7 +93,7 @@ def _typical(recordings: Sequence[np.ndarray]) -> np.ndarray:
     return medians
 
 
-class _PathTimes:
+class _OpPathTimes:
     """Times of a recording, in matrices with a row per pair of paths and a column per repeat.
 
     ``own`` and ``launched`` are float64 matrices; ``waits`` has the times of each pair that waited

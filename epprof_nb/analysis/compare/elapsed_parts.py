@@ -188,7 +188,7 @@ class _Parts(NamedTuple):
     row: IntArray
 
 
-class _PathParts(NamedTuple):
+class _OpPathParts(NamedTuple):
     length: IntArray
     path: IntArray
     repeat: IntArray
@@ -206,13 +206,15 @@ def _exclusive_work(index: ProfileIndex) -> _Parts:
     return _Parts(start[alone], (end - start)[alone], rows[alone])
 
 
-def _clipped(work: _Parts, windows: Windows, of_activity: IntArray, owners: IntArray) -> _PathParts:
+def _clipped(
+    work: _Parts, windows: Windows, of_activity: IntArray, owners: IntArray
+) -> _OpPathParts:
     """Return the work of each repeat after the end of its code."""
     repeat = of_activity[work.row]
     begin = np.maximum(windows.begun, windows.ended)[repeat]
     end = np.minimum(work.start + work.length, windows.done[repeat])
     length = np.maximum(end - np.maximum(work.start, begin), 0)
-    return _PathParts(length, owners[work.row], repeat)
+    return _OpPathParts(length, owners[work.row], repeat)
 
 
 def _inclusive(own_ns: IntArray, side: Side) -> IntArray:

@@ -19,7 +19,7 @@ from epprof_nb.analysis.compare.measure import (
     repeat_numbers,
     repeats_of,
 )
-from epprof_nb.analysis.compare.path_shapes import PathShapes
+from epprof_nb.analysis.compare.op_path_shapes import OpPathShapes
 from epprof_nb.arrays.groups import group_codes
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Recordings:
         """Number of repeats of each recording."""
         return tuple(repeats_of(index) for index in self.indexes)
 
-    def shapes(self) -> list[PathShapes]:
+    def shapes(self) -> list[OpPathShapes]:
         """Return the input shapes of each path."""
         found = [Counter[str]() for _ in self.side.children]
         is_sampled = np.zeros(len(found), np.bool_)
@@ -108,7 +108,7 @@ class Recordings:
             if not measures.has_nodes.all():
                 is_sampled[paths[:-1][inside_run(index)]] = True
         return [
-            PathShapes(frozenset(counts), counts.total(), is_sampled=sampled)
+            OpPathShapes(frozenset(counts), counts.total(), is_sampled=sampled)
             for counts, sampled in zip(self._with_captured(found), is_sampled.tolist(), strict=True)
         ]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.compare.match import Pair
     from epprof_nb.analysis.compare.measure import OpMeasures
-    from epprof_nb.analysis.compare.path_shapes import PathShapes
+    from epprof_nb.analysis.compare.op_path_shapes import OpPathShapes
     from epprof_nb.arrays.types import IntArray
 
 MIN_REPEATS = 10
@@ -161,7 +161,7 @@ def refusals_of_ops(
     pairs: Sequence[Pair],
     names: Sequence[str],
     measures: tuple[Sequence[OpMeasures], Sequence[OpMeasures]],
-    shapes: tuple[Sequence[PathShapes], Sequence[PathShapes]],
+    shapes: tuple[Sequence[OpPathShapes], Sequence[OpPathShapes]],
 ) -> Iterator[Refusal]:
     """Yield the reasons that matched ops give: other numbers of executions, other input shapes.
 

@@ -21,7 +21,7 @@ from epprof_nb.analysis.base.result_table import (
     optional,
     values_at,
 )
-from epprof_nb.analysis.critical_path.events import VARIANTS, PathInput
+from epprof_nb.analysis.critical_path.events import VARIANTS, CriticalPathEvents
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
@@ -41,7 +41,7 @@ SAVINGS = 3 * VARIANTS
 """Number of ops whose saving is computed: those with most time on the path."""
 
 
-class Path:
+class CriticalPath:
     """The steps of the critical path, as arrays.
 
     Parameters
@@ -67,7 +67,7 @@ class Path:
     """
 
     def __init__(self, index: ProfileIndex, attribution: Attribution = "launch") -> None:
-        self.input = PathInput(index, attribution)
+        self.input = CriticalPathEvents(index, attribution)
         # Of a time that was not recorded, the path is not known.
         is_known = slice(0 if index.cached(lacks_records) else None)
         found = {name: column[is_known] for name, column in self.input.path().items()}
@@ -82,9 +82,9 @@ class Path:
         self.op[of_activity] = self.input.activity_op[self.row[of_activity]]
 
 
-def path_table(index: ProfileIndex, attribution: Attribution = "launch") -> ResultTable:
+def critical_path_table(index: ProfileIndex, attribution: Attribution = "launch") -> ResultTable:
     """Return the columns of ``Profile.critical_path(by="step")``."""
-    path = index.cached(Path, attribution)
+    path = index.cached(CriticalPath, attribution)
     tables, ops = index.profile.tables, index.profile.tables["ops"]
     of_call = (path.step == API_CALL) | (path.step == RETURN)
     of_activity = ~of_call & (path.step != HOST)
@@ -127,9 +127,9 @@ def path_table(index: ProfileIndex, attribution: Attribution = "launch") -> Resu
     )
 
 
-def path_op_table(index: ProfileIndex, attribution: Attribution = "launch") -> ResultTable:
+def critical_path_op_table(index: ProfileIndex, attribution: Attribution = "launch") -> ResultTable:
     """Return the columns of ``Profile.critical_path(by="op")``."""
-    path = index.cached(Path, attribution)
+    path = index.cached(CriticalPath, attribution)
     ops, tree = index.profile.tables["ops"], index.tree
     names, types, cells = ops.names("name"), ops.names("op_type"), ops.names("cell")
     groups, first = group_codes(names.codes, types.codes, cells.codes, ops["line"])
@@ -173,7 +173,9 @@ def path_op_table(index: ProfileIndex, attribution: Attribution = "launch") -> R
     )
 
 
-def _savings(index: ProfileIndex, path: Path, groups: IntArray, order: IntArray) -> IntArray:
+def _savings(
+    index: ProfileIndex, path: CriticalPath, groups: IntArray, order: IntArray
+) -> IntArray:
     """Return by how much the path is shorter if the ops of a group, and below, cost nothing.
 
     The first `SAVINGS` groups of `order` are computed, the others are `MISSING`.

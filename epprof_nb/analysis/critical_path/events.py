@@ -47,7 +47,7 @@ VARIANTS = 8
 """Number of variants that the core computes at once."""
 
 
-class PathInput:
+class CriticalPathEvents:
     """Columns of a profile for `epprof_nb._native.critical_path`.
 
     Parameters

@@ -124,7 +124,7 @@ def _within(finding: Finding, wall_ns: int) -> Finding:
     return replace(finding, gain_ns=min(finding.gain_ns, wall_ns), gain_high_ns=wall_ns)
 
 
-def insight_table(index: ProfileIndex) -> ResultTable:
+def findings_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `Profile.insights`."""
     found, ops = findings(index, limit=None), index.profile.tables["ops"]
     op_ids = np.array([finding.op_id for finding in found], np.int64)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from epprof_nb.analysis.base.index import index_of
 from epprof_nb.analysis.base.missing_records import unrecorded
 from epprof_nb.analysis.base.op_totals import outermost_of_name
-from epprof_nb.analysis.findings.ranking import evidence_name, findings, insight_table
+from epprof_nb.analysis.findings.ranking import evidence_name, findings, findings_table
 from epprof_nb.data.arrow import names_to_arrow, to_arrow
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def tables_of(profile: ProfileData, query: str) -> dict[str, pa.Table]:
         outermost = pa.array(index_of(profile).cached(outermost_of_name))
         tables["nested_ops"] = tables["ops"].append_column("is_outermost", outermost)
     if _INSIGHTS.search(query):
-        frame = insight_table(index_of(profile)).to_frame()
+        frame = findings_table(index_of(profile)).to_frame()
         tables["insights"] = pa.Table.from_pandas(frame, preserve_index=False)
     ranks = {int(rank) for rank in _EVIDENCE.findall(query)}
     found = findings(index_of(profile), limit=None) if ranks else []

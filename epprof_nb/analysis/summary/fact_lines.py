@@ -1,4 +1,4 @@
-"""Lines of an overview as text: its parts, and at the end the queries of their numbers."""
+"""Lines of a summary as text: its parts, and at the end the queries of their numbers."""
 
 from __future__ import annotations
 

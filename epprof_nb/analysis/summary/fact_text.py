@@ -1,4 +1,4 @@
-"""Overviews as text and as JSON of at most a given length, the most important parts first."""
+"""Summaries as text and as JSON of at most a given length, the most important parts first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from epprof_nb.util.format import printable, shorten
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from epprof_nb.analysis.summary.facts import Fact, Overview, Ranking
+    from epprof_nb.analysis.summary.facts import Fact, Ranking, Summary
 
 Format = Literal["text", "json"]
 MIN_CHARACTERS = 500
@@ -21,13 +21,13 @@ _MAX_NOTES = 20
 _FACTS_FIRST = 4
 
 
-def render(overview: Overview, max_chars: int, form: str, *, sql: bool = True) -> str:
-    """Return an overview as text or JSON.
+def render(summary: Summary, max_chars: int, form: str, *, sql: bool = True) -> str:
+    """Return a summary as text or JSON.
 
     Parameters
     ----------
-    overview
-        The overview.
+    summary
+        The summary.
     max_chars
         Maximum length of the result, at least `MIN_CHARACTERS`. Parts that do not fit are left
         out, the least important first, and counted.
@@ -46,13 +46,13 @@ def render(overview: Overview, max_chars: int, form: str, *, sql: bool = True) -
     if max_chars < MIN_CHARACTERS:
         raise ValueError(f"max_chars must be at least {MIN_CHARACTERS}, not {max_chars}")
     if form == "json":
-        return _as_json(overview, max_chars)
-    return _as_text(overview, max_chars, TextLines(sql=sql))
+        return _as_json(summary, max_chars)
+    return _as_text(summary, max_chars, TextLines(sql=sql))
 
 
-def _parts(overview: Overview) -> Iterator[tuple[str, Any]]:
+def _parts(summary: Summary) -> Iterator[tuple[str, Any]]:
     """Yield section and item, by importance. Ranking rows can be cut, other items cannot."""
-    facts = [("facts", _fact(fact)) for fact in overview.facts if fact.value]
+    facts = [("facts", _fact(fact)) for fact in summary.facts if fact.value]
     yield from facts[:_FACTS_FIRST]
     yield from (
         ("findings", {
@@ -67,15 +67,15 @@ def _parts(overview: Overview) -> Iterator[tuple[str, Any]]:
             "end_ns": found.finding.end_ns,
             "evidence": found.query,
         })
-        for rank, found in enumerate(overview.findings, 1)
+        for rank, found in enumerate(summary.findings, 1)
     )  # fmt: skip
-    rankings = [("rankings", _ranking(ranking)) for ranking in overview.rankings]
+    rankings = [("rankings", _ranking(ranking)) for ranking in summary.rankings]
     yield from rankings[:1]
-    yield from (("notes", _clean(note, _NOTE_CHARACTERS)) for note in overview.notes[:_MAX_NOTES])
+    yield from (("notes", _clean(note, _NOTE_CHARACTERS)) for note in summary.notes[:_MAX_NOTES])
     yield from facts[_FACTS_FIRST:]
     yield from rankings[1:]
-    yield from (("facts", _fact(fact)) for fact in overview.facts if not fact.value)
-    yield from (("rows", {name: rows}) for name, rows in overview.rows.items())
+    yield from (("facts", _fact(fact)) for fact in summary.facts if not fact.value)
+    yield from (("rows", {name: rows}) for name, rows in summary.rows.items())
 
 
 def _fact(fact: Fact) -> dict[str, Any]:
@@ -108,11 +108,11 @@ def _shorter(section: str, item: Any) -> Any:  # noqa: ANN401
     return {**item, "rows": item["rows"][:-1]}
 
 
-def _as_json(overview: Overview, max_chars: int) -> str:
-    result: dict[str, Any] = {"summary": _clean(overview.line, _NOTE_CHARACTERS), "omitted": 0}
+def _as_json(summary: Summary, max_chars: int) -> str:
+    result: dict[str, Any] = {"summary": _clean(summary.line, _NOTE_CHARACTERS), "omitted": 0}
     # The number of omitted parts grows while others are added.
     room = max_chars - len(json.dumps(result)) - len("000")
-    for section, whole in _parts(overview):
+    for section, whole in _parts(summary):
         item = whole
         while item is not None:
             cost = len(json.dumps(item)) + len(", ")
@@ -131,12 +131,12 @@ def _as_json(overview: Overview, max_chars: int) -> str:
     return json.dumps(result)
 
 
-def _as_text(overview: Overview, max_chars: int, lines: TextLines) -> str:
-    lines.begin(_clean(overview.line.replace("   ", " | "), _NOTE_CHARACTERS))
+def _as_text(summary: Summary, max_chars: int, lines: TextLines) -> str:
+    lines.begin(_clean(summary.line.replace("   ", " | "), _NOTE_CHARACTERS))
     last = "({} parts omitted: max_chars is {:,})"
     room = max_chars - len(last.format("0000", max_chars)) - 1
     omitted = 0
-    for section, whole in _parts(overview):
+    for section, whole in _parts(summary):
         item = whole
         while item is not None and not lines.add(section, item, room):
             item = _shorter(section, item)

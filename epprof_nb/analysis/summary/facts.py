@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - the queries hold names and numbers of this module, no text of a profile
-"""Overview of a profile: totals, findings and rankings, each with the query that reproduces it.
+"""Summary of a profile: totals, findings and rankings, each with the query that reproduces it.
 
 The numbers are computed from the columns, without DuckDB; `epprof_nb.analysis.sql.queries.sql`
 runs the queries.
@@ -72,8 +72,8 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
-    """The parts of an overview; each list begins with its most important item."""
+class Summary:
+    """The parts of a summary; each list begins with its most important item."""
 
     line: str
     facts: list[Fact] = field(default_factory=list)
@@ -83,11 +83,11 @@ class Overview:
     rows: dict[str, int] = field(default_factory=dict)
 
 
-def overview(index: ProfileIndex) -> Overview:
-    """Compute the overview of a profile."""
+def summary_of(index: ProfileIndex) -> Summary:
+    """Compute the summary of a profile."""
     profile = index.profile
     time = _durations(profile.tables["activities"])
-    return Overview(
+    return Summary(
         headline_of(index).line,
         list(_facts(index, time)),
         [

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
-from epprof_nb.analysis.critical_path.chain import ACTIVITY, Path, ops_below
+from epprof_nb.analysis.critical_path.chain import ACTIVITY, CriticalPath, ops_below
 from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.util.format import duration, percent
@@ -31,7 +31,7 @@ def critical_work(index: ProfileIndex) -> Iterator[Finding]:
     if places.count < 2:
         return
     device_ns = _device_time(index, places)
-    path = index.cached(Path, "launch")
+    path = index.cached(CriticalPath, "launch")
     on_path = np.flatnonzero(path.step == ACTIVITY)
     at = places.of_op[path.op[on_path]]
     path_ns = _sum(at, path.duration_ns[on_path], places)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.critical_path.chain import Path
+from epprof_nb.analysis.critical_path.chain import CriticalPath
 from epprof_nb.analysis.findings.rules.hidden_work import critical_work
 from epprof_nb.data.table import concat
 from epprof_nb.profiles import Profile
@@ -186,7 +186,7 @@ def test_profiles_without_calls_ops_or_activities_have_a_path():
     assert only_host[["step", "start_ns", "end_ns"]].to_numpy().tolist() == [["host", 0, 50]]
     assert only_host["name"].isna().all()
     alone = profile(activities=[kernel(10, 30), kernel(30, 60)])
-    assert Path(ProfileIndex(alone)).length_ns == 60
+    assert CriticalPath(ProfileIndex(alone)).length_ns == 60
 
 
 def test_damaged_times_and_trees_give_a_path_within_the_span():
@@ -196,7 +196,7 @@ def test_damaged_times_and_trees_give_a_path_within_the_span():
         activities=[kernel(50, 20, correlation_id=1), kernel(-most, most - 1, correlation_id=1)],
         api_calls=[call(60, 10, correlation_id=1), call(most, most, correlation_id=9)],
     )
-    path = Path(ProfileIndex(prof))
+    path = CriticalPath(ProfileIndex(prof))
     assert 0 <= path.length_ns <= path.span_ns
 
 
@@ -268,7 +268,7 @@ def longest_chain(prof):
 @settings(deadline=None)
 @given(recordings())
 def test_the_path_is_between_the_longest_chain_and_the_wall_time(prof):
-    path = Path(ProfileIndex(prof))
+    path = CriticalPath(ProfileIndex(prof))
     in_replays = bool((prof.activities["graph_id"] == 5).any())
     if not in_replays:  # the nodes of a replay are ordered across streams
         assert longest_chain(prof) <= path.length_ns
@@ -294,7 +294,7 @@ def test_an_op_saves_at_most_its_time_on_the_path(prof):
 
 def test_the_path_of_a_loop_is_as_long_as_the_loop():
     prof = synthetic_profile(activities=3_000)
-    path = Path(ProfileIndex(prof))
+    path = CriticalPath(ProfileIndex(prof))
     assert path.length_ns == path.span_ns == prof.info["wall_ns"]
     frame = prof.critical_path(by="op")
     assert frame["self_path_ns"].sum() == path.length_ns

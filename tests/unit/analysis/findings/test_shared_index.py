@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from epprof_nb.analysis.base.index import index_of
-from epprof_nb.analysis.findings import ranking as insights_module
+from epprof_nb.analysis.findings import ranking
 from epprof_nb.data.schema import OPS
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import line, nested, op, table
@@ -18,13 +18,13 @@ from tests.helpers.tiny import line, nested, op, table
 def ranked(monkeypatch):
     """How often findings were computed."""
     computed = []
-    compute = insights_module._ranked
+    compute = ranking._ranked
 
     def counted(index):
         computed.append(index)
         return compute(index)
 
-    monkeypatch.setattr(insights_module, "_ranked", counted)
+    monkeypatch.setattr(ranking, "_ranked", counted)
     return computed
 
 

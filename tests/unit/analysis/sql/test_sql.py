@@ -66,7 +66,7 @@ def test_findings_are_computed_only_for_queries_that_name_them(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr(sql_tables, "findings", fail)
-    monkeypatch.setattr(sql_tables, "insight_table", fail)
+    monkeypatch.setattr(sql_tables, "findings_table", fail)
     assert synthetic_profile(10).sql("select count(*) n from activities")["n"].tolist() == [10]
 
 

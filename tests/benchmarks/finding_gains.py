@@ -2,7 +2,7 @@
 
 ::
 
-    python -m tests.benchmarks.insight_gains [--rounds 10] [--device cuda:0]
+    python -m tests.benchmarks.finding_gains [--rounds 10] [--device cuda:0]
 
 Each case runs with its cause and without it, in turns. On the host device, the times are those of
 sleeps, so that the speed of the machine hardly matters. The cases of a CUDA device are in

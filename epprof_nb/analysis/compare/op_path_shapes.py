@@ -9,7 +9,7 @@ _ENOUGH = 3
 
 
 @dataclass(frozen=True, slots=True)
-class PathShapes:
+class OpPathShapes:
     """The distinct input shapes of a path.
 
     Attributes
@@ -26,7 +26,7 @@ class PathShapes:
     executions: int
     is_sampled: bool = False
 
-    def differs_from(self, other: PathShapes) -> bool:
+    def differs_from(self, other: OpPathShapes) -> bool:
         """Return whether the shapes are known to differ.
 
         Executions that were not recorded may have had any shape, unless those that were recorded
@@ -35,9 +35,9 @@ class PathShapes:
         Examples
         --------
         >>> one, both = frozenset({"float[1]"}), frozenset({"float[1]", "float[2]"})
-        >>> PathShapes(one, 12).differs_from(PathShapes(both, 12))
+        >>> OpPathShapes(one, 12).differs_from(OpPathShapes(both, 12))
         True
-        >>> PathShapes(one, 12, is_sampled=True).differs_from(PathShapes(both, 12))
+        >>> OpPathShapes(one, 12, is_sampled=True).differs_from(OpPathShapes(both, 12))
         False
         """
         if not self.shapes or not other.shapes:
@@ -53,6 +53,6 @@ class PathShapes:
     def _is_constant(self) -> bool:
         return len(self.shapes) == 1 and self.executions >= _ENOUGH
 
-    def text(self, other: PathShapes) -> str:
+    def text(self, other: OpPathShapes) -> str:
         """Return the shapes, those first that the other side lacks."""
         return ", ".join(sorted(self.shapes, key=lambda shape: (shape in other.shapes, shape)))

@@ -1,4 +1,4 @@
-"""Duration and memory of `prof.insights()`: ``python -m tests.benchmarks.insights [SIZE...]``.
+"""Duration and memory of `prof.insights()`: ``python -m tests.benchmarks.findings [SIZE...]``.
 
 Each size runs in a process of its own, the sizes in turns. Times are of the CPU, in a profile of a
 training loop whose index and tables are fresh. Memory is the peak above that of the profile. The
@@ -28,8 +28,7 @@ def measure(activities: int) -> dict[str, float]:
     import pandas as pd  # noqa: F401 - imported before the measurement
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.critical_path.chain import Path as CriticalPath
-    from epprof_nb.analysis.critical_path.chain import path_op_table
+    from epprof_nb.analysis.critical_path.chain import CriticalPath, critical_path_op_table
     from epprof_nb.testing import synthetic_profile
 
     profile = synthetic_profile(activities=activities)
@@ -49,7 +48,7 @@ def measure(activities: int) -> dict[str, float]:
     index = ProfileIndex(profile)
     _ = index.activity_op, index.call_op, index.is_device_work, index.calls, index.kinds
     timed("path", lambda: index.cached(CriticalPath, "launch"))
-    timed("savings", lambda: path_op_table(index))
+    timed("savings", lambda: critical_path_op_table(index))
     timed("summary", profile.summary)
     return found
 

@@ -155,7 +155,7 @@ def peers(timed, unmarked, x, n: int, rounds: int) -> None:
         [
             sys.executable,
             "-m",
-            "tests.benchmarks.capture_overhead",
+            "tests.benchmarks.recording_overhead",
             "--proton",
             "--launches",
             str(n),

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import epprof_nb
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.summary.facts import overview
+from epprof_nb.analysis.summary.facts import summary_of
 from epprof_nb.cli import main
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import activity, call, kernel, line, nested, op, profile
@@ -54,7 +54,7 @@ MAKERS = [
 def test_every_number_is_the_result_of_its_query(make):
     pytest.importorskip("duckdb")
     prof = make()
-    made = overview(ProfileIndex(prof))
+    made = summary_of(ProfileIndex(prof))
     assert len(made.facts) >= 9
     for fact in made.facts:
         assert prof.sql(fact.query).to_numpy().tolist() == [[fact.value]], fact
@@ -73,7 +73,7 @@ def test_every_number_is_the_result_of_its_query(make):
 
 def test_a_ranking_shows_the_largest_groups_first():
     prof = profile(activities=[kernel(0, 10 + i, name=f"k{i}") for i in range(40)])
-    (ranking,) = overview(ProfileIndex(prof)).rankings
+    (ranking,) = summary_of(ProfileIndex(prof)).rankings
     assert ranking.groups == 40
     assert [row[0] for row in ranking.rows] == [f"k{i}" for i in range(39, 29, -1)]
 
@@ -81,7 +81,7 @@ def test_a_ranking_shows_the_largest_groups_first():
 def test_equal_groups_are_in_the_order_of_their_names_and_one_may_be_empty():
     pytest.importorskip("duckdb")
     prof = profile(activities=[kernel(0, 10, name=name) for name in ("b", None, "", "a")])
-    (ranking,) = overview(ProfileIndex(prof)).rankings
+    (ranking,) = summary_of(ProfileIndex(prof)).rankings
     assert [row[0] for row in ranking.rows] == ["", "a", "b", None]
     found = prof.sql(ranking.query).iloc[:, 0].tolist()
     assert found[:3] == ["", "a", "b"]
@@ -102,7 +102,7 @@ def test_the_length_is_bounded(make, form, max_chars):
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_short_overviews_have_the_ops_before_notes_and_further_totals(form):
+def test_short_summaries_have_the_ops_before_notes_and_further_totals(form):
     ops = [op(i, f"operation number {i}", 10 * i, 10 * i + 9) for i in range(5)]
     work = [kernel(10 * i, 10 * i + 9, i, correlation_id=i, name=f"k{i}") for i in range(5)]
     prof = profile(ops, work, info={"wall_ns": 60, "notes": ["This is a long note. " * 10] * 9})
@@ -184,7 +184,7 @@ def test_each_number_of_a_text_refers_to_its_query():
     listed = dict(re.match(r"(\[\d+\]) (.*)", text).groups() for text in queries.splitlines())
     assert list(listed) == [f"[{i}]" for i in range(1, len(listed) + 1)]
     totals = re.findall(r"^- .*: (\d+)(?: \(.*\))? (\[\d+\])$", values, re.MULTILINE)
-    assert len(totals) == len(overview(ProfileIndex(prof)).facts)
+    assert len(totals) == len(summary_of(ProfileIndex(prof)).facts)
     for value, mark in totals:
         assert prof.sql(listed[mark]).iloc[0, 0] == int(value)
     for title, mark in re.findall(r"^(.*): (\[\d+\])\n", values, re.MULTILINE):
