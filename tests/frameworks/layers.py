@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
+import epprof_nb
 from epprof_nb import host
 
 
@@ -106,3 +107,25 @@ def names_of(profile, op_type):
     """Names of the ops of a type, in the order in which they started."""
     ops = profile.ops
     return ops["name"][ops["op_type"] == op_type].astype(str).tolist()
+
+
+def profile_of_two_threads(named, values):
+    """Profile a pass of two models of 8 layers, forward and backward on a thread each."""
+    models = [nn.Sequential(*(Layer(f"{i} {k}") for k in range(8))) for i in range(2)]
+    named(first=models[0], second=models[1])
+    both = threading.Barrier(2)
+
+    def run(model):
+        both.wait()
+        loss = model(values).sum()
+        both.wait()
+        loss.backward()
+        both.wait()
+
+    with epprof_nb.profile() as prof:
+        threads = [threading.Thread(target=run, args=(model,)) for model in models]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return prof

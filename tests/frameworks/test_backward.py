@@ -21,14 +21,10 @@ from tests.frameworks.layers import (  # noqa: E402
     kernels,
     names_of,
     nested,
+    profile_of_two_threads,
     work,
 )
 from tests.frameworks.notes import notes_of  # noqa: E402
-
-
-@pytest.fixture
-def values():
-    return torch.ones(2, 4, requires_grad=True)
 
 
 @pytest.fixture(params=["hooks", "followed", "functions"])
@@ -242,23 +238,7 @@ def test_a_graph_of_before_the_profile_is_not_linked(named, values):
 
 def test_threads_that_run_modules_at_once_are_not_linked(named, values):
     """Both threads number their nodes from the same number on."""
-    models = [nn.Sequential(*(Layer(f"{i} {k}") for k in range(8))) for i in range(2)]
-    named(first=models[0], second=models[1])
-    both = threading.Barrier(2)
-
-    def run(model):
-        both.wait()
-        loss = model(values).sum()
-        both.wait()
-        loss.backward()
-        both.wait()
-
-    with epprof_nb.profile() as prof:
-        threads = [threading.Thread(target=run, args=(model,)) for model in models]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    prof = profile_of_two_threads(named, values)
     for kernel, found in kernel_modules(prof).items():
         model, number, way = kernel.split()
         right = f"{('first', 'second')[int(model)]}.{number}"

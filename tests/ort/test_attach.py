@@ -38,35 +38,25 @@ def fresh(code, *arguments):
 
 
 def test_providers_options_and_results_are_those_without_the_observer(installed, x):
+    cpu = "CPUExecutionProvider"
+    given = (
+        {},
+        {"providers": [cpu]},
+        {"providers": [cpu], "provider_options": [{}]},
+        {"providers": [(cpu, {"a": "b"})]},
+    )
+
+    def results():
+        made = [installed.InferenceSession(models.chain(), **arguments) for arguments in given]
+        return [
+            (s.get_providers(), s.get_provider_options(), s.run(None, {"x": x})[0]) for s in made
+        ]
+
     epprof_nb.onnxruntime.uninstall()
-    before = [
-        (s.get_providers(), s.get_provider_options(), s.run(None, {"x": x})[0])
-        for s in (
-            installed.InferenceSession(models.chain()),
-            installed.InferenceSession(models.chain(), providers=["CPUExecutionProvider"]),
-            installed.InferenceSession(
-                models.chain(), providers=["CPUExecutionProvider"], provider_options=[{}]
-            ),
-            installed.InferenceSession(
-                models.chain(), providers=[("CPUExecutionProvider", {"a": "b"})]
-            ),
-        )
-    ]
+    before = results()
     available = [p for p in installed.get_available_providers() if p != attach.NAME]
     epprof_nb.onnxruntime.install()
-    after = [
-        (s.get_providers(), s.get_provider_options(), s.run(None, {"x": x})[0])
-        for s in (
-            installed.InferenceSession(models.chain()),
-            installed.InferenceSession(models.chain(), providers=["CPUExecutionProvider"]),
-            installed.InferenceSession(
-                models.chain(), providers=["CPUExecutionProvider"], provider_options=[{}]
-            ),
-            installed.InferenceSession(
-                models.chain(), providers=[("CPUExecutionProvider", {"a": "b"})]
-            ),
-        )
-    ]
+    after = results()
     for a, b in zip(before, after, strict=True):
         assert a[:2] == b[:2]
         np.testing.assert_array_equal(a[2], b[2])

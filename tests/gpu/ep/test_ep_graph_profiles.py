@@ -18,7 +18,6 @@ from onnx import TensorProto, helper  # noqa: E402
 
 from epprof_nb import ep  # noqa: E402
 from tests.benchmarks.ep_models import bert  # noqa: E402
-from tests.ep.fake_cuda import library  # noqa: E402
 from tests.ep.sessions import on_cpu, options  # noqa: E402
 
 SHAPE = (2, 16, 64)
@@ -26,9 +25,7 @@ RUNS = 20
 
 
 @pytest.fixture(autouse=True)
-def installed():
-    if library.FakeDriver.loaded:
-        pytest.skip("the stand-in for the driver is in this process; run tests/gpu on its own")
+def installed(real_driver):
     epprof_nb.onnxruntime.install()
     yield
     epprof_nb.onnxruntime.uninstall()

@@ -19,7 +19,6 @@ from onnx import helper, numpy_helper  # noqa: E402
 
 from epprof_nb import _native, ep  # noqa: E402
 from epprof_nb.ep.kernel import REGISTRY  # noqa: E402
-from tests.ep.fake_cuda import library  # noqa: E402
 from tests.ep.sessions import model  # noqa: E402
 
 NODES = 12
@@ -32,13 +31,9 @@ extern "C" __global__ void {name}(const float* x, float* y, int n, float step) {
 
 
 @pytest.fixture(autouse=True)
-def installed():
-    if library.FakeDriver.loaded:
-        pytest.skip("the stand-in for the driver is in this process; run tests/gpu on its own")
+def installed(own_kernels):
     epprof_nb.onnxruntime.install()
-    before = list(REGISTRY._defined)
     yield
-    REGISTRY._defined[:] = before
     epprof_nb.onnxruntime.uninstall()
 
 

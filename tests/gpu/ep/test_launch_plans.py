@@ -15,10 +15,10 @@ cp = pytest.importorskip("cupy", reason="CuPy is not installed")
 from onnx import helper  # noqa: E402
 
 from epprof_nb import ep  # noqa: E402
-from epprof_nb.ep.kernel import REGISTRY  # noqa: E402
 from tests.ep import models  # noqa: E402
-from tests.ep.fake_cuda import library  # noqa: E402
 from tests.ep.sessions import CPU, model, on_cpu, options  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("every_node")
 
 SCALE = """
 extern "C" __global__ void scale(const float* x, float* y, long long n, float factor) {
@@ -26,19 +26,6 @@ extern "C" __global__ void scale(const float* x, float* y, long long n, float fa
   if (i < n) y[i] = x[i] * factor;
 }
 """
-
-
-@pytest.fixture(autouse=True)
-def installed():
-    if library.FakeDriver.loaded:
-        pytest.skip("the stand-in for the driver is in this process; run tests/gpu on its own")
-    if hasattr(ort, "preload_dlls"):
-        ort.preload_dlls()
-    epprof_nb.onnxruntime.install(nodes="every")
-    before = list(REGISTRY._defined)
-    yield
-    REGISTRY._defined[:] = before
-    epprof_nb.onnxruntime.uninstall()
 
 
 @pytest.fixture

@@ -17,16 +17,13 @@ from onnx import helper
 import epprof_nb
 from epprof_nb import ep
 from epprof_nb.ep.products import cublaslt, products
-from tests.ep.fake_cuda import library
 from tests.ep.sessions import model
 
 PRECISION = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-14}
 
 
 @pytest.fixture(autouse=True)
-def real_libraries():
-    if library.FakeDriver.loaded:
-        pytest.skip("the stand-in for the driver is in this process; run tests/gpu on its own")
+def real_libraries(real_driver):
     if not cublaslt.is_available():
         pytest.skip("cuBLASLt is not installed")
 

@@ -13,8 +13,6 @@ ort = pytest.importorskip("onnxruntime", minversion="1.26", reason="onnxruntime 
 cp = pytest.importorskip("cupy", reason="CuPy is not installed")
 
 from epprof_nb import _native, ep  # noqa: E402
-from epprof_nb.ep.kernel import REGISTRY  # noqa: E402
-from tests.ep.fake_cuda import library  # noqa: E402
 from tests.ep.sessions import CPU, OURS, on_cpu, one_node, options, placement  # noqa: E402
 from tests.ort import models  # noqa: E402
 from tests.ort.rows import nodes  # noqa: E402
@@ -24,25 +22,13 @@ try:
 except ImportError:
     torch = None
 
+pytestmark = pytest.mark.usefixtures("every_node")
 CUDA = "CUDAExecutionProvider"
 TAKEN = [f"n{i}" for i in range(1, 30, 3)]
 
 needs_cuda_provider = pytest.mark.skipif(
     CUDA not in ort.get_available_providers(), reason="onnxruntime-gpu is not installed"
 )
-
-
-@pytest.fixture(autouse=True)
-def installed():
-    if library.FakeDriver.loaded:
-        pytest.skip("the stand-in for the driver is in this process; run tests/gpu on its own")
-    if hasattr(ort, "preload_dlls"):
-        ort.preload_dlls()
-    epprof_nb.onnxruntime.install(nodes="every")
-    before = list(REGISTRY._defined)
-    yield
-    REGISTRY._defined[:] = before
-    epprof_nb.onnxruntime.uninstall()
 
 
 @pytest.fixture
