@@ -27,6 +27,7 @@ from epprof_nb.analysis.compare.refusals import (
     remedy,
 )
 from epprof_nb.analysis.compare.spread import ASSUMED, ASSUMED_ALTERNATED, place_of
+from epprof_nb.analysis.compare.spread_text import on_spread, on_width, steadier
 from epprof_nb.analysis.compare.statistics import is_too_wide, ratios
 from epprof_nb.analysis.compare.tables import Test
 from epprof_nb.analysis.compare.variance import tells_spread
@@ -45,8 +46,6 @@ Verdict: TypeAlias = Literal[
     "faster", "slower", "no difference found", "cannot tell", "cannot be compared"
 ]
 
-_UNSTEADY = 0.5
-"""Spread from drift above which its value tells nothing of other recordings."""
 SINGLE_RUN_SPREAD = 0.15
 """Difference between single runs of the same code that occurs on an undisturbed machine."""
 
@@ -320,11 +319,11 @@ def _verdict(
         return verdict, f"{change}. {changes}{why}{turn}"
     if _is_too_wide(found):
         of_pairs = f" ({of_pairs})" if of_pairs else ""
-        text = f"{change}{of_pairs}. {changes}{_on_width(found, test)} {_steadier(test)}"
+        text = f"{change}{of_pairs}. {changes}{on_width(found, test)} {steadier(test)}"
         return verdict, text
     interval = f"{signed_percent(found.low[0] - 1)} to {signed_percent(found.high[0] - 1)}"
     interval = f"{of_pairs}; {interval}" if of_pairs else interval
-    text = f"{change} ({interval}). {changes}{_on_spread(found, test)}"
+    text = f"{change} ({interval}). {changes}{on_spread(found, test)}"
     if test.conditions.is_notable:
         text += f" {on_load(test.conditions)}"
     if found.differs[0] and test.conditions.is_notable:
@@ -337,53 +336,3 @@ def _verdict(
 
 def _is_too_wide(found: Ratios) -> bool:
     return is_too_wide(float(found.low[0]) - 1, float(found.high[0]) - 1)
-
-
-def _on_width(found: Ratios, test: Test) -> str:
-    """Return sentences that say why an interval tells too little."""
-    differs = bool(found.differs[0])
-    if found.spread[0] > _UNSTEADY and _drifts(found, test):
-        what = "tell how large the change is" if differs else "compare"
-        limit = percent(_UNSTEADY)
-        return f"The recordings are too unsteady to {what}: their times drift by more than {limit}."
-    what = "how large the change is" if differs else "whether the time changed"
-    return f"{_on_spread(found, test)} The recordings vary too much to tell {what}."
-
-
-def _drifts(found: Ratios, test: Test) -> bool:
-    """Return whether a drift within the recordings adds to the spread that is known."""
-    return not found.is_measured and bool(found.spread[0] > 1.2 * test.spread.total)
-
-
-def _steadier(test: Test) -> str:
-    """Return a sentence that says how recordings vary by less."""
-    more = "Record more runs" if test.is_pooled else "Record more repeats"
-    if not test.is_paired:
-        more += ", or both versions alternately,"
-    return f"{more} while no other program uses the machine."
-
-
-def _on_spread(found: Ratios, test: Test) -> str:
-    """Return a sentence on the spread between recordings, and where it is known from."""
-    share = percent(found.spread[0])
-    if found.is_measured:
-        text = f"Recordings of the same code vary by {share}, as each side shows."
-        return f"Both were recorded alternately. {text}" if test.is_paired else text
-    if test.is_paired:
-        what = "runs" if test.is_pooled else "repeats"
-        return f"The {what} of both alternated; medians are taken to vary by {share} all the same."
-    known = test.spread
-    if _drifts(found, test):
-        return (
-            "The times drift within the recordings, so others of the same code are taken to vary "
-            f"by {share}."
-        )
-    if known.recordings:
-        return (
-            f"Recordings of the same code vary by {share} on this machine: `epprof calibrate` "
-            f"measured {known.recordings} on {known.date}."
-        )
-    return (
-        f"Recordings of the same code are assumed to vary by {share}; `epprof calibrate` "
-        "measures it."
-    )
