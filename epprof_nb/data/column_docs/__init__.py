@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, TypeVar
 from epprof_nb.data.column_docs.analyses import ANALYSES
 from epprof_nb.data.column_docs.breakdowns import BREAKDOWNS
 from epprof_nb.data.column_docs.comparison import COMPARISON
+from epprof_nb.data.column_docs.onnx_nodes import ONNX_NODES
 from epprof_nb.data.column_docs.records import RECORDS
+from epprof_nb.data.column_docs.training import TRAINING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +27,9 @@ _F = TypeVar("_F", bound="Callable[..., object]")
 
 _MEANING_WIDTH = 54
 
-TABLES: dict[str, TableDoc] = {**RECORDS, **BREAKDOWNS, **ANALYSES, **COMPARISON}
+TABLES: dict[str, TableDoc] = {
+    **RECORDS, **BREAKDOWNS, **ONNX_NODES, **TRAINING, **ANALYSES, **COMPARISON
+}  # fmt: skip
 """Every table by name; ``by_line_self`` is ``by_line(inclusive=False)``, and
 ``by_kernel_short_name`` is ``by_kernel(by="short_name")``."""
 
