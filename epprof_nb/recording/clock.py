@@ -39,7 +39,7 @@ def pair_with_epoch() -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One API call timed on both clocks: by us around the call, by the recorder in its record."""
+    """One API call, timed by this package around the call and by the recorder in its record."""
 
     before_ns: int
     start_ns: int
@@ -64,10 +64,10 @@ class Probe:
 
 
 def same_clock(earlier: Probe, first: Probe, last: Probe) -> bool:
-    """Tell if `earlier` was read on the clock of `first` and `last`, by the rate that it implies.
+    """Whether `earlier` has the clock of `first` and `last`, judged by the rate that it implies.
 
-    Another profiler may replace the recorder's clock. The rate between probes of two different
-    clocks is then far off the one between probes of the same clock.
+    Another profiler may replace the recorder's clock. The rate between probes of different clocks
+    then differs greatly from the rate between probes of the same clock.
     """
     recently = last.theirs_ns - first.theirs_ns
     since = last.theirs_ns - earlier.theirs_ns

@@ -31,23 +31,23 @@ class CellLog:
     """The op from that time on; 0 if none was open."""
     cpu_at_ns: IntArray
     cpu_ns: IntArray
-    """CPU time that the thread had used at ``cpu_at_ns``, in nanoseconds."""
+    """CPU time of the thread at ``cpu_at_ns``, in nanoseconds."""
 
 
 @dataclass(slots=True)
 class RecordedCalls:
     """API calls of a recorder whose launches are not in the native launch log.
 
-    The op of a call is that of the external correlation id that was pushed on its thread.
+    The op of a call is the external correlation id that was pushed on its thread.
     """
 
     calls: Table
     correlation_id: IntArray
     """Correlation ids of the calls within an op."""
     pushed_op: IntArray
-    """The op id that was pushed as the external correlation id at each of these."""
+    """The op id that was pushed as the external correlation id at each of these calls."""
     is_internal: BoolArray
-    """Mask of `calls`: those with which the profiler itself waited for the device."""
+    """Mask of the `calls` with which the profiler itself waited for the device."""
     cell_log: CellLog
     """Attributes the work of threads without ops."""
 
@@ -73,7 +73,7 @@ class RecordedGraphs:
     nodes: dict[str, IntArray] = field(default_factory=dict)
     """Columns ``node``, ``original`` (0: created by capture) and ``op_id`` (0: none)."""
     capture_ops: Table | None = None
-    """Rows of the ops that captured these nodes, also if no op was recorded then."""
+    """Rows of the ops that captured these nodes, even if no op was recorded during the capture."""
     facts: Table | None = None
     """Known facts about graphs, by ``graph_id``; other columns are missing."""
     replays: tuple[tuple[int, CapturedGraph], ...] = ()
@@ -109,7 +109,7 @@ class RecorderOutput:
     """Tables with absolute CLOCK_MONOTONIC times that a recorder returns, before correlation.
 
     ``op_id`` and ``attribution`` are missing. Correlation fills them in from the launch log by
-    ``correlation_id``. A recorder sets what it has.
+    ``correlation_id``. A recorder sets only what it knows.
     """
 
     activities: Table = field(default_factory=lambda: Table(ACTIVITIES))
@@ -123,7 +123,7 @@ class RecorderOutput:
     """Error after which the device is lost to this process, by name and in words."""
     graphs: RecordedGraphs = field(default_factory=RecordedGraphs)
     calls: RecordedCalls | None = None
-    """API calls, if the native launch log does not have them."""
+    """API calls, if the native launch log lacks them."""
 
     @classmethod
     def merged(cls, outputs: Sequence[RecorderOutput]) -> RecorderOutput:
@@ -151,10 +151,10 @@ def _joined(parts: Sequence[Any], *names: str) -> list[npt.NDArray[Any]]:
 
 @dataclass(slots=True)
 class IdentifiedOps:
-    """Ops of activities that a recorder found afterwards, without the op stack."""
+    """Ops of activities that a recorder found after the recording, without the op stack."""
 
     ops: Table
-    """The ops, with those that were found."""
+    """All ops, including the ones found."""
     op_id: IntArray
     """The op of each activity."""
     is_learned: BoolArray
@@ -164,7 +164,7 @@ class IdentifiedOps:
 class Recorder(Protocol):
     """A source of activities or ops. The recording service calls it from one thread at a time.
 
-    Recorders derive from this class, and need not define what they have nothing for.
+    Recorders derive from this class and define only the methods that they need.
     """
 
     name: str
@@ -173,13 +173,13 @@ class Recorder(Protocol):
         """Start recording; return notes for the user on what cannot be recorded, and why."""
 
     def extend(self, options: Options) -> list[str]:
-        """Record what `options` ask for, too; return notes as `start` does.
+        """Also record what `options` request; return notes as `start` does.
 
-        What was recorded before, and the options of earlier calls, stay.
+        Earlier records and the options of earlier calls are kept.
         """
 
     def sync(self) -> None:
-        """Wait until the device work launched so far has finished, if waiting is possible."""
+        """Wait until the device work launched so far has finished, if possible."""
         return
 
     def drain(self, *, waited: bool = True) -> RecorderOutput:
@@ -210,7 +210,7 @@ class Recorder(Protocol):
         payload: npt.NDArray[Any],  # noqa: ARG002
         outputs: Sequence[RecorderOutput],  # noqa: ARG002
     ) -> Table:
-        """Return the ops of a recording with what this recorder knows about them.
+        """Return the ops of a recording with the details this recorder has of them.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class Recorder(Protocol):
         call_end: IntArray,  # noqa: ARG002
         stopped_ns: int,  # noqa: ARG002
     ) -> IdentifiedOps | None:
-        """Find ops of activities that the op stack does not tell; None if there are none.
+        """Find ops of activities that the op stack does not give; None if there are none.
 
         Parameters
         ----------
@@ -248,6 +248,6 @@ class Recorder(Protocol):
         call_start, call_end
             int64 arrays, one value per activity: times of its API call; `MISSING` if unknown.
         stopped_ns
-            When the recording was asked to end. What ended later may lack launches.
+            Time of the request to end the recording. Ops that ended later may lack launches.
         """
         return None

@@ -1,4 +1,4 @@
-"""Calls of language models in the current process: how many tokens each of them processed."""
+"""Calls of language models in the current process, with the tokens that each processed."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class TokenCall(NamedTuple):
     Attributes
     ----------
     thread_id, begin_ns, end_ns
-        Thread and time (CLOCK_MONOTONIC, nanoseconds) in which it was made.
+        Thread and times of the call (CLOCK_MONOTONIC, nanoseconds).
     batch
         Number of sequences; `UNKNOWN` if unknown.
     tokens
-        Number of tokens of each sequence that it processed: the length of the query.
+        Number of processed tokens per sequence: the length of the query.
     past
-        Number of tokens of each sequence that it found in the KV cache.
+        Number of tokens per sequence that were in the KV cache.
     cache_bytes
-        Size of the KV cache that it was given, in bytes; `UNKNOWN` if unknown.
+        Size of the given KV cache in bytes; `UNKNOWN` if unknown.
     turn
-        Number of the generation from `new_turn`; `UNKNOWN` if only the lengths tell generations
-        apart.
+        Number of the generation from `new_turn`; `UNKNOWN` if only the lengths distinguish
+        generations.
     decode
-        1 for a decode step, 0 for the prefill; `UNKNOWN` if only the lengths tell.
+        1 for a decode step, 0 for the prefill; `UNKNOWN` if only the lengths show it.
     """
 
     thread_id: int
@@ -51,7 +51,7 @@ _calls: deque[TokenCall] = deque(maxlen=_MAX_CALLS)
 
 
 def new_turn() -> int:
-    """Return a number for a generation that begins."""
+    """Return a number for a new generation."""
     return next(_turns)
 
 

@@ -22,7 +22,7 @@ class CuptiClock:
     Attributes
     ----------
     info
-        Entry of ``info["clock"]``: whether CUPTI shares our clock, as far as is known.
+        Entry of ``info["clock"]``: whether CUPTI shares our clock, if known.
     """
 
     def __init__(self) -> None:
@@ -30,12 +30,12 @@ class CuptiClock:
         self.info: dict[str, Any] = {}
 
     def start(self) -> bool:
-        """Read the clock, unless CUDA has not started; it is then read by `calibrate`.
+        """Read the clock if CUDA has started; otherwise `calibrate` reads it later.
 
         Returns
         -------
         delivers
-            Whether CUPTI has delivered the record of a test, or was not asked for one.
+            Whether CUPTI has delivered a test record, or none was requested.
         """
         self._first = None
         if not _native.cuda_started():

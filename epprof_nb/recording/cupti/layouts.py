@@ -110,7 +110,7 @@ class Field(NamedTuple):
     Attributes
     ----------
     offset, width : int
-        In bytes. The width of an array is that of the whole array.
+        In bytes. The width of an array includes all elements.
     ctype : str
         The declared C type. Enums are unsigned and have 4 bytes.
     """
@@ -217,7 +217,7 @@ ENUMERATORS: dict[str, int] = {
 def _names(enum: str, prefix: str, *, keep: bool = False) -> dict[int, str]:
     """Return value -> enumerator without its prefix, in lower case unless ``keep``.
 
-    If a value has two names, the name in the newest version wins.
+    If a value has two names, the name in the newest version is used.
     """
     removed = _TABLES["enum_removed"]
     return {
@@ -265,18 +265,19 @@ def layout_for(api_version: int) -> CuptiLayout:
     Returns
     -------
     CuptiLayout
-        The layouts of that version. If it is unknown, those of the newest known version below
+        The layouts of that version. If it is unknown, the layouts of the newest known version below
         it, with ``exact`` False.
 
     Raises
     ------
     UnsupportedCuptiError
-        If the version is older than that of CUDA 12.0.
+        If the version is older than CUDA 12.0.
 
     Notes
     -----
-    Call ``cuptiGetVersion`` only where a CUDA driver (libcuda) can be loaded, and check its
-    result. Without a driver, CUPTI 13.2 crashes in it, and 13.3 to 13.5 return 999 and leave 0.
+    Call ``cuptiGetVersion`` only where a CUDA driver (libcuda) can be loaded, and check its result.
+    Without a driver, the call crashes in CUPTI 13.2. In CUPTI 13.3 to 13.5 it returns 999 and sets
+    the version to 0.
     """
     known = [version for version in CUDA_RELEASES if version <= api_version]
     if not known:

@@ -140,9 +140,9 @@ def majors_installed(environment: Environment) -> dict[int, str]:
 def locate_libcupti(environment: Environment | None = None) -> CuptiLibrary:
     """Return the libcupti to use in this process.
 
-    A loaded libcupti always wins, because two in one process interfere with each other. Otherwise
-    the CUDA major version must be one that the process uses. If it uses none yet, the version of
-    installed packages is preferred, then the newest version.
+    A loaded libcupti is always used, because two in one process interfere with each other.
+    Otherwise the CUDA major version must be one that the process uses. If it uses none yet, the
+    version of installed packages is preferred, then the newest version.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def locate_libcupti(environment: Environment | None = None) -> CuptiLibrary:
         return next((library for library in loaded if library.cuda_major in in_use), loaded[0])
     candidates = list(_candidates(environment))
     if in_use:
-        # With two CUDA versions in one process, the newer CUPTI knows the records of both.
+        # If a process uses two CUDA versions, the newer CUPTI knows the records of both.
         for major in sorted(in_use, reverse=True):
             for library in candidates:
                 if library.cuda_major == major:
@@ -178,8 +178,8 @@ def locate_libcupti(environment: Environment | None = None) -> CuptiLibrary:
 def find_driver(environment: Environment | None = None, *, load: bool = True) -> str | None:
     """Return the path of NVIDIA's driver library, libcuda.so.1, or None if there is none.
 
-    If `load` is true, the library is loaded if necessary. This does not start CUDA, which is the
-    job of ``cuInit``.
+    If `load` is true, the library is loaded if necessary. This does not start CUDA; only ``cuInit``
+    does.
     """
     path = _mapped_driver(environment.mapped if environment else mapped_files())
     if path is None and load and environment is None:

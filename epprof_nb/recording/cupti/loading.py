@@ -44,7 +44,7 @@ def load() -> tuple[library.CuptiLibrary, int]:
     Raises
     ------
     CaptureError
-        If there is none that can be used in this process.
+        If this process cannot use any libcupti.
     """
     if _loaded_in not in (None, os.getpid()):
         raise CaptureError(

@@ -184,7 +184,7 @@ def _processes(running: list[Any] | None) -> dict[str, Any]:
     for process in running:
         if process.pid == os.getpid():
             continue
-        # In a container NVML may report pids of the host, including that of this process.
+        # In a container, NVML may report pids of the host, including the pid of this process.
         if (_PROC / str(process.pid)).exists():
             others.append({"pid": process.pid, "memory_bytes": process.usedGpuMemory})
         else:

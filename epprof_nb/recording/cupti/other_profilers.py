@@ -1,4 +1,4 @@
-"""Other profilers in this process, which compete for CUPTI, PyTorch's above all."""
+"""Other profilers in this process that compete for CUPTI, mainly PyTorch's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALREADY_SUBSCRIBED = {
     "CUPTI_ERROR_MAX_LIMIT_REACHED",
 }
 _TEARDOWN_S = 0.2
-"""Time within which PyTorch's profiler ends its use of CUPTI, with ample reserve."""
+"""Time that PyTorch's profiler needs to end its use of CUPTI, with an ample margin."""
 
 
 def active_profiler() -> str | None:
@@ -36,7 +36,7 @@ def active_profiler() -> str | None:
 
 
 def likely_holder(result: str) -> str:
-    """Return who probably holds CUPTI's callbacks, given the error of the subscription."""
+    """Return the probable holder of CUPTI's callbacks, given the error of the subscription."""
     if result not in _ALREADY_SUBSCRIBED:
         return "an unknown tool"
     if "torch" in sys.modules:
@@ -47,8 +47,8 @@ def likely_holder(result: str) -> str:
 def teardown_attempts() -> Iterator[None]:
     """Let PyTorch's profiler end its use of CUPTI, and yield whenever it may have done so.
 
-    With ``TEARDOWN_CUPTI=1`` it calls ``cuptiFinalize`` after it has stopped, inside the next call
-    of the CUDA runtime. That discards whatever another profiler has set up by then. Yields nothing
+    With ``TEARDOWN_CUPTI=1``, it calls ``cuptiFinalize`` inside the first call of the CUDA runtime
+    after it has stopped. The call discards what other profilers have set up by then. Yields nothing
     without the variable.
     """
     torch: Any = sys.modules.get("torch")
@@ -62,10 +62,10 @@ def teardown_attempts() -> Iterator[None]:
 
 
 class TorchProfilerHooks:
-    """Hands CUPTI to PyTorch's profiler while that records inside a session.
+    """Hands CUPTI to PyTorch's profiler while it records inside a session.
 
-    Its first run in a process subscribes to CUPTI's callbacks. If it is refused then, it records no
-    GPU activity for the rest of the process.
+    That profiler subscribes to CUPTI's callbacks in its first run in a process. If CUPTI refuses,
+    it records no GPU activity for the rest of the process.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class TorchProfilerHooks:
                 setattr(self._module, name, self._wrapped[name])
 
     def remove(self) -> None:
-        """Restore the functions, except those that were replaced meanwhile."""
+        """Restore the functions, except those that others have replaced."""
         for name, wrapped in self._wrapped.items():
             if getattr(self._module, name, None) is wrapped:
                 setattr(self._module, name, self._original[name])
@@ -126,7 +126,7 @@ class TorchProfilerHooks:
 
     def _resuming(self, function: _Function) -> _Function:
         def stop(*args: object) -> object:
-            self._pause()  # a stop disables records, those of others too
+            self._pause()  # a stop disables all records, also those of other profilers
             try:
                 return function(*args)
             finally:
@@ -136,6 +136,6 @@ class TorchProfilerHooks:
 
 
 def _activities(args: tuple[object, ...]) -> Iterable[object]:
-    """Return what PyTorch's profiler is to record, from the arguments that start it."""
+    """Return the activities that PyTorch's profiler records, from its start arguments."""
     activities = args[1] if len(args) > 1 else ()
     return activities if isinstance(activities, (set, list, tuple, frozenset)) else ()

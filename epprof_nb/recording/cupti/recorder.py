@@ -146,7 +146,7 @@ class CuptiRecorder(Recorder):
             holder = other or likely_holder(str(result))
             notes.append(
                 f"CUPTI's callbacks are held by {holder} ({result}). Activities are attributed by "
-                "external correlation instead, which has more overhead and does not tell which ops "
+                "external correlation instead, which has more overhead and does not show which ops "
                 "captured a CUDA graph. Restart the Jupyter kernel to avoid this."
             )
         elif other:
@@ -162,9 +162,9 @@ class CuptiRecorder(Recorder):
         return notes
 
     def extend(self, options: Options) -> list[str]:
-        """Record what `options` ask for, too.
+        """Also record what `options` request.
 
-        If CUPTI has to record other kinds, it is started again, after the work launched so far.
+        If CUPTI must record more kinds, restart it after the work launched so far.
         """
         with self._lock:
             before = self._options
@@ -224,7 +224,7 @@ class CuptiRecorder(Recorder):
             ) from error
 
     def sync(self) -> None:
-        """Wait for all used contexts, except while a stream is capturing (it would be aborted)."""
+        """Wait for all used contexts, except during a stream capture, which would fail."""
         with self._lock:
             if self._paused_ns is not None:
                 return
@@ -325,7 +325,7 @@ class CuptiRecorder(Recorder):
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the GPUs of this machine."""
-        # CUDA ordinals are fixed once CUDA has started, as it has when anything was recorded.
+        # CUDA ordinals are fixed once CUDA has started. It has if anything was recorded.
         self._devices = self._devices or nvml.device_names()
         return [
             {"device_id": index, "name": name, "kind": "gpu"}

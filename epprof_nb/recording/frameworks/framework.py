@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 class Framework(Protocol):
     """A framework whose operations can be recorded as ops.
 
-    It is never imported: recording begins when other code has imported it. All calls come from one
-    thread at a time.
+    This package never imports it: recording begins when other code has. Only one thread at a time
+    makes calls.
     """
 
     name: str
@@ -21,13 +21,13 @@ class Framework(Protocol):
         """Start recording; called once before each `stop`."""
 
     def extend(self, options: Options) -> None:
-        """Record also what these options ask for, after `start`."""
+        """Also record what these options request, after `start`."""
 
     def complete(self) -> None:
-        """Complete the ops recorded so far, before the tables are made from them."""
+        """Complete the ops recorded so far, before tables are built from them."""
 
     def notes(self) -> list[str]:
         """Return notes for the user on the recording since `start`."""
 
     def stop(self) -> None:
-        """Stop recording and put everything back as it was."""
+        """Stop recording and restore everything."""

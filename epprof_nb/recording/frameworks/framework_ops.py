@@ -1,7 +1,7 @@
 """Registry of the framework ops: native payload id to operator type, source and arguments.
 
-The native core stores only the id and the name of such an op. The rest is kept here for the life of
-the process, because a profile may be built at any later time.
+The native core stores only the id and the name of such an op. This module keeps the rest until the
+process ends, because a profile may be built at any later time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FRAMEWORK_TYPES = ("call", "range", "range", "operator", "autograd_node")
 FRAMEWORK_CATEGORIES = ("framework", "user", "user", "operator", "operator")
 
 FUSED = ("fused", "fused_backward")
-"""Types of ops of kernels that belong to several modules, in the forward and backward pass."""
+"""Op types of kernels that belong to several modules, in the forward and backward pass."""
 
 _MAX_KINDS = 200_000
 """Distinct kinds with arguments; further ones are recorded without arguments."""

@@ -1,4 +1,4 @@
-"""Replaced functions of frameworks, put back when recording stops."""
+"""Replaced functions of frameworks, restored when recording stops."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class Switch:
-    """Whether the functions that stand in for those of a framework record.
+    """Whether the replacements of a framework's functions record.
 
     Attributes
     ----------
     on
-        True from the start of a recording to its end; in a forked child, which records nothing, up
-        to the fork.
+        True from the start of a recording to its end. False in a forked child, which records
+        nothing.
     """
 
     __slots__ = ("on",)
@@ -31,15 +31,15 @@ class Switch:
 class Patches:
     """Attributes of classes and modules that are replaced while recording.
 
-    Other code may replace them meanwhile, too. Then its function stays, and ours, which it probably
-    calls, must do nothing but call the original.
+    Other code may also replace them meanwhile. Its function then stays and probably calls ours,
+    which must only call the original.
     """
 
     def __init__(self) -> None:
         self._replaced: list[tuple[Any, str, Any, Any]] = []
 
     def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:  # noqa: ANN401
-        """Replace an attribute by ``wrap(attribute)``, which takes its name and documentation."""
+        """Replace an attribute by ``wrap(attribute)``, and copy its name and documentation."""
         original = getattr(owner, name)
         ours = wrap(original)
         for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
@@ -50,7 +50,7 @@ class Patches:
         setattr(owner, name, ours)
 
     def suspend(self) -> None:
-        """Put the originals back for a while, except where others have replaced ours."""
+        """Restore the originals until `resume`, except where others have replaced ours."""
         for owner, name, original, ours in reversed(self._replaced):
             if getattr(owner, name, None) is ours:
                 setattr(owner, name, original)
@@ -62,13 +62,13 @@ class Patches:
                 setattr(owner, name, ours)
 
     def restore(self) -> None:
-        """Put the originals back for good, except where others have replaced ours."""
+        """Restore the originals permanently, except where others have replaced ours."""
         self.suspend()
         self._replaced.clear()
 
 
 def missing_functions(package: str, needed: Iterable[str]) -> list[str]:
-    """Return the functions that recording needs and that an imported package lacks.
+    """Return the functions that recording needs but an imported package lacks.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def unambiguous(places: Iterable[tuple[str, str, int]]) -> dict[str, dict[str, Any]]:
-    """Return the places of the names that have one.
+    """Return the places of the names that have exactly one.
 
     Parameters
     ----------

@@ -32,8 +32,7 @@ class KernelRuntime:
     module, owner, method
         The method that launches a kernel, and its class and module.
     launched
-        Returns the object that stands for the kernel, given the object of the method and its
-        result.
+        Returns the object that represents the kernel, given the method's object and result.
     describe
         Returns the name of the kernel and its function, given both objects.
     """
@@ -76,7 +75,7 @@ class KernelFramework:
         self._runtime = runtime
         self._wanted = False
         self._patches, self._switch = Patches(), Switch()
-        # By the id of the kernel, which this keeps alive.
+        # By id of the kernel. Keeps the kernel alive.
         self._launched: dict[int, tuple[Any, Any]] = {}
         self._notes: list[str] = []
         os.register_at_fork(after_in_child=self.stop)
@@ -117,7 +116,7 @@ class KernelFramework:
         return launch
 
     def complete(self) -> None:
-        """Do nothing: the kernels are described when their places are asked for."""
+        """Do nothing: `kernel_places` describes the kernels."""
 
     def kernel_places(self) -> list[tuple[str, str, int]]:
         """Return the name, file and line of each kernel that was launched."""
@@ -128,7 +127,7 @@ class KernelFramework:
         errors = self._described()[1]
         if not errors:
             return list(self._notes)
-        # The message is the library's: it may have any characters, and __str__ may fail.
+        # The library's message may contain any characters, and its __str__ may fail.
         reason = " ".join(format_exception_only(errors[0])[-1].split())
         note = (
             f"Places of some kernels of {self.name} are not recorded, because describing "
@@ -138,7 +137,7 @@ class KernelFramework:
         return [*self._notes, note]
 
     def _described(self) -> tuple[list[tuple[str, str, int]], list[Exception]]:
-        """Return the places of the kernels, and the errors of those that have none."""
+        """Return the places of the kernels, and the errors of kernels without a place."""
         places, errors = [], []
         for owner, kernel in list(self._launched.values()):
             try:
@@ -153,7 +152,7 @@ class KernelFramework:
         return places, errors
 
     def stop(self) -> None:
-        """Put the method back; also in a forked child."""
+        """Restore the method, also in a forked child."""
         self._wanted = False
         self._switch.on = False
         cancel(self._runtime.module, self._begin)

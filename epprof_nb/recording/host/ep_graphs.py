@@ -28,7 +28,7 @@ def nodes(graphs: Sequence[CapturedGraph]) -> dict[str, IntArray]:
 
 
 def capture_ops(graphs: Sequence[CapturedGraph]) -> Table | None:
-    """Return rows for the captures and the nodes in them, with absolute times."""
+    """Return rows of the captures and their nodes, with absolute times."""
     if not graphs:
         return None
     rows: list[tuple[Any, ...]] = []

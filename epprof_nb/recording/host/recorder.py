@@ -34,14 +34,14 @@ class HostRecorder(Recorder):
         return []
 
     def extend(self, options: Options) -> list[str]:
-        """Record what `options` ask for, too, without an interruption."""
+        """Also record what `options` request, without interruption."""
         LOG.extend(
             options.max_records, memory=options.records("memory"), api=options.records("api")
         )
         return []
 
     def sync(self) -> None:
-        """Wait for the work launched so far, leaving its errors to the user's next call.
+        """Wait for the work launched so far. The user's next call raises its errors.
 
         Does not wait when called inside a kernel, which would wait for itself.
         """

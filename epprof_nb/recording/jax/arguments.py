@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 _FRAMES = 80
 _LEAVES = 8
-"""Arrays of one parameter that are named one by one; of more, their number and size are."""
+"""Maximum number of arrays of a parameter that are listed; else only their number and size are."""
 
 
 def arguments_of_call(function_name: str) -> dict[str, object]:
-    """Return the arguments of the call of a function that this thread compiles.
+    """Return the arguments of the call for which this thread compiles a function.
 
-    JAX reports no arguments. They are variables of its function that compiles for a call.
+    JAX does not report arguments. They are read from variables of its compiling function.
 
     Parameters
     ----------
@@ -30,8 +30,9 @@ def arguments_of_call(function_name: str) -> dict[str, object]:
     Returns
     -------
     arguments
-        Shape and dtype of each array, as ``float32[32,4]``, and the values of static arguments, by
-        parameter. Empty if they are unknown, as for functions that are compiled without a call.
+        Shape and dtype of each array, such as ``float32[32,4]``, and the values of static
+        arguments, by parameter. Empty if they are unknown, for example if a function is compiled
+        without a call.
     """
     frame = _frame_of_call()
     if frame is None:
@@ -44,7 +45,7 @@ def arguments_of_call(function_name: str) -> dict[str, object]:
         return _described(
             function, variables["args"], variables["kwargs"], variables.get("jit_info")
         )
-    except Exception:  # noqa: BLE001 - objects of the user; the compilation goes on
+    except Exception:  # noqa: BLE001 - objects of the user; the compilation must continue
         return {}
 
 

@@ -28,9 +28,9 @@ def describe_call(function: Any) -> tuple[int, int]:  # noqa: ANN401 - jaxlib's 
 def name_of_function(function: Any) -> str:  # noqa: ANN401 - jaxlib's PjitFunction
     """Return the name that JAX gives to a jitted function.
 
-    Functions that JAX makes to run a part of a program, in a backward pass for example, have no
-    attribute for it. Theirs is a variable of the function that compiles them. For those that are
-    compiled ahead of time, it is in the executable, which is such a variable, too.
+    Functions that JAX creates for a part of a program, such as a backward pass, have no attribute
+    for it. Their name is a variable of the function that compiles them. If they are compiled ahead
+    of time, that function's executable contains the name.
     """
     name = getattr(function, "__name__", None)
     if name is None:
@@ -45,7 +45,7 @@ def name_of_function(function: Any) -> str:  # noqa: ANN401 - jaxlib's PjitFunct
 
 
 def name_without_jit(name: str) -> str:
-    """Return the name of a function, which JAX also writes as ``jit(name)``."""
+    """Return the name of a function; JAX may write it as ``jit(name)``."""
     return name[4:-1] if name.startswith("jit(") and name.endswith(")") else name
 
 
@@ -56,6 +56,6 @@ def is_of_jax(function: Any) -> bool:  # noqa: ANN401 - jaxlib's PjitFunction
 
 
 def code_of(function: Any) -> CodeType | None:  # noqa: ANN401 - any callable
-    """Return the code of the function that is jitted, or None if it is none of Python's."""
+    """Return the code of the jitted function, or None if it is not a Python function."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return code if inspect.iscode(code) else None

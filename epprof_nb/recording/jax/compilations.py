@@ -29,8 +29,8 @@ _CACHE_MISS = "/jax/compilation_cache/cache_misses"
 class JaxCompilations:
     """Listeners of ``jax.monitoring`` that record the stages of compilations as ops.
 
-    A stage inside another of the same type, such as the trace of a function that a traced function
-    calls, is part of that.
+    A stage inside another of the same type is part of it, for example the trace of a function that
+    a traced function calls.
 
     Parameters
     ----------
@@ -79,14 +79,14 @@ class JaxCompilations:
         stages.append(_Stage(event, op_id, kind, args))
 
     def _hears_ends(self) -> bool:
-        """Whether the end of a stage will be heard: `clear_event_listeners` spares beginnings."""
+        """Whether ends of stages are reported: `clear_event_listeners` keeps only beginnings."""
         from jax._src import monitoring
 
         return self._end in monitoring.get_event_time_span_listeners()
 
     def _end(self, event: str, start: float, end: float, **details: Any) -> None:  # noqa: ARG002
         stages = self._open.stages
-        # None is open if the stage began before the recording.
+        # No stage is open if this one began before the recording.
         if event not in _STAGES or not stages or stages[-1].event != event:
             return
         stage = stages.pop()
@@ -104,7 +104,7 @@ class JaxCompilations:
 
 
 class _Stage:
-    """A stage that is running; inside another of its type it has neither op nor kind."""
+    """A running stage; it has no op and no kind inside another stage of its type."""
 
     __slots__ = ("args", "event", "kind", "op_id")
 
@@ -118,12 +118,12 @@ class _Stage:
 
 
 class _OpenStages(threading.local):
-    """The stages that the calling thread is in, the outermost first."""
+    """The open stages of the calling thread, the outermost first."""
 
     def __init__(self) -> None:
         self.stages: list[_Stage] = []
 
 
 def _function_name(details: dict[str, Any]) -> str:
-    """Return the name of the function that is compiled."""
+    """Return the name of the compiled function."""
     return name_without_jit(str(details.get("fun_name", "unknown")))

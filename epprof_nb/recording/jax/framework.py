@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class JaxFramework:
-    """Records what JAX does, as ops. See `epprof_nb.recording.frameworks.framework.Framework`."""
+    """Records the work of JAX as ops. See `epprof_nb.recording.frameworks.framework.Framework`."""
 
     name = "jax"
 
@@ -38,7 +38,7 @@ class JaxFramework:
         after_import("jax", self._begin)
 
     def extend(self, options: Options) -> None:
-        """Note whether ranges of NVTX are recorded; all else is."""
+        """Note whether NVTX ranges are recorded; everything else is always recorded."""
         self._with_nvtx |= "nvtx" in options.frameworks
 
     def _begin(self) -> None:
@@ -49,7 +49,7 @@ class JaxFramework:
         if not missing:
             try:
                 self._recording = _Recording(self._notes)
-            except (AttributeError, ImportError, TypeError) as error:  # of a release that differs
+            except (AttributeError, ImportError, TypeError) as error:  # in an unsupported release
                 reason = str(error)
         if reason:
             version = getattr(sys.modules["jax"], "__version__", "unknown")
@@ -72,7 +72,7 @@ class JaxFramework:
         return [*self._notes, note]
 
     def stop(self) -> None:
-        """Put all functions of jax back; also in a forked child."""
+        """Restore all functions of jax, also in a forked child."""
         self._wanted = False
         cancel("jax", self._begin)
         recording, self._recording = self._recording, None
@@ -110,7 +110,7 @@ class _Recording:
             raise
 
     def stop(self) -> None:
-        """Put the functions back. Those that others have wrapped meanwhile do nothing any more."""
+        """Restore the functions. Replacements that others have wrapped stop recording."""
         self._switch.on = False
         _native.vectorcalls_stop()
         self._patches.restore()

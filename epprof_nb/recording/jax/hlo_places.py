@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Instruction(NamedTuple):
-    """An instruction of a program, as far as its text tells; None is not told."""
+    """An instruction of a program; None where the program's text lacks a value."""
 
     op_name: str | None
     file: str | None
@@ -31,7 +31,7 @@ _FIELD = re.compile(r"(\w+)=(\d+)")
 def instructions(text: str) -> dict[str, Instruction]:
     """Return the instructions of a program, by name.
 
-    A fusion without a line of its own has that of the instructions in it, if they have one.
+    A fusion without its own line gets the line of its instructions, if they share one.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def instructions(text: str) -> dict[str, Instruction]:
         if place is not None:
             places.add(place)
         elif called := _CALLED.search(line):
-            # A computation comes before the instruction that calls it.
+            # A computation precedes the instruction that calls it.
             inside = in_computation.get(called[1], set())
             place = next(iter(inside)) if len(inside) == 1 else None
         found[match[1]] = Instruction(op_name[1] if op_name else None, *(place or (None, None)))
@@ -107,10 +107,10 @@ def _fields(text: str) -> dict[str, int]:
 
 
 class HloPlaces:
-    """The instructions of the programs that JAX holds, read when they are asked for."""
+    """The instructions of the programs that JAX holds, read on first access."""
 
     def __init__(self) -> None:
-        # By the fingerprint of the executable: the names of its programs, and those that were read.
+        # By fingerprint of the executable: the names of its programs, and the programs read so far.
         self._names: dict[Any, list[str]] = {}
         self._read: dict[tuple[Any, str], list[dict[str, Instruction]]] = {}
 
@@ -119,9 +119,9 @@ class HloPlaces:
     ) -> dict[str, tuple[str, int]]:
         """Return file and line of some instructions of one program.
 
-        Several programs may have the same name. Those that lack one of the instructions, or whose
-        ``op_name`` of it begins otherwise, are left out, and so is an instruction whose place
-        differs among the others.
+        Several programs may have the same name. A program is ignored if it lacks one of the
+        instructions or if an ``op_name`` begins differently. If an instruction's place differs
+        among the remaining programs, the instruction is omitted.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class HloPlaces:
             Beginning of the ``op_name`` of the instructions, by name; None if it is not known.
         """
         held = self._programs(module)
-        # Command buffers are none of the instructions that a program's text has.
+        # A program's text does not contain command buffers.
         known = {n: op_name for n, op_name in wanted.items() if any(n in of for of in held)}
         programs = [
             program
@@ -150,7 +150,7 @@ class HloPlaces:
         found = []
         for executable in live_executables():
             key = executable.fingerprint
-            # Its programs are copied whenever they are asked for.
+            # Each access copies the executable's programs.
             if key is None:
                 found += _read(executable.hlo_modules(), module)
                 continue
@@ -171,7 +171,7 @@ def _read(programs: Iterable[Any], module: str) -> list[dict[str, Instruction]]:
 def _matches(instruction: Instruction | None, op_name: str | None) -> bool:
     """Whether an instruction may be the one of a range with this ``op_name``.
 
-    The range of a fusion has the beginning that the names in it have in common, if any.
+    The range of a fusion has the common prefix of the names in it, if any.
     """
     if instruction is None:
         return False
@@ -186,5 +186,5 @@ def live_executables() -> Iterable[Any]:
     try:
         clients = {id(device.client): device.client for device in jax.local_devices()}
         return [one for client in clients.values() for one in client.live_executables()]
-    except (AttributeError, RuntimeError):  # another release, or a device that is lost
+    except (AttributeError, RuntimeError):  # another release, or a lost device
         return []

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def record_transfers(patches: Patches, switch: Switch) -> None:
-    """Replace the functions that wait and copy; those that this release lacks are left out."""
+    """Replace the functions that wait and copy, except any that this release lacks."""
     from jax._src import dispatch
     from jax._src.lib import xla_client
 

@@ -14,9 +14,9 @@ _PLUGIN = "jax_plugins.xla_cuda"
 
 
 def is_xla_attached() -> bool:
-    """Return False if JAX has compiled for a GPU and its library has not asked for this package.
+    """Return False if JAX has compiled for a GPU but its library has not loaded this package.
 
-    A library asks at its first call of NVTX, which XLA makes when it compiles.
+    A library loads it at its first call of NVTX, which XLA makes when it compiles.
     """
     plugins = [module for name, module in list(sys.modules.items()) if name.startswith(_PLUGIN)]
     files = [getattr(plugin, "__file__", None) for plugin in plugins]

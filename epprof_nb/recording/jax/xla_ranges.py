@@ -1,8 +1,8 @@
 """Ranges of NVTX that XLA writes around its programs and their instructions, as ops.
 
-A program is a range ``XlaModule:#hlo_module=jit_step,program_id=7#``, and an instruction of it a
-range ``Thunk:#name=jit(step)/layer/add,hlo_op=loop_add_fusion.1,unique_hlo_op_id=3#``, whose name
-JAX has made of the function, the ``named_scope`` and the operation.
+A program is a range ``XlaModule:#hlo_module=jit_step,program_id=7#``, and each of its instructions
+is a range ``Thunk:#name=jit(step)/layer/add,hlo_op=loop_add_fusion.1,unique_hlo_op_id=3#``, whose
+name JAX builds from the function, the ``named_scope`` and the operation.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def with_xla_ranges(ops: Table, rows: npt.NDArray[Any], is_xla: npt.NDArray[np.b
     rows
         Rows of the ranges of NVTX.
     is_xla
-        Which of these are in XLA's domain.
+        Mask of those rows that are in XLA's domain.
     """
     names = ops.names("name")
     described = [_described(name) for name in names.categories]
@@ -99,7 +99,7 @@ _UNKNOWN = _Range("", "", {})
 
 
 def _described(message: str) -> _Range:
-    """Return name, op type and arguments of a range; `_UNKNOWN` if it is neither of the two.
+    """Return name, op type and arguments of a range; `_UNKNOWN` if it is of another kind.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def _described(message: str) -> _Range:
         op_name, hlo_op = match[1], match[2]
         if op_name is None:
             return _Range(hlo_op, "hlo", {"hlo_op": hlo_op})
-        # The module around it has the function's name.
+        # The enclosing module has the function's name.
         name = _FUNCTION.sub("", op_name) if "/" in op_name else hlo_op
         return _Range(name, "hlo", {"hlo_op": hlo_op, "op_name": op_name})
     return _UNKNOWN
@@ -124,12 +124,12 @@ def _programs_of(
 ) -> npt.NDArray[np.int64]:
     """Return the code of the range of the program around each instruction; `MISSING` for others.
 
-    Programs of one name have ranges of different names, because these have the program's id.
+    Programs with the same name have ranges with different names, which contain the program's id.
     """
     op_ids, parents = ops["op_id"][rows].tolist(), ops["parent_op_id"][rows].tolist()
     around: dict[int, int] = {}
     programs = []
-    # Ops are in the order of their start. An instruction in a loop is inside that of the loop.
+    # Ops are in order of their start. An instruction in a loop is inside the loop's instruction.
     for op_id, parent, code in zip(op_ids, parents, codes.tolist(), strict=True):
         program = around.get(parent, MISSING)
         programs.append(program)

@@ -1,4 +1,4 @@
-"""Recording of the ranges and marks of NVTX, which many libraries and kernels' authors write."""
+"""Recording of NVTX ranges and marks, which many libraries and kernels emit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NvtxFramework:
         self._dropped_before = (0, 0)
 
     def start(self, options: Options) -> None:  # noqa: ARG002 - it has no options
-        """Record what the attached libraries do."""
+        """Record the ranges and marks of the attached libraries."""
         self._dropped_before = _native.nvtx_dropped()
         _native.nvtx_record(True)  # noqa: FBT003 - positional only
 
@@ -45,10 +45,10 @@ class NvtxFramework:
         """Do nothing: everything is recorded."""
 
     def complete(self) -> None:
-        """Do nothing: the native core has all."""
+        """Do nothing: the native core has everything."""
 
     def notes(self) -> list[str]:
-        """Return notes if no library can attach, and on payloads that were dropped."""
+        """Return notes if no library can attach, and on dropped payloads."""
         notes = []
         file = missing_file()
         if file is not None:
@@ -115,7 +115,7 @@ def _kind(row: dict[str, int]) -> OpKind:
     elif row["payload_type"] == _EXTENDED:
         for entry, value in json.loads(name_of(row["payload"]), object_pairs_hook=list):
             free = entry
-            while free in args:  # the domain, or an entry of another payload of the range
+            while free in args:  # used by the domain or another payload of the range
                 free = f"payload.{free}"
             args[free] = value
     kind = OpKind("mark" if row["flags"] & _IS_MARK else "range", "nvtx")

@@ -1,4 +1,4 @@
-"""The variable with which copies of NVTX in other libraries find this package."""
+"""The environment variable through which copies of NVTX in other libraries find this package."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ VARIABLE = "NVTX_INJECTION64_PATH"
 
 
 def offer() -> None:
-    """Set the variable, unless another tool has; an empty one counts as not set.
+    """Set the variable, unless another tool has. An empty variable counts as unset.
 
-    A library asks once, at its first call of NVTX. This is therefore called when the package is
-    imported, long before the first session.
+    A library reads it once, at its first call of NVTX. Therefore importing the package calls this
+    function, long before the first session.
     """
     if not os.environ.get(VARIABLE):
         os.environ[VARIABLE] = _native.__file__
@@ -22,7 +22,7 @@ def offer() -> None:
 
 
 def withdraw() -> None:
-    """Unset the variable, unless another tool has set it. Libraries that asked stay attached."""
+    """Unset the variable, unless another tool has set it. Attached libraries stay attached."""
     if is_ours():
         del os.environ[VARIABLE]
 
@@ -35,7 +35,7 @@ def is_ours() -> bool:
 def missing_file() -> str | None:
     """Return the file that the variable names, if it does not exist.
 
-    A name without a folder is none: the loader searches its own folders for it.
+    A name without a folder is not checked: the loader searches its own folders for it.
     """
     value = os.environ.get(VARIABLE, "")
     return value if "/" in value and not Path(value).exists() else None

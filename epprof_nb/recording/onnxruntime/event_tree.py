@@ -1,6 +1,6 @@
-"""ONNX Runtime's events among the ops, and the ops of others inside of them.
+"""ONNX Runtime's events among the ops, and other libraries' ops inside them.
 
-Libraries that nodes call may open ops of their own, as CUB does with NVTX ranges.
+A library that a node calls may open its own ops. CUB does so with NVTX ranges.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class EventTree:
     parent
         int64 array: op id of the event that encloses an op; `MISSING` outside of events.
     outermost
-        int64 array: row of the outermost op within the event of an op: itself or one around it.
-        That of an event is its own.
+        int64 array: row of the outermost op within the event of an op, which is the op itself or an
+        op around it. For an event it is the event's own row.
     """
 
     def __init__(self, ops: Table) -> None:
@@ -54,7 +54,7 @@ class EventTree:
 
 
 def _end_of_path(above: IntArray) -> IntArray:
-    """Return the last row of the path from each row; the last element, -1, stands for no row."""
+    """Return the last row of the path from each row; the last element, -1, means no row."""
     for _ in range(64):
         doubled = above[above]
         if np.array_equal(doubled, above):

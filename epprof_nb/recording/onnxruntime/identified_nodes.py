@@ -1,4 +1,4 @@
-"""Ops of the nodes of learned runs: what their launches belong to, and when they ran."""
+"""Ops of the nodes of learned runs, with their launches and times."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class IdentifiedNodes:
     table
         Rows of the nodes and of the other events of the runs.
     adopted, adopted_by
-        int64 arrays: rows of ops that others opened inside of a node, and ids of these nodes.
+        int64 arrays: rows of ops that other libraries opened inside a node, and ids of these nodes.
     """
 
     op_id: IntArray
@@ -70,7 +70,7 @@ def identified_nodes(
     node = np.concatenate([op_ids, runs["op_id"][:, None]], axis=1)[:, sequence.op]
     adopted, adopted_by = _adopted(launch_rows, np.where(sequence.op == RUN, MISSING, node), tree)
     if len(adopted):
-        # The launches stay with the op that their library opened. It lies within the node.
+        # The launches stay with the op that their library opened inside the node.
         outer = tree.outermost[launch_rows]
         inside = np.isin(outer, adopted)
         node = np.where(inside, ops["op_id"][launch_rows], node)
@@ -82,7 +82,7 @@ def identified_nodes(
 
 
 def _adopted(launch_rows: IntArray, node: IntArray, tree: EventTree) -> tuple[IntArray, IntArray]:
-    """Return the rows of others' ops with launches of one node only, and the ids of the nodes."""
+    """Return the rows of other libraries' ops whose launches belong to one node, and its id."""
     rows, nodes = launch_rows.ravel(), node.ravel()
     inside = ~tree.is_event[rows]
     outer, nodes = tree.outermost[rows[inside]], nodes[inside]
@@ -101,10 +101,10 @@ def _times(
 ) -> tuple[IntArray, IntArray]:  # fmt: skip
     """Return starts and ends of the ops of some runs, shape ``(runs, ops)``.
 
-    A node has the span of its API calls. One that launched nothing has no time of its own: it is
-    empty, at the end of the node before it. Events around the nodes have the times of the run.
+    A node lasts from its first to its last API call. A node without launches has length 0, at the
+    end of the previous node. Events around the nodes have the times of the run.
     """
-    shape = len(run_start), len(sequence.ops) + 1  # the last one collects those of the run itself
+    shape = len(run_start), len(sequence.ops) + 1  # the last one collects the run's own launches
     start = np.full(shape, np.iinfo(np.int64).max)
     end = np.full(shape, np.iinfo(np.int64).min)
     run = np.arange(shape[0])[:, None]

@@ -36,8 +36,8 @@ def session_info(ops: Table) -> dict[str, Any]:
     entries
         ``onnxruntime_sessions``: the name of each session by its number (as a string, for JSON);
         ``onnxruntime_providers``: the execution providers of each, likewise;
-        ``onnxruntime_selected``: the options ``only`` and ``nodes`` of those with kernels in
-        Python that have any;
+        ``onnxruntime_selected``: the options ``only`` and ``nodes`` of sessions with Python
+        kernels, if set;
         ``onnxruntime_stretch``: see `epprof_nb.analysis.onnx.overhead.by_session`;
         ``onnxruntime_runs``: see `epprof_nb.analysis.onnx.overhead.runs_by_session`.
     """
@@ -85,7 +85,7 @@ def _nodes_without_run(ops: Table) -> list[str]:
     note = (
         f"{int(nodes.sum()):,} node events are not assigned to a run. Their run began before this "
         "profile, or overlapped another run of a session that ONNX Runtime profiles as a whole "
-        "(SessionOptions.enable_profiling). Disable that option to tell the runs apart."
+        "(SessionOptions.enable_profiling). Disable that option to separate the runs."
     )
     return [note]
 
@@ -161,7 +161,7 @@ def _runs_without_node_events(info: dict[str, Any]) -> Iterator[str]:
         elif entry["not_recorded"] and recorded:
             yield (
                 f"{which}The nodes of {recorded:,} of {plural(runs, 'run')} were recorded, to keep "
-                "the profiling overhead low. Counts and times of nodes are those of these runs; "
+                "the profiling overhead low. Counts and times of nodes cover only these runs; "
                 "`unprofiled_host_ns` is an estimate for all runs. Use ort_nodes='every' to record "
                 "each run."
             )
@@ -181,9 +181,9 @@ def _always_recorded(ops: Table, info: dict[str, Any]) -> Iterator[str]:
         elif accelerated and has_subgraphs(
             ops, EventTree(ops), np.flatnonzero(ops["session"] == observed.number)
         ):
-            reason = "its model has subgraphs, and equal launches need not be of equal nodes"
+            reason = "its model has subgraphs, and equal launches may come from different nodes"
         elif accelerated and _learns_nothing(ops, observed.number):
-            reason = "its launches do not show for certain which node made them"
+            reason = "its launches do not prove which node made them"
         else:
             continue
         title = _title(info, entry["session"])
@@ -226,7 +226,7 @@ def _profiling_overhead(info: dict[str, Any]) -> Iterator[str]:
             f"{cause}Device times are accurate; host times and the gaps between device activities "
             "are too long."
         )
-    # Where few runs were recorded node by node, recording hardly slows the code down.
+    # If few runs were recorded node by node, recording hardly slows the code down.
     mostly = {
         entry["session"]
         for entry in info.get("onnxruntime_runs", [])
@@ -245,7 +245,7 @@ def _profiling_overhead(info: dict[str, Any]) -> Iterator[str]:
 
 
 def _title(info: dict[str, Any], number: int | str) -> str:
-    """Return the name of a session; with its number, as in tables, if another has that name."""
+    """Return the name of a session, with its number if another session has the same name."""
     names = info["onnxruntime_sessions"]
     name = str(names[str(number)])
     return name if list(names.values()).count(name) == 1 else f"{name} (session {number})"

@@ -1,22 +1,22 @@
-"""Comparison of a run's launches with those of recorded runs, before their records arrive.
+"""Comparison of a run's launches with recorded runs' launches, before the records arrive.
 
-The launch callbacks compute two hashes of what a run launched: one of kernels, grids, blocks and
-sizes, and one of the functions only. They tell at the end of a run whether the next one must be
+The launch callbacks compute two hashes of a run's launches: one of kernels, grids, blocks and
+sizes, and one of the functions only. At the end of a run, they decide whether the next one must be
 recorded. The nodes are identified later, from the records.
 """
 
 from __future__ import annotations
 
 MAX_HASHES, MAX_FUNCTION_HASHES = 8, 64
-"""Hashes that are kept of runs with inputs of one size, and of any size."""
+"""Number of hashes kept for runs with inputs of one size, and of any size."""
 GIVEN_UP_AFTER = 3
-"""Mismatches, with few runs between them that matched, after which sizes seem to vary."""
+"""Number of mismatches, with few matches between them, after which sizes are assumed to vary."""
 _MAX_OWED = 64
 _HITS_TO_FORGIVE = 8
-"""Matches in a row after which a mismatch counts as the first one again. Libraries choose another
-kernel about every 16 sizes, and some of these runs are recorded."""
+"""Number of consecutive matches that reset the count of mismatches. Libraries choose another kernel
+about every 16 sizes, and some of these runs are recorded."""
 _FIRST_CHECK = 16
-"""Compared runs of any size after which one is recorded to check them; then after each doubling."""
+"""Number of compared runs of any size after which one is recorded as a check; doubles each time."""
 
 
 class LaunchComparison:
@@ -25,13 +25,14 @@ class LaunchComparison:
     Parameters
     ----------
     any_size
-        Whether the sizes of inputs vary from run to run. Runs are then known by their functions,
-        once two recorded runs of different sizes had the same; until then by their sizes as well.
+        Whether the sizes of inputs vary from run to run. Runs are then identified by their
+        functions only, once two recorded runs of different sizes had the same functions; before,
+        also by their sizes.
 
     Attributes
     ----------
     owed
-        Number of runs that are to be recorded next.
+        Number of runs to record next.
     has_given_up
         Whether runs with inputs of one size keep launching work of other sizes.
     """
@@ -63,8 +64,8 @@ class LaunchComparison:
     def compare(self, launch_hash: int, function_hash: int) -> None:
         """Add a run that was not recorded.
 
-        Each mismatch in a row doubles the number of runs that are recorded next, so that a session
-        whose launches always differ is soon recorded run by run.
+        Each consecutive mismatch doubles the number of runs to record next. A session whose
+        launches always differ is soon recorded run by run.
         """
         key = function_hash if self._any_size else launch_hash
         known = self._known
@@ -82,7 +83,7 @@ class LaunchComparison:
         self.has_given_up |= not self._any_size and self._misses >= GIVEN_UP_AFTER
 
     def distrust(self, hashes: set[int]) -> bool:
-        """Forget launches whose nodes are not known after all; return whether there are any."""
+        """Forget launches whose nodes turned out to be unknown; return whether there are any."""
         self.owed = max(self.owed, 1)
         kept = {key: size for key, size in self._known.items() if key not in hashes}
         had_some = len(kept) < len(self._known)
@@ -90,7 +91,7 @@ class LaunchComparison:
         return had_some
 
     def _keep(self, key: int, size: int | None) -> None:
-        # Replaced, not changed: other threads may be reading it.
+        # Replace it instead of changing it, because other threads may be reading it.
         kept = [item for item in self._known.items() if item[0] != key]
         most = MAX_FUNCTION_HASHES if self._any_size else MAX_HASHES
         self._known = dict([*kept, (key, size)][-most:])

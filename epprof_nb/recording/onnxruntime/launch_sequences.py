@@ -1,9 +1,9 @@
-"""Launch sequences of runs: what a run put on the device, in order, and the node of each launch.
+"""Launch sequences of runs: the launches of a run in order, and the node of each.
 
-Two runs whose sequences are equal, launch by launch, ran the same nodes, if the model has no
-subgraphs whose execution depends on data, and no other nodes could give these launches
+Two runs with equal sequences ran the same nodes if the model has no subgraphs whose execution
+depends on data, and if no other nodes could cause these launches
 (`epprof_nb.recording.onnxruntime.operator_launches`). Names, grids, blocks and sizes are compared
-exactly. Where the sizes of the inputs vary from run to run, kinds and names are compared.
+exactly. If the sizes of the inputs vary from run to run, only kinds and names are compared.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OP = np.dtype(
 RUN = -1
 """Index of the run itself among the ops of a sequence."""
 _OTHER_NAMES = 1
-"""Id of all names that the string table has no room for."""
+"""Id of all names that do not fit in the string table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class LaunchSequence:
     ops
         Structured array: the ops of the run in order of start. ``parent`` is an index or `RUN`.
     size
-        None if all runs with this sequence have these nodes. If sizes are not compared and all
-        recorded runs had the same sizes, the exact hash of their launches.
+        None if all runs with this sequence have these nodes. The exact hash of the launches if
+        sizes are not compared and all recorded runs had the same sizes.
     """
 
     op: npt.NDArray[np.signedinteger[Any]]
@@ -65,9 +65,9 @@ class LaunchSequence:
     size: int | None = None
 
     def common_with(self, other: LaunchSequence) -> LaunchSequence | None:
-        """Return what holds for two runs with these launches; None if their nodes differ.
+        """Return what two runs with these launches have in common; None if their nodes differ.
 
-        Nodes whose shapes differ, as those of bound inputs may, have none.
+        Nodes have no shapes in the result if their shapes differ, for example with bound inputs.
         """
         if not np.array_equal(self.op, other.op):
             return None
@@ -84,7 +84,7 @@ class LaunchSequence:
         return self
 
     def also_of(self, size: int | None) -> LaunchSequence:
-        """Return this sequence, known of a run of this size, too."""
+        """Return this sequence, also known from a run of this size."""
         return self if self.size is None or self.size == size else replace(self, size=None)
 
     def of_any_size(self, size: int) -> LaunchSequence:
@@ -149,8 +149,8 @@ def _without_shapes(ops: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 def packed_launches(activities: Table, rows: IntArray) -> tuple[npt.NDArray[np.void], BoolArray]:
     """Return the launches of some activities as an array of dtype `LAUNCH`.
 
-    Launches are equal if and only if their bytes are equal. The second array says which have a
-    name: the string table may be full.
+    Launches are equal if and only if their bytes are equal. The second array is a mask of launches
+    with a name, because the string table may be full.
     """
     packed = np.zeros(len(rows), LAUNCH)
     kinds = activities.names("kind")

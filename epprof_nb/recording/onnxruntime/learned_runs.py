@@ -1,10 +1,10 @@
 """Nodes of runs that were not recorded node by node, identified by the launches of the run.
 
-The runs of a recording whose nodes are known teach the sequence of their launches. A run without
-node events whose launches are the same, from the first to the last, ran the same nodes. A run that
-differs in a kernel, grid, block or size keeps its launches for itself. A sequence that other nodes
-could give, too, is not learned. Where the sizes of inputs vary from run to run, only kinds and
-names of the launches are compared, and runs of two sizes must have taught the same nodes.
+Launch sequences are learned from the runs of a recording whose nodes are known. A run without node
+events ran the same nodes if all its launches are the same. If a kernel, grid, block or size
+differs, the launches are attributed to the run only. A sequence that other nodes could also cause
+is not learned. If the sizes of inputs vary from run to run, only kinds and names of the launches
+are compared, and runs of two sizes must have had the same nodes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _Key = tuple[int, bytes]
 
 @dataclass(slots=True)
 class _Run:
-    """A run with its rows: of its op, of the events below it, and of its launches in order."""
+    """A run with the rows of its op, of the events below it, and of its launches in order."""
 
     logged: LoggedRun
     row: int
@@ -57,11 +57,11 @@ class _Run:
     """Rows of the ops of the launches."""
     packed: bytes
     is_exact: bool
-    """All launches have names, are of the run's thread, and none replays a CUDA graph."""
+    """All launches have names and belong to the run's thread, and none replays a CUDA graph."""
 
     @property
     def key(self) -> _Key:
-        """Key of the run's sequence among those of all sessions and input shapes."""
+        """Key of the run's sequence among all sessions and input shapes."""
         return id(self.logged.history), self.packed
 
 
@@ -83,7 +83,7 @@ def identify_nodes(
     runs = [run for run in runs if ops["end_ns"][run.row] <= stopped_ns]
     is_learned = np.zeros(len(activities), np.bool_)
     op_id = activities["op_id"].copy()
-    # Histories keep few sequences: those of this recording are all needed.
+    # Histories keep only few sequences, but all sequences of this recording are needed.
     sequences = _known_sequences(runs)
     for run in runs:
         if run.logged.recorded:
@@ -125,7 +125,7 @@ def _runs(
     ids = ops["op_id"]
     run_rows = IdIndex(ids).rows(np.array(sorted(logged), np.int64))
     run_rows = run_rows[run_rows >= 0]
-    # An op that was open at the end of the profile may have launches that it does not show.
+    # An op that was open at the end of the profile may have unrecorded launches.
     run_rows = run_rows[~ops.names("status").equals("open")[run_rows]]
     if not len(run_rows):
         return []
@@ -210,7 +210,7 @@ def _learn(run: _Run, ops: Table, tree: EventTree, sequences: dict[_Key, LaunchS
 
 
 def _add_mismatched(runs: Iterable[_Run]) -> None:
-    """Tell the histories which of their runs were not identified."""
+    """Report unidentified runs to their histories."""
     by_history: dict[int, tuple[RunHistory, list[LoggedRun]]] = {}
     for run in runs:
         if (history := run.logged.history) is not None:
@@ -242,7 +242,7 @@ def _state(run: _Run, sequences: dict[_Key, LaunchSequence]) -> str:
 
 
 def _with_states(ops: Table, states: dict[int, str | None]) -> CategoryColumn:
-    """Args of the ops, with ``nodes`` for each of some runs."""
+    """Return the args of the ops, with ``nodes`` set for some runs."""
     args = ops.names("args")
     rows = list(states)
     texts = []

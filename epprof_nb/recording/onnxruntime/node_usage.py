@@ -1,4 +1,4 @@
-"""Memory and threads of ONNX Runtime's nodes, as it reports them at the end of each."""
+"""Memory and threads of ONNX Runtime's nodes, which it reports at the end of each node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOT_REPORTED = -(2**63)
 
 
 def drain() -> dict[str, IntArray]:
-    """Take what was reported since the last call: ``op_id`` and `COLUMNS`; empty if nothing."""
+    """Take the reports since the last call: ``op_id`` and `COLUMNS`; empty if there are none."""
     raw = _native.drain_node_usage()
     if not len(raw["op_id"]):
         return {}
@@ -38,7 +38,7 @@ def with_node_usage(ops: Table, parts: Sequence[dict[str, IntArray]]) -> Table:
     ops
         The ops of a recording.
     parts
-        Results of `drain` that are not empty, of this recording and possibly others.
+        Non-empty results of `drain`, of this recording and possibly others.
     """
     if not parts:
         return ops

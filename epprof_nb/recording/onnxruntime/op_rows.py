@@ -1,4 +1,4 @@
-"""Op rows of ONNX Runtime's events: the columns filled in by the observer, and their run."""
+"""Op rows of ONNX Runtime's events: the observer's columns, and the run of each event."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def shapes_text(text: str) -> str:
 
 
 def _with_call_durations(ops: Table, runs: IntArray) -> CategoryColumn:
-    """Args of the ops; those of runs with the durations of their calls and their shapes' number."""
+    """Return the args of the ops. Runs get their call durations and number of shapes."""
     args = ops.names("args")
     times = unprofiled_runs.call_durations(ops["thread_id"][runs], ops["start_ns"][runs])
     known = times[0] != MISSING
@@ -120,11 +120,11 @@ def _encoded(name_ids: IntArray, convert: Any = str) -> CategoryColumn:  # noqa:
 def _parents(
     ops: Table, category: IntArray, is_event: npt.NDArray[np.bool_], session: IntArray
 ) -> IntArray:
-    """Parents of the ops, including events on pool threads of a session profiled as a whole.
+    """Return the parents of the ops, also for pool threads of a session profiled as a whole.
 
-    Such an event has no parent on its own thread. It belongs to the only run of its session in
-    progress. If several runs were in progress, or a run that was not recorded from its start, the
-    parent stays missing.
+    An event on a pool thread has no parent on that thread. It belongs to the only run of its
+    session in progress. The parent stays missing if several runs were in progress, or a run that
+    was not recorded from its start.
     """
     parent = ops["parent_op_id"]
     lone = np.flatnonzero((category == _NODE) & (parent == MISSING))
@@ -132,7 +132,7 @@ def _parents(
         return parent
     parent = parent.copy()
     start, end = ops["start_ns"], ops["end_ns"]
-    # The session of an open event is unknown: it may be a run of any session.
+    # The session of an open event is unknown. It may be a run of any session.
     open_event = ops.names("status").equals("open") & is_event
     for number in np.setdiff1d(session[lone], sessions.uncertain_sessions()):
         nodes = lone[session[lone] == number]

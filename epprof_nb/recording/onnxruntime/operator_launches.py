@@ -1,12 +1,12 @@
-"""Launches by operator: proof that the launches of a sequence belong to certain nodes.
+"""Launches by operator, which prove that the launches of a sequence belong to certain nodes.
 
 ONNX Runtime executes the nodes of a session in one order. Two runs with the same launches could
-still differ in which node launched what: one node launches one kernel more, and its neighbour one
-less. That is impossible if there is only one way to divide the launches among the nodes in their
-order, so that each launches what a node of its operator was seen to launch. Where sizes are
-compared, a node of its operator and its shapes.
+still differ in the nodes of the launches: one node launches one kernel more, and its neighbour one
+less. This is impossible if there is only one way to divide the launches among the nodes, in order,
+such that each node has launches that were recorded for its operator (and its shapes, if sizes are
+compared).
 
-That says nothing about a node whose data was empty: what it launches for other data is not known.
+This proves nothing for a node whose data was empty: its launches for other data are unknown.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from epprof_nb.recording.onnxruntime.launch_sequences import LaunchSequence
 
 MAX_WAYS = 64
-"""Different lists of launches of the nodes of one operator; with more, no nodes are certain."""
+"""Maximum number of different launch lists per operator; with more, no nodes are certain."""
 
 _Slot = tuple[int, ...]
-"""Operator, provider and shapes of a node, or what the run launched before or after its nodes."""
+"""Operator, provider and shapes of a node; or the run itself, before or after its nodes."""
 _BEFORE, _AFTER = (-1,), (1,)
 _Way = tuple[bytes, ...]
 _EMPTY = re.compile(r"[\[,]0[,\]]")
@@ -37,9 +37,9 @@ _ON_HOST = "CPUExecutionProvider"
 
 
 def has_idle_empty_nodes(sequence: LaunchSequence) -> bool:
-    """Whether a node on a device launched nothing, and one of its tensors was empty.
+    """Whether a device node with an empty tensor launched nothing.
 
-    With other data of the same input shapes, it may launch what another node launched.
+    With other data of the same input shapes, it may cause launches that equal another node's.
     """
     idle = sequence.ops["is_node"].copy()
     idle[sequence.op[sequence.op >= 0]] = False
@@ -57,8 +57,8 @@ class OperatorLaunches:
     Parameters
     ----------
     any_size
-        Whether sizes are not compared. Launches that are not in the order of the nodes then leave
-        the nodes uncertain.
+        Whether sizes are not compared. The nodes are then uncertain if their launches are in
+        another order.
     """
 
     __slots__ = ("_any_size", "_ways")
@@ -73,12 +73,12 @@ class OperatorLaunches:
         sequence: LaunchSequence,
         others: Iterable[tuple[bytes, LaunchSequence]],
     ) -> bool:
-        """Add a recorded run; return whether its nodes and those of other sequences are certain.
+        """Add a recorded run; return whether its nodes and all other sequences' nodes are certain.
 
         Parameters
         ----------
         launches
-            The launches of the run, of dtype `LAUNCH`. If sizes are not compared, without them.
+            The launches of the run, of dtype `LAUNCH`, without sizes if sizes are not compared.
         sequence
             Their nodes.
         others
@@ -96,20 +96,20 @@ class OperatorLaunches:
             if len(ways) > MAX_WAYS:
                 return False
         checked = [(names, divided)]
-        if is_new:  # it may be another way to divide these
+        if is_new:  # it may be another way to divide the earlier launches
             checked += [
                 (of, _divided(of, s) or []) for of, s in ((_split(b), s) for b, s in others)
             ]
         return all(self._is_certain(of, [slot for slot, _ in parts]) for of, parts in checked)
 
     def _is_certain(self, names: _Way, slots: list[_Slot]) -> bool:
-        """Whether there is one way only to divide the launches among the nodes.
+        """Whether there is only one way to divide the launches among the nodes.
 
-        Those of runs whose shapes varied are not looked at again.
+        Runs whose shapes varied are not checked again.
         """
         if not all(slot in self._ways for slot in slots) or not slots:
             return True
-        ends = {0: 1}  # number of ways, at most 2, by where they end
+        ends = {0: 1}  # number of ways, at most 2, by their end
         for slot in slots:
             reached: dict[int, int] = {}
             for at, count in ends.items():
@@ -127,7 +127,7 @@ def _split(launches: bytes) -> _Way:
 
 
 def _divided(names: _Way, sequence: LaunchSequence) -> list[tuple[_Slot, _Way]] | None:
-    """Return what each node launched, in order of the nodes; None if it is not in their order."""
+    """Return the launches of each node in order; None if the launches have another order."""
     nodes = np.flatnonzero(sequence.ops["is_node"])
     number = np.full(len(sequence.ops) + 1, -1)
     number[nodes] = np.arange(len(nodes))

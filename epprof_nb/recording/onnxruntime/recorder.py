@@ -31,20 +31,20 @@ class _Output(RecorderOutput):
 class OnnxRuntimeRecorder(Recorder):
     """Records the events of observed sessions. See `epprof_nb.recording.recorder.Recorder`.
 
-    The events are ops: the observer pushes them on the op stack, and they are in the op log. What
-    nodes took of memory and threads has a log of its own.
+    The events are ops: the observer pushes them on the op stack, and they are in the op log. The
+    memory and threads of nodes have a separate log.
     """
 
     name = "onnxruntime"
 
     def start(self, options: Options) -> list[str]:
         """Start profiling runs."""
-        node_usage.drain()  # of runs that outlived the last recording
+        node_usage.drain()  # discard runs that outlived the last recording
         sessions.start(options.ort_nodes)
         return []
 
     def extend(self, options: Options) -> list[str]:
-        """Record at least as many nodes as `options` ask for."""
+        """Record at least as many nodes as `options` request."""
         sessions.raise_mode(options.ort_nodes)
         return []
 

@@ -1,4 +1,4 @@
-"""Notes on the profile files of runs that ONNX Runtime did not write."""
+"""Notes on profile files of runs that ONNX Runtime did not write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def clear() -> None:
 
 
 def count(prefix: str, *, written: bool) -> None:
-    """Count a run whose file ONNX Runtime did not write; `written`: we did."""
+    """Count a run whose file ONNX Runtime did not write; `written` if this package wrote it."""
     (_written if written else _missing)[prefix] += 1
 
 

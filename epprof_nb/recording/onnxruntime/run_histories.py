@@ -35,17 +35,17 @@ MAX_SEQUENCES = MAX_HASHES
 """Launch sequences kept per session and input shapes."""
 MAX_SEQUENCES_OF_ANY_SIZE = MAX_FUNCTION_HASHES
 MAX_SIZES = 4
-"""Input shapes with a history of their own; those that follow share one."""
+"""Number of input shapes with their own history; all further shapes share one."""
 MAX_INPUTS = 64
-"""Inputs remembered per session, by types and numbers of dimensions."""
+"""Number of inputs remembered per session, by types and numbers of dimensions."""
 MAX_BYTES = 32 << 20
-"""Memory of all launch sequences."""
+"""Maximum memory of all launch sequences, in bytes."""
 SAMPLED_SHARE = 0.03
-"""Largest share of the time of a session without device work that goes into recording its nodes."""
+"""Maximum share of time for recording nodes of a session without device work."""
 FIRST_RUNS = 2
 """Runs recorded in any case: the first one sets up the session for its input shapes."""
 _MAX_DISTRUST = 3
-"""Recordings with runs that seemed to be known and were not, after which all runs are recorded."""
+"""Number of recordings with wrongly identified runs after which all runs are recorded."""
 _PLAIN_RUNS = 3
 """Runs without nodes whose times must be known before another one is recorded."""
 
@@ -102,7 +102,7 @@ class RunHistory:
         self._first_recorded = False
 
     def must_record(self, *, first: bool) -> bool:
-        """Whether to record the next run; `first`: it is the first one of its thread."""
+        """Whether to record the next run; `first` if it is the first one of its thread."""
         if self._recorded < FIRST_RUNS or self.comparison.owed > 0:
             return True
         if self._launches or self.sequences:
@@ -130,12 +130,12 @@ class RunHistory:
             self.comparison.add_recorded(launches, launch_hash, function_hash)
         elif self._launches:
             self.comparison.compare(launch_hash, function_hash)
-        if self._recorded > 1:  # the first run is no measure
+        if self._recorded > 1:  # the first run is not representative
             self._add_time(duration_ns, recorded=recorded)
 
     def _add_time(self, duration_ns: int, *, recorded: bool) -> None:
-        # The shortest times: other processes can only lengthen a run. A mean of few runs, one of
-        # which was interrupted, would make recording look free.
+        # Use the shortest times, because other processes can only lengthen a run. The mean of a few
+        # runs would hide the cost of recording if one was interrupted.
         self._total_ns += duration_ns
         if recorded:
             self._recorded_ns = min(self._recorded_ns, duration_ns)
@@ -146,14 +146,14 @@ class RunHistory:
             self._plain_runs += 1
 
     def check_nodes(self, launches: bytes, sequence: LaunchSequence) -> None:
-        """Stop learning if other nodes could give the launches of a recorded run."""
+        """Stop learning if other nodes could cause the launches of a recorded run."""
         known = [(key, each) for key, each in self.sequences.items() if each is not None]
         is_certain = self._operators.tell_apart(launches, sequence, known)
         if not is_certain or has_idle_empty_nodes(sequence):
             self.may_learn = False
 
     def learn(self, launches: bytes, sequence: LaunchSequence) -> None:
-        """Keep the sequence of a recorded run in place of the one that was recorded first."""
+        """Keep the sequence of a recorded run in place of the oldest one."""
         known = self.sequences.pop(launches, sequence)
         known = known and known.common_with(sequence)
         if known is None:
@@ -168,10 +168,10 @@ class RunHistory:
         _limit_memory(self)
 
     def add_mismatched(self, runs: Iterable[LoggedRun]) -> None:
-        """Have the next run recorded, because runs of a recording were not identified.
+        """Record the next run, because runs of a recording were not identified.
 
-        Launches that seemed to be known are forgotten: the recorded run did not teach its nodes. A
-        session in which this happens again and again is recorded run by run.
+        Launches that were wrongly considered known are forgotten. A session in which this happens
+        repeatedly is recorded run by run.
         """
         hashes = {run.function_hash if self.any_size else run.launch_hash for run in runs}
         self._distrust += self.comparison.distrust(hashes)
@@ -194,7 +194,7 @@ def _nbytes(histories: Iterable[RunHistory]) -> int:
 
 
 def _limit_memory(newest: RunHistory) -> None:
-    """Discard the sequences that were used least recently until the rest is small enough."""
+    """Discard the least recently used sequences until the rest is small enough."""
     with _lock:
         others = sorted(
             (h for h in _histories if h is not newest and h.sequences), key=lambda h: h.used
@@ -243,7 +243,7 @@ class SessionRuns:
         return history
 
     def histories(self) -> list[RunHistory]:
-        """Return all histories: those of one size, and those of any size that are in use."""
+        """Return all histories of one size, and the histories of any size that are in use."""
         shared = [inputs.any_size for inputs in list(self._inputs.values())]
         return [*list(self._by_key.values()), *(each for each in shared if each.used)]
 

@@ -1,4 +1,4 @@
-"""Runs of a recording that need not be recorded node by node, and what was decided for each."""
+"""Runs of a recording that need not be recorded node by node, and the decision for each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_RUNS = 1_000_000
 
 @dataclass(slots=True)
 class LoggedRun:
-    """A run of a recording in another mode than ``"every"``."""
+    """A run of a recording in a mode other than ``"every"``."""
 
     op_id: int
     history: RunHistory | None
@@ -34,7 +34,7 @@ _recordings = 0
 
 
 class RunInProgress:
-    """A run that is being made on this thread.
+    """A run in progress on this thread.
 
     Parameters
     ----------
@@ -91,11 +91,11 @@ def begin_recording() -> None:
 
 
 def end_recording() -> None:
-    """Ignore the runs that are in progress: their launches are not seen to the end."""
+    """Ignore the runs in progress, because their last launches are not recorded."""
     global _recordings  # noqa: PLW0603
     _recordings += 1
 
 
 def logged_runs() -> dict[int, LoggedRun]:
-    """Return the runs of the recording in other modes than ``"every"``, by the id of their op."""
+    """Return the runs of the recording in modes other than ``"every"``, by id of their op."""
     return {run.op_id: run for run in list(_log)}

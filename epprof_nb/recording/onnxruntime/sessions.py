@@ -58,7 +58,7 @@ class ObservedSession:
     ran: bool = False
     """At least one run was recorded."""
     has_own_profiler: bool = False
-    """A provider of the session reports its nodes itself: that of kernels in Python."""
+    """The provider of Python kernels, which reports its nodes itself, is in the session."""
     selected: dict[str, list[str]] = field(default_factory=dict)
     """The options ``only`` and ``nodes`` of the provider of kernels in Python, as given."""
     optimization_level: str = ""
@@ -90,7 +90,7 @@ def recording() -> bool:
 
 
 def set_default_mode(mode: str) -> None:
-    """Set which runs are recorded node by node in recordings that do not say it themselves."""
+    """Set which runs are recorded node by node in recordings without their own mode."""
     global _default_mode  # noqa: PLW0603
     _default_mode = check_ort_nodes(mode)
 
@@ -183,8 +183,8 @@ def end_session_profile(session: object) -> None:
 def _attach_runs(session: object, observed_session: ObservedSession) -> None:
     """Let the runs of this session be recorded without their nodes."""
     if observed_session.number is not None and not observed_session.captures_graphs:
-        # The device work of a node that runs on a pool thread cannot be told from others' work. The
-        # kernels of the host device do not come with their nodes unless these are recorded.
+        # The device work of a node on a pool thread cannot be distinguished from other work. The
+        # kernels of the host device lack their nodes unless these are recorded.
         must_record_all = observed_session.has_own_profiler or (
             observed_session.uses_pool_threads and has_accelerator(observed_session.providers)
         )
@@ -324,7 +324,7 @@ def has_run_profile_files() -> bool:
 
 def file_prefix(run_options: object) -> str | None:
     """Return the prefix of the profile files that runs with these options write, if any."""
-    if run_options is None or not _file_prefixes:  # the rule; a look-up costs more than the rest
+    if run_options is None or not _file_prefixes:  # usual; a look-up costs more
         return None
     return _file_prefixes.get(run_options)
 

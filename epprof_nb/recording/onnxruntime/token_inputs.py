@@ -1,7 +1,7 @@
-"""Inputs of a language model from which the lengths of its query and of its KV cache are read.
+"""Inputs of a language model that give the lengths of its query and of its KV cache.
 
-ONNX fixes no names for them. These are the names that the exporters of PyTorch, Optimum and
-onnxruntime-genai write: ``input_ids``, ``attention_mask``, ``past_key_values.0.key`` and so on.
+ONNX does not standardize their names. The exporters of PyTorch, Optimum and onnxruntime-genai use
+these names: ``input_ids``, ``attention_mask``, ``past_key_values.0.key`` and so on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ATTRIBUTE = "_epprof_token_inputs"
-"""Attribute of a session: its `TokenInputs`; None if it is no language model with a KV cache."""
+"""Attribute of a session: its `TokenInputs`; None without a language model with a KV cache."""
 
 _TOKENS = re.compile(r"(decoder_)?(input_ids|inputs?_embeds|tokens?|token_ids)")
 _MASK = re.compile(r"(decoder_)?attention_mask")
@@ -30,7 +30,7 @@ _MIN_CACHE_RANK = 3
 
 
 class TokenInputs(NamedTuple):
-    """Names of the inputs that tell the lengths, and the axis of the KV cache that grows."""
+    """Names of the inputs that give the lengths, and the growing axis of the KV cache."""
 
     tokens: str
     cache: tuple[str, ...]
@@ -40,7 +40,7 @@ class TokenInputs(NamedTuple):
 
 
 def token_inputs(inputs: list[Any]) -> TokenInputs | None:
-    """Return which inputs of a model tell the lengths of its query and of its KV cache.
+    """Return the inputs of a model that give the lengths of its query and of its KV cache.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def of_session(session: Any) -> TokenInputs | None:  # noqa: ANN401
 
 
 def add_call(session: object, begin_ns: int, feed: object) -> None:
-    """Add a run that has ended on this thread to the log of calls, if it tells its lengths.
+    """Add a run that has ended on this thread to the log of calls, if its lengths are known.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def lengths_of(inputs: TokenInputs, feed: dict[str, Any]) -> tuple[int, int, int
     Parameters
     ----------
     inputs
-        The inputs of the model that tell them.
+        The inputs of the model that give the lengths.
     feed
         NumPy arrays, ``OrtValue`` objects or other objects with a shape, by name.
 
@@ -132,8 +132,8 @@ def lengths_of(inputs: TokenInputs, feed: dict[str, Any]) -> tuple[int, int, int
 
     Notes
     -----
-    A cache of a fixed size is longer than what it holds. The attention mask covers the cached and
-    the new tokens; if it has the fixed size, too, the positions tell how far the cache is filled.
+    A cache of a fixed size is longer than its contents. The attention mask covers the cached and
+    the new tokens. If it also has the fixed size, the positions give the number of cached tokens.
     """
     tokens, cache = _shape(feed.get(inputs.tokens)), _shape(feed.get(inputs.cache[0]))
     if not tokens or cache is None or len(cache) <= inputs.axis:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 _MAX_RUNS = 15
-"""Most recent unprofiled runs per input key that the median is taken of."""
+"""Number of most recent unprofiled runs per input key that enter the median."""
 _MAX_INPUT_KEYS = 64
-"""Input keys remembered per session."""
+"""Maximum number of input keys per session."""
 _ALWAYS_TIMED, _TIMED_EVERY = 32, 8
 """The first runs are all timed, then one run in every few."""
 _MAX_CALLS = 1_000_000
@@ -67,7 +67,7 @@ class UnprofiledBaseline:
             times.append(duration_ns)
             self._medians.pop(key, None)
             return
-        # The first run with new shapes includes the session's setup for them: it is not counted.
+        # The first run with new shapes includes the session's setup for them, so it is not counted.
         if len(self._times) >= _MAX_INPUT_KEYS:
             oldest = next(iter(self._times))
             self._times.pop(oldest, None)
@@ -85,7 +85,7 @@ class UnprofiledBaseline:
         return known
 
     def number(self, key: object) -> int:
-        """Return the number of an input key, from 1; `MISSING` if there were too many before."""
+        """Return the number of an input key, from 1; `MISSING` if there are too many keys."""
         known = self._numbers.get(key)
         if known is None:
             if len(self._numbers) >= _MAX_INPUT_KEYS:
@@ -125,13 +125,13 @@ def attach_baseline(session: object) -> None:
 
 
 def input_key(feed: object, method: str) -> object:
-    """Return a key that is equal for runs with comparable durations: the input shapes.
+    """Return a key, the input shapes, that is equal for runs with comparable durations.
 
     Parameters
     ----------
     feed
-        The inputs by name: arrays, ``OrtValue`` objects, or other objects with a shape. All runs
-        with anything else are equal.
+        The inputs by name: arrays, ``OrtValue`` objects, or other objects with a shape. Runs with
+        other inputs all have the same key.
     method
         Name of the session's method.
     """
@@ -146,7 +146,7 @@ def _shape(value: Any) -> object:  # noqa: ANN401
 
 
 def without_sizes(key: object) -> object:
-    """Return a key that is equal for runs whose inputs differ in their sizes only.
+    """Return a key that is equal for runs whose inputs differ only in their sizes.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def add_call(begin_ns: int, baseline: UnprofiledBaseline, key: object) -> None:
 
 
 def call_durations(thread_ids: IntArray, starts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the durations of the calls that made some runs, profiled and unprofiled.
+    """Return the profiled and unprofiled durations of the calls that made some runs.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Op stacks of greenlets, as gevent, eventlet and SQLAlchemy use them: followed once imported.
+"""Op stacks of greenlets, which gevent, eventlet and SQLAlchemy use.
 
-The native core gives each greenlet a stack of its own. It learns of switches from a trace function
+The native core gives each greenlet its own stack. It learns of switches from a trace function
 (``greenlet.settrace``), which it sets on each thread that opens an op.
 """
 

@@ -15,10 +15,10 @@ _INT_BITS = 4096
 def as_json(args: dict[str, object]) -> str:
     """Return the JSON object of a range's arguments, of at most `TEXT_LIMIT` characters.
 
-    The native core calls this when a range opens, for arguments other than short numbers and
-    strings, and keeps the text instead of the values. Values that JSON cannot represent become
-    their shortened ``repr``. Arrays become their shape and dtype: printing one that is on a device
-    would wait for the device inside the range.
+    When a range opens, the native core calls this for arguments other than short numbers and
+    strings. It keeps the text instead of the values. Values that JSON cannot represent become their
+    shortened ``repr``. Arrays become their shape and dtype, because printing a device array would
+    wait for the device inside the range.
     """
     kept: dict[str, object] = {}
     text = "{}"
@@ -42,7 +42,7 @@ def _dumps(value: object) -> str:
 
 
 def _plain(value: object, depth: int) -> object:
-    """Bounded copy of a value, made of what JSON can represent.
+    """Return a bounded copy of a value that JSON can represent.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Source locations and text of functions that are ops: of ranges, of modules of PyTorch, of JAX."""
+"""Source locations and text of functions that are ops: ranges, PyTorch modules, JAX functions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FunctionSources(NamedTuple):
         Op name, or class of a module, to ``{"file", "line"}`` with the first line of the function.
         The file of a function that is defined in a cell is the cell.
     texts
-        File name to text, which contains these functions and blank lines otherwise.
+        File name to text, which contains these functions and otherwise blank lines.
     """
 
     op_places: dict[str, dict[str, Any]]
@@ -66,14 +66,14 @@ def _register(locations: dict[str, tuple[str, int]], name: str, function: object
 
 
 def sources_of(ops: Table, cells: Container[str] = ()) -> FunctionSources:
-    """Return the source of the functions of a profile's ops, where it is readable.
+    """Return the source of the functions of a profile's ops, if readable.
 
     Parameters
     ----------
     ops
         A table of schema `epprof_nb.data.schema.OPS`.
     cells
-        Cells that are shown anyway; functions in them are left out.
+        Cells that are shown anyway; functions in them are omitted.
     """
     with _lock:
         known, classes = dict(_of_ranges), dict(_of_classes)
@@ -107,7 +107,7 @@ def _module_classes(ops: Table) -> list[str]:
 
 
 def shown_file(file: str) -> str:
-    """Return the cell, as ``In[3]``, that IPython compiled under this file name, or the name."""
+    """Return the cell that IPython compiled as this file, such as ``In[3]``, or the name."""
     get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
     compiler = getattr(get_shell() if get_shell else None, "compile", None)
     describe = getattr(compiler, "format_code_name", None)
@@ -118,7 +118,7 @@ def shown_file(file: str) -> str:
 def _block(file: str, first: int) -> list[str]:
     """Return the lines of the function that begins at line `first`; empty if not readable."""
     try:
-        # The source of a cell is in the cache only.
+        # Only the cache has the source of a cell.
         if file not in linecache.cache:
             path = Path(file)
             if not path.is_file() or path.stat().st_size > _FILE_BYTES:

@@ -21,8 +21,8 @@ def wrap_function(range_op: _native.Op | None, function: Any) -> Any:  # noqa: A
     Parameters
     ----------
     range_op
-        Provides the name and the arguments of the range; None: the range has the name of the
-        function, with that of its class.
+        Provides the name and the arguments of the range; None: the range has the qualified name of
+        the function.
     function
         A function, method, coroutine function, generator function or asynchronous generator
         function, a ``staticmethod`` or ``classmethod`` object, or any other callable.
@@ -50,7 +50,7 @@ def wrap_function(range_op: _native.Op | None, function: Any) -> Any:  # noqa: A
     if range_op is None:
         range_op = op(_name_of(function))
     range_sources.register(range_op.name, function)
-    # Calls can nest and overlap, so each one needs a range of its own.
+    # Calls can nest and overlap, so each one needs its own range.
     new_range = functools.partial(op, range_op.name, **(range_op.args or {}))
     wrap: Callable[..., Callable[..., Any]]
     if inspect.isasyncgenfunction(function):

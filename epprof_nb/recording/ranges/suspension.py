@@ -1,11 +1,12 @@
 """Suspension of generators and coroutines: their ops leave the stack while they are suspended.
 
 The native core calls `track_frame` when an op opens in such a frame. From Python 3.12 on,
-``sys.monitoring`` then reports yields and resumptions of that code only. On Python 3.11 a profile
-function does; it receives every call of the thread, so it is set only while such frames are alive.
+``sys.monitoring`` then reports yields and resumptions of that code only. On Python 3.11, a profile
+function reports them. It receives every call of the thread, so it is set only while such frames are
+alive.
 
-The callbacks are functions of the native core. In a Python function, Python would run pending
-signal handlers, and a KeyboardInterrupt would be raised outside the generator's ``try``.
+The callbacks are functions of the native core. Python functions would run pending signal handlers,
+which could raise KeyboardInterrupt outside the generator's ``try``.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ if sys.version_info >= (3, 12):
 
         def _take_tool(self) -> int | None:
             # The ids of debuggers, coverage, profilers and optimizers come last, because these
-            # tools expect theirs to be free.
+            # tools expect their ids to be free.
             for tool in (4, 3, 2, 5, 1, 0):
                 if _monitoring.get_tool(tool) is None:
                     try:

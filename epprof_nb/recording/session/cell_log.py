@@ -1,8 +1,8 @@
 """Observation of the cell's thread at each API call of another thread, after the recording.
 
-Where CUPTI's callbacks are held by another profiler, no code of this package runs at a launch. The
-launch log then gets from here what the callback would have written into it: the op that was open on
-the cell's thread, and whether that thread used CPU time since the previous call.
+If another profiler holds CUPTI's callbacks, no code of this package runs at a launch. This module
+then adds to the launch log what the callback would have written: the op that was open on the cell's
+thread, and whether that thread used CPU time since the previous call.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 Mask = npt.NDArray[np.bool_]
 
 _IDLE = 8
-"""An idle thread uses at most one part in `_IDLE` of the time, as in core/launch_log.cpp."""
+"""An idle thread uses at most 1 / `_IDLE` of the time, as in core/launch_log.cpp."""
 _FALLING_ASLEEP_NS = 50_000
-"""CPU time that a thread may use while it begins or ends to wait, next to the calls of another."""
+"""CPU time that a thread may use to begin or end a wait, while another thread makes calls."""
 
 
 def observe(logs: Sequence[CellLog], thread: IntArray, at: IntArray) -> tuple[IntArray, Mask, Mask]:
@@ -42,10 +42,10 @@ def observe(logs: Sequence[CellLog], thread: IntArray, at: IntArray) -> tuple[In
     -------
     op
         The op that was open on the cell's thread at each call; `MISSING` if there was none, or if
-        the call was made by the cell's thread itself.
+        the cell's thread made the call.
     waited, ran
-        Masks of the calls before which the cell's thread used no CPU time, or did, since an earlier
-        call of the same thread under the same op. A call may be in neither.
+        Masks of calls. Since an earlier call of the same thread under the same op, the cell's
+        thread used no CPU time, or used some. A call may be in neither mask.
     """
     op = np.full(len(at), MISSING, np.int64)
     waited, ran = np.zeros(len(at), np.bool_), np.zeros(len(at), np.bool_)
@@ -56,7 +56,7 @@ def observe(logs: Sequence[CellLog], thread: IntArray, at: IntArray) -> tuple[In
     top_op = np.concatenate([log.top_op for log in logs])
     interval = np.searchsorted(top_ns, at, side="right") - 1
     others = (interval >= 0) & ~np.isin(thread, [log.thread_id for log in logs])
-    # The last change is where the log ends: what followed is unknown.
+    # The log ends at the last change. Later ops are unknown.
     others &= interval < len(top_ns) - 1
     op[others] = top_op[interval[others]]
     op[op == 0] = MISSING
@@ -78,13 +78,13 @@ def observe(logs: Sequence[CellLog], thread: IntArray, at: IntArray) -> tuple[In
 
 
 def _use_of_cpu(logs: Sequence[CellLog], begin: IntArray, end: IntArray) -> tuple[Mask, Mask]:
-    """Tell in which of some time ranges the cell's thread was surely idle, or surely busy."""
+    """Return masks of time ranges in which the cell's thread was certainly idle or busy."""
     at = np.concatenate([log.cpu_at_ns for log in logs])
     cpu = np.concatenate([log.cpu_ns for log in logs])
     if len(at) < 2:
         return np.zeros(len(begin), np.bool_), np.zeros(len(begin), np.bool_)
-    # Between samples inside the range if there are any. Otherwise between those around it, where
-    # an unknown part of the CPU time was used outside the range.
+    # Use the samples inside the range if there are any. Otherwise use the samples around it, with
+    # an unknown part of the CPU time outside the range.
     low, high = np.searchsorted(at, begin), np.searchsorted(at, end, side="right") - 1
     inside = high > low
     low = np.where(inside, low, np.maximum(np.searchsorted(at, begin, side="right") - 1, 0))

@@ -1,8 +1,8 @@
-"""Work in the bodies of conditional nodes of CUDA graphs: the replay that it belongs to.
+"""Replays of the work in the bodies of conditional nodes of CUDA graphs.
 
 CUPTI reports the work in such a body without the correlation id of the graph launch, because the
-device decides whether and how often it runs. An executable graph runs one replay at a time, so what
-ran between the first and the last activity of a replay belongs to that replay.
+device decides whether and how often it runs. An executable graph runs one replay at a time, so its
+work between the first and the last activity of a replay belongs to that replay.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def with_launches(activities: Table) -> Table:
     Returns
     -------
     activities
-        Work of a graph without a correlation id has that of the replay that it ran in. It has none
-        if the graph begins or ends with a conditional node and ran several times: then it may
-        belong to the replay before or after it.
+        Work of a graph without a correlation id gets the id of the replay that it ran in. It gets
+        none if the graph begins or ends with a conditional node and ran several times, because it
+        may belong to the replay before or after it.
     """
     graph = activities["graph_id"]
     unknown = (graph != MISSING) & (activities["correlation_id"] <= 0)
@@ -47,7 +47,7 @@ def with_launches(activities: Table) -> Table:
 
 
 def _around(activities: Table, rows: IntArray, known: IntArray, correlation: IntArray) -> IntArray:
-    """Return the correlation ids of the replays around some rows; as they are where unknown."""
+    """Return the correlation ids of the replays around some rows, unchanged where unknown."""
     replays, replay = np.unique(correlation[known], return_inverse=True)
     if not len(replays):
         return correlation[rows]

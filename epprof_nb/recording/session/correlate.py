@@ -1,8 +1,8 @@
-"""Correlation: from the raw logs of a recording to tables in which activities have their op.
+"""Correlation: convert the raw logs of a recording to tables in which activities have their op.
 
-The API call of an activity is found by correlation id. The op of the call is the one that was
-open on the launching thread. Nothing is matched by name or by time, but for what CUPTI reports
-without a correlation id; see `epprof_nb.recording.session.conditional_bodies`.
+The API call of an activity is found by correlation id. The op of the call was open on the launching
+thread. Nothing is matched by name or time, except the work that CUPTI reports without a correlation
+id; see `epprof_nb.recording.session.conditional_bodies`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CorrelatedTables:
-    """Tables of a recording, with absolute times, and counts of what was dropped."""
+    """Tables of a recording with absolute times, and counts of dropped rows."""
 
     tables: dict[str, Table]
     ops_dropped: int
@@ -104,7 +104,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
 
 
 def _with_identified_ops(found: IdentifiedOps, activities: Table, launches: LaunchLog) -> Table:
-    """Return the activities with the ops that a recorder found; their API calls get them, too."""
+    """Return the activities with the ops that a recorder found. Their API calls also get them."""
     rows = np.flatnonzero(found.is_learned)
     if not len(rows):
         return activities
@@ -128,7 +128,7 @@ def _take(values: IntArray, rows: IntArray) -> IntArray:
 def _activities_of(
     recording: Recording, outputs: Sequence[RecorderOutput], launches: LaunchLog
 ) -> Table:
-    """Activities launched during the recording, and those without a known launch."""
+    """Return the activities launched during the recording, or without a known launch."""
     tables = [output.activities for output in outputs if len(output.activities)]
     if not tables:
         return Table(ACTIVITIES)
@@ -180,7 +180,7 @@ def _attribute(
 
 
 def _remember_ops(recording: Recording, ops: Table, graphs: Sequence[RecordedGraphs]) -> None:
-    """Keep the ops that captured nodes: as they were recorded, or as the recorder knows them."""
+    """Keep the ops that captured nodes, from the recording or the recorder."""
     recording.graph_nodes.remember_ops(ops)
     for known in graphs:
         if known.capture_ops is not None:
@@ -196,13 +196,13 @@ def _with_earlier_ops(
     earlier = recording.graph_nodes.earlier_ops(absent)
     if earlier is not None:
         added = earlier.take(~contains(ops["op_id"], earlier["op_id"]))
-        # Run ids are unique within a profile only.
+        # Run ids are unique only within a profile.
         added = added.replace(
             status=CategoryColumn.constant("earlier", len(added)),
             run_id=np.full(len(added), MISSING, np.int64),
         )
         ops = concat([ops, added])
-        parent = ops["parent_op_id"]  # not of every capture was there a recording
+        parent = ops["parent_op_id"]  # not every capture was recorded
         ops = ops.replace(parent_op_id=np.where(contains(ops["op_id"], parent), parent, MISSING))
     # An op that was dropped from the op log has no row to refer to.
     capture_op[~contains(ops["op_id"], capture_op)] = MISSING

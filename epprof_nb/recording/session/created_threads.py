@@ -1,6 +1,6 @@
 """Python threads created during a recording.
 
-Python forgets a thread once it has ended and nothing refers to it. Its name would be lost with it.
+Python forgets a thread, and its name, once the thread has ended and nothing refers to it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Keep no thread any longer."""
+    """Stop keeping threads."""
     global _collecting  # noqa: PLW0603
     _collecting = False
     _threads.clear()
 
 
 def take() -> list[threading.Thread]:
-    """Return the threads kept so far, and keep only those that have not started."""
+    """Return the threads kept so far, and keep only threads that have not started."""
     threads = [_threads.popleft() for _ in range(len(_threads))]
     _threads.extend(thread for thread in threads if thread.native_id is None)
     return threads

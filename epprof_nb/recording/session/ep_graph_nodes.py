@@ -1,8 +1,8 @@
 """Nodes of the CUDA graphs that the provider of Python kernels has captured and replayed.
 
-CUPTI reports the nodes of a capture in a recording only. The provider knows at any time how many
-nodes each kernel has captured. One stream was captured, so they run in the order of the capture:
-the k-th record of a replay is that of the k-th node.
+CUPTI reports the nodes of a capture only during a recording. The provider always knows how many
+nodes each kernel has captured. Only one stream was captured, so nodes run in the order of the
+capture: the k-th record of a replay belongs to the k-th node.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def identify(
     op: npt.NDArray[np.int64],
     replays: Sequence[tuple[int, CapturedGraph]],
 ) -> RecordedGraphs | None:
-    """Return the nodes that the activities of replays belong to; None if there are none.
+    """Return the nodes of the activities of replays; None if there are none.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def identify(
     Returns
     -------
     RecordedGraphs
-        ``nodes``, ``capture_ops`` and ``facts``. A replay of which not every node was
-        recorded, or that has activities of another number than nodes, is left out.
+        ``nodes``, ``capture_ops`` and ``facts``. A replay is omitted if some of its nodes were not
+        recorded, or if its numbers of activities and nodes differ.
     """
     graph_of_op = dict(replays)
     rows = np.flatnonzero(

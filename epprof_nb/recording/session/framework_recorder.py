@@ -1,4 +1,4 @@
-"""The recorder of frameworks' operations, which are ops and no activities."""
+"""The recorder of frameworks' operations, which are ops, not activities."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FrameworkRecorder(Recorder):
         return self.extend(options)
 
     def extend(self, options: Options) -> list[str]:
-        """Start further frameworks; those that were started stay."""
+        """Start further frameworks and keep the started ones."""
         for framework in self._known:
             if framework.name not in options.frameworks:
                 continue
@@ -56,7 +56,7 @@ class FrameworkRecorder(Recorder):
         return []
 
     def drain(self, *, waited: bool = True) -> RecorderOutput:  # noqa: ARG002
-        """Complete the ops, which the native core has, and return annotated nodes of graphs."""
+        """Complete the ops in the native core, and return annotated nodes of graphs."""
         for framework in self._started:
             framework.complete()
         if any(framework.name == TorchFramework.name for framework in self._started):
@@ -75,7 +75,7 @@ class FrameworkRecorder(Recorder):
 
     @property
     def kernel_places(self) -> dict[str, dict[str, Any]]:
-        """File and line of kernels by name, as far as their frameworks know them."""
+        """Return file and line of kernels by name, if their frameworks know them."""
         return unambiguous(place for known in self._with_kernels for place in known.kernel_places())
 
     def notes(self) -> list[str]:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class GraphNodes:
     """Map from node id to the op that captured it, with the rows of those ops.
 
-    A graph outlives the cell that captured it, so the registry is kept for the life of the
-    process. It holds two integers per node and one row per op.
+    A graph outlives the cell that captured it, so the registry exists as long as the process. It
+    holds two integers per node and one row per op.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class GraphNodes:
 
 
 def _with_ancestors(ops: Table, needed: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Mask of the ops `needed` and all their ancestors."""
+    """Return a mask of the ops `needed` and all their ancestors."""
     rows = np.zeros(len(ops), np.bool_)
     while len(needed):
         added = contains(needed, ops["op_id"]) & ~rows

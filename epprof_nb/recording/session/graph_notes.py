@@ -1,4 +1,4 @@
-"""Notes on work of CUDA graphs whose ops CUPTI does not tell."""
+"""Notes on work of CUDA graphs whose ops CUPTI does not report."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def notes_on_graphs(activities: Table) -> Iterator[str]:
             "graph, and no other work of the graph encloses it. Put a kernel before and after the "
             "conditional node, or launch the graph once per profile."
         )
-    # None is known of a graph that was captured outside of profiles.
+    # A graph that was captured outside of profiles has no known op.
     known = activities["capture_op_id"] != MISSING
     partly = np.intersect1d(graph[in_graph & known], graph[in_graph & ~known])
     unknown = int((in_graph & ~known & np.isin(graph, partly)).sum())

@@ -1,7 +1,7 @@
 """Load of the host during a profile: the time that other processes took, and waits for a core.
 
-It shows whether code was slow because the machine was busy. All is read from ``/proc`` at the begin
-and the end; what a system does not provide is left out.
+It shows whether code was slow because the machine was busy. All values are read from ``/proc`` at
+the beginning and the end. Values that a system does not provide are omitted.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _FREQUENCY = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
 _CGROUP = "/sys/fs/cgroup/cpu.stat"
 _MAX_BYTES = 1 << 16
 _MAX_THREADS = 64
-"""Threads whose waits are read, to bound the cost: 5 us each."""
+"""Maximum number of threads whose waits are read. Each takes 5 us."""
 _IDLE, _IO_WAIT, _STEAL = 3, 4, 7
 """Columns of ``/proc/stat``."""
 _COUNTED = 8
-"""Columns that add up to the time of all cores; guests are part of the first two."""
+"""Number of columns that add up to the time of all cores; the first two include guests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,30 +114,30 @@ def read_waits() -> WaitReading:
 
 
 def waited_between(begin: WaitReading, end: WaitReading, duration_ns: int) -> int:
-    """Return how long code was kept waiting for a core in between; 0 if unknown.
+    """Return how long code waited for a core between two readings; 0 if unknown.
 
-    Waits of several threads may overlap. `duration_ns` is the time between both: no more of it was
-    a wait than that in which the process used no core.
+    `duration_ns` is the time between both. Waits of several threads may overlap, so the result is
+    at most the time in which the process used no core.
     """
     waited = _waited(begin.waits_ns, end.waits_ns) or 0
     return max(min(waited, duration_ns - (end.cpu_ns - begin.cpu_ns)), 0)
 
 
 def between(begin: HostReading, end: HostReading) -> dict[str, Any]:
-    """Return the load between two readings, as it is kept in ``info["load"]``.
+    """Return the load between two readings, as stored in ``info["load"]``.
 
     Returns
     -------
     dict
         ``cores`` (int) of the machine; ``own_cores`` and ``other_cores`` (float): how many cores
-        this process and all others used on average; ``stolen_cores``: those that the hypervisor
-        took; ``waiting``: share of the time in which threads of this process waited for a core,
-        of that in which they ran or waited; ``pressure``: share of the time in which some process
+        this process and all others used on average; ``stolen_cores``: how many the hypervisor took;
+        ``waiting``: the time in which threads of this process waited for a core, as a share of the
+        time in which they ran or waited; ``pressure``: share of the time in which some process
         waited for a core; ``throttled``: share of the time in which the limit of the control group
         stopped processes; ``voluntary_switches`` and ``involuntary_switches`` (int);
         ``load_average`` (list of float, over a minute, at the begin and end), ``cpu_mhz``
-        (likewise, of the core in use), and ``read_ns`` (int): the time to read all this. What the
-        system does not provide is omitted.
+        (likewise, of the core in use), and ``read_ns`` (int): the time to read all this. Values
+        that the system does not provide are omitted.
     """
     wall = max(end.time_ns - begin.time_ns, 1)
     own = max(end.cpu_ns - begin.cpu_ns, 0)
@@ -165,7 +165,7 @@ def between(begin: HostReading, end: HostReading) -> dict[str, Any]:
 
 
 def _system_cpu() -> tuple[int, int] | tuple[None, None]:
-    """Return the time in which the cores were busy, and stolen; None where it is not counted."""
+    """Return the busy time and the stolen time of the cores; None if not counted."""
     try:
         first = _read(_SYSTEM_CPU).split("\n", 1)[0].split()
         ticks = [int(text) for text in first[1 : 1 + _COUNTED]]
@@ -189,7 +189,7 @@ def _waits() -> dict[str, int]:
 
 
 def _waited(begin: dict[str, int], end: dict[str, int]) -> int | None:
-    """Return the time that all threads waited in between; None if unknown."""
+    """Return the waiting time of all threads between two readings; None if unknown."""
     if not end:
         return None
     return sum(max(waited - begin.get(thread, 0), 0) for thread, waited in end.items())

@@ -1,6 +1,6 @@
-"""Recordings of code whose repeats alternated with those of other code, in one session.
+"""Recordings of code whose repeats alternated with repeats of other code, in one session.
 
-Each becomes a profile of its own: the time of the other code is cut out, so that its repeats follow
+Each code gets its own profile. The time of the other code is cut out, so that the repeats follow
 each other.
 """
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """The repeats of one side in the time of the session, and where they are in its profile.
+    """The repeats of one side in the time of the session and of its profile.
 
     Attributes
     ----------
     starts, ends
-        Start of each repeat, and the end of the code and of the device work of it.
+        Start of each repeat, and the end of its code and device work.
     all_starts, is_own
-        Start of each repeat of any side, and whether it is one of these.
+        Start of each repeat of any side, and whether it belongs to this side.
     """
 
     starts: IntArray
@@ -42,7 +42,7 @@ class _Cut:
     is_own: BoolArray
 
     def times(self, times: IntArray) -> IntArray:
-        """Return times of the session as times of the profile; those cut out become its edges."""
+        """Convert times of the session to times of the profile; move times cut out to its edge."""
         lengths = self.ends - self.starts
         first = self.all_starts[0]
         begins = first + np.cumsum(lengths) - lengths
@@ -52,7 +52,7 @@ class _Cut:
         return moved
 
     def keeps(self, times: IntArray) -> BoolArray:
-        """Return whether each time precedes the repeats or is in one of this side."""
+        """Return whether each time precedes all repeats or is in a repeat of this side."""
         at = np.searchsorted(self.all_starts, times, side="right") - 1
         kept: BoolArray = (at < 0) | self.is_own[at]
         return kept
@@ -86,11 +86,11 @@ def split(
         The session's data. Each repeat ended with a wait for its device work, and has an op of the
         type ``cell``.
     sides
-        The side of each repeat that began, from 0.
+        The side of each started repeat, from 0.
     cells, sources
         Name and source of the cell of each side.
     recording
-        Text that tells this session from others. ``info["alternated"]`` of the profiles holds it.
+        Text that identifies this session, stored in ``info["alternated"]`` of the profiles.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def _side(
     for name, table in tables.items():
         if name in ("ops", "activities"):
             repeat = table["repeat"]
-            # Rows of no repeat, such as ops of other threads that last longer, belong to both.
+            # Rows outside of repeats, such as longer ops of other threads, belong to all sides.
             rows = (repeat == MISSING) | (number[repeat] != MISSING)
             part = cut.table(table, rows)
             found[name] = part.replace(repeat=number[part["repeat"]])
@@ -159,17 +159,17 @@ def _side(
 
 
 def _done(activities: Table, starts: IntArray, ends: IntArray) -> IntArray:
-    """Return when the code of each repeat and the device work it launched had ended."""
+    """Return when the code and the device work of each repeat had ended."""
     done = ends.copy()
     launched = activities["repeat"] >= 0
     np.maximum.at(done, activities["repeat"][launched], activities["end_ns"][launched])
-    # A device that could not be waited for may have worked longer.
+    # A device may have worked longer if waiting for it was impossible.
     done[:-1] = np.minimum(done[:-1], starts[1:])
     return done
 
 
 def _counts(info: Mapping[str, Any], activities: Table) -> dict[str, Any]:
-    """Return the entries of the info that count activities."""
+    """Return the entries of ``info`` that count activities."""
     kinds, attribution = activities.names("kind"), activities.names("attribution")
     shown = {kind: int(kinds.equals(kind).sum()) for kind in kinds.compact().categories}
     lost = info["recorded"]["lost"]

@@ -33,7 +33,7 @@ _DOMAINS = ("driver", "runtime", "host")
 
 @dataclass(slots=True)
 class LaunchLog:
-    """Columns of the launch log, the profiler's own calls included (see `is_internal`)."""
+    """Columns of the launch log, including the profiler's own calls (see `is_internal`)."""
 
     correlation: IntArray
     op: npt.NDArray[np.uint64]
@@ -90,12 +90,11 @@ class LaunchLog:
         """Mask of the calls on threads without ops whose work the cell's statement waited for.
 
         For each such call the log says whether the cell's thread used CPU time since the previous
-        call of the calling thread, or waited with an unchanged op stack. A thread that only made
-        calls while the cell's thread waited works for the waiting statement. A thread seen
-        launching while the cell's thread was running is treated as independent; its work is
-        unattributed.
+        call of the calling thread, or waited with an unchanged op stack. A thread that made calls
+        only while the cell's thread waited works for the waiting statement. A thread that launched
+        while the cell's thread was running counts as independent, and its work stays unattributed.
         """
-        # The calling thread has no op, the cell's thread has one.
+        # The calling thread has no op, but the cell's thread has one.
         candidate: npt.NDArray[np.bool_] = self.op > NO_OP
         if not candidate.any():
             return candidate
@@ -158,8 +157,8 @@ def from_external_correlation(
 ) -> LaunchLog | None:
     """Build the log that launch callbacks would have written; None if they wrote it themselves.
 
-    The op of a call is the id that was pushed on its thread. The columns of calls without one say
-    the same about the cell's thread as those of a callback.
+    The op of a call is the id that was pushed on its thread. For calls without an id, the columns
+    describe the cell's thread, as a callback would.
 
     Parameters
     ----------
@@ -174,11 +173,11 @@ def from_external_correlation(
         return None
     recorded = RecordedCalls.merged(parts)
     calls, pushed, internal = recorded.calls, recorded.pushed_op, recorded.is_internal
-    # There is one id per call, the innermost that was pushed.
+    # Each call has one id, the innermost pushed one.
     row = IdIndex(recorded.correlation_id).rows(calls["correlation_id"])
     op = np.where(row >= 0, pushed[row] if len(pushed) else 0, 0).astype(np.uint64)
     if ops is not None:
-        # Row -1, of an op that is unknown, finds the last element.
+        # Row -1, an unknown op, finds the last element.
         ends = np.append(ops["end_ns"], 2**63 - 1)[IdIndex(ops["op_id"]).rows(op.astype(np.int64))]
         op[ends < calls["start_ns"] - CLOCK_SLACK_NS] = 0
     flags = np.where(internal, _PROFILER_INTERNAL, 0).astype(np.uint16)

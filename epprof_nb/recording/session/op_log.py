@@ -43,7 +43,7 @@ def ops_table(batches: list[Batch], recorders: Sequence[Recorder] = ()) -> tuple
     flags = get("flags", np.uint16)
     in_last = np.ones(len(flags), np.bool_)
     in_last[: len(flags) - len(batches[-1].ops["flags"]) // 2] = False
-    # Each flush copies the ops that are still open. Only the copies of the last one are kept.
+    # Each flush copies the ops that are still open. Keep only the copies of the last flush.
     rows = np.flatnonzero(in_last | ((flags & _OPEN) == 0))
     raw = {
         name: get(name, dtype)[rows]

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from epprof_nb.recording.session.service import Recording
 
 _UNSAID = [True]
-"""Empty once a profile of this process has said that there is no GPU; taking from it is atomic."""
+"""Empty once a profile of this process has reported the missing GPU; taking from it is atomic."""
 
 _MANY_STATEMENTS = 1_000_000
-"""Executions whose recording takes long enough to be mentioned."""
+"""Number of executions that take a notable time to record."""
 
 
 def build_info(
@@ -89,14 +89,14 @@ def build_info(
 
 
 def _devices_used(devices: list[dict[str, Any]], activities: Table) -> list[dict[str, Any]]:
-    """All GPUs, and the host device if it was used or there is no GPU."""
+    """Return all GPUs, and the host device if it was used or there is no GPU."""
     used = set(unique_inverse(activities["device_id"])[0].tolist())
     has_gpu = any(map(is_gpu, devices))
     return [d for d in devices if is_gpu(d) or d["device_id"] in used or not has_gpu]
 
 
 def _missing_gpu(devices: list[dict[str, Any]], activities: Table) -> dict[str, Any]:
-    """Tell that there is no GPU, and whether this profile is the first one to say so."""
+    """Return an entry if there is no GPU, and whether this profile is the first to say so."""
     if any(map(is_gpu, devices)):
         return {}
     is_first = False
@@ -109,7 +109,7 @@ def _missing_gpu(devices: list[dict[str, Any]], activities: Table) -> dict[str, 
 def _kernel_places(
     places: dict[str, dict[str, Any]], activities: Table
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the places of the kernels that the profile has."""
+    """Return the places of the kernels in the profile."""
     used = {name: places[name] for name in activities.names("name").categories if name in places}
     return {"kernel_places": used} if used else {}
 
@@ -118,9 +118,9 @@ def _recorded(correlated: CorrelatedTables, limit: int) -> dict[str, Any]:
     """Count activities launched, shown and lost by kind.
 
     A successful call that was not captured launched at least one activity of its kind. If the
-    activity is missing, its record is counted as lost. Graph launches are not counted here,
-    because the call does not reveal the number of nodes; they are part of ``dropped``. If the
-    recording reached its `limit` of records, that is part of the counts, too.
+    activity is missing, its record is counted as lost. Graph launches are not counted here, because
+    the call does not reveal the number of nodes; they are part of ``dropped``. The counts include
+    the `limit` of records if the recording reached it.
     """
     activities, calls = correlated.tables["activities"], correlated.tables["api_calls"]
     kept = sum(len(correlated.tables[name]) for name in ("activities", "memory", "overhead"))
@@ -167,8 +167,8 @@ def _note_on_missing(recorded: dict[str, Any], counts: str) -> str:
     kept = launched - sum(recorded["lost"].values())
     note = (
         f"Recorded {kept:,} of {launched:,} records (dropped: {counts}). Totals do not "
-        "include the others, and what the device did meanwhile is not known: it is not idle time, "
-        "and no finding rests on it."
+        "include the others. The device's work in that time is unknown, so it does not count as "
+        "idle time, and findings ignore it."
     )
     if "limit" not in recorded:
         return f"{note} Profile a smaller part of the code."
@@ -181,7 +181,7 @@ def _note_on_missing(recorded: dict[str, Any], counts: str) -> str:
 
 
 def _rounded_up(count: int) -> int:
-    """Return the next number of two significant digits."""
+    """Round up to two significant digits."""
     step = int(10 ** max(len(str(count)) - 2, 0))
     return -(-count // step) * step
 

@@ -53,7 +53,7 @@ class Progress:
         Share of the elapsed time in which a device was busy, from 0 to 1, averaged over the
         devices that were used; None before the first activity.
     kernels, copies, copy_bytes
-        Number of kernels, number of copies, and bytes copied.
+        Numbers of kernels and copies, and bytes copied.
     kernels_per_s
         Kernels per second over the last two seconds.
     top
@@ -166,7 +166,7 @@ class RunningTotals:
                 self._op_ns[name_id] = self._op_ns.get(name_id, 0) + ns
 
     def _labels(self, op: IntArray) -> IntArray:
-        """Name id of the innermost named op at or above each op, or of the op itself if none."""
+        """Return the name id of each op's innermost named op, or of the op itself."""
         label = np.full(len(op), MISSING, np.int64)
         rows, ancestor = np.arange(len(op)), op
         for _ in range(_MAX_DEPTH):

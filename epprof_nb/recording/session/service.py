@@ -49,20 +49,20 @@ class Batch:
 class Subscription:
     """A request for events, from `RecordingService.open` to `RecordingService.close`.
 
-    It is made before it opens, so that whoever may be interrupted can close it in any case.
+    Callers create it before it opens, so that they can close it even if they are interrupted.
     """
 
     options: Options
     first_batch: int = 0
     opened_ns: int = 0
     previous_batches: list[Batch] = field(default_factory=list)
-    """Batches recorded for others before it opened. It does not own the work launched in them."""
+    """Batches recorded for others before it opened. Work launched in them is not part of it."""
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Recording:
-    """The data of one subscription: its batches, and the batches that came before them."""
+    """The data of one subscription: its batches, and the earlier batches."""
 
     batches: list[Batch]
     previous_batches: list[Batch]
@@ -77,10 +77,10 @@ class Recording:
     graph_nodes: GraphNodes
     thread_names: ThreadNames
     kernel_places: dict[str, dict[str, Any]]
-    """File and line of kernels by name, as far as their frameworks know them."""
+    """File and line of kernels by name, if their frameworks know them."""
     recorders: list[Recorder]
     options: Options
-    """The options of all subscriptions that were open meanwhile: what was recorded together."""
+    """The combined options of all subscriptions that were open meanwhile."""
 
 
 @cache
@@ -104,9 +104,9 @@ class RecordingService:
     """Starts the recorders with the first subscription and stops them after the last.
 
     Ctrl-C can raise between any two statements of the main thread. Callers therefore open and
-    abort subscriptions inside ``_native.uninterrupted``, and `close` does so itself. What a handler
-    of another signal raises is not held back, nor what one thread raises in another: a subscription
-    that may be open has to be aborted until that returns, as `_native.GuardedContext` does.
+    abort subscriptions inside ``_native.uninterrupted``, and `close` does so itself. Exceptions of
+    other signal handlers, and exceptions that one thread raises in another, are not delayed.
+    Callers must therefore repeat `abort` until it returns, as `_native.GuardedContext` does.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class RecordingService:
     def _reset(self) -> None:
         self.on_recording: list[Callable[..., None]] = []
         self._lock = threading.RLock()
-        self._depth = 0  # of the calls that hold the lock
+        self._depth = 0  # nesting depth of calls that hold the lock
         self._abandoned: deque[Subscription] = deque()
         self._recording = False
         self._subscriptions: list[Subscription] = []
@@ -141,8 +141,8 @@ class RecordingService:
     def _exclusively(self, function: Callable[..., _Result], *args: object) -> _Result:
         """Call a function under the lock.
 
-        A context manager in Python would not do: an exception of a signal handler can leave it
-        entered, for as long as its traceback is kept.
+        A context manager in Python is not enough: an exception of a signal handler can leave it
+        entered as long as the traceback exists.
         """
         with self._lock:
             self._depth += 1
@@ -164,7 +164,7 @@ class RecordingService:
         options = subscription.options
         try:
             if not self._subscriptions:
-                self._stop_if_unused()  # what an error of a recorder left behind
+                self._stop_if_unused()  # stop what an error of a recorder left running
                 self._start(options)
                 self._options = None
             else:
@@ -202,7 +202,7 @@ class RecordingService:
         CaptureError
             If the subscription is closed, or the process was forked after it opened.
         """
-        with self._lock:  # no more than this: Ctrl-C may end the wait
+        with self._lock:  # released before the wait, which Ctrl-C may end
             self._check_open(subscription)
             for recorder in list(self._running):
                 recorder.sync()
@@ -276,10 +276,10 @@ class RecordingService:
         self._exclusively(self._remove, subscription)
 
     def abandon(self, subscription: Subscription) -> None:
-        """Do the same from a finalizer.
+        """Abort a subscription from a finalizer.
 
         A finalizer can run anywhere, even inside another call of the service or on a thread that
-        holds a lock a recorder needs. It therefore never waits: if the service is in use, the
+        holds a lock of a recorder. Therefore this never waits. If the service is in use, the
         subscription is closed at the end of that use.
         """
         self._abandoned.append(subscription)
@@ -315,7 +315,7 @@ class RecordingService:
         self._notes = []
         self._thread_names = ThreadNames()
         created_threads.start()
-        # Discard what threads logged after the end of the last session.
+        # Discard ops that threads logged after the end of the last session.
         _native.drain_ops(_native.now_ns(), open_too=False)
         _native.drain_launches()
         _native.set_recording(ops=True, launches=True)
@@ -362,7 +362,7 @@ class RecordingService:
 
     def _flush(self, *, waited: bool = False) -> None:
         now = _native.now_ns()
-        # Drain activities first, so that the launch of each is in the same or an earlier batch.
+        # Drain activities first, so that each launch is in the same batch or an earlier one.
         outputs = [recorder.drain(waited=waited) for recorder in self._running]
         launches = _native.drain_launches()
         ops = _native.drain_ops(now, open_too=True)

@@ -38,7 +38,7 @@ _TIME_COLUMNS = ("start_ns", "end_ns", "time_ns")
 class Session:
     """A profiling session in progress, created by `start`; `stop` returns its data.
 
-    A session that is no longer referenced ends by itself.
+    A session ends automatically when nothing refers to it.
 
     Parameters
     ----------
@@ -72,12 +72,12 @@ class Session:
         self._subscription = Subscription(options)
         self._limit: TimeLimit | None = None
         if options.time_limit_s is not None:
-            # It must not keep the session alive.
+            # The limit must not keep the session alive.
             self._limit = TimeLimit(options.time_limit_s, _on_time_limit, weakref.ref(self))
         self._finalizer = _native.Finalizer(_abandon, self._subscription, self._limit)
 
     def open(self) -> None:
-        """Begin to record. If it fails or is interrupted, `abort` undoes what it did."""
+        """Begin to record. If this fails or is interrupted, `abort` undoes it."""
         self._start_began_ns = begin = _native.now_ns()
         self._gpu_before = device_state()
         self._host_before = host_load.read()
@@ -90,22 +90,22 @@ class Session:
 
     @property
     def belongs_to_parent(self) -> bool:
-        """Whether this process is a forked child of the one that started the session."""
+        """Whether this process is a forked child of the process that started the session."""
         return os.getpid() != self._process
 
     def begin_code(self) -> None:
-        """Begin the wall time now, right before the profiled code; without it, it began before."""
+        """Begin the wall time now, right before the profiled code, not with the session."""
         self._begun_ns = self._subscription.opened_ns = _native.now_ns()
         self._start_overhead_ns = self._begun_ns - self._start_began_ns
 
     def mark_repeat(self, step: int | None = None) -> None:
-        """Record that the next repeat of the profiled code starts now, or step `step` of it."""
+        """Record that the next repeat of the profiled code, or its step `step`, starts now."""
         if not self._repeats:
             self._first_step = step
         self._repeats.append(_native.now_ns())
 
     def begin_repeat(self) -> None:
-        """Record that the next repeat starts now, and the waits for a core in it.
+        """Record that the next repeat starts now, and record its waits for a core.
 
         `end_repeat` ends it.
         """
@@ -127,7 +127,7 @@ class Session:
     def end_repeat(self) -> None:
         """Record that the repeat ends now, and wait until its device work is done.
 
-        Without this, a repeat lasts until the next one starts, and its work may outlast it.
+        Without this call, a repeat lasts until the next one starts, and its work may last longer.
         """
         self._repeat_ends.append(_native.now_ns())
         self._end_waits()
@@ -151,8 +151,8 @@ class Session:
         error
             Name of the exception that ended the profiled code, if any.
         ended_ns
-            When the profiled code, and so its last repeat, ended; now if None. The wall time ends
-            then, or with the last work that the code left behind.
+            When the profiled code and its last repeat ended; now if None. The wall time ends then,
+            or with the last device work of the code.
 
         Raises
         ------
@@ -261,13 +261,13 @@ def start(
 
 
 def _program() -> str | None:
-    """Return the file name of the program, None in an interactive one."""
+    """Return the file name of the program; None in an interactive session."""
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     return Path(file).name if isinstance(file, str) else None
 
 
 def _ended(recording: Recording, tables: Iterable[Table], ended_ns: int) -> Recording:
-    """Return a recording that ends with the code, or with the last thing that is recorded."""
+    """Return a recording that ends with the code, or with the last recorded row."""
     ends = [column.max() for table in tables for column in _ends(table) if len(column)]
     stopped = min(ended_ns, recording.stopped_ns)
     closed = min(max(stopped, *map(int, ends), 0), recording.closed_ns)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _listeners: list[WeakMethod[Callable[[], None]]] = []
-"""Weak, since an abandoned session ends by itself."""
+"""Weak references, because abandoned sessions end automatically."""
 
 
 def step() -> None:

@@ -1,4 +1,4 @@
-"""Names of the threads of a recording: those that Python gave them, else those of the system."""
+"""Names of the threads of a recording, from Python or else from the system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PROCESS = Path("/proc/self")
 _MAX_LENGTH = 200
-# Python has no name of its own for a thread that it did not start.
+# Python does not name threads that it did not start.
 _FOREIGN: tuple[type, ...] = tuple(filter(None, [getattr(threading, "_DummyThread", None)]))
 
 
@@ -66,7 +66,7 @@ class ThreadNames:
 
 
 def _python_threads() -> Iterator[threading.Thread]:
-    """Running threads, then those created during the recording, which may have ended."""
+    """Yield running threads, then threads created during the recording, which may have ended."""
     yield from threading.enumerate()
     yield from created_threads.take()
     yield from list(getattr(threading, "_dangling", ()))

@@ -1,4 +1,4 @@
-"""A time limit: calls a function on a thread of its own unless it is cancelled before."""
+"""A time limit: calls a function on its own thread unless it is cancelled before."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TimeLimit:
         self._thread.start()
 
     def cancel(self) -> None:
-        """Make no call, if it has not begun."""
+        """Prevent the call, unless it has begun."""
         with suppress(RuntimeError):  # it has been cancelled
             self._lock.release()
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def with_token_arguments(ops: Table) -> Table:
     """Add the lengths of query and KV cache to the args of the ops that called a language model.
 
-    The op of a call is the first run of an ONNX Runtime session, or the first outermost call of a
-    module of PyTorch, that began in it on its thread.
+    The op is the first ONNX Runtime run, or the first outermost call of a PyTorch module, that
+    began during the call on its thread.
 
     Parameters
     ----------

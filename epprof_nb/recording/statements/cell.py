@@ -7,9 +7,9 @@ enclosed in ``with __epprof_body__(key)``: its statements are children of the st
 it.
 
 Each marker has the position of the statement that follows it, so tracebacks do not change. A
-``try`` around the body would change them: after a ``finally`` that ends by an exception,
-``frame.f_lineno`` is the line of the ``finally``, while the exit of a ``with`` restores the line.
-Outside of a session the markers do nothing.
+``try`` around the body would change them: if a ``finally`` block ends with an exception,
+``frame.f_lineno`` is the line of the ``finally``. The exit of a ``with`` restores the line. Outside
+of a session the markers do nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _Node = TypeVar("_Node", bound=ast.stmt | ast.expr)
 
 _ALL = 2**32 - 1
-"""No key of a statement: to return to it ends all statements that are open."""
+"""Not a key of a statement: returning to it ends all open statements."""
 _NO_WORK = (ast.Pass, ast.Break, ast.Global, ast.Nonlocal)
 _LEAVES_BODY = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 

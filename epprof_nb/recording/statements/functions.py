@@ -59,7 +59,7 @@ def has_own_yield(node: Function) -> bool:
         if isinstance(part, ast.Yield | ast.YieldFrom):
             return True
         if isinstance(part, _SCOPES):
-            # Decorators, defaults and bases are evaluated in this scope, the body is not.
+            # Decorators, defaults and bases are evaluated in this scope, but the body is not.
             inner = part.body if isinstance(part.body, list) else [part.body]
             todo += [child for child in ast.iter_child_nodes(part) if child not in inner]
         else:
@@ -68,7 +68,7 @@ def has_own_yield(node: Function) -> bool:
 
 
 def _last_name(node: ast.expr) -> str:
-    """Return ``c`` for ``a.b.c`` and ``a.b.c(...)``."""
+    """Return the last name, such as ``c`` in ``a.b.c`` and ``a.b.c(...)``."""
     if isinstance(node, ast.Call):
         return _last_name(node.func)
     if isinstance(node, ast.Attribute):

@@ -21,5 +21,5 @@ def length_of_head(body: Sequence[ast.stmt]) -> int:
 
 
 def is_future_import(node: ast.stmt) -> bool:
-    """Tell whether a statement imports from __future__."""
+    """Whether a statement imports from __future__."""
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"

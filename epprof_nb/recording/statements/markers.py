@@ -24,8 +24,8 @@ class _Markers(_native.Markers):
     """The markers as methods of an object that is pickled as functions without effect.
 
     Functions of a cell that are pickled by value (with cloudpickle, by Dask, Ray or joblib) include
-    the markers. Keys of statements have no meaning in the process that receives them, which may
-    not even have this package.
+    the markers. In the receiving process, keys of statements have no meaning, and this package may
+    be missing.
     """
 
     __slots__ = ()

@@ -1,7 +1,7 @@
 """Registry of the statements of profiled cells: native key to cell, line and text.
 
-The native core stores only the key and name of a statement. Its cell and lines are kept here for
-the life of the process, because a profile may be built at any later time.
+The native core stores only the key and name of a statement. This module keeps the cell and lines
+until the process ends, because a profile may be built at any later time.
 """
 
 from __future__ import annotations

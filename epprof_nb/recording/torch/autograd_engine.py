@@ -14,9 +14,9 @@ _opened = False
 
 
 def open_engine() -> None:
-    """Let the native core call functions of the engine, as far as this release has them.
+    """Let the native core call the engine's functions that this release has.
 
-    It reads nodes of the engine only if it finds some new ones as expected.
+    It reads nodes of the engine only if a test with new nodes succeeds.
     """
     global _opened  # noqa: PLW0603 - there is one engine in the process
     if _opened:
@@ -26,7 +26,7 @@ def open_engine() -> None:
     library = Path(str(torch.__file__)).parent / "lib" / "libtorch_cpu.so"
     if not _native.engine_open(str(library)):
         return
-    # Modes that the calling thread is in must not see these operators, whose nodes are new.
+    # Active modes of the calling thread must not see these operators, which create new nodes.
     with (
         torch.inference_mode(mode=False),
         torch.enable_grad(),

@@ -1,12 +1,12 @@
 """Ops of the backward pass: the module whose forward pass created the nodes that run.
 
-The nodes of a graph run in descending order of their numbers, so those of one module call form one
-stretch. Its op stays open until the next stretch begins, because sums of gradients run after the
-node that made them, and because nodes that accumulate gradients have no number and follow the node
-that produced the gradient.
+The nodes of a graph run in descending order of their numbers, so the nodes of one module call are
+consecutive. Their op stays open until the next module's nodes begin. Sums of gradients run after
+the node that produced them. Nodes that accumulate gradients have no number and also follow that
+node.
 
-On a GPU, the native core looks at the node that a thread runs when the thread calls a function of
-CUDA. Elsewhere, a hook before the first node of each stretch opens the op.
+On a GPU, the native core reads the running node of a thread when the thread calls a CUDA function.
+Elsewhere, a hook before the first of a module's nodes opens the op.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def recorded_backward(
 def can_follow(outputs: Iterable[Any]) -> bool:
     """Whether the native core can follow the nodes of a backward pass that begins now.
 
-    It looks at the node that runs whenever a thread calls a function of CUDA. The host time of
-    modules on the CPU would be unknown.
+    It reads the running node whenever a thread calls a CUDA function, so it cannot measure the host
+    time of modules on the CPU.
 
     Parameters
     ----------

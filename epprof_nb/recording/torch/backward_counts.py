@@ -1,4 +1,4 @@
-"""Numbers on the backward passes of a session, and the op of those in progress."""
+"""Counts of a session's backward passes, and the op of those in progress."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from epprof_nb import _native
 
 @dataclass(slots=True)
 class BackwardCounts:
-    """Numbers of nodes that ran in the backward passes of a session, and passes in progress.
+    """Counts of nodes that ran in the backward passes of a session, and passes in progress.
 
     Attributes
     ----------
     nodes, unlinked
-        Nodes with a number, and those of them whose module call cannot be told. In a pass without
-        hooks, nodes that call no function of CUDA do not count, and others without a number count
-        if their call cannot be told.
+        Number of nodes with a number, and of those whose module call is unknown. In a pass without
+        hooks, nodes that call no CUDA function do not count. Other nodes without a number count if
+        their call is unknown.
     compiled
-        Backward passes that compiled autograd executed, whose nodes have no hooks.
+        Number of backward passes that compiled autograd executed, whose nodes have no hooks.
     failure
         The first error of linking.
     in_progress
-        Backward passes that are running.
+        Number of running backward passes.
     parent
-        The op of the innermost pass that runs, if all passes are nested; 0 if not. It is the parent
-        of operators on threads of autograd without an open op.
+        The op of the innermost running pass if all passes are nested; otherwise 0. It is the parent
+        of operators on autograd threads without an open op.
     """
 
     nodes: int = 0
@@ -36,7 +36,7 @@ class BackwardCounts:
     parent: int = 0
 
     def enter(self, op_id: int, *, is_nested: bool) -> int:
-        """Count a pass that begins; return what to pass to `leave`."""
+        """Count the start of a pass; return the argument for `leave`."""
         outer = self.parent
         is_only = not self.in_progress or (is_nested and outer)
         self.in_progress += 1

@@ -25,16 +25,17 @@ class BackwardHooks:
     Parameters
     ----------
     counts
-        Where nodes are counted, and the first error is kept.
+        Receives the numbers of nodes and the first error.
     """
 
     def __init__(self, counts: BackwardCounts) -> None:
         import torch
 
         self._counts = counts
-        # Tensors that no pass uses now; to make one per pass would be an operator in each profile.
-        # They are not in a `threading.local`: a thread of autograd's pool deletes its Python state
-        # after each hook, and with it such a tensor, whose hooks would then delete the state again.
+        # Tensors that no pass uses now. Creating one per pass would add an operator to each
+        # profile. They are not in a `threading.local`: after each hook, a thread of autograd's pool
+        # deletes its Python state and would delete the tensor too. The tensor's hooks would then
+        # delete the state again.
         self._carriers = [torch.empty(0)]
         self._new_carrier = partial(torch.empty, 0)
         self._current_node = torch._C._current_autograd_node  # noqa: SLF001 - no public name
@@ -44,7 +45,7 @@ class BackwardHooks:
     def add(
         self, number: int, outputs: Iterable[Any], *, keeps_graph: bool
     ) -> Callable[[], None] | None:
-        """Add a hook to the first node of each stretch; return the function that removes them.
+        """Add a hook to the first node of each module call; return the function that removes them.
 
         Parameters
         ----------
@@ -57,7 +58,7 @@ class BackwardHooks:
         """
         try:
             carrier = self._carriers.pop()
-        except IndexError:  # several threads begin passes at once
+        except IndexError:  # several threads began passes at once
             carrier = self._new_carrier()
         try:
             first, nodes, unlinked = _native.stretches(_roots(outputs), self._leaf)
@@ -67,7 +68,7 @@ class BackwardHooks:
             hook = partial(_native.switch_calls, number, calls, self._current_node)
             add = _add_removable_hooks if keeps_graph else _hooks_of_one_pass(carrier)
             return add(calls, hook)
-        except Exception as error:  # noqa: BLE001 - the user's backward pass runs in any case
+        except Exception as error:  # noqa: BLE001 - the user's backward pass must run in any case
             if self._counts.failure is None:
                 self._counts.failure = f"{type(error).__name__}: {error}"
             return None
@@ -94,8 +95,8 @@ def _add_removable_hooks(nodes: Iterable[Any], hook: Callable[[Any], None]) -> C
 def _hooks_of_one_pass(carrier: Any) -> _AddHooks:  # noqa: ANN401 - a tensor
     """Return a cheaper function to add hooks, for a graph that the backward pass frees.
 
-    It takes a dict of hooks, as tensors have; `carrier` is one. Emptying the dict removes them, but
-    the nodes keep the dict, so that a graph that is used many times would collect dicts.
+    It takes a dict of hooks of a tensor, the `carrier`. Emptying the dict removes the hooks. The
+    nodes keep the dict, so a graph that is used many times would collect dicts.
     """
 
     def add_hooks(nodes: Iterable[Any], hook: Callable[[Any], None]) -> Callable[[], None]:
@@ -113,7 +114,7 @@ def _hooks_of_one_pass(carrier: Any) -> _AddHooks:  # noqa: ANN401 - a tensor
 
 
 def _roots(outputs: Iterable[Any]) -> list[Any]:
-    """Return the nodes with which the backward pass of some outputs begins."""
+    """Return the first nodes of the backward pass of some outputs."""
     # An output is a tensor or an edge of a graph.
     roots = [output.grad_fn if hasattr(output, "grad_fn") else output.node for output in outputs]
     return [node for node in dict.fromkeys(roots) if node is not None]

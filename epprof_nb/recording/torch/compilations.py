@@ -1,7 +1,7 @@
 """Ops of compilations by ``torch.compile``, with the reason of a recompilation.
 
-While TorchDynamo compiles, the functions of torch are the original ones: it guards on them, so code
-that was compiled with others would be compiled again after the recording.
+While TorchDynamo compiles, the original functions of torch are restored. It guards on them, so code
+that was compiled with replaced functions would be compiled again after the recording.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Compilations:
     Parameters
     ----------
     patches
-        The functions to put back while torch compiles.
+        The functions to restore while torch compiles.
     switch
         Whether compilations are recorded.
     """
@@ -54,7 +54,7 @@ class Compilations:
         @contextmanager
         def install_callbacks(handler: Any, *args: Any, **kwargs: Any) -> Iterator[None]:  # noqa: ANN401
             with original(handler, *args, **kwargs):
-                # Releases before 2.7 tell neither, and capture graphs elsewhere.
+                # Releases before 2.7 do not report the trigger, and capture graphs elsewhere.
                 trigger = str(getattr(args[0], "name", _DYNAMO)) if args else _DYNAMO
                 # A graph is captured after the compilation, and its kernels belong to the module.
                 if not self._switch.on or trigger == _CAPTURE:
@@ -79,7 +79,7 @@ class Compilations:
         return install_callbacks
 
     def describe(self) -> None:
-        """Set the arguments of the compilations that have ended, as far as torch knows them."""
+        """Set the arguments of completed compilations, if torch knows them."""
         if not self._kinds:
             return
         kinds, self._kinds = self._kinds, []

@@ -1,8 +1,8 @@
-"""Calls of compiled code: the models that they run with, which its modules belong to.
+"""Calls of compiled code, with the models that contain its modules.
 
 TorchDynamo runs compiled code with any model that its guards accept: the layers of a model share
-the code of one layer. A forward pass finds its models in the variables of the function that was
-compiled. Its backward pass is the autograd node that the call of the forward pass has created.
+the code of one layer. For a forward pass, the models are in the variables of the compiled function.
+Its backward pass is the autograd node that the forward call created.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 _ROOT = re.compile(r"([LG])\['([^']+)'\]")
 _STEP = re.compile(r"\._modules\['([^']+)'\]|\['([^']+)'\]|\[(\d+)\]|\.([^.\[]+)")
 _COMPILED = "__compiled_fn"
-"""Beginning of the global names by which a function that was compiled calls its graphs."""
+"""Prefix of the global names with which a compiled function calls its graphs."""
 _MAX_FRAMES = 100
 _MAX_CALLS = 100_000
-"""Forward passes whose backward pass may come."""
+"""Maximum number of forward passes that wait for a backward pass."""
 
 
 Place = tuple[int, "CodeType"]
@@ -31,12 +31,12 @@ Place = tuple[int, "CodeType"]
 
 
 class Roots:
-    """The objects with which the paths of modules begin, in one call.
+    """The objects at the beginning of module paths, in one call.
 
     Parameters
     ----------
     values
-        The objects by the expression that TorchDynamo has for them.
+        The objects by their expression in TorchDynamo.
     """
 
     def __init__(self, values: dict[str, Any]) -> None:
@@ -44,7 +44,7 @@ class Roots:
         for name, value in values.items():
             try:
                 self._values[name] = ref(value)
-            except TypeError:  # no model
+            except TypeError:  # not a model
                 continue
 
     def find(self, path: str) -> Any:  # noqa: ANN401
@@ -70,7 +70,7 @@ class Roots:
 
 
 def root_names(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the expressions with which some paths begin, sorted."""
+    """Return the first expressions of some paths, sorted."""
     return tuple(sorted({root[0] for path in paths if (root := _ROOT.match(path))}))
 
 
@@ -89,14 +89,14 @@ class CompiledCalls:
     def forward(
         self, names: tuple[str, ...], place: Place | None, *, has_backward: bool
     ) -> tuple[Roots | None, Place | None]:
-        """Return the objects of the call of a forward pass that begins.
+        """Return the objects of a starting forward pass.
 
         Parameters
         ----------
         names
-            The expressions with which the paths of its modules begin.
+            The first expressions of its modules' paths.
         place
-            Where an earlier call of this code found them; it is returned, too.
+            Where an earlier call of this code found them; also returned.
         has_backward
             Whether the call has created the node of a backward pass.
         """
@@ -119,8 +119,8 @@ class CompiledCalls:
         if roots is None:
             roots = self._roots[key] = Roots(values)
         if has_backward:
-            # The node exists already, and has the number before the next one. Threads number their
-            # nodes independently.
+            # The node already exists, and the next node gets the following number. Threads number
+            # their nodes independently.
             number = self._number() - 1
             if len(self._of_node) >= _MAX_CALLS:
                 self._of_node.clear()
@@ -130,9 +130,9 @@ class CompiledCalls:
         return roots, place
 
     def _find_caller(self) -> tuple[Any, Place | None]:
-        """Return the frame of the function that was compiled, and its place as `forward` sees it.
+        """Return the frame of the compiled function, and its place relative to `forward`.
 
-        Looking at each frame on the way takes longer than all the rest, so the place is kept.
+        Inspecting each frame on the way takes longer than everything else, so the place is kept.
         """
         frame: Any = sys._getframe(1)  # noqa: SLF001 - the only way to the caller's variables
         for depth in range(_MAX_FRAMES):
@@ -144,15 +144,15 @@ class CompiledCalls:
         return None, None
 
     def _is_of_user(self, code: CodeType) -> bool:
-        """Whether this is the code of a function that was compiled."""
+        """Whether this is the code of a compiled function."""
         known = self._codes.get(id(code))
         if known is None:
             is_of_user = any(name.startswith(_COMPILED) for name in code.co_names)
-            # It is kept, so that its id stays its own. Hashing the code takes longer.
+            # Keep the code so that its id stays unique. Hashing the code takes longer.
             known = self._codes[id(code)] = (code, is_of_user)
         return known[1]
 
     def backward(self) -> Roots | None:
-        """Return the objects of the forward pass whose backward pass begins, if they are known."""
+        """Return the objects of the forward pass whose backward pass begins, if known."""
         node = self._node()
         return self._of_node.get(node._sequence_nr()) if node is not None else None  # noqa: SLF001

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Paths = frozenset[tuple[str, ...]]
-"""Modules of a kernel, each as its path and those of the modules around it, outermost first.
+"""Modules of a kernel, each as the paths of its enclosing modules and its own, outermost first.
 
-A path is an expression of TorchDynamo, as ``L['self'].layers.0``."""
+A path is an expression of TorchDynamo, such as ``L['self'].layers.0``."""
 _SUFFIX = ".epprof.json"
 _FORMAT = 1
 _COMMENT = re.compile(r"\s+# .*Source Nodes: \[.*\], Original ATen: \[")
@@ -24,7 +24,7 @@ _CALL = re.compile(r"\s+(?:\w+ = )?(\w+)\(")
 
 
 class Kernel(NamedTuple):
-    """A kernel for which code is generated.
+    """A kernel with generated code.
 
     Attributes
     ----------
@@ -47,8 +47,8 @@ class CompiledCode:
     kind
         ``forward``, ``backward``, or ``inference`` for a forward pass without a backward pass.
     modules
-        By the number of a line that calls a kernel, or is the comment above the call. None if the
-        modules of this kernel cannot be told.
+        By number of a line that calls a kernel or is the comment above the call. None if the
+        modules of this kernel are unknown.
     """
 
     kind: str
@@ -56,7 +56,7 @@ class CompiledCode:
 
 
 def is_comment(line: str) -> bool:
-    """Whether a line is the comment above the call of a kernel, which has the kernel's nodes."""
+    """Whether a line is the comment above a kernel call, which lists the kernel's nodes."""
     return _COMMENT.match(f" {line}") is not None
 
 
@@ -64,7 +64,7 @@ def modules_of_lines(source: str, kernels: Sequence[Kernel]) -> dict[int, Paths 
     r"""Return the modules of each line that calls a kernel or is the comment above the call.
 
     The calls are in the order in which the kernels were generated, except where the code has
-    several functions. Then kernels with one key have modules only if these agree.
+    several functions. In that case, kernels with the same key have modules only if these agree.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def modules_of_lines(source: str, kernels: Sequence[Kernel]) -> dict[int, Paths 
 
 
 def write(path: str, code: CompiledCode, nodes: Mapping[str, tuple[str, ...]]) -> None:
-    """Keep the modules for processes that find the code in torch's cache on disk.
+    """Store the modules for processes that find the code in torch's cache on disk.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def write(path: str, code: CompiledCode, nodes: Mapping[str, tuple[str, ...]]) -
     code
         Its modules.
     nodes
-        The modules around each node of the graph that TorchDynamo has traced, by its name.
+        The modules around each node of the graph that TorchDynamo has traced, by node name.
     """
     names: dict[tuple[str, ...], list[str]] = {}
     for name, chain in nodes.items():
@@ -129,15 +129,15 @@ def write(path: str, code: CompiledCode, nodes: Mapping[str, tuple[str, ...]]) -
 
 
 def read(path: str, nodes: Mapping[str, tuple[str, ...]]) -> CompiledCode | None:
-    """Return what another process has kept; None if there is nothing for this graph.
+    """Return the modules that another process has stored; None without any for this graph.
 
-    Models with equal graphs share generated code, whatever the paths of their modules are. The
-    names of the nodes are equal, and lead from the paths of one model to those of the other.
+    Models with equal graphs share generated code, even if their modules have different paths. The
+    names of the nodes are equal, and map the paths of one model to the paths of the other.
     """
     try:
         content = json.loads(Path(path + _SUFFIX).read_text(encoding="utf-8"))
         return _of_this_model(content, nodes) if content["format"] == _FORMAT else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # none, or a damaged one
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # missing or damaged
         return None
 
 
@@ -149,7 +149,7 @@ def _of_this_model(
         if not all(name in nodes for name in names):
             return None
         chains = {nodes[name] for name in names}
-        if len(chains) == 1:  # else these nodes have several modules in this model
+        if len(chains) == 1:  # otherwise these nodes have several modules in this model
             own[tuple(chain)] = chains.pop()
     modules: dict[int, Paths | None] = {}
     for line, paths in content["lines"].items():

@@ -1,9 +1,9 @@
-"""Ops of the modules inside of code that TorchInductor has compiled.
+"""Ops of the modules in code that TorchInductor has compiled.
 
-While a session is open, the functions of the generated code say which kernel they call next. The
-ops of the modules behind this kernel are open then, as they are where the module runs eagerly, so
-that all that is launched belongs to them, also kernels of libraries and captures of CUDA graphs. A
-kernel of several modules has an op of its own below the innermost module that contains them all.
+While a session is open, the functions of the generated code announce the kernel that they call
+next. The ops of its modules are then open, as in eager mode. All launches belong to them, also
+library kernels and captures of CUDA graphs. A kernel of several modules has its own op below the
+innermost module that contains them all.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _CODECACHE = "torch._inductor.codecache"
 _MAX_NAMED = 4
-"""Modules in the name of a fused kernel's op."""
+"""Maximum number of modules in the name of a fused kernel's op."""
 
 _T = TypeVar("_T")
 _Op = tuple[int, int]
@@ -48,18 +48,18 @@ _Op = tuple[int, int]
 _functions: WeakKeyDictionary[ModuleType, tuple[CompiledCode | None, list[MarkedFunction]]] = (
     WeakKeyDictionary()
 )
-"""Functions with marks of each module of generated code, and the code they were made for."""
+"""Marked functions of each module of generated code, and the code that they were made for."""
 
 
 class CompiledModules:
-    """The modules inside of compiled code, in one session.
+    """The modules in compiled code, in one session.
 
     Parameters
     ----------
     paths
         The paths of the modules.
     backward
-        The backward passes that run.
+        The running backward passes.
     switch
         Whether the session records.
     """
@@ -109,7 +109,7 @@ class CompiledModules:
             self._failure = f"{type(error).__name__}: {error}"
 
     def stop(self) -> None:
-        """Put the code of all functions back."""
+        """Restore the code of all functions."""
         cancel(_CODECACHE, self._begin)
         if self._mark in inductor_origins.listeners:
             inductor_origins.listeners.remove(self._mark)
@@ -139,7 +139,7 @@ class CompiledModules:
 
     @property
     def backward_op(self) -> int:
-        """The op of the backward pass that runs, if one does; 0 if not."""
+        """The op of the running backward pass; 0 if none is running."""
         return self._backward.parent
 
     @cached_property
@@ -162,19 +162,19 @@ class CompiledModules:
         return (*ops, self._op(name, kind_id(FUSED[is_backward], "torch", modules=paths)))
 
     def _op(self, name: str, kind: int) -> _Op:
-        """Return an op, which is one object: ops that stay open are recognized by identity."""
+        """Return an op, always the same object: open ops are recognized by identity."""
         op = (_native.intern(name), kind)
         return self._ops.setdefault(op, op)
 
     def _described(self, chain: tuple[str, ...], roots: Roots) -> list[tuple[str, str]]:
-        """Return path and class of the modules of a chain, as far as they are known."""
+        """Return path and class of the known modules of a chain."""
         found = (roots.find(path) for path in chain)
         described = (self._paths.described(module) for module in found if module is not None)
         return [step for step in described if step is not None]
 
 
 def _marked(module: ModuleType, code: CompiledCode | None) -> list[MarkedFunction]:
-    """Return the functions of a module of generated code with marks, made once."""
+    """Return the marked functions of a module of generated code, created once."""
     known = _functions.get(module)
     if known is None or known[0] is not code:
         if known is not None:  # compiled again
@@ -186,7 +186,7 @@ def _marked(module: ModuleType, code: CompiledCode | None) -> list[MarkedFunctio
 
 
 def _beginning_of_all(values: Sequence[Sequence[_T]]) -> list[_T]:
-    """Return the elements that all sequences begin with."""
+    """Return the common beginning of all sequences."""
     columns = zip(*values, strict=False)
     return [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
 
@@ -212,7 +212,7 @@ def _fused_name(paths: list[str]) -> tuple[str, list[str]]:
 
 
 def _nothing(line: int) -> None:
-    """Stand in for a function that switches ops."""
+    """Do nothing; replaces a function that switches ops."""
 
 
 class _Lines:
@@ -225,11 +225,11 @@ class _Lines:
         chains = (chain for paths in code.modules.values() for chain in paths or ())
         self._names = root_names(path for chain in chains for path in chain)
         self._place: Place | None = None
-        # By the objects of a call, which are few.
+        # By the objects of a call, of which there are few.
         self._ops: dict[Roots, dict[int, tuple[_Op, ...]]] = {}
 
     def begin(self) -> Callable[[int], None]:
-        """Return the function that one call of the generated code calls before its kernels."""
+        """Return the function that generated code calls before its kernels, in one call."""
         session = self._session
         if not session.is_on:
             return _nothing

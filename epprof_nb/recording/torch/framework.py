@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class TorchFramework:
-    """Records what PyTorch does, as ops.
+    """Records the work of PyTorch as ops.
 
     See `epprof_nb.recording.frameworks.framework.Framework`.
     """
@@ -58,7 +58,7 @@ class TorchFramework:
         after_import("torch", self._begin)
 
     def extend(self, options: Options) -> None:
-        """Record operators, or also their shapes, from now on, if the options ask for them."""
+        """Record operators, or also their shapes, from now on, if the options request them."""
         had_operators, had_shapes = self._with_operators, self._with_shapes
         self._with_operators |= options.records("operators")
         self._with_shapes |= options.records("shapes")
@@ -85,18 +85,18 @@ class TorchFramework:
             self._operators.start(with_shapes=self._with_shapes)
 
     def complete(self) -> None:
-        """Set the arguments of compilations that have ended."""
+        """Set the arguments of completed compilations."""
         if self._recording is not None:
             self._recording.compilations.describe()
 
     def notes(self) -> list[str]:
-        """Return notes on what could not be linked to a module."""
+        """Return notes on work that could not be linked to a module."""
         of_operators = self._operators.notes() if self._with_operators else []
         of_recording = self._recording.notes() if self._recording else []
         return [*self._notes, *of_operators, *of_recording]
 
     def stop(self) -> None:
-        """Put all functions of torch back; also in a forked child, such as a data loader's."""
+        """Restore all functions of torch, also in a forked child, such as a data loader."""
         self._wanted = False
         cancel("torch", self._begin)
         self._operators.stop()
@@ -128,7 +128,7 @@ class _Recording:
         self._paths = ModulePaths(torch.nn.Module, self._is_tracing)
         self._recorded_call: _native.RecordedModule | None = None
         _native.modules_record(True)  # noqa: FBT003 - positional only
-        with suppress(Exception):  # backward passes get hooks then
+        with suppress(Exception):  # backward passes then get hooks
             open_engine()
         # Nodes that this thread has created so far are not linked.
         _native.modules_begin_thread(torch.autograd._get_sequence_nr())  # noqa: SLF001 - no public name
@@ -138,8 +138,8 @@ class _Recording:
         self._compiled = CompiledModules(self._paths, self._backward, self._switch)
         try:
             self._replace_functions()
-            # Importing it takes seconds. Its modules keep functions of torch, which must be the
-            # original ones.
+            # Importing it takes seconds. Its modules keep references to functions of torch, which
+            # must be the original ones.
             after_import(_DYNAMO, self._record_compilations, before=self._patches.suspend)
             self._compiled.start()
         except BaseException:
@@ -164,8 +164,8 @@ class _Recording:
         record_function = torch.autograd.profiler.record_function
         replace(record_function, "__enter__", lambda original: recorded_enter(original, is_off))
         replace(record_function, "__exit__", lambda original: recorded_exit(original, is_off))
-        # The public function may have been imported under another name already; these two, which
-        # it calls, are looked up in their module.
+        # Other code may have imported the public function under another name. The two functions
+        # that it calls are looked up in their module.
         clipping = torch.nn.utils.clip_grad
         for name in ("_get_total_norm", "_clip_grads_with_norm_"):
             if hasattr(clipping, name):
@@ -200,7 +200,7 @@ class _Recording:
         return not self._switch.on or self._is_tracing()
 
     def stop(self) -> None:
-        """Put the functions back. Those that others have wrapped meanwhile do nothing any more."""
+        """Restore the functions. Replacements that others have wrapped stop recording."""
         self._switch.on = False
         if self._recorded_call is not None:
             self._recorded_call.stop()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _MODULE = "transformers.generation.utils"
 _CACHES = ("past_key_values", "cache_params", "state", "mems")
-"""Outputs of models that hold a cache; see ``ALL_CACHE_NAMES`` of transformers."""
+"""Model outputs with a cache; see ``ALL_CACHE_NAMES`` of transformers."""
 
 _WHOLE_SEQUENCE = (
     "decoder_attention_mask", "decoder_position_ids", "attention_mask", "position_ids",
@@ -25,7 +25,7 @@ _WHOLE_SEQUENCE = (
 
 
 class _Generation:
-    """A generation in progress: when its current step began, and what its cache holds."""
+    """A generation in progress: the start of its current step, and the contents of its cache."""
 
     __slots__ = ("begin", "cached", "is_decode", "turn")
 
@@ -46,7 +46,7 @@ class Generations:
     Parameters
     ----------
     is_off
-        Whether nothing is to be recorded at the moment.
+        Whether recording is off at the moment.
     """
 
     def __init__(self, is_off: Callable[[], bool]) -> None:
@@ -61,13 +61,13 @@ class Generations:
             "generate": self._generate,
             "_update_model_kwargs_for_generation": self._update,
         }
-        # In a release without these, prefill and decode are not told apart.
+        # In a release without these, prefill and decode are not distinguished.
         if all(hasattr(mixin, name) for name in wrappers):
             for name, wrap in wrappers.items():
                 self._patches.replace(mixin, name, wrap)
 
     def stop(self) -> None:
-        """Put the functions of transformers back."""
+        """Restore the functions of transformers."""
         cancel(_MODULE, self._begin)
         self._patches.restore()
 
@@ -82,7 +82,7 @@ class Generations:
                 return original(model, *args, **kwargs)
             finally:
                 local.generation = outer
-                if outer is not None:  # a step of it goes on, in which this generation ran
+                if outer is not None:  # its step continues, in which this generation ran
                     outer.begin = token_log.now()
 
         return generate
@@ -119,7 +119,7 @@ def _log_step(generation: _Generation, outputs: Any, model_kwargs: Any) -> None:
     logits = getattr(outputs, "logits", None)
     if logits is None or logits.dim() < 2:
         return
-    # The logits may be those of the last token only.
+    # The logits may cover only the last token.
     kept, cache = int(logits.shape[1]), _cache_of(outputs)
     length = _length_of_sequence(outputs, model_kwargs)
     total = kept + generation.cached if length is None else length
@@ -132,8 +132,8 @@ def _log_step(generation: _Generation, outputs: Any, model_kwargs: Any) -> None:
 
 
 def _length_of_sequence(outputs: Any, model_kwargs: Any) -> int | None:  # noqa: ANN401
-    """Return the number of tokens that the mask or the positions cover, cached ones included."""
-    # Of a decoder with an encoder, only those called so are its own.
+    """Return the number of tokens that the mask or the positions cover, including cached tokens."""
+    # If there is an encoder, only arguments with these names belong to the decoder.
     of_decoder = getattr(outputs, "encoder_last_hidden_state", None) is not None
     names = _WHOLE_SEQUENCE[: 2 if of_decoder else None]
     whole = next((v for v in map(model_kwargs.get, names) if hasattr(v, "shape")), None)
@@ -147,13 +147,13 @@ def _cache_of(outputs: Any) -> Any:  # noqa: ANN401
 def _length(kwargs: dict[str, Any]) -> int:
     """Return the number of tokens in the cache that the user passed, without waiting for a GPU."""
     cached: object = 0
-    with suppress(Exception):  # the model says what is wrong with it
+    with suppress(Exception):  # the model reports the error
         cached = kwargs["past_key_values"].get_seq_length()
     return cached if isinstance(cached, int) else 0
 
 
 def _cache_bytes(cache: Any) -> int:  # noqa: ANN401
-    """Return the size of the keys and values of a ``Cache``, `UNKNOWN` for another one."""
+    """Return the size of the keys and values of a ``Cache``; `UNKNOWN` for other objects."""
     layers = getattr(cache, "layers", None)
     if not layers:
         return token_log.UNKNOWN

@@ -1,8 +1,8 @@
-"""Annotations that PyTorch keeps for the nodes of CUDA graphs, as the ops that captured them.
+"""PyTorch's annotations of CUDA graph nodes, as the ops that captured them.
 
-``torch.cuda.graph(enable_annotations=True)`` keeps what ``mark_kernels`` says about a node under
-the id that CUPTI reports for it in replays. A capture outside of all profiles is not recorded, so
-there the annotation is all that is known of it.
+``torch.cuda.graph(enable_annotations=True)`` stores the annotation of ``mark_kernels`` under the id
+that CUPTI reports for the node in replays. For a capture outside of all profiles, the annotation is
+the only known information.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from epprof_nb.recording.recorder import RecordedGraphs, captured_nodes
 
 _MODULE = "torch.cuda._graph_annotations"
 _NAMES = ("str", "name")
-"""Keys with the name of an annotation: of one text, and of several that torch has merged."""
+"""Keys with the name of an annotation: from one text, or merged by torch from several."""
 _MAX_NAME = 200
 
 
@@ -39,7 +39,7 @@ class GraphAnnotations:
         nodes: dict[int, int] = {}
         added: dict[int, tuple[str, str | None]] = {}
         for node, kept in list(read().items()) if read is not None else ():
-            name, args = _described(kept[-1])  # of the last capture under this id
+            name, args = _described(kept[-1])  # from the last capture with this id
             text = f"{name}\0{args}"
             if self._of_node.get(node) == text:
                 continue
@@ -63,7 +63,7 @@ def _described(annotation: Any) -> tuple[str, str | None]:  # noqa: ANN401 - any
 
 
 def _table(added: dict[int, tuple[str, str | None]]) -> Table | None:
-    """Return rows for ops whose times are not known; they are set to now."""
+    """Return rows for ops with unknown times, which are set to now."""
     if not added:
         return None
     size, now = len(added), np.full(len(added), _native.now_ns(), np.int64)

@@ -1,4 +1,4 @@
-"""Generated code of TorchInductor with calls that say which kernel comes next."""
+"""Generated code of TorchInductor with calls that announce the next kernel."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from types import FunctionType
 
 BEGIN = "_epprof_nb_begin"
-"""Global name of the function that a marked function calls first; it returns the next one."""
+"""Global name of the function that a marked function calls first; it returns `_MARK`."""
 _MARK = "_epprof_nb_mark"
-"""Local name of the function that is called before kernels with a line, or 0 at the end."""
+"""Local name of the function to call with a line before kernels, and with 0 at the end."""
 _BENCHMARK = "benchmark_compiled_module"
 _HOST_ONLY = ("clear", "reinterpret_tensor", "alloc_from_pool", "len", "range", "_DeviceGuard")
 _HOST_ONLY_BEGINNINGS = ("empty_strided", "assert_", "get_raw_", "get_cuda_")
 """Calls in generated code that launch nothing."""
 _UNKNOWN = object()
-"""The modules of the last kernel, where they depend on a condition."""
+"""The modules of the last kernel if they depend on a condition."""
 _PREPARING = ("zero_", "fill_")
 """Calls that set up the workspace of the kernel that follows."""
 
@@ -57,9 +57,9 @@ def marked_functions(
     source
         Its source.
     modules
-        What the kernels belong to, by the lines that call one and by the comments that announce
-        one. A mark has such a line, or -1 for a kernel that belongs to nothing known. Kernels with
-        the same value as the one before have no mark.
+        The modules of the kernels, by the lines that call a kernel and by the comments above. A
+        mark has such a line, or -1 for a kernel with unknown modules. Kernels with the same value
+        as the previous kernel have no mark.
     """
     tree = ast.parse(source)
     found = []
@@ -81,7 +81,7 @@ def marked_functions(
 
 
 def _functions(tree: ast.Module, module: Any) -> Iterator[tuple[Any, ast.FunctionDef]]:  # noqa: ANN401
-    """Yield the functions that take the inputs of a graph, with the object that has them."""
+    """Yield the functions that take the inputs of a graph, with their owners."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and hasattr(module, node.name):
             for method in node.body:
@@ -106,10 +106,10 @@ class _Marker:
         self._modules = modules
         self._lines = sorted(modules)
         self._last: object = None
-        """The modules of the last kernel; None for none, as at the beginning."""
+        """The modules of the last kernel; None at the beginning."""
         self._position = 0
         self._announced = -1
-        """The line of the kernel to come; -1 if the next one is not announced."""
+        """The line of the next kernel; -1 if it is not announced."""
 
     def body_of(self, function: ast.FunctionDef) -> list[ast.stmt]:
         """Return the body of a function with marks."""
@@ -141,7 +141,7 @@ class _Marker:
         return marked
 
     def _mark(self, node: ast.stmt, call: str) -> list[ast.stmt]:
-        """Return the mark before a statement that launches; none if it is that of the last one."""
+        """Return the mark before a statement that launches; empty if it equals the last mark."""
         last = node.end_lineno or node.lineno
         while self._position < len(self._lines) and self._lines[self._position] <= last:
             self._announced = self._lines[self._position]
@@ -157,7 +157,7 @@ class _Marker:
 
 
 def _launch(node: ast.stmt) -> str | None:
-    """Return the name of the function with which a statement may launch something."""
+    """Return the name of the function with which a statement may launch work."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Call):
             called = inner.func
@@ -175,7 +175,7 @@ def _call(line: int) -> ast.Call:
 
 
 def _at(node: ast.stmt, place: ast.stmt) -> ast.stmt:
-    """Give a new statement the place of another one, for tracebacks."""
+    """Give a new statement the place of another statement, for tracebacks."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.expr | ast.stmt) and not hasattr(inner, "lineno"):
             ast.copy_location(inner, place)
@@ -190,7 +190,7 @@ def switch(functions: list[MarkedFunction], module: Any, begin: Callable[[], obj
 
 
 def restore(functions: list[MarkedFunction]) -> None:
-    """Put the code of functions back.
+    """Restore the code of functions.
 
     The function of `switch` stays in the module, because a call may be running.
     """

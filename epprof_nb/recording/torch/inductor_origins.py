@@ -1,12 +1,11 @@
 """The modules behind the kernels that TorchInductor generates, noted while torch compiles.
 
-TorchInductor knows the nodes of the graph that a kernel was made of, and a node knows the modules
-whose forward pass created it. Neither is in the generated code, so both are noted while torch
-compiles, for later sessions as well. TorchInductor keeps compiled graphs on disk and compiles them
-once, so the modules are kept beside the generated code.
+TorchInductor knows the graph nodes of a kernel, and a node knows the modules whose forward pass
+created it. The generated code contains neither, so both are noted while torch compiles, also for
+later sessions. TorchInductor keeps compiled graphs on disk and compiles them once, so the modules
+are stored beside the generated code.
 
-Noting reads what torch has and changes nothing: neither what it compiles nor the keys of its
-caches.
+Noting only reads torch's data. It changes neither the compiled code nor the keys of torch's caches.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ _GENERATORS = (
 
 
 known: dict[str, CompiledCode] = {}
-"""By the path of the file. Files of which nothing is known are missing."""
+"""By path of the file. Unknown files are missing."""
 listeners: list[Callable[[ModuleType], None]] = []
-"""Functions that are called with each module of generated code that torch loads."""
+"""Functions to call with each module of generated code that torch loads."""
 failures: list[str] = []
 """The first error of noting, for a note in profiles."""
 
 _nodes: dict[Any, dict[str, tuple[str, ...]]] = {}
 """Modules around the nodes of traced graphs, by TorchDynamo's number of the compilation."""
 _kernels: WeakKeyDictionary[Any, list[Kernel]] = WeakKeyDictionary()
-"""The kernels of graphs that are compiled."""
+"""The kernels of graphs that are being compiled."""
 
 
 def watch() -> None:
@@ -102,7 +101,7 @@ def _noting(
 
 
 def _safely(function: Callable[..., None], *args: Any) -> None:
-    """Call a function whose errors must not reach the compilation."""
+    """Call a function without passing its errors to the compilation."""
     try:
         function(*args)
     except Exception as error:  # noqa: BLE001 - internals of torch, of any release
@@ -126,7 +125,7 @@ def _note_graph(graph_module: Any) -> None:  # noqa: ANN401 - torch.fx.GraphModu
         return
     if len(_nodes) >= _MAX_GRAPHS:
         _nodes.clear()
-    # Inputs have the names of the modules that they are parameters of.
+    # Inputs that are parameters have the names of their modules.
     calls = (node for node in graph_module.graph.nodes if node.op.startswith("call_"))
     _nodes[compile_id] = {node.name: _stack(node) for node in calls}
 
@@ -134,7 +133,7 @@ def _note_graph(graph_module: Any) -> None:  # noqa: ANN401 - torch.fx.GraphModu
 def _stack(node: Any) -> tuple[str, ...]:  # noqa: ANN401 - torch.fx.Node
     """Return the paths of the modules that created a node, outermost first."""
     found = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
-    # The path of a module that is called again has a suffix.
+    # The path has a suffix if the module is called again.
     return tuple(str(path).partition("@")[0] for path, *_ in found.values())
 
 
@@ -144,7 +143,7 @@ def _note_kernel(
     kwargs: dict[str, Any],
     written: Sequence[Any],
 ) -> None:
-    """Note the modules of a kernel whose call is written next."""
+    """Note the modules of the kernel whose call is generated next."""
     from epprof_nb.recording.torch.compiled_code import Kernel, is_comment
 
     texts = [line if isinstance(line, str) else getattr(line, "line", None) for line in written]
@@ -155,7 +154,7 @@ def _note_kernel(
         return
     if isinstance(args[0], list | tuple):
         nodes = sys.modules[f"{_INDUCTOR}.utils"].aggregate_origins(list(args[0]))
-    else:  # A kernel of a library describes itself. It runs one node, and not those before it.
+    else:  # A library kernel describes itself. It runs only one node, not the nodes before it.
         node = getattr(owner, "origin_node", None)
         nodes = owner.origins if node is None else [node]
     _kernels.setdefault(_graph(), []).append(Kernel(key, _modules_of(nodes)))
@@ -168,11 +167,12 @@ def _modules_of(nodes: Iterable[Any]) -> Paths:
     for node in nodes:
         meta = node.meta
         steps = _stack(node)
-        # A node without a module is the user's, or the compiler's as a sum of gradients is.
+        # A node without a module comes from the user or the compiler (such as a sum of gradients).
         is_of_user = steps or meta.get("source_fn_stack") or meta.get("fwd_source_fn_stack")
         if node.op != "call_function" or not is_of_user:
             continue
-        # A view or a constant is no work in the kernel that reads it, and modules share constants.
+        # A view or a constant causes no work in the kernel that reads it, and modules share
+        # constants.
         is_passive = getattr(node.target, "is_view", False) or not node.all_input_nodes
         (passive if is_passive else working).add(steps)
     return frozenset(working or passive)

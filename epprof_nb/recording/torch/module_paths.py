@@ -1,4 +1,4 @@
-"""Paths of ``torch.nn`` modules in their model, as ``model.encoder.layers.3.self_attn``."""
+"""Paths of ``torch.nn`` modules in their model, such as ``model.encoder.layers.3.self_attn``."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _WRAPPERS = ("torch.nn.parallel.", "torch.distributed.", "torch._dynamo.")
-"""Modules of torch with classes that wrap a model, whose attribute for it is no part of a path."""
+"""Modules of torch with classes that wrap a model. Paths omit the wrapper's attribute."""
 _COMPILED = "torch._dynamo."
 """Module of torch with the class that wraps a compiled model."""
 _WRAPPED = ("module", "_orig_mod")
 _MAX_SCANS = 8
-"""How often the modules of one model are listed in a session, as modules may be added to it."""
+"""How often a session lists the modules of one model, to which modules may be added."""
 
 
 class ModulePaths:
     """The paths of the modules that were called in a session.
 
     The root of a path is the name of the largest model in the user's namespace that contains the
-    module. Without one, it is the class of the outermost module that was called.
+    module. Without such a model, it is the class of the outermost module that was called.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class ModulePaths:
     module_type
         ``torch.nn.Module``.
     is_tracing
-        Function that tells whether torch is compiling, which calls modules of its own.
+        Returns whether torch is compiling, which calls its own modules.
     """
 
     def __init__(self, module_type: type, is_tracing: Callable[[], bool]) -> None:
@@ -51,7 +51,7 @@ class ModulePaths:
         self._scans: dict[int, int] = {}
 
     def find(self, module: Any) -> int | None:  # noqa: ANN401 - torch.nn.Module
-        """Return the number of a module that is not known; None if its call is not to be an op."""
+        """Return the number of an unknown module; None if its call should not be an op."""
         if self._is_tracing():
             return None
         for name, root in self._models_of_user():
@@ -64,7 +64,7 @@ class ModulePaths:
         return self.known[id(module)]
 
     def described(self, module: Any) -> tuple[str, str] | None:  # noqa: ANN401 - torch.nn.Module
-        """Return path and class of a module; None if its calls are not to be ops."""
+        """Return path and class of a module; None if its calls should not be ops."""
         if id(module) not in self.known:
             self.find(module)
         return self._described.get(id(module))
@@ -74,8 +74,8 @@ class ModulePaths:
         found: dict[int, tuple[int, str, Any]] = {}
         namespace = getattr(sys.modules.get("__main__"), "__dict__", {})
         for name, value in list(namespace.items()):
-            # A variable of IPython, as _ and _12, is no name of the user's. `type` runs no code of
-            # proxies, which `isinstance` does.
+            # IPython's variables, such as _ and _12, are not the user's names. `type` runs no code
+            # of proxies, unlike `isinstance`.
             if name.startswith("_") or not issubclass(type(value), self._module_type):
                 continue
             scans = self._scans.get(id(value), 0)
@@ -115,7 +115,7 @@ class ModulePaths:
         if not str(getattr(forward_method, "__module__", "torch.")).startswith("torch."):
             range_sources.register_class(class_name, forward_method)
         args = {"class": class_name}
-        if class_name != type(module).__name__:  # tells its calls from those of the module in it
+        if class_name != type(module).__name__:  # whose calls differ from its module's
             args["wrapper"] = type(module).__name__
         forward, recompute, backward = (
             kind_id(op_type, "torch", **args) for op_type in ("module", "recompute", "backward")
@@ -126,17 +126,17 @@ class ModulePaths:
 
 
 def _class_name(module: Any) -> str:  # noqa: ANN401
-    """Return the class of a module; of a compiled one that of the module in it."""
+    """Return the class of a module; for a compiled module, the class of the module in it."""
     if f"{type(module).__module__}.".startswith(_COMPILED):
-        # Its attributes are those of the module in it.
+        # Its attributes come from the module in it.
         module = module._modules.get("_orig_mod", module)  # noqa: SLF001
     return type(module).__name__
 
 
 def _is_on_host(module: Any) -> bool:  # noqa: ANN401 - torch.nn.Module
-    """Whether a module has parameters of its own that are not on a GPU of CUDA's."""
+    """Whether a module has its own parameters that are not on a CUDA GPU."""
     try:
-        parameters = list(module._parameters.values())  # noqa: SLF001 - those of submodules count there
+        parameters = list(module._parameters.values())  # noqa: SLF001 - submodules count their own
         return not all(parameter is None or parameter.is_cuda for parameter in parameters)
     except Exception:  # noqa: BLE001 - the user's class may have parameters of another kind
         return True

@@ -34,8 +34,8 @@ def recorded_call(original: Callable[..., Any], paths: ModulePaths) -> _native.R
 def classes_with_own_call(module_type: type) -> Iterator[type]:
     """Yield the subclasses that have the ``__call__`` of `module_type` in their own namespace.
 
-    They do so by ``__call__ = nn.Module.__call__``, for type checkers. In a class that was defined
-    in an earlier recording, it is the wrapper of that recording.
+    They contain ``__call__ = nn.Module.__call__`` for type checkers. In a class that was defined in
+    an earlier recording, it is the wrapper of that recording.
     """
     original = vars(module_type)["__call__"]
     todo, seen = [module_type], {module_type}

@@ -1,4 +1,4 @@
-"""Columns of the ops table that PyTorch's operators have: shapes and sequence number."""
+"""Columns of the ops table for PyTorch's operators: shapes and sequence number."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def with_operators(ops: Table, rows: npt.NDArray[Any], sizes: npt.NDArray[np.int
 
 
 def shapes_text(sizes: str) -> str:
-    """Return the sizes of PyTorch's NVTX observer as shapes of the column ``input_shapes``.
+    """Convert the sizes of PyTorch's NVTX observer to shapes of the column ``input_shapes``.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Operators of PyTorch as ops, through its NVTX observer, which calls the native core.
 
-In builds with CUDA the observer's messages come through NVTX. Builds without CUDA have no NVTX:
-there the native core takes the place of the functions that the observer calls.
+In builds with CUDA, the observer's messages come through NVTX. Builds without CUDA have no NVTX, so
+the native core replaces the functions that the observer calls.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CPU_VERSIONS = ((2, 6), (2, 13))
-"""First and last release whose C++ interface is that of ``native/torch/profiler_stubs.h``."""
+"""First and last release whose C++ interface matches ``native/torch/profiler_stubs.h``."""
 
 _PROFILERS = (
     ("torch.autograd.profiler", "_enable_profiler", "_disable_profiler"),
     ("torch.autograd.profiler_legacy", "_enable_profiler_legacy", "_disable_profiler_legacy"),
 )
-"""Modules with the functions that start and stop the profilers of torch, of which one may run."""
+"""Modules with the functions that start and stop torch's profilers. Only one may run."""
 
 
 class Operators:
     """The NVTX observer of torch, on the thread that starts the recording.
 
-    Autograd's threads inherit it from the thread whose backward pass they run.
+    Autograd's threads inherit it from the thread that started the backward pass.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Operators:
         """The thread on which the observer is enabled."""
         self._is_wanted = False
         self._interrupted: tuple[int, int] | None = None
-        """Thread and time at which another profiler took the place of the observer."""
+        """Thread and time at which another profiler replaced the observer."""
         self._lost_ns = 0
         self._with_shapes = False
         self._notes: list[str] = []
@@ -52,7 +52,7 @@ class Operators:
         return self._is_wanted
 
     def start(self, *, with_shapes: bool) -> None:
-        """Enable the observer; without it, a note says why."""
+        """Enable the observer; if that fails, a note says why."""
         self._end_on_this_thread()
         self._notes, self._lost_ns, self._interrupted = [], 0, None
         self._with_shapes = False
@@ -75,7 +75,7 @@ class Operators:
                 self._patches.replace(owner, disable, self._recorded_disable)
 
     def add_shapes(self) -> None:
-        """Record also the shapes from now on; where that is impossible, a note says why."""
+        """Also record the shapes from now on; if that is impossible, a note says why."""
         import torch
 
         if not self._is_wanted or self._with_shapes:
@@ -100,8 +100,8 @@ class Operators:
     def stop(self) -> None:
         """Stop recording. The observer can only be disabled by its thread.
 
-        If another thread stops the recording, it stays enabled without effect until the next
-        recording, or until its thread starts a profiler.
+        If another thread stops the recording, the observer stays enabled without effect until the
+        next recording, or until its thread starts a profiler.
         """
         if self._owner is None and not self._is_wanted:
             return
@@ -110,7 +110,7 @@ class Operators:
         self._end_on_this_thread()
 
     def notes(self) -> list[str]:
-        """Return notes on what was not recorded."""
+        """Return notes on operators that were not recorded."""
         lost = self._lost_ns
         if self._interrupted is not None:
             lost += _native.now_ns() - self._interrupted[1]
@@ -172,7 +172,7 @@ class Operators:
         _disable_profiler()
 
     def _end_on_this_thread(self) -> None:
-        """Disable an observer that is no longer wanted, if this is its thread."""
+        """Disable an observer that is no longer needed, if this is its thread."""
         if self._owner in (None, threading.get_ident()):
             self._patches.restore()
             if self._owner is not None:

@@ -1,4 +1,4 @@
-"""Ops of ``torch.profiler.record_function``, with which torch names optimizers and data loaders."""
+"""Ops of ``torch.profiler.record_function``, which torch uses for optimizers and data loaders."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def recorded_exit(original: Callable[..., Any], is_off: Callable[[], bool]) -> C
 
 
 def _open(name: str, frame: Any) -> int:  # noqa: ANN401 - types.FrameType
-    """Open the op of a range; `frame` is that of the function that enters it."""
+    """Open the op of a range; `frame` belongs to the function that enters it."""
     if name.startswith(_OPTIMIZER):
-        method = name.partition("#")[2]  # as AdamW.step
+        method = name.partition("#")[2]  # such as AdamW.step
         return _native.push(_native.intern(method), CALL, kind_id("optimizer", "torch"))
     if name.startswith(_DATA_LOADER):
         workers = getattr(frame.f_locals.get("self"), "_num_workers", None)

@@ -138,7 +138,7 @@ def test_sessions_whose_runs_are_all_recorded_say_why(monkeypatch):
     monkeypatch.setattr(run_log, "_log", [LoggedRun(i, history, True, False) for i in range(1, 5)])
     assert always_recorded(**cuda) == []
     history.may_learn = False
-    assert "do not show for certain which node" in always_recorded(**cuda)[0]
+    assert "do not prove which node" in always_recorded(**cuda)[0]
     assert always_recorded() == []
     assert "ORT_PARALLEL" in always_recorded(uses_pool_threads=True, **cuda)[0]
     assert "whole session" in always_recorded(session_profile=True)[0]
