@@ -177,7 +177,7 @@ def _low_optimization(session: Any) -> str:  # noqa: ANN401
 
 
 def has_own_profiler(providers: Sequence[Any] | None) -> bool:
-    """Whether one of the providers reports the session's events itself: `epprof_nb.ep`'s."""
+    """Whether a provider (`epprof_nb.ep`'s) reports the session's events itself."""
     return any(_name(provider) == PROVIDER for provider in providers or ())
 
 

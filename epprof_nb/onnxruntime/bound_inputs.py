@@ -1,4 +1,4 @@
-"""Shapes of the inputs bound to an ``IOBinding``, which ONNX Runtime does not tell afterwards."""
+"""Shapes of the inputs bound to an ``IOBinding``, which ONNX Runtime does not report afterwards."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
 def bound_inputs(binding: object) -> dict[str, Any] | None:
     """Return the inputs of a binding by name: objects with ``shape``, and a size in bytes.
 
-    None if some of them may be unknown: those of a binding that was made before
+    None if some of them may be unknown, because the binding was made before
     `epprof_nb.onnxruntime.install`.
     """
     bound: dict[str, Any] | None = getattr(binding, "__dict__", {}).get(_ATTRIBUTE)
@@ -71,7 +71,7 @@ def _of_address(  # noqa: PLR0917 - as in ONNX Runtime
     sizes = tuple(int(size) for size in shape)
     try:
         nbytes = prod(sizes) * np.dtype(element_type).itemsize
-    except TypeError:  # a number of ONNX, for a type that NumPy lacks
+    except TypeError:  # ONNX's number of a type that NumPy lacks
         return name, BoundInput(sizes, None)
     return name, BoundInput(sizes, nbytes)
 

@@ -22,7 +22,7 @@ _OFF = ("", "0", "false", "none")
 
 
 def captures(providers: Sequence[Any] | None, provider_options: Sequence[Any] | None) -> bool:
-    """Whether the options of a provider enable CUDA graphs, and only the profile shows a capture.
+    """Whether provider options enable CUDA graphs whose capture only the profile shows.
 
     The provider of Python kernels reports the nodes that it captures itself.
     """

@@ -1,7 +1,7 @@
 """Models of onnxruntime-genai, which runs them step by step with its own copy of ONNX Runtime.
 
-Its sessions are made by native code. A model gets the observer as one more execution provider of
-its configuration; the steps of its generators are runs of the session.
+Native code creates its sessions. The observer is added to a model's configuration as one more
+execution provider. The steps of its generators are runs of the session.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _config_methods(module: Any) -> list[str]:  # noqa: ANN401
         for name, method in methods
         if (name == "__init__" or not name.startswith("_"))
         and callable(method)
-        and not isinstance(method, staticmethod)  # another way to make one
+        and not isinstance(method, staticmethod)  # an alternative constructor
     ]
 
 
@@ -146,7 +146,7 @@ def _make_observed(
 ) -> str | None:
     """Make a model with the observer; return the reason if that is impossible.
 
-    In the first case `_native.ort_end_session` returns the number of its session.
+    If it was made, `_native.ort_end_session` returns the number of its session.
     """
     try:
         if not _registered:

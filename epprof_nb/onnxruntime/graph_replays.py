@@ -2,7 +2,7 @@
 
 A replay fires no node events, so profiling it would add nothing to that op, at the cost of a third
 of a short replay (measured with 36 nodes of 1.4 us). A graph is known to be replayed once a
-profiled run of a session that captures graphs reported no node.
+profiled run of its session reports no node.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _GRAPH_ID = "gpu_graph_id"
 _DEFAULT_GRAPH = "0"
-"""Id that ONNX Runtime gives to the graph of runs that name none."""
+"""Id that ONNX Runtime gives to the graph of runs that do not name a graph."""
 
 
 def graph_of(run_options: Any) -> str:  # noqa: ANN401

@@ -49,8 +49,8 @@ def install(*, nodes: str | None = None) -> None:
 
         * ``"auto"``, the default: the first runs with each combination of input shapes. The nodes
           of the following runs are identified by their launches on the GPU, which must equal those
-          of a recorded run. Of sessions without GPU work some more runs are recorded, in at most
-          3 % of the time.
+          of a recorded run. For sessions without GPU work, further runs are recorded in at most 3 %
+          of the time.
         * ``"every"``: each run. ONNX Runtime's own recording of nodes slows runs down.
         * ``"off"``: none. Runs are ops without nodes.
 

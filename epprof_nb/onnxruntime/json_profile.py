@@ -1,4 +1,4 @@
-"""Device work in ONNX Runtime's own JSON profile, where the released wheels have none.
+"""Device work in ONNX Runtime's own JSON profile, which released wheels do not add.
 
 If the user enables ONNX Runtime's profiling (``SessionOptions.enable_profiling``), the session is
 recorded from its creation to ``end_profiling()``. Its kernels, copies and memsets then become

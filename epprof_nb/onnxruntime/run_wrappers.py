@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _NO_CONTEXT = nullcontext()
 _FEED_ARGUMENTS = {"run": "input_feed", "run_with_ort_values": "input_dict_ort_values"}
-"""Methods that take the inputs as an argument, which has the position 1, and its name."""
+"""Methods that take the inputs as argument 1, and the name of that argument."""
 
 
 def wrap_run(original: Callable[..., Any], position: int) -> Callable[..., Any]:
@@ -60,7 +60,7 @@ class _RunMethod:
         return args[self._position] if len(args) > self._position else kwargs.get("run_options")
 
     def run(self, session: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
-        """Run a session: recorded in a recording, else timed if that is due."""
+        """Run a session. Record it during a recording, otherwise time it if that is due."""
         baseline = None if self.returns_early else getattr(session, unprofiled_runs.ATTRIBUTE, None)
         if sessions.recording():
             feed = self._inputs(args, kwargs)
@@ -126,13 +126,13 @@ class _RunMethod:
     def _run_kernels_in_python(
         self, session: object, args: tuple[Any, ...], kwargs: dict[str, Any], given: object
     ) -> object:
-        """Run a session with kernels in Python; its replays have no profile, unless wanted."""
+        """Run a session with Python kernels; profile its replays only on request."""
         wants_file = sessions.file_prefix(given) is not None
         if _native.ep_is_replaying() and not wants_file:
             args, kwargs = self._with_options(args, kwargs, None)
         else:
             args, kwargs = self._with_profiling(session, args, kwargs)
-        # The wrapper that replays may be under this one: only it knows which runs are replays.
+        # This wrapper may contain the one that replays, which alone knows which runs are replays.
         with self._counted(session), _NO_CONTEXT if wants_file else _unprofiled_replays()():
             return self._original(session, *args, **kwargs)
 

@@ -1,7 +1,7 @@
 """Providers that users add to ``SessionOptions``, which cannot list them.
 
-The calls of its methods are therefore recorded. A session from options that only hold devices and
-named providers is observed: the observer's device is added to them, once.
+Therefore the calls of its methods are recorded. A session is observed if its options hold only
+devices and named providers: the observer's device is added to them once.
 """
 
 from __future__ import annotations
