@@ -63,7 +63,7 @@ class Fence:
             self._pending.release()
 
     def wait(self) -> None:
-        """Wait until the worker has reached the fence; RuntimeError if it never will."""
+        """Wait until the worker has reached the fence; raise RuntimeError if it never will."""
         if not self.signaled and self._process != os.getpid():
             raise RuntimeError(
                 "cannot wait for this event: it was recorded before the process was forked, on a "
@@ -136,7 +136,7 @@ class Queue:
 
     def _put(self, command: Command | Fence) -> None:
         if self._worker is None:
-            # A queue whose worker never started would be waited for without end.
+            # A wait for a queue whose worker never started would not end.
             _native.uninterrupted(self._start_worker)
         # Commands are numbered, so that one lost to Ctrl-C between these lines is not missed.
         self._submitted += 1
@@ -250,7 +250,7 @@ def in_worker() -> bool:
 
 
 def refuse_wait(call: str) -> None:
-    """Raise RuntimeError where nothing may wait: on the worker thread of a stream, in a capture."""
+    """Raise RuntimeError on the worker thread of a stream and in a capture, which cannot wait."""
     refuse_in_capture(
         f"waits for the device with {call}",
         "Leave it out: the kernels of a graph run one after the other",
