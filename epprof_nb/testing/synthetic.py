@@ -40,7 +40,7 @@ def synthetic_profile(
     Parameters
     ----------
     activities
-        Number of activities, each with an API call. There is one op per seven activities or so.
+        Number of activities, each with an API call. There is about one op per seven activities.
     seed
         Seed of the durations and pauses. The same arguments give the same profile.
     streams
@@ -86,7 +86,7 @@ class _Clock:
         stream = step.column("stream")
         jitter = rng.random((steps, width), np.float32)
         duration = (step.column("duration_ns") * (0.85 + 0.3 * jitter)).astype(np.int64)
-        # A call takes 4 us, and so does at least the gap between two calls, for ops to fit in.
+        # A call takes 4 us. The gap between two calls is at least as long, so that ops fit in.
         pitch = 2 * _CALL_NS + (2_000 * rng.random((steps, width), np.float32)).astype(np.int64)
         pause = np.where(rng.random(steps) < 0.03, rng.integers(2_000_000, 8_000_000, steps), 9_000)
         call = pause[:, None] + np.cumsum(pitch, axis=1)
@@ -215,7 +215,7 @@ def _api_calls(step: Step, clock: _Clock, rows: _Rows) -> Table:
 
 
 def _ops(step: Step, clock: _Clock) -> Table:
-    """Build the ops: the cell and the statements outside the loop, and those of every step."""
+    """Build the ops: the cell, the statements outside the loop, and every step's statements."""
     steps, width = len(clock.step_start), len(step.ops)
     cell, loop, last = 1, _FIRST_STEP_OP - 1, _FIRST_STEP_OP + steps * width
     text = SOURCE.splitlines()
