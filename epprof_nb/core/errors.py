@@ -16,4 +16,4 @@ class CaptureError(EpprofError, RuntimeError):
 
 
 class KernelError(EpprofError, ValueError):
-    """A kernel in Python is defined wrongly, or cannot be used as asked."""
+    """A Python kernel is defined wrongly, or cannot be used in this way."""

@@ -31,7 +31,7 @@ class KernelRun(NamedTuple):
     """``HtoD`` or ``DtoH`` for a copy."""
     bytes: int = 0
     graph_id: int = -1
-    """Of the graph whose replay it belongs to; -1: none."""
+    """Id of the replayed graph that it belongs to; -1 for none."""
     graph_node_id: int = -1
 
 
@@ -76,13 +76,13 @@ class CapturedGraph(NamedTuple):
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class NotedGraph:
-    """A graph on a CUDA device. The log knows it as long as somebody holds this."""
+    """A graph on a CUDA device. The log keeps it as long as this object exists."""
 
     graph: CapturedGraph
 
 
 class KernelLog:
-    """Bounded log, written by any thread."""
+    """Bounded log that any thread can write to."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -117,7 +117,7 @@ class KernelLog:
         nbytes: int = 0,
         replay: Replay | tuple[int, int, int, int] | None = None,
     ) -> None:
-        """Record a kernel or copy: of a replay, or of the calling thread with its launch."""
+        """Record a kernel or copy of a replay, or one of the calling thread with its launch."""
         if not self._limit:
             return
         if replay is None:
@@ -153,7 +153,7 @@ class KernelLog:
                 self.dropped += 1
 
     def begin_replay(self, graph: tuple[Any, ...]) -> int:
-        """Note a graph that is replayed by the calling thread; return the thread's stream."""
+        """Note a graph that the calling thread replays; return the thread's stream."""
         self.add_graph(graph)
         return self._stream()
 
@@ -179,7 +179,7 @@ class KernelLog:
         return noted
 
     def take_replays(self) -> tuple[tuple[int, CapturedGraph], ...]:
-        """Take the replays on CUDA devices since the last call: the op of each, and its graph."""
+        """Take the op and graph of each replay on a CUDA device since the last call."""
         with self._lock:
             replays = [
                 (op, self._cuda_graphs.get(graph)) for op, graph in _native.ep_take_replays()
@@ -187,7 +187,7 @@ class KernelLog:
         return tuple((op, noted.graph) for op, noted in replays if noted is not None)
 
     def _stream(self) -> int:
-        # Kernels run on the thread of their session's run, or for it: each thread is a stream.
+        # Kernels run on or for the thread of their session's run. Each thread is a stream.
         with self._lock:
             return self._streams.setdefault(threading.get_ident(), len(self._streams))
 

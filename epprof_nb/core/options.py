@@ -9,7 +9,7 @@ Detail = Literal["default", "api", "memory", "overhead", "operators", "shapes", 
 DETAILS: tuple[Detail, ...] = get_args(Detail)
 
 _NOT_IN_ALL = ("operators", "shapes")
-"""Details that slow the code down, which are only recorded if they are named."""
+"""Details that slow the code down. They are recorded only if they are named."""
 
 OrtNodes = Literal["off", "auto", "every"]
 ORT_NODES: tuple[OrtNodes, ...] = ("off", "auto", "every")
@@ -71,7 +71,7 @@ class Options:
             )
         if not self.details:
             raise ValueError(
-                f"detail {self.detail!r} names nothing; choose one or more of "
+                f"detail {self.detail!r} is empty; choose one or more of "
                 f"{', '.join(DETAILS)}, separated by commas"
             )
         if self.max_records < 1:

@@ -22,7 +22,7 @@ _registered: set[str] = set()
 
 
 def check_release(version: str) -> None:
-    """Raise `CaptureError` for a release of ONNX Runtime without profilers of providers."""
+    """Raise `CaptureError` if ONNX Runtime is too old to let execution providers profile."""
     numbers = tuple(int(n) for n in re.findall(r"\d+", version)[:2])
     if numbers < FIRST_RELEASE:
         raise CaptureError(
@@ -88,12 +88,12 @@ def run_options_pointer(run_options: Any) -> Any:  # noqa: ANN401
 def run_config_entry(run_options: Any, key: str) -> str | None:  # noqa: ANN401
     """Return an entry of the config of run options; None if they have none.
 
-    The provider of kernels in Python must have been registered.
+    Register the provider of Python kernels first.
     """
     capsule = _pointer(run_options, _native.ort_run_options_type())
     if capsule is not None:
         return _native.ep_run_config_entry(capsule, key)
-    # Without an entry it raises, which takes tens of microseconds.
+    # A missing entry raises an error, which takes tens of microseconds.
     try:
         return str(run_options.get_run_config_entry(key))
     except RuntimeError:

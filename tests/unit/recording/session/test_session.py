@@ -166,7 +166,7 @@ def test_a_full_op_log_keeps_the_device_time_and_says_what_is_lost():
     ("options", "said"),
     [
         ({"detail": "everything"}, "unknown detail 'everything'"),
-        ({"detail": " ,,"}, "detail ' ,,' names nothing; choose one or more of default, api"),
+        ({"detail": " ,,"}, "detail ' ,,' is empty; choose one or more of default, api"),
         ({"max_records": 0}, "max_records"),
         ({"time_limit_s": -1}, "time_limit_s"),
     ],
