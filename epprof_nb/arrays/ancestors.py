@@ -1,4 +1,4 @@
-"""Ancestors in trees that are stored as the row of each row's parent."""
+"""Ancestors in trees that store the row of each row's parent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def nearest_ancestor(parent: IntArray, mask: BoolArray) -> IntArray:
-    """Return the row of the nearest row in `mask`, a row itself or above it, else `MISSING`.
+    """Return the nearest row in `mask`: each row itself or an ancestor; `MISSING` if none.
 
     The cost grows with the logarithm of the depth.
 

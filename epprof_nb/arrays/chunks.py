@@ -1,4 +1,4 @@
-"""Row ranges: chunks that fit the cache, and ranges one after another."""
+"""Row ranges: chunks that fit the cache, and concatenated ranges."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 _HASHED = 20_000
-"""From this number of values, the hash table of pandas is worth its import; fewer are sorted."""
+"""Fewer values are sorted. For this many or more, the hash table of pandas is worth its import."""
 _DENSE = 16
 """Ids are dense if their range is at most this many times their number."""
 
@@ -28,7 +28,7 @@ class IdIndex:
     Parameters
     ----------
     ids
-        int64 array, the id of each row. Of several rows with one id the first is found;
+        int64 array, the id of each row. If several rows have the same id, the first is found;
         `MISSING` does not count as an id.
 
     Examples

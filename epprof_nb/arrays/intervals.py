@@ -18,8 +18,8 @@ EARLIEST, LATEST = -(2**61), 2**61
 def clip_times(start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
     """Clip times to `EARLIEST` and `LATEST`, so that int64 holds their differences.
 
-    Times of an overflown clock can be off by centuries. The arrays are returned as they are if
-    there are none.
+    Times of an overflown clock can be off by centuries. Without such times, the arrays are returned
+    unchanged.
     """
     if len(start_ns) and (
         min(start_ns.min(), end_ns.min()) < EARLIEST or max(start_ns.max(), end_ns.max()) > LATEST
@@ -53,8 +53,8 @@ def union(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
         starts, ends = starts[real], ends[real]
     if not len(starts):
         return starts, ends
-    # Nothing is open where as many intervals have ended as have started. So starts and ends can
-    # be sorted independently of each other.
+    # No interval is open when as many have ended as have started, so starts and ends can be sorted
+    # independently.
     starts, ends = _ascending(starts), _ascending(ends)
     opens = np.flatnonzero(starts[1:] > ends[:-1]) + 1
     return starts[np.append(0, opens)], ends[np.append(opens, len(ends)) - 1]
@@ -104,7 +104,7 @@ def covered_by_group(groups: IntArray, starts: IntArray, ends: IntArray, n: int)
 
 
 def complement(starts: IntArray, ends: IntArray, begin: int, end: int) -> tuple[IntArray, IntArray]:
-    """Return what disjoint, ascending intervals leave free between `begin` and `end`.
+    """Return the gaps of disjoint, ascending intervals between `begin` and `end`.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def complement(starts: IntArray, ends: IntArray, begin: int, end: int) -> tuple[
 def covered_before(
     starts: IntArray, ends: IntArray, times: npt.NDArray[Any], total: IntArray | None = None
 ) -> npt.NDArray[Any]:
-    """Return how much of disjoint, ascending intervals lies before each of `times`.
+    """Return the time that disjoint, ascending intervals cover before each of `times`.
 
     Parameters
     ----------

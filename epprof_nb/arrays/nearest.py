@@ -28,7 +28,7 @@ def first_from(values: IntArray, mask: BoolArray, times: IntArray) -> IntArray:
     Returns
     -------
     rows
-        int64 array, one row per time. If no value is that late, the row of the last one.
+        int64 array, one row per time. If all values are earlier, the row of the last one.
 
     Examples
     --------

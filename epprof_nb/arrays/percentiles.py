@@ -1,4 +1,4 @@
-"""Mean, extremes and percentiles of the values of groups, by one sort and without a loop."""
+"""Mean, extremes and percentiles of the values of groups, by one sort without a loop."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def _sorted_by_group(
 ) -> tuple[IntArray, int, int]:
     """Return the values in order of group and value, or integers that hold both.
 
-    For the latter, the value is ``integer % span + low``; `low` and `span` are returned second
-    and third. A `span` of 0 stands for plain values.
+    In such an integer, the value is ``integer % span + low``; `low` and `span` are returned second
+    and third. A `span` of 0 means plain values.
     """
     low = int(values.min(initial=0))
     span = int(values.max(initial=0)) - low + 1

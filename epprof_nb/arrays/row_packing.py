@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _FEW = 64
 """Up to this many clusters are scanned one by one; an array operation costs as much."""
 _MANY_ROWS = 64
-"""Rows filled one at a time; the events left then are packed one by one."""
+"""Number of rows to fill one at a time. The remaining events are packed one by one."""
 
 
 def pack_rows(
@@ -60,7 +60,7 @@ def pack_rows(
 
 
 def greedy_non_overlapping(start: IntArray, end: IntArray) -> BoolArray:
-    """Return which events are taken if each one is that starts after the last taken one ended.
+    """Return a mask of events in which each one starts after the previous one ended.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def _take_cluster(start: IntArray, end: IntArray, taken: BoolArray) -> None:
 
 
 def _one_by_one(starts: list[int], ends: list[int]) -> IntArray:
-    """Pack events, ascending by start, into rows with a heap: fast however many rows there are."""
+    """Pack events, ascending by start, into rows with a heap, which is fast even with many rows."""
     rows: list[int] = []
     open_until: list[tuple[int, int]] = []
     for start, end in zip(starts, ends, strict=True):

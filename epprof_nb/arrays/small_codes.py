@@ -66,7 +66,7 @@ class SmallCodes:
 
     @classmethod
     def of(cls, column: npt.NDArray[Any]) -> SmallCodes:
-        """Encode an integer column; the values are those that occur, in ascending order."""
+        """Encode an integer column; its distinct values are in ascending order."""
         if not len(column):
             return cls(np.empty(0, np.uint8), [])
         if all((column[chunk] == column[0]).all() for chunk in chunks(len(column))):
