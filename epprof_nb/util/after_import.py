@@ -1,4 +1,4 @@
-"""Functions that are called once a module has been imported by other code."""
+"""Callbacks for modules that other code imports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def after_import(
     name: str, function: Callable[[], None], *, before: Callable[[], None] | None = None
 ) -> None:
-    """Call a function now if a module is imported, else when its first import has ended.
+    """Call a function now if a module is imported, else after its first import.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def after_import(
         A function to call when the import begins, if the module is not imported yet.
     """
     module = sys.modules.get(name)
-    # A module that is being imported is in the table, too.
+    # `sys.modules` also contains modules that are still being imported.
     if module is not None and not getattr(module.__spec__, "_initializing", False):
         function()
     else:

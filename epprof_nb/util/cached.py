@@ -1,4 +1,4 @@
-"""Thread-safe caches: each value is computed once, however many threads need it."""
+"""Thread-safe caches: each value is computed once for all threads."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ _K = TypeVar("_K", bound="Hashable")
 class KeyedCache(Generic[_K, _T]):
     """Cache of values by key, each computed on first access.
 
-    A thread that needs a value that is being computed waits for it; accesses to other keys do
-    not wait.
+    A thread waits for a value that another thread is computing; accesses to other keys do not wait.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def place_of(frame: FrameType, line: int) -> str:
-    """Return file, line and text; the name of a cell's file says nothing and is left out."""
+    """Return file, line and text; omit the file name of a cell, which means nothing to users."""
     file = frame.f_code.co_filename
     text = linecache.getline(file, line, frame.f_globals).strip()
     where = f"{file}:{line}" if Path(file).is_file() else f"line {line}"

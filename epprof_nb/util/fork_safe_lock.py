@@ -9,10 +9,10 @@ import threading
 def fork_safe_lock() -> threading.Lock:
     """Return a lock that the forking thread holds during each fork.
 
-    A child has only the thread that forked, so a lock held by any other one would stay locked
-    there for good. What the lock guards is consistent in the child, too.
+    A child has only the thread that forked. A lock held by another thread would stay locked there
+    forever. The data that the lock guards is also consistent in the child.
 
-    Use it for locks that live as long as the process, and take no other lock while holding one.
+    Use it for locks that live as long as the process. Do not take another lock while holding one.
     """
     lock = threading.Lock()
     os.register_at_fork(

@@ -19,7 +19,7 @@ _BYTE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def three_digits(value: float) -> str:
-    """Write `value` with three significant digits, and none lost before the point.
+    """Write `value` with three significant digits, keeping all digits before the point.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def duration(ns: float) -> str:
     if ns == 0:
         return "0 s"
     for scale, unit in _TIME_UNITS:
-        # 999.7 us rounds to 1000: it reads better as 1.00 ms.
+        # Write 999.7 us as 1.00 ms, not as 1000 us.
         if abs(ns) >= scale * 0.9995:
             return f"{three_digits(ns / scale)} {unit}"
     return f"{_fixed(ns, 0)} ns"
@@ -80,7 +80,7 @@ def size(count: float) -> str:
 def percent(share: float) -> str:
     """Write a share of 1 in percent: with one decimal below 10 %, else as whole percent.
 
-    "0 %" and "100 %" are written for exactly these values only.
+    Only exact values are written as "0 %" and "100 %".
 
     Examples
     --------
@@ -112,15 +112,15 @@ def signed_percent(change: float) -> str:
 
 
 def plural(count: int, word: str, words: str | None = None) -> str:
-    """Write a count with its word, as ``1 copy`` and ``4,212 kernels``."""
+    """Write a count with its word, such as ``1 copy`` and ``4,212 kernels``."""
     return f"{count:,} {word if count == 1 else words or word + 's'}"
 
 
 def shorten(text: str, limit: int) -> str:
     """Put `text` on one line of at most `limit` characters, elided in the middle.
 
-    Names of kernels often differ only at their ends, so both ends stay. The path of a module says
-    at its end what it is, so it loses its first parts.
+    Names of kernels often differ only at their ends, so both ends stay. The end of a module's path
+    identifies the module, so its first parts are removed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A number that tells machines apart without naming them."""
+"""A number that identifies a machine without naming it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @cache
 def machine_id() -> str:
-    """Return 16 hexadecimal digits that are the same whenever they are asked for on this machine.
+    """Return 16 hexadecimal digits that are always the same on this machine.
 
     They are a hash of its host name, installation and processor.
     """

@@ -11,7 +11,7 @@ import zlib
 KERNEL, COPY, MEMSET, OTHER = "#0072b2", "#e69f00", "#009e73", "#8b95a3"
 """One hue per kind of activity."""
 TOTAL = "#9fc8e3"
-"""A total that contains its own part in `KERNEL`."""
+"""A total whose own part is drawn in `KERNEL`."""
 SERIES = (KERNEL, "#d55e00", MEMSET, "#cc79a7", COPY, "#56b4e9", "#000000")
 """Colours of several kernels or devices in one figure, in order."""
 OPERATORS = (
@@ -33,9 +33,9 @@ or nine of each, have different hues."""
 
 
 def operator_hue(name: str) -> int:
-    """Return the position in `OPERATORS` of the hue of a name, which is the same in all profiles.
+    """Return the index in `OPERATORS` of a name's hue, the same in all profiles.
 
-    Names share hues if they outnumber them.
+    Several names share a hue if there are more names than hues.
     """
     return zlib.crc32(_SEED + name.encode(errors="replace")) % len(OPERATORS)
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """Return the question whether the `known` name that is nearest was meant; None without one.
+    """Ask whether the nearest `known` name was meant; None if no name is near.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A thread pool that also works at the end of the interpreter, where no thread can start."""
+"""A thread pool that also works at interpreter exit, when no thread can start."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 
 
 class ThreadPool(ThreadPoolExecutor):
-    """A `ThreadPoolExecutor` that makes calls at once where the interpreter refuses threads.
+    """A `ThreadPoolExecutor` that runs calls directly if the interpreter refuses to start threads.
 
-    It refuses them once it waits for the threads that are left, before ``atexit`` callbacks.
+    At exit, it refuses them as soon as it waits for the remaining threads, before ``atexit``
+    callbacks.
     """
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
