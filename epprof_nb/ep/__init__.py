@@ -14,10 +14,10 @@ runs inside a session of the stock ``onnxruntime`` wheel::
         "model.onnx", providers=[ep.provider("host", only=["Softplus"]), "CPUExecutionProvider"]
     )
 
-`kernel` defines one, `provider` is an entry of a session's provider list, `session` a short form,
-`verify` compares a model's nodes with ONNX Runtime's CPU provider, `parity` the operators of all
-providers, `matmul` multiplies matrices so that a CUDA graph can capture it, and `dlpack` shares a
-tensor with another library.
+`kernel` defines a kernel. `provider` returns an entry of a session's provider list, and `session`
+is a short form. `verify` compares a model's nodes with ONNX Runtime's CPU provider. `parity`
+compares the operators of all providers. `matmul` multiplies matrices in a way that a CUDA graph can
+capture, and `dlpack` shares a tensor with another library.
 """
 
 from __future__ import annotations

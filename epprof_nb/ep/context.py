@@ -84,7 +84,7 @@ def make_node(
 
 
 def describe_error(node: Node | None, error: BaseException) -> str:
-    """Return the message with which ONNX Runtime reports an exception.
+    """Return the message that ONNX Runtime reports for an exception.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def describe_error(node: Node | None, error: BaseException) -> str:
     message = f"The kernel of {where} failed: {what}"
     if error.__traceback__ is not None:
         message += "\n" + "".join(traceback.format_exception(error)).rstrip()
-        traceback.clear_frames(error.__traceback__)  # they refer to arrays that end with the call
+        traceback.clear_frames(error.__traceback__)  # frames refer to arrays that end with the call
     return message
 
 
@@ -120,7 +120,7 @@ def record_copy(start_ns: int, end_ns: int, nbytes: int, to_device: int) -> None
 
 
 def begin_replay(graph: tuple[Any, ...]) -> int:
-    """Note a graph that is replayed by this thread; return the number of its stream."""
+    """Note a graph that this thread replays; return the number of its stream."""
     return KERNELS.begin_replay(graph)
 
 

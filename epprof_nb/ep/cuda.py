@@ -1,4 +1,4 @@
-"""CUDA devices of the provider: NVIDIA's driver, and the arrays of kernels, which are CuPy's."""
+"""CUDA devices of the provider: NVIDIA's driver, and CuPy's arrays for kernels."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def has_dtype(number: int) -> bool:
 
 @dataclass(frozen=True)
 class _Handle:
-    """The address of a stream, in the form in which CuPy takes streams of others."""
+    """The address of a stream, in the form in which CuPy accepts external streams."""
 
     address: int
 
@@ -154,7 +154,7 @@ def stream_getter() -> Any:  # noqa: ANN401
 
 
 def explain(error: Exception) -> None:
-    """Add a note to the error of a run if an allocation on a device failed in it."""
+    """Add a note to the error of a run in which an allocation on a device failed."""
     failure = _native.ep_take_allocation_failure()
     if failure is not None and failure not in str(error):
         error.add_note(failure)

@@ -1,6 +1,7 @@
-"""Kernels whose launches a graph of a CUDA device captures: their memory, and their errors.
+"""Memory and errors of kernels whose launches are captured into a CUDA graph.
 
-A replay writes the memory that a kernel took while it was captured, so CuPy gets it from the graph.
+A replay writes to the memory that a kernel allocated during the capture, so CuPy allocates it from
+the graph.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _ARRAY_PACKAGES = ("cupy", "cupyx", "cupy_backends")
 
 
 class _Block:
-    """Memory of a graph; freed, the graph can use it again."""
+    """Memory of a graph, which the graph can reuse once it is freed."""
 
     def __init__(self, device: int, nbytes: int) -> None:
         self._device = device
@@ -36,7 +37,7 @@ class _Block:
 
 
 def _allocate(device: int, nbytes: int) -> Any:  # noqa: ANN401
-    """Allocate memory of the graph that this thread captures, for CuPy."""
+    """Allocate memory for CuPy from the graph that this thread captures."""
     cupy = cuda.array_module()
     block = _Block(device, nbytes)
     memory = cupy.cuda.UnownedMemory(block.address, nbytes, block, device)
@@ -45,7 +46,7 @@ def _allocate(device: int, nbytes: int) -> Any:  # noqa: ANN401
 
 @contextmanager
 def capturing_stream(device: int, handle: int) -> Iterator[None]:
-    """Make a stream that is being captured current; CuPy allocates from the memory of the graph."""
+    """Make a captured stream current; CuPy then allocates from the memory of the graph."""
     allocator = cuda.array_module().cuda.using_allocator(partial(_allocate, device))
     with cuda.current_stream(device, handle), allocator:
         yield

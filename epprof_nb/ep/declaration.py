@@ -1,4 +1,4 @@
-"""Declarations of kernels: what a session takes over when it is created, and keeps."""
+"""Declarations of kernels, which a session copies when it is created."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Declaration:
     operator: Operator | None
     """The operator itself, if ONNX Runtime has no schema of it."""
     is_view: bool = False
-    """Whether the output may lie in the memory of the first input, whose elements it has."""
+    """Whether the output has the elements of the first input and may share its memory."""
 
     @property
     def first_version(self) -> int:
@@ -117,9 +117,9 @@ def declare(
 ) -> Declaration:
     """Return the declaration of a kernel; see `epprof_nb.ep.kernel` for the parameters.
 
-    With `is_view`, ONNX Runtime may place the output in the memory of the first input.
-    `small_floats` are dtypes of ml_dtypes to support besides, wherever the schema has them beside
-    float16 or float32.
+    With `is_view`, ONNX Runtime may place the output in the memory of the first input. `small_floats` are
+    dtypes of ml_dtypes to support in addition, wherever the schema allows them with float16 or
+    float32.
     """
     in_host_memory = tuple(sorted(set(host_inputs))), tuple(sorted(set(host_outputs)))
     found = schema.find(op_type, domain, since, until)
@@ -148,7 +148,7 @@ def declare(
 def _restricted(
     op_type: str, found: list[schema.Range], given: Types, small_floats: tuple[str, ...]
 ) -> Iterator[schema.Range]:
-    """Yield the versions of an operator with the chosen types, and those of `small_floats`."""
+    """Yield the versions of an operator with the chosen types, and the types in `small_floats`."""
     known = {name for versions in found for name, _ in versions.constraints}
     for name in given if isinstance(given, Mapping) else ():
         if name not in known:
@@ -192,7 +192,7 @@ def _operator(
     inputs: Sequence[str] | None,
     outputs: Sequence[str] | None,
 ) -> Operator:
-    """Return an operator declared by the signature of its kernel, and by what the user says."""
+    """Return an operator declared by its kernel's signature and the user's arguments."""
     named = {
         name: types.parse(chosen)
         for name, chosen in _by_name(given if given is not None else _DEFAULT_TYPES, "T").items()
@@ -202,8 +202,8 @@ def _operator(
     parameters = list(inspect.signature(function).parameters.values())
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.KEYWORD_ONLY) for p in parameters):
         raise KernelError(
-            f"The kernel of {op_type} must name its inputs, as in kernel(ctx, x, y): they declare "
-            "those of the operator."
+            f"The kernel of {op_type} must name its inputs, as in kernel(ctx, x, y), because "
+            "they declare the operator's inputs."
         )
     optional = [p.default is None for p in parameters[1:]]
     if inputs is None:

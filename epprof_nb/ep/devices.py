@@ -20,7 +20,7 @@ def cuda_index(device: str) -> int | None:
     Raises
     ------
     KernelError
-        If the name is none of a device.
+        If the name is not a device.
     """
     if device == HOST:
         return None
@@ -34,7 +34,7 @@ def cuda_index(device: str) -> int | None:
 
 
 def options_of(device: str, stream: int | None) -> dict[str, str]:
-    """Return the provider's options for a device and a stream of the user's."""
+    """Return the provider's options for a device and the user's stream."""
     index = cuda_index(device)
     if index is None:
         if stream is not None:

@@ -39,7 +39,7 @@ class Shared:
     def __dlpack__(self, **_: object) -> object:
         """Return a capsule with the tensor, which keeps its memory."""
         # ONNX Runtime calls the memory of every device of its type GPU CUDA memory.
-        # Releases before 1.26 have the method only at the object inside.
+        # Before 1.26, only the inner object has the method.
         own = self.value if hasattr(self.value, "__dlpack__") else self.value._ortvalue  # noqa: SLF001
         capsule = own.__dlpack__()
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -59,13 +59,13 @@ def dlpack(value: Any) -> Shared:  # noqa: ANN401
     ----------
     value
         A tensor on the host device, on a CUDA device, or on the CPU. Memory of ONNX Runtime's CUDA
-        provider is CUDA memory, too.
+        provider is also CUDA memory.
 
     Returns
     -------
     object
-        What ``numpy.from_dlpack`` (host device) and ``cupy.from_dlpack`` or ``torch.from_dlpack``
-        (CUDA) take. The array that they return keeps the tensor's memory.
+        An argument for ``numpy.from_dlpack`` (host device), ``cupy.from_dlpack`` or
+        ``torch.from_dlpack`` (CUDA). The array that they return keeps the tensor's memory.
 
     Raises
     ------
@@ -90,8 +90,8 @@ def _device_of(value: Any) -> int | None:  # noqa: ANN401
     """Return the CUDA device that a tensor lies on; None if the CPU can read it."""
     if not hasattr(value, "data_ptr") or not hasattr(value, "device_name"):
         raise KernelError(
-            f"ep.dlpack() shares an onnxruntime.OrtValue, not {type(value).__name__}. Arrays share "
-            "themselves: pass them to from_dlpack()."
+            f"ep.dlpack() shares an onnxruntime.OrtValue, not {type(value).__name__}. Pass "
+            "arrays to from_dlpack() directly."
         )
     address, name = value.data_ptr(), value.device_name()
     device = _native.ep_device_of(address)
@@ -99,7 +99,7 @@ def _device_of(value: Any) -> int | None:  # noqa: ANN401
         return device if device >= 0 else None
     if name == "cpu":
         return None
-    if name == "cuda":  # of ONNX Runtime's CUDA provider, perhaps
+    if name == "cuda":  # perhaps from ONNX Runtime's CUDA provider
         cuda.open_driver()
         device = _native.ep_cuda_device_at(address)
     if device is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from epprof_nb.ep.declaration import Types
     from epprof_nb.ep.limits import Limits
 
-# The device has an array module, which has the types of arrays and contexts.
+# The device's array module determines the types of arrays and contexts.
 Array: TypeAlias = Any
 ArrayModule: TypeAlias = Any
 Attributes: TypeAlias = "Mapping[str, Any]"
@@ -37,7 +37,7 @@ class Kernel:
     limits: Limits = field(default_factory=dict)
     """Nodes that the kernel leaves to other providers."""
     checks_shapes: bool = True
-    """Whether outputs must have the shapes that ONNX infers; not if these may be wrong."""
+    """Whether outputs must have the shapes that ONNX infers. False if these may be wrong."""
     nodes: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
     """Nodes of open sessions that run it."""
 
@@ -52,7 +52,7 @@ class Kernel:
         return getattr(self.function, "__name__", self.declaration.op_type)
 
     def overlaps(self, other: Kernel) -> bool:
-        """Whether some node could have either kernel."""
+        """Whether both kernels could run the same node."""
         a, b = self.declaration, other.declaration
         return (
             (a.op_type, a.domain) == (b.op_type, b.domain)
@@ -62,22 +62,23 @@ class Kernel:
 
 
 class Registry:
-    """Kernels defined by the user, and those that come with the package."""
+    """Kernels of the user and of the package."""
 
     def __init__(self) -> None:
         self._lock = fork_safe_lock()
         self.version = 0
-        """Grows whenever the function of a kernel is replaced."""
+        """Incremented when the function of a kernel is replaced."""
         self._defined: list[Kernel] = []
         self._builtin: list[Kernel] = []
         self._replaced: weakref.WeakSet[Kernel] = weakref.WeakSet()
-        """Kernels whose operator has another declaration now; open sessions may have them."""
+        """Kernels whose operator now has another declaration. Open sessions may use them."""
         self._current: tuple[list[Kernel], list[Kernel], tuple[Kernel, ...]] = ([], [], ())
 
     def define(self, kernel: Kernel, *, builtin: bool = False) -> Kernel:
         """Add a kernel; replace the function of one with the same declaration.
 
-        A declaration that open sessions have from before is in use again: they follow.
+        If open sessions still use an earlier kernel with the same declaration, it comes into use
+        again, and they get the new function.
 
         Returns
         -------
@@ -94,7 +95,7 @@ class Registry:
                     break
             if kernel not in kernels:
                 overlapped = [known for known in kernels if known.overlaps(kernel)]
-                # In the place of the previous one: the order is part of what sessions share.
+                # Keep the place of the previous kernel, because sessions also share the order.
                 place = kernels.index(overlapped[0]) if overlapped else len(kernels)
                 kernels[place:place] = [kernel]
                 kernels[:] = [known for known in kernels if known not in overlapped]
@@ -112,7 +113,7 @@ class Registry:
         return kernel
 
     def kernels(self) -> tuple[Kernel, ...]:
-        """Return the kernels for a new session: the user's, and the others that they leave."""
+        """Return the kernels for a new session: the user's, then the package's not replaced."""
         with self._lock:
             defined, builtin, current = self._current
             if (defined, builtin) != (self._defined, self._builtin):
@@ -128,18 +129,18 @@ class Registry:
             return current
 
     def defined(self, op_type: str, domain: str) -> Kernel | None:
-        """Return a kernel that the user defined for an operator; None if there is none."""
+        """Return the user's kernel of an operator; None if there is none."""
         with self._lock:
             known = ((k, k.declaration) for k in self._defined)
             return next((k for k, d in known if (d.op_type, d.domain) == (op_type, domain)), None)
 
     def of_domains_without_schema(self) -> list[Kernel]:
-        """Return the user's kernels of operators that ONNX Runtime has no schema for."""
+        """Return the user's kernels of operators without a schema in ONNX Runtime."""
         with self._lock:
             return [k for k in self._defined if k.declaration.operator is not None]
 
     def of_package(self, op_types: Iterable[str]) -> list[Kernel]:
-        """Return the kernels that come with the package, of these operators of ONNX."""
+        """Return the package's kernels of these ONNX operators."""
         wanted = set(op_types)
         with self._lock:
             known = [(k, k.declaration) for k in self._builtin]
@@ -149,10 +150,10 @@ class Registry:
 REGISTRY = Registry()
 
 _ONNX_DOMAIN = "ai.onnx"
-"""The long name of ONNX's own domain, which ONNX Runtime writes as an empty text."""
+"""The long name of ONNX's own domain, which is an empty text in ONNX Runtime."""
 
 NEWEST_OPSET = {"": 28, "ai.onnx.ml": 5}
-"""Newest opset that the kernels of the package implement, by domain; others have no versions."""
+"""Newest opset that the package's kernels implement, by domain; other domains have no versions."""
 
 
 @kernel_arguments.naming_arguments
@@ -183,15 +184,15 @@ def kernel(
         Its domain; ONNX's own by default.
     types
         Dtypes to support, ``"float32 float64"`` or ``[np.float32]``. A mapping gives them by type
-        constraint of the operator's schema; otherwise they are those of its first constraint. By
-        default all that the schema allows and NumPy has. An operator without a schema has one
-        type, ``T``, which is float32 by default; a mapping gives more.
+        constraint of the operator's schema; otherwise they apply to its first constraint. By
+        default, all dtypes that the schema allows and NumPy has. An operator without a schema has
+        one type, ``T``, which is float32 by default; a mapping gives more.
     inputs, outputs
         Types of an operator without a schema: each a dtype, or the name of a type. By default, all
         inputs that the function names (optional ones with the default None) and the only output
         are ``T``.
     since, until
-        First and last opset version. By default the versions in which the operator has its current
+        First and last opset version. By default, all versions in which the operator has its current
         inputs, outputs, attributes and defaults.
     host_inputs, host_outputs
         Numbers of inputs and outputs that stay in host memory, such as shapes.
@@ -260,7 +261,7 @@ def kernel(
 
 @contextmanager
 def _saying_what_stays(op_type: str, domain: str) -> Iterator[None]:
-    """Add to the error that refuses a definition that the previous one stays in use."""
+    """Add to the error of a refused definition that the previous one stays in use."""
     try:
         yield
     except KernelError as error:
@@ -283,14 +284,13 @@ def builtin(
 ) -> Callable[[Function], Function]:
     """Define a kernel of the package; see `kernel` for the options.
 
-    Kernels also take bfloat16, which they get as float32, or as it is if they compute
-    `in_bfloat16`. One that `moves` elements, and computes nothing, takes bfloat16 and the types of
-    8 bits as they are.
+    Kernels also take bfloat16. They get it as float32, or unchanged if they compute `in_bfloat16`.
+    A kernel that only `moves` elements takes bfloat16 and the 8-bit types unchanged.
 
-    A release of ONNX Runtime that lacks the operator, or its version `since`, does not get it.
-    Versions of the operator later than `NEWEST_OPSET`, whose meaning may differ, are left to other
-    providers, and so are nodes for which one of `limits` holds, or which have what a later release
-    of ONNX Runtime has added to one of its own operators.
+    A release of ONNX Runtime that lacks the operator, or its version `since`, does not get the
+    kernel. Other providers get versions of the operator later than `NEWEST_OPSET`, whose meaning
+    may differ. They also get nodes for which one of `limits` holds, and nodes with inputs or
+    attributes that a later release of ONNX Runtime has added to its own operator.
     """
 
     def decorate(function: Function) -> Function:
@@ -305,7 +305,7 @@ def builtin(
             declare(op_type, function, since=since, **options),
             [function if moves or in_bfloat16 else small_floats.through_float32(function)],
             {**(limits or {}), **beyond},
-            checks_shapes=False,  # their shapes are tested, and those in a model may be wrong
+            checks_shapes=False,  # tests cover these shapes, and a model's shapes may be wrong
         )
         REGISTRY.define(kernel, builtin=True)
         return function

@@ -1,4 +1,4 @@
-"""Checks of the arguments of `epprof_nb.ep.kernel`: mistakes show where a kernel is defined."""
+"""Checks of the arguments of `epprof_nb.ep.kernel`, which report mistakes at the definition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 def naming_arguments(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Return the function `kernel` with a TypeError for an unknown argument that names its own."""
+    """Wrap `kernel` so that an unknown argument raises a TypeError that lists the known ones."""
     parameters = inspect.signature(function).parameters
     accepted = [name for name, of in parameters.items() if of.kind is of.KEYWORD_ONLY]
 
@@ -42,7 +42,7 @@ def naming_arguments(function: Callable[Parameters, Result]) -> Callable[Paramet
 
 
 def operator_type(op_type: object) -> str:
-    """Return the type of an operator, unless it is a function that is decorated without one."""
+    """Return the type of an operator; refuse a function that is decorated without one."""
     if isinstance(op_type, str):
         return op_type
     name = getattr(op_type, "__name__", "kernel")
@@ -84,12 +84,12 @@ def numbers(option: str, values: Iterable[int] | int) -> tuple[int, ...]:
 
 
 def check_function(function: Callable[..., None], op_type: str) -> None:
-    """Refuse what cannot be called as ``kernel(ctx, *inputs)``, or does not run when it is called.
+    """Refuse objects that cannot be called as ``kernel(ctx, *inputs)`` or do not run when called.
 
     Raises
     ------
     KernelError
-        If the function is none, is a coroutine or a generator, or has no parameter for the context.
+        If it is not a function, is a coroutine or a generator, or has no parameter for the context.
     """
     if not callable(function):
         raise KernelError(f"@kernel({op_type!r}) decorates a function, not {function!r}.")
@@ -112,7 +112,7 @@ def check_inputs(function: Callable[..., None], declaration: Declaration) -> Non
     Raises
     ------
     KernelError
-        If it does, with the inputs that the schema has.
+        If it does. The message lists the inputs in the schema.
     """
     found = _inputs_of(function)
     first, last = declaration.first_version, declaration.last_version

@@ -1,8 +1,8 @@
 """Kernels and their registry in ONNX Runtime, which sessions share.
 
-Building a registry takes as long as creating a small session. Sessions share one as long as they
-are on the same device and no kernel has been added, removed or redefined with another declaration
-in between. Each session keeps the one that it was created with.
+Building a registry takes as long as creating a small session. Sessions on the same device share a
+registry until a kernel is added, removed or redefined with another declaration. Each session keeps
+the registry that it was created with.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ def kernels_for(device: str, *, channels_last: bool) -> object:
     device
         Name of the device.
     channels_last
-        Whether ONNX Runtime may convert nodes to channels as the last axis.
+        Whether ONNX Runtime may move channels to the last axis.
 
     Returns
     -------
     kernels
-        What ``_native.ep_make_kernels`` returns: the same object while the kernels are the same.
+        The result of ``_native.ep_make_kernels``, the same object as long as the kernels are the
+        same.
     """
     kernels = REGISTRY.kernels()
     key = (device, channels_last, kernels)
@@ -70,7 +71,7 @@ def kernels_for(device: str, *, channels_last: bool) -> object:
 def _of_device(
     numbers: dict[str, tuple[int, ...]], index: int | None
 ) -> dict[str, tuple[int, ...]]:
-    """Return the element types by type constraint that arrays of a device can have."""
+    """Return the element types that a device's arrays can have, by type constraint."""
     if index is None:
         return numbers
     return {name: tuple(filter(cuda.has_dtype, allowed)) for name, allowed in numbers.items()}

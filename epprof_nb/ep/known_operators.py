@@ -1,8 +1,8 @@
-"""Inputs and attributes of ONNX Runtime's own operators, as its kernels in Python know them.
+"""Inputs and attributes of ONNX Runtime's own operators that the Python kernels know.
 
 ONNX gives an operator a new version when it adds an input or an attribute. ONNX Runtime adds them
-to versions of its own operators that models use already. A kernel would ignore what it does not
-know, and give a wrong result, so it leaves nodes that have it to other providers.
+to existing versions of its own operators. A kernel would ignore unknown inputs and attributes and
+give a wrong result, so it leaves such nodes to other providers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ CHANNELS_LAST = "com.ms.internal.nhwc"
 
 
 class Known(NamedTuple):
-    """The part of an operator that its kernel was written for."""
+    """The inputs and attributes of an operator that its kernel knows."""
 
     inputs: int
     """Number of inputs."""
     attributes: str = ""
-    """Names of attributes; those that a kernel does not support are among its limits."""
+    """Names of attributes. Limits of the kernel cover attributes that it does not support."""
 
 
 _NORMALIZATION = "axis epsilon stash_type"
@@ -66,11 +66,12 @@ OPERATORS = {
     (_CONTRIB, "SkipLayerNormalization"): Known(5, "epsilon"),
     (_CONTRIB, "SkipSimplifiedLayerNormalization"): Known(4, "epsilon"),
 }
-"""By domain and type. Extend an entry when the kernel supports the addition, or has a limit."""
+"""By domain and type. Extend an entry when the kernel supports an addition or has a limit for
+it."""
 
 
 def known(op_type: str, domain: str) -> Known | None:
-    """Return what a kernel of the package knows; None for operators that only ONNX changes."""
+    """Return the entry for a kernel of the package; None for operators that only ONNX changes."""
     if domain != CHANNELS_LAST:
         return OPERATORS.get((domain, op_type))
     versions = schema.versions(op_type, "")
@@ -86,13 +87,12 @@ def limits_beyond(op_type: str, domain: str, known: Known | None) -> Limits:
     op_type, domain
         The operator.
     known
-        What its kernel knows; None for all that there is.
+        The entry for its kernel; None if the kernel knows everything.
 
     Returns
     -------
     limits
-        Each holds for a node that has the input, or the attribute with another value than that of
-        its default.
+        Each holds for a node with the input, or with a non-default value of the attribute.
     """
     found: dict[str, Callable[[StaticNode], bool]] = {}
     if known is None:

@@ -1,4 +1,4 @@
-"""Limits of kernels: nodes of their operator, versions and types that they leave to others."""
+"""Limits of kernels: nodes that they leave to others although operator, version and types fit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 
 class StaticNode(NamedTuple):
-    """A node while a session is created: what does not depend on the data."""
+    """A node while a session is created, with properties that do not depend on the data."""
 
     attrs: Mapping[str, Any]
     """Attributes, with the defaults of the schema, other than tensors and graphs."""
@@ -20,7 +20,7 @@ class StaticNode(NamedTuple):
 
 
 Limits: TypeAlias = Mapping[str, Callable[[StaticNode], bool]]
-"""Reasons for which a kernel does not take a node, and whether each holds for a node."""
+"""Reasons why a kernel does not take a node, with functions that check whether each holds."""
 
 
 def limit_of(limits: Limits, node: StaticNode) -> str | None:

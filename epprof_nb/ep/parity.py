@@ -27,7 +27,7 @@ _COLUMNS = {"domain": "object", "op_type": "object", "first_opset": "int64", "la
 
 @dataclass
 class _Versions:
-    """An operator in opset versions in which no provider changes."""
+    """An operator in a range of opset versions without changes in any provider."""
 
     domain: str
     op_type: str
@@ -40,14 +40,14 @@ class _Versions:
 def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
     """Compare the kernels of this provider with the other providers of ONNX Runtime.
 
-    The kernels come from the runtime: those of the providers in the installed wheel, and of plugin
-    providers that have been registered with it.
+    The kernels come from the runtime: from the providers in the installed wheel and from registered
+    plugin providers.
 
     Parameters
     ----------
     providers
-        Names of the providers to compare with. By default all of the wheel, and all registered
-        plugin providers that have kernels.
+        Names of the providers to compare with. By default, all providers of the wheel and all
+        registered plugin providers with kernels.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
         if unknown:
             known = ", ".join(sorted(name for name, found in kernels.items() if found))
             raise KernelError(
-                f"ONNX Runtime has no kernels of {', '.join(unknown)}; it has those of {known}. "
+                f"ONNX Runtime has no kernels of {', '.join(unknown)}; it has kernels of {known}. "
                 "Register a plugin with onnxruntime.register_execution_provider_library first."
             )
         kernels = {name: kernels[name] for name in dict.fromkeys((PROVIDER, *wanted))}
@@ -119,7 +119,7 @@ def _plugins() -> list[str]:
 
 
 def _aligned(kernels: dict[str, list[Any]]) -> Iterator[_Versions]:
-    """Yield each operator, its versions cut wherever a kernel of some provider begins or ends."""
+    """Yield each operator, its versions split wherever some provider's kernel begins or ends."""
     by_operator: dict[tuple[str, str], list[tuple[str, Any]]] = {}
     for name, found in kernels.items():
         for kernel in found:
@@ -166,7 +166,7 @@ def _row(versions: _Versions, names: list[str]) -> dict[str, Any]:
                 others.setdefault(constraint, set()).update(allowed)
     missing: Types = {}
     if ours is not None:
-        # A constraint that a kernel does not restrict allows every type.
+        # If a kernel does not restrict a constraint, every type is allowed.
         missing = {
             constraint: allowed - ours[constraint]
             for constraint, allowed in others.items()

@@ -14,7 +14,7 @@ from epprof_nb.ep import (
     cuda_capture,
     devices,
     kernel_sets,
-    kernels,  # noqa: F401 - defines the built-in ones
+    kernels,  # noqa: F401 - defines the built-in kernels
     sessions,
 )
 from epprof_nb.ep.graphs import creation, graphs
@@ -51,16 +51,16 @@ def provider(
         ``"host"``: the host device, in NumPy. ``"cuda:0"``: a CUDA device, in CuPy (experimental);
         ``"cuda"`` is the first one.
     only
-        Types of operators to take over; all that have a kernel by default.
+        Types of operators to take over; by default, all with a kernel.
     nodes
         Names of nodes to take over; all by default. With `only`, both must hold. Creating a session
         whose model lacks one of them raises KernelError.
     stream
         Address of a CUDA stream on which the session runs, such as ``cupy.cuda.Stream().ptr``. It
-        must outlive the session. By default each session has streams of its own.
+        must outlive the session. By default, each session has its own streams.
     prefer_nhwc
-        Whether ONNX Runtime converts convolutions, pooling and their like to channels as the last
-        axis, and transposes tensors where the layouts meet.
+        Whether ONNX Runtime converts convolutions, pooling and similar operators to channels as the
+        last axis, and transposes tensors between both layouts.
     enable_cuda_graph
         Capture the launches of a run in a graph and replay it in later runs with inputs of the same
         shapes. All nodes must run on the provider. Needs ONNX Runtime 1.26.
@@ -70,8 +70,8 @@ def provider(
     Returns
     -------
     name, options
-        An entry of a provider list. Named first, the provider takes each node that it has a kernel
-        for, and leaves the others to the providers named after it.
+        An entry of a provider list. If the provider is first, it takes each node for which it has a
+        kernel, and leaves the other nodes to the later providers.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def provider(
     ('EpprofExecutionProvider', {'device': 'host', 'only': '["Softmax"]'})
     """
     for name, value in (("prefer_nhwc", prefer_nhwc), (_GRAPHS, enable_cuda_graph)):
-        # Every text is true, "0" included.
+        # Every non-empty text is true, also "0".
         if value not in (True, False):
             raise KernelError(f"{name}={value!r} is neither True nor False.")
     options = devices.options_of(device, stream)
@@ -171,7 +171,7 @@ def session(
     if hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
     if enable_cuda_graph:
-        # ONNX Runtime would go on without the provider, and without graphs.
+        # Otherwise ONNX Runtime would continue without the provider and without graphs.
         options.setdefault("enable_fallback", 0)
     return onnxruntime.InferenceSession(model, providers=[entry, "CPUExecutionProvider"], **options)
 
@@ -218,7 +218,7 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def selected_names(options: dict[str, str], option: str) -> Any:  # noqa: ANN401
-    """Return the value of the option ``only`` or ``nodes``: a list of names, if it is valid."""
+    """Return the value of the option ``only`` or ``nodes``, a list of names if valid."""
     try:
         return json.loads(options.get(option, "[]"))
     except ValueError:
@@ -226,7 +226,7 @@ def selected_names(options: dict[str, str], option: str) -> Any:  # noqa: ANN401
 
 
 def _warm_ups(options: dict[str, str]) -> int | None:
-    """Return the number of runs before a capture; None if there is to be none."""
+    """Return the number of runs before a capture; None if graphs are off."""
     switch = options.get(_GRAPHS, "0").lower()
     if switch not in ("0", "1", "false", "true"):
         raise KernelError(f"{_GRAPHS}={options[_GRAPHS]!r} is neither 0 nor 1.")
@@ -244,7 +244,7 @@ def _warm_ups(options: dict[str, str]) -> int | None:
 
 
 def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
-    """Return what the native core needs for a new session; see `ep_set_functions`."""
+    """Return the native core's input for a new session; see `ep_set_functions`."""
     only, nodes = _check(options)
     device = options.get("device", devices.HOST)
     found = kernel_sets.kernels_for(device, channels_last=options.get("prefer_nhwc") == "1")

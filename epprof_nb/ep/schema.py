@@ -19,10 +19,10 @@ _FLOAT, _INTEGER, _TEXT = 0x15, 0x18, 0x22
 INFERRED_WRONGLY = frozenset(
     {("", "Attention"), ("com.microsoft", "Attention"), ("com.microsoft", "GroupQueryAttention")}
 )
-"""Domain and type of operators whose outputs may have other shapes than ONNX Runtime infers.
+"""Domain and type of operators for which ONNX Runtime may infer wrong output shapes.
 
-A symbolic dimension counts as 0 in their sums and products, and releases before 1.32 infer a cache
-that never grows.
+In their sums and products, a symbolic dimension counts as 0. Releases before 1.32 infer that a
+cache never grows.
 """
 
 Constraints: TypeAlias = "tuple[tuple[str, tuple[str, ...]], ...]"
@@ -53,9 +53,9 @@ def default_of(attribute: Any) -> int | float | str | None:  # noqa: ANN401
     Returns
     -------
     default
-        None if it has none, or if that is not a single number or text.
+        None if there is no default, or if it is not a single number or text.
     """
-    # An AttributeProto: its name, then the value in the field of its type.
+    # An AttributeProto: its name, followed by the value in the field of its type.
     message = bytes(attribute._default_value)  # noqa: SLF001
     if not message:
         return None
@@ -75,12 +75,12 @@ def default_of(attribute: Any) -> int | float | str | None:  # noqa: ANN401
 
 
 def exists(op_type: str, domain: str, version: int) -> bool:
-    """Whether ONNX Runtime has a schema of an operator of this opset version or a later one."""
+    """Whether ONNX Runtime has a schema of an operator for this opset version or a later one."""
     return any(v.since_version >= version for v in _versions().get((domain, op_type), ()))
 
 
 def before(op_type: str, domain: str, newest: int | None) -> int | None:
-    """Return the last opset before an operator's first version after `newest`; None without."""
+    """Return the last opset before an operator's first version after `newest`, or None."""
     versions = (v.since_version for v in _versions().get((domain, op_type), ()))
     later = [version for version in versions if newest is not None and version > newest]
     return min(later) - 1 if later else None
@@ -119,7 +119,7 @@ def find(op_type: str, domain: str, since: int | None, until: int | None) -> lis
                 break
             covered.insert(0, version)
     else:
-        # The version in force at `since` may have come before it.
+        # The version that is valid at `since` may be older.
         known = [*earlier, last]
         in_force = [v for v in known if v.since_version <= since][-1:]
         covered = [*in_force, *(v for v in known if v.since_version > since)]

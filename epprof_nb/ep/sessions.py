@@ -1,8 +1,8 @@
-"""Patches of ``InferenceSession`` that sessions with our provider need.
+"""Patches of ``InferenceSession`` for sessions with our provider.
 
 Operators of domains without a schema must be in a session's options before it loads the model,
 Ctrl-C inside a kernel must reach the user, and a session that captures graphs needs buffers for its
-runs. Sessions without our provider stay as they are.
+runs. Sessions without our provider are unchanged.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _patch(kind: type, wrappers: Mapping[str, Callable[..., Any]]) -> None:
 
 
 def _is_patched(method: Any) -> bool:  # noqa: ANN401
-    # The observer's patches may lie over ours.
+    # The observer's patches may wrap ours.
     while method is not None:
         if hasattr(method, _MARK):
             return True
@@ -70,7 +70,7 @@ def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def create(self: Any, providers: Sequence[Any] | None, *more: Any) -> None:  # noqa: ANN401
         of_ours = any((p[0] if isinstance(p, tuple) else p) == PROVIDER for p in providers or ())
-        # ONNX Runtime asks a provider for its operators only if it was chosen by device.
+        # ONNX Runtime requests a provider's operators only if the provider was chosen by device.
         if of_ours:
             self._sess_options = with_domains(self._sess_options)
         try:

@@ -1,4 +1,4 @@
-"""Floating-point types of fewer bits than float16 has digits: bfloat16, and types of 8 bits.
+"""Floating-point types with lower precision than float16: bfloat16, and 8-bit types.
 
 NumPy has them from ml_dtypes. Kernels compute with them in float32, and round the result once.
 """
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 COMPUTED = tuple(name for name in types.SMALL_FLOATS if name == "bfloat16")
-"""Types that kernels compute with."""
+"""Types with which kernels compute."""
 
 
 def is_small(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is one of ml_dtypes."""
-    # float8_e5m2 has the kind of NumPy's own types.
+    """Whether a dtype comes from ml_dtypes."""
+    # float8_e5m2 has the same kind as NumPy's floats.
     return dtype.kind == "V" or (dtype.kind == "f" and dtype.itemsize == 1)
 
 
@@ -36,7 +36,7 @@ class _Wide:
         return getattr(self._ctx, name)
 
     def out(self, shape: Any, *, index: int | None = None) -> Any:  # noqa: ANN401
-        """Return an array of float32 for an output of fewer bits."""
+        """Return an array of float32 for an output with fewer bits."""
         made = self._ctx.out(shape, index=index)
         if made is None or not is_small(made.dtype):
             return made
@@ -45,7 +45,7 @@ class _Wide:
         return wide
 
     def repeat_launches(self) -> None:
-        """Repeat nothing: the conversions are launches of CuPy."""
+        """Do nothing: CuPy launches the conversions, which are not repeated."""
 
     def write(self) -> None:
         """Round the outputs."""
@@ -61,7 +61,7 @@ def through_float32(kernel: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(kernel)
     def run(ctx: Any, *inputs: Any) -> None:  # noqa: ANN401
         for x in inputs:
-            if x is not None and x.dtype.kind == "V":  # bfloat16, the only type it gets
+            if x is not None and x.dtype.kind == "V":  # bfloat16, the only type that it gets
                 break
         else:
             kernel(ctx, *inputs)
@@ -74,7 +74,7 @@ def through_float32(kernel: Callable[..., None]) -> Callable[..., None]:
 
 
 def widened(x: Any) -> Any:  # noqa: ANN401
-    """Return an array of fewer bits as float32, others and None as they are."""
+    """Return an array with fewer bits as float32; return others and None unchanged."""
     return x.astype(np.float32) if x is not None and is_small(x.dtype) else x
 
 
@@ -88,9 +88,9 @@ def cast(xp: Any, x: Any, dtype: np.dtype[Any], *, saturate: bool = True) -> Any
     x
         The array.
     dtype
-        Of the result.
+        Dtype of the result.
     saturate
-        Whether numbers beyond the range of a type of 8 bits become its largest; otherwise they
+        Whether numbers beyond the range of an 8-bit type become its largest number; otherwise they
         become infinity or NaN.
     """
     if is_small(dtype) and dtype.itemsize == 1:

@@ -1,8 +1,9 @@
 """The provider that creates the streams of a session.
 
 ONNX Runtime takes the streams of a device from the provider that is named first. Nodes of its CUDA
-provider find their cuBLAS and cuDNN handles in a stream of their own provider and end the process
-on one of ours; our nodes need the address only. So the CUDA provider creates them if it is there.
+provider get their cuBLAS and cuDNN handles from their own provider's stream, and crash the process
+on one of our streams. Our nodes need only the address. So the CUDA provider creates the streams if
+it is present.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _by_name(providers: Sequence[Any] | None) -> dict[str, dict[str, Any]]:
 def _is_left_to_others(given: dict[str, dict[str, Any]]) -> bool:
     if PROVIDER in given:
         return not OTHERS.isdisjoint(given)
-    # Ours is in the SessionOptions, if anywhere, and what else is in them cannot be read.
+    # Our provider can only be in the SessionOptions, whose other contents cannot be read.
     import onnxruntime
 
     return not OTHERS.isdisjoint(onnxruntime.get_available_providers())
@@ -53,7 +54,7 @@ def _check_stream(given: dict[str, dict[str, Any]]) -> None:
 
 
 def _check_device(given: dict[str, dict[str, Any]]) -> None:
-    # ONNX Runtime takes the memory of all CUDA devices for one, and copies nothing between them.
+    # ONNX Runtime treats the memory of all CUDA devices as one, and copies nothing between them.
     device = str(given.get(PROVIDER, {}).get("device", ""))
     if not device.startswith("cuda:"):
         return
@@ -70,7 +71,7 @@ def _check_device(given: dict[str, dict[str, Any]]) -> None:
 
 
 def check(providers: Sequence[Any] | None) -> None:
-    """Raise KernelError if another provider has another CUDA device, or not the user's stream."""
+    """Raise KernelError if another provider uses another CUDA device or another stream."""
     given = _by_name(providers)
     _check_device(given)
     _check_stream(given)
@@ -78,7 +79,7 @@ def check(providers: Sequence[Any] | None) -> None:
 
 @contextmanager
 def choosing(providers: Sequence[Any] | None) -> Iterator[None]:
-    """Leave the streams of the session that is created to another provider if it needs that."""
+    """Let another provider create the streams of the new session if it needs to."""
     given = _by_name(providers)
     _native.ep_leave_streams_to_others(_is_left_to_others(given))
     try:

@@ -1,4 +1,4 @@
-"""Nodes that a session leaves to other providers, and messages that say why."""
+"""Nodes that a session leaves to other providers, and messages with the reasons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NO_NODE = "(no node has this name)"
-"""A name for ``nodes=`` with which a provider takes no node, on purpose."""
+"""A name for ``nodes=`` with which a provider deliberately takes no node."""
 
 _SHOWN = 5
 _SELECTION = (
@@ -23,13 +23,13 @@ _SELECTION = (
 
 
 class Unclaimed(NamedTuple):
-    """A node that another provider is to take."""
+    """A node for another provider."""
 
     name: str
     op_type: str
     domain: str
     reason: str
-    """The limit of its kernel that the node is beyond; empty: it has none, or is not selected."""
+    """The limit of its kernel that the node exceeds; empty without a kernel, or if not selected."""
 
     def __str__(self) -> str:
         described = f"{self.name or '(no name)'} ({self.op_type})"
@@ -42,14 +42,14 @@ def of_last_session() -> list[Unclaimed]:
 
 
 def needs_all_nodes(nodes: list[Unclaimed], *, selected: bool) -> str:
-    """Return the message for a session that is to capture graphs, and leaves nodes to others.
+    """Return the message for a session that should capture graphs but leaves nodes to others.
 
     Parameters
     ----------
     nodes
         The nodes.
     selected
-        Whether ``only=`` or ``nodes=`` left nodes out, those that have a kernel for example.
+        Whether ``only=`` or ``nodes=`` excluded nodes, which may have a kernel.
     """
     shown = ", ".join(map(str, nodes[:_SHOWN]))
     more = f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
@@ -68,7 +68,7 @@ def needs_all_nodes(nodes: list[Unclaimed], *, selected: bool) -> str:
 
 
 def note(nodes: list[Unclaimed]) -> str | None:
-    """Return what to add to the error of a session that could not be created.
+    """Return a note for the error of a session that could not be created.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ def note(nodes: list[Unclaimed]) -> str | None:
     Returns
     -------
     note
-        Nodes beyond the limits of their kernels, which may be why there is no session. None if
-        there are none.
+        Nodes beyond the limits of their kernels, a possible cause of the error. None if there are
+        no such nodes.
     """
     beyond = [node for node in nodes if node.reason]
     if not beyond:
@@ -97,7 +97,7 @@ def note(nodes: list[Unclaimed]) -> str | None:
 
 
 def unmatched() -> tuple[list[str], list[str]]:
-    """Return what the session that this thread created last selects and its model lacks.
+    """Return the selections that the model of this thread's last session lacks.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def unmatched() -> tuple[list[str], list[str]]:
 def without_nodes(types: list[str]) -> str | None:
     """Return a warning about types of ``only=`` that no node has; None if there are none.
 
-    They may be right: one list of types serves several models.
+    Such types may be intended, because one list of types can serve several models.
 
     Examples
     --------

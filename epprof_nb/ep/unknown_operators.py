@@ -23,7 +23,7 @@ _MISUSED = (
 
 
 def note(message: str) -> str | None:
-    """Return what to add to the message of ONNX Runtime about a model that it does not load.
+    """Return a note for ONNX Runtime's message about a model that it does not load.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ def note(message: str) -> str | None:
     Returns
     -------
     note
-        How to define the operator that is missing, or how its kernel declares it. None if the
-        message has no such operator.
+        How to define the missing operator, or how its kernel declares it. None if the message names
+        no such operator.
 
     Examples
     --------

@@ -27,7 +27,7 @@ def _user_frame() -> tuple[FrameType, int]:
 
 
 def user_level() -> int:
-    """Return the ``stacklevel`` with which a caller warns about the user's line."""
+    """Return the ``stacklevel`` for warnings about the user's line."""
     return _user_frame()[1]
 
 

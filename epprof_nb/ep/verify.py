@@ -49,7 +49,7 @@ def verify(
     """Compare each node's kernel in Python with ONNX Runtime's CPU provider.
 
     Each node gets the inputs that it has in a run of the model on the CPU provider, so an error
-    shows at the node that makes it and not at later ones.
+    appears only at the node that causes it, not at later nodes.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ def verify(
         each), ``max_abs_error`` and ``max_rel_error`` (float64, over all outputs), ``matches``
         (boolean), ``kernel_ns`` and ``cpu_ns`` (Int64, durations of a run of a model of this node
         alone, copies included) and ``note``, which says why a node was not compared: it stays on
-        the CPU, holds subgraphs, or has no implementation but the kernel. A node whose first run is
-        right does not match if a later run, with the elements of its inputs in reverse order, is
-        wrong; ``note`` says so.
+        the CPU, holds subgraphs, or has no implementation but the kernel. If only a later run, with
+        the elements of its inputs in reverse order, is wrong, the node does not match, and ``note``
+        says so.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def verify(
 
     Notes
     -----
-    The nodes are those that ONNX Runtime hands to execution providers, after its basic graph
+    The nodes are the ones that ONNX Runtime passes to execution providers, after its basic graph
     optimizations. The package ``onnx`` is needed (``pip install onnx``).
 
     Examples
@@ -100,9 +100,9 @@ def verify(
             "`pip install onnx`."
         ) from error
     if repeats < 1:
-        raise KernelError(f"repeats={repeats}: a time needs one run at least.")
+        raise KernelError(f"repeats={repeats}: a time needs at least one run.")
     entry = provider(device, only=only, nodes=nodes)
-    # Models of one node have few of the selected types and names: select here.
+    # Select here, because models of one node have few of the selected types and names.
     types, names = (set(json.loads(entry[1].pop(option, "[]"))) for option in ("only", "nodes"))
     try:
         optimized = _optimized(model)
@@ -125,7 +125,7 @@ def verify(
 
 @dataclass
 class _Row:
-    """A node, and its outputs and times on both providers as far as they are known."""
+    """A node, with its known outputs and times on both providers."""
 
     node: Any
     provider: str = _CPU
@@ -133,7 +133,7 @@ class _Row:
     outputs: list[npt.NDArray[Any]] | None = None
     expected: list[npt.NDArray[Any]] | None = None
     later: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = field(default_factory=list)
-    """Outputs of a later run with other values, and what the CPU provider gives."""
+    """Outputs of a later run with other values, on this provider and on the CPU provider."""
     kernel_ns: int | None = None
     cpu_ns: int | None = None
 
@@ -208,7 +208,7 @@ def _session(model: bytes, providers: list[Any], *, optimize: str = "ORT_DISABLE
 
 
 def _optimized(model: str | Path | bytes) -> bytes:
-    """Return the model after the optimizations that come before providers get its nodes."""
+    """Return the model after the optimizations that precede the choice of providers."""
     import onnxruntime
 
     with tempfile.TemporaryDirectory() as folder:
@@ -292,7 +292,7 @@ def _later_outputs(
 ) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
     """Return outputs for inputs of the same shapes with other values, on both providers.
 
-    Integers keep their values: these may be shapes or indices.
+    Integers keep their values, because they may be shapes or indices.
     """
     other = {
         name: x.ravel()[::-1].reshape(x.shape).copy() if x.dtype.kind == "f" else x
@@ -300,13 +300,13 @@ def _later_outputs(
     }
     try:
         results = session.run(None, other), reference.run(None, other)
-    except Exception:  # noqa: BLE001 - the node may allow no such values
+    except Exception:  # noqa: BLE001 - the node may not allow such values
         return []
     return list(zip(*results, strict=True))
 
 
 def _reason(error: Exception) -> str:
-    """Return the message of a failed run without the code and the node, which the row has.
+    """Return the message of a failed run without the code and the node, which are in the row.
 
     Examples
     --------

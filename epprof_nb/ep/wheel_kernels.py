@@ -11,7 +11,7 @@ from epprof_nb.core.ort_binding import PROVIDER
 
 _ASK = "from onnxruntime.capi import _pybind_state as state; state.get_all_opkernel_def()"
 _SAFE = {"AzureExecutionProvider", "CPUExecutionProvider", PROVIDER}
-"""Providers that need no library but the runtime's and ours."""
+"""Providers that need only the libraries of ONNX Runtime and of this package."""
 
 
 class WheelKernels(NamedTuple):
@@ -24,8 +24,8 @@ class WheelKernels(NamedTuple):
 def all_kernels() -> WheelKernels:
     """Return the definitions of the kernels of all providers that are built in.
 
-    ONNX Runtime loads the libraries of all its providers for an answer, and ends the process if one
-    is missing, such as that of TensorRT. Then only the CPU provider's are known.
+    ONNX Runtime loads the libraries of all its providers for this, and ends the process if one is
+    missing, such as TensorRT's. In that case, only the CPU provider's kernels are known.
     """
     import onnxruntime
     from onnxruntime.capi import _pybind_state
@@ -39,7 +39,7 @@ def all_kernels() -> WheelKernels:
 
 @cache
 def _answers() -> bool:
-    """Whether a process that asks survives."""
+    """Whether a process that requests them survives."""
     asked = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, check=False)  # noqa: S603
     return asked.returncode == 0
 

@@ -226,5 +226,5 @@ def test_dlpack_passes_on_memory_of_the_cpu(registered, x):
 
 
 def test_dlpack_says_what_it_shares(ep):
-    with pytest.raises(KernelError, match=r"an onnxruntime.OrtValue, not ndarray\. Arrays share"):
+    with pytest.raises(KernelError, match=r"an onnxruntime.OrtValue, not ndarray\. Pass arrays"):
         ep.dlpack(np.ones(3))

@@ -1,7 +1,7 @@
 """Runs with a user's ``IOBinding`` in sessions that capture graphs.
 
 A replay uses the buffers of the captured binding. ONNX Runtime does not say which buffers a binding
-has, so the methods that bind them are wrapped and note it.
+has, so wrappers of the methods that bind buffers note it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Buffer = tuple[int, tuple[int, ...], str, int] | None
 
 
 def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a method of ``IOBinding`` so that it notes what is bound; see `METHODS`."""
+    """Wrap a method of ``IOBinding`` so that it notes the bound buffers; see `METHODS`."""
     kind = "input" if "input" in original.__name__ else "output"
     describe = _DESCRIBE.get(original.__name__)
     clears = original.__name__.startswith("clear")
@@ -58,7 +58,7 @@ def _of_value(name: str, ortvalue: Any) -> _Buffer:  # noqa: ANN401, ARG001
         return None
     if ortvalue.device_name() not in _GPUS:
         return None
-    # ONNX Runtime does not say on which device it is.
+    # ONNX Runtime does not report its device.
     return ortvalue.data_ptr(), tuple(ortvalue.shape()), ortvalue.data_type(), _UNKNOWN
 
 
@@ -90,7 +90,7 @@ def run(
     run_options: Any,  # noqa: ANN401
     call: Callable[[bool], object],
 ) -> object:
-    """Make a run with a binding: by the replay of its graph, if all its buffers are fixed.
+    """Make a run with a binding. If all its buffers are fixed, replay its graph.
 
     Parameters
     ----------
@@ -110,10 +110,10 @@ def run(
     if unfixed is not None:
         device = '"gpu"' if graphs.cuda_device is None else f'"cuda", {graphs.cuda_device}'
         graphs.warn_once(
-            f"Graph {number} was not captured: {unfixed} of the IOBinding has no buffer on the "
-            f"device that stays. Bind it with bind_ortvalue_..., OrtValue on device {device}, or "
-            "run the session with run(), which does. Its runs are eager. Set the run option "
-            '"gpu_graph_id" to "-1" to mean that.'
+            f"Graph {number} was not captured: {unfixed} of the IOBinding has no permanent buffer "
+            f"on the device. Bind it with bind_ortvalue_..., OrtValue on device {device}, or "
+            "run the session with run(), which does. Its runs are eager. To request "
+            'eager runs, set the run option "gpu_graph_id" to "-1".'
         )
         return call(False)  # noqa: FBT003
     slot = graphs.slot(number, _KEY)
@@ -138,7 +138,7 @@ def _checked(
     graphs: SessionGraphs,
     binding: Any,  # noqa: ANN401
 ) -> tuple[str | None, tuple[Any, ...]]:
-    """Return `_unfixed` and the buffers of a binding; look at them once after each change."""
+    """Return `_unfixed` and the buffers of a binding; inspect them once after each change."""
     known = binding.__dict__.get(_CHECKED)
     if known is None or known[0] != graphs.number:
         noted = binding.__dict__.get(_ATTRIBUTE, {"input": {}, "output": {}})
@@ -153,7 +153,7 @@ def _unfixed(
     graphs: SessionGraphs,
     noted: dict[str, dict[str, _Buffer]],
 ) -> str | None:
-    """Return an input or output without a buffer on the device that stays, in words."""
+    """Describe an input or output without a permanent buffer on the device."""
     for name in [described.name for described in session.get_inputs()]:
         if name in graphs.host_inputs(session):
             return f"input {name!r}, which is read in host memory,"

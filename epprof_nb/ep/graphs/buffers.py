@@ -1,4 +1,4 @@
-"""Runs with arrays in sessions that capture graphs: copied into buffers of the graph, and back."""
+"""Runs with arrays in sessions that capture graphs, copied to buffers of the graph and back."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
 _MAX_HOST_BYTES = 1024
-"""Of an input in host memory, which is a constant of its graph; larger ones run eagerly."""
+"""Maximum size of an input in host memory, a constant of its graph; larger ones run eagerly."""
 
 
 @dataclass(slots=True)
 class _Buffers:
-    """Device buffers of the inputs and outputs of a run, bound; host inputs are constants."""
+    """Bound device buffers of the inputs and outputs of a run; host inputs are constants."""
 
     inputs: dict[str, Any]
     outputs: list[Any]
     binding: Any
     constants: list[Any]
-    """Kept because the binding refers to their memory without owning it."""
+    """Kept alive, because the binding refers to their memory without owning it."""
 
 
 def run(
@@ -39,7 +39,7 @@ def run(
     feed: Mapping[str, Any],
     run_options: Any,  # noqa: ANN401
 ) -> tuple[Sequence[Any] | None, list[Any]]:
-    """Make a run with arrays or OrtValues, by the replay of a graph if that is possible.
+    """Make a run with arrays or OrtValues, if possible by replaying a graph.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def run(
     results
         The results of an eager run; None if a graph was replayed.
     outputs
-        The buffers that hold the results of the replay. They are the graph's.
+        The buffers with the results of the replay, which belong to the graph.
     """
     number = graph_id(run_options)
     names = list(output_names or [output.name for output in session.get_outputs()])
@@ -94,7 +94,7 @@ def _signature(
     names: list[str],
     feed: Mapping[str, Any],
 ) -> Hashable | None:
-    """Return what identifies runs that can share buffers; None if a run can have none."""
+    """Return a key that is equal for runs that can share buffers; None if a run cannot use any."""
     inputs = session.get_inputs()
     if len(feed) != len(inputs):
         return None
@@ -133,7 +133,7 @@ def _new_slot(  # noqa: PLR0917
     feed: Mapping[str, Any],
     results: Sequence[Any],
 ) -> GraphSlot:
-    """Return the place for a graph, with buffers for inputs and outputs like these."""
+    """Return a slot for a graph, with buffers for such inputs and outputs."""
     import onnxruntime
 
     device = ("gpu", 0) if graphs.cuda_device is None else ("cuda", graphs.cuda_device)
@@ -163,7 +163,7 @@ def _new_slot(  # noqa: PLR0917
 
 
 def _array(value: Any) -> Any:  # noqa: ANN401
-    """Return a tensor as an array; None if it is none."""
+    """Return a tensor as an array; None if the value is not a tensor."""
     if isinstance(value, np.ndarray):
         return value
     return value.numpy() if hasattr(value, "is_tensor") and value.is_tensor() else None

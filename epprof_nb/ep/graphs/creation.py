@@ -1,4 +1,4 @@
-"""Creation of sessions, with warnings and the reasons why one cannot capture graphs."""
+"""Creation of sessions, with the reasons why a session cannot capture graphs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRST_RELEASE = (1, 26)
 
 
 class _Opened(threading.local):
-    """The session that this thread creates, once our provider is part of it."""
+    """The session that this thread creates, once it contains our provider."""
 
     def __init__(self) -> None:
         self.number: int | None = None
@@ -43,7 +43,7 @@ def note_opened(
     number, cuda_device
         The numbers of the session and of its CUDA device.
     warm_ups
-        Eager runs before a capture; None if it captures no graphs.
+        Number of eager runs before a capture; None if the session does not capture graphs.
     selected
         Whether it takes selected nodes only.
     """
@@ -53,13 +53,13 @@ def note_opened(
 
 @contextmanager
 def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
-    """Let a session that is created in the ``with`` block capture graphs, if it is to.
+    """Let a session that is created in the ``with`` block capture graphs, if requested.
 
     Raises
     ------
     KernelError
-        If ONNX Runtime refuses, because nodes have no kernel that takes them, or if a node that
-        ``nodes=`` selects does not exist.
+        If ONNX Runtime refuses because no kernel takes some nodes, or if a node that ``nodes=``
+        selects does not exist.
     """
     _opened.number = _opened.warm_ups = None
     setattr(session, ATTRIBUTE, None)
@@ -101,7 +101,7 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
 
 
 def _check_selection(session: Any) -> None:  # noqa: ANN401
-    """Refuse names of ``nodes=`` that the model lacks; warn about such types of ``only=``."""
+    """Refuse missing names of ``nodes=``; warn about missing types of ``only=``."""
     types, nodes = unclaimed.unmatched()
     if message := unclaimed.misspelt(nodes, [node.name for node in unclaimed.of_last_session()]):
         session.disable_fallback()  # ONNX Runtime would print the error and run on the CPU

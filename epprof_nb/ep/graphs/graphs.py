@@ -1,9 +1,9 @@
 """Sessions that capture graphs: which of their runs warm up, capture and replay.
 
-On a replay ONNX Runtime looks neither at the inputs of a run nor at its outputs: it repeats the
-captured launches with the buffers that they had. So every run is made with buffers that are those
-of its graph: our own, for plain arrays (`epprof_nb.ep.graphs.buffers`), or the user's, if they are
-all bound (`epprof_nb.ep.graphs.bindings`). All other runs are eager.
+On a replay, ONNX Runtime ignores the inputs and outputs of a run. It repeats the captured launches
+with their original buffers. So every run must use the buffers of its graph: our own, for plain
+arrays (`epprof_nb.ep.graphs.buffers`), or the user's, if they are all bound
+(`epprof_nb.ep.graphs.bindings`). All other runs are eager.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _NUMBER = re.compile(r"-?[0-9]{1,10}")
 _DEFAULT_ID = 0
 _MAX_ID = 2**31 - 1
 _MAX_SHAPES = 8
-"""Graphs of our own buffers per graph id and thread, one for each set of input shapes."""
+"""Maximum number of graphs with our buffers per graph id and thread, one per set of input
+shapes."""
 ATTRIBUTE = "_epprof_graphs"
 
 _lock = fork_safe_lock()
@@ -50,19 +51,19 @@ _by_number: weakref.WeakValueDictionary[int, SessionGraphs] = weakref.WeakValueD
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class GraphSlot:
-    """A graph, or the place for one that is yet to be captured, with its buffers."""
+    """A graph with its buffers, captured or not yet captured."""
 
     gpu_graph_id: int
     buffers: Any
-    """Keeps alive what the graph reads and writes."""
+    """Keeps alive the memory that the graph reads and writes."""
     graph: Any = None
     noted: Any = None
-    """Its description, for recordings of its replays."""
+    """The graph's description, for recordings of its replays."""
     version: int = -1
-    """Of the kernels, when it was last found that none has changed since the capture."""
+    """Version of the kernels at the last check that none has changed since the capture."""
     last_use: int = 0
     refused: bool = False
-    """It cannot be captured: its runs are eager until a kernel is redefined."""
+    """The graph cannot be captured. Its runs are eager until a kernel is redefined."""
 
 
 class _Slots:
@@ -106,7 +107,7 @@ class SessionGraphs:
         _by_number[number] = self
 
     def host_inputs(self, session: Any) -> frozenset[str]:  # noqa: ANN401
-        """Names of the inputs that are read in host memory. Their values are part of a graph."""
+        """Names of the inputs in host memory. Their values are part of a graph."""
         if self._host_inputs is None:
             inputs = zip(session.get_inputs(), session.get_input_memory_infos(), strict=True)
             self._host_inputs = frozenset(i.name for i, where in inputs if where.name == _HOST)
@@ -139,11 +140,11 @@ class SessionGraphs:
                     slots.by_key.pop(key, None)
 
     def warn_unless_used(self, gpu_graph_id: int) -> None:
-        """Warn that no run had a graph with this id, which a user releases.
+        """Warn that the user releases a graph id that no run has used.
 
-        A warning, not an error: a program may release an id before its first run. It may release
-        one again, because the threads that captured its graphs may have ended, and the graphs
-        with them.
+        This is a warning, not an error: a program may release an id before its first run. It may
+        also release an id again, because the threads that captured its graphs may have ended and
+        released them.
         """
         if gpu_graph_id in self._used_ids:
             return
@@ -174,7 +175,7 @@ class SessionGraphs:
             needed.
         """
         self.check_current(slot)
-        if slot.refused or _native.ep_is_capturing():  # inside a node of another session
+        if slot.refused or _native.ep_is_capturing():  # running inside a node of another session
             call(False)  # noqa: FBT003
             return True
         run = _MarkedRun(self.number, slot, warm_ups)
@@ -195,7 +196,7 @@ class SessionGraphs:
         return True
 
     def as_one_run(self, make: Callable[[], _Result]) -> _Result:
-        """Return what `make` returns; the runs of ONNX Runtime in it are one run in a profile."""
+        """Return the result of `make`. Profiles show its runs of ONNX Runtime as one run."""
         call = _RecordedCall(self.number)
         result: _Result = _native.call_then(call.end, call.make, make)
         return result
@@ -207,7 +208,7 @@ class SessionGraphs:
             warnings.warn(message, stacklevel=user_level())
 
     def check_current(self, slot: GraphSlot) -> None:
-        """Drop a graph whose kernels were redefined, and try again where capturing failed."""
+        """Drop a graph whose kernels were redefined, and retry a capture that failed."""
         version = REGISTRY.version
         if slot.version == version:
             return
@@ -287,7 +288,7 @@ class _MarkedRun:
 
 
 def release(session_number: int, gpu_graph_id: int) -> None:
-    """Release the graphs of a session with this id; ONNX Runtime asks for it."""
+    """Release the graphs of a session with this id, on request of ONNX Runtime."""
     graphs = _by_number.get(session_number)
     if graphs is not None:
         graphs.release(gpu_graph_id)
@@ -299,14 +300,14 @@ def graph_id(run_options: Any) -> int:  # noqa: ANN401
     Raises
     ------
     KernelError
-        If the option is not such a number.
+        If the option is not a valid id.
     """
     if run_options is None:
         return _DEFAULT_ID
     text = run_config_entry(run_options, _GRAPH_ID)
     if text is None:
         return _DEFAULT_ID
-    # int() also takes spaces, underscores and the digits of other scripts; ONNX Runtime does not.
+    # int() also accepts spaces, underscores and digits of other scripts, but ONNX Runtime does not.
     number = int(text) if _NUMBER.fullmatch(text) else SKIP - 1
     if not SKIP <= number <= _MAX_ID:
         raise KernelError(

@@ -70,13 +70,13 @@ def _with_buffers(
 def _run_bound(session: Any, binding: Any, run_options: Any) -> None:  # noqa: ANN401
     import onnxruntime
 
-    # Not our own wrapper, but what is under it: the observer's wrapper may be.
+    # Use the method below our wrapper, which may be the observer's wrapper.
     method = onnxruntime.InferenceSession.run_with_iobinding
     getattr(method, BELOW, method)(session, binding, run_options)
 
 
 class _Replays(threading.local):
-    """How this thread replays graphs."""
+    """Settings of this thread for replays."""
 
     unprofiled = False
 
@@ -87,8 +87,8 @@ _replays = _Replays()
 class UnprofiledReplays:
     """Context in which replays are made without the options of their runs.
 
-    These enable ONNX Runtime's profiling of the run, which costs more than a short replay and
-    reports nothing, because no node of it runs. A replay does not look at its other options.
+    The options enable ONNX Runtime's profiling, which takes longer than a short replay and reports
+    nothing, because no node runs. A replay ignores the other options.
     """
 
     __slots__ = ("_outer",)
@@ -105,7 +105,7 @@ def _options(run_options: Any, *, replays: bool) -> Any:  # noqa: ANN401
 
 
 BELOW = "_epprof_below"
-"""Attribute of a wrapper: the method that it wraps. Wrappers over it have a copy."""
+"""Attribute of a wrapper with the method that it wraps. Outer wrappers have a copy."""
 
 
 def _wrap_run_with_iobinding(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,7 +136,7 @@ def _wrap_run_async(original: Callable[..., Any]) -> Callable[..., Any]:  # noqa
     ) -> None:
         executor = self.__dict__.setdefault(_EXECUTOR, None)
         if executor is None:
-            # One thread for all: a graph belongs to the thread that captured it.
+            # Use one thread for all runs, because a graph belongs to the thread that captured it.
             executor = ThreadPoolExecutor(1, thread_name_prefix="epprof-run-async")
             self.__dict__[_EXECUTOR] = executor
 
@@ -173,7 +173,7 @@ WRAPPERS: dict[str, Callable[..., Any]] = {
 
 
 def add_release(kind: type) -> None:
-    """Add ``release_captured_graph`` to ``InferenceSession`` of releases that have none."""
+    """Add ``release_captured_graph`` to ``InferenceSession`` if the release lacks it."""
     if hasattr(kind, "release_captured_graph"):
         return
 

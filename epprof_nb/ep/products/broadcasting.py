@@ -11,8 +11,8 @@ import numpy as np
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape to which arrays of some shapes broadcast.
 
-    NumPy's function makes arrays, which takes as long as launching a kernel. Nodes ask for the same
-    shapes in each run.
+    NumPy's function creates arrays, which takes as long as launching a kernel. Results are cached,
+    because nodes request the same shapes in each run.
 
     Raises
     ------

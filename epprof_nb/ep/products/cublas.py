@@ -1,7 +1,7 @@
 """Calls of cuBLAS that a stream capture allows.
 
-cuBLAS can be captured if it has a workspace for it. CuPy refuses all of its calls there, so these
-are made without CuPy, with its handle.
+cuBLAS can be captured if it has a workspace. CuPy refuses all calls of cuBLAS in a capture, so this
+module calls it directly, with CuPy's handle.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _FILES = {12: "libcublas.so.12", 13: "libcublas.so.13"}
 _HOPPER = 90
 _WORKSPACE_BYTES = {True: 32 << 20, False: 4 << 20}
-"""On Hopper and later, and before: what cuBLAS takes by itself, so that it chooses the same kernels
-in a capture as elsewhere."""
+"""On Hopper and later, and before. These are cuBLAS's own sizes, so that it chooses the same
+kernels in a capture as elsewhere."""
 _DEFAULT_ALGORITHM = -1
 _TF32 = 77
 
@@ -37,7 +37,7 @@ class Type(NamedTuple):
     zero: Any
 
 
-# By the characters of NumPy's dtypes, and of ml_dtypes' bfloat16.
+# By character of the dtype, of NumPy or of ml_dtypes (bfloat16).
 _TYPES = {
     "e": Type(2, 2, 68, 0, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
     "E": Type(2, 14, 68, 0, ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))),
@@ -55,7 +55,8 @@ _PARAMETERS = {
         _POINTER, _POINTER, _INT, _INT, _LONG, _INT, _INT, _INT,
     ],
 }  # fmt: skip
-"""With declared types, ctypes converts plain numbers, which is faster than objects of its own."""
+"""With declared types, ctypes converts plain numbers, which is faster than creating ctypes
+objects."""
 
 
 @cache
@@ -80,7 +81,7 @@ def has_type(kind: str) -> bool:
 
 
 def type_of(kind: str) -> Type:
-    """Return the numbers of the dtype with this character, which has them."""
+    """Return the numbers of the dtype with this character; it must have them."""
     return _TYPES[kind]
 
 
@@ -120,7 +121,7 @@ def multiply(of: ctypes.CDLL, product: Product, a: Any, b: Any, out: Any) -> Non
             product.batch, compute, _DEFAULT_ALGORITHM,
         )
     )  # fmt: skip
-    del workspace  # the next call on this stream may have it
+    del workspace  # the next call on this stream may reuse it
 
 
 def _use_stream(of: ctypes.CDLL, module: Any, handle: int) -> Any:  # noqa: ANN401
@@ -128,7 +129,7 @@ def _use_stream(of: ctypes.CDLL, module: Any, handle: int) -> Any:  # noqa: ANN4
     _check(of.cublasSetStream_v2(handle, module.cuda.get_current_stream().ptr))
     if not _native.ep_is_capturing():
         return None
-    # The graph's own: the workspace of the handle stays in use beside the replays.
+    # Use the graph's memory, because the workspace of the handle stays in use during replays.
     nbytes = workspace_bytes(module.cuda.runtime.getDevice())
     workspace = module.cuda.alloc(nbytes)
     _check(of.cublasSetWorkspace_v2(handle, workspace.ptr, nbytes))
@@ -150,19 +151,19 @@ def compute_type(given: str, result: str) -> int:
 
 @cache
 def _allows_tf32() -> bool:
-    """Whether products of float32 may round their elements to TF32, as CuPy's may."""
+    """Whether products of float32 may round their elements to TF32, like CuPy's products."""
     wanted = os.environ.get("CUPY_TF32", "")
     return wanted.isdigit() and int(wanted) > 0
 
 
 def workspace_bytes(device: int) -> int:
-    """Return the size of the workspace that cuBLAS takes by itself on a device."""
+    """Return the default size of cuBLAS's workspace on a device."""
     return _WORKSPACE_BYTES[_is_hopper(device)]
 
 
 @cache
 def _is_hopper(device: int) -> bool:
-    """Whether a device is of compute capability 9.0 or later."""
+    """Whether a device has compute capability 9.0 or later."""
     return int(cuda.array_module().cuda.Device(device).compute_capability) >= _HOPPER
 
 

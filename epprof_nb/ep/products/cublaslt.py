@@ -1,7 +1,7 @@
-"""Products by cuBLASLt, which multiplies them and adds a bias or a matrix in the same launch.
+"""Products by cuBLASLt, which adds a bias or a matrix in the same launch.
 
-An algorithm is chosen once for sizes and layouts; after that, a call passes addresses only. A
-stream capture allows it.
+An algorithm is chosen once per combination of sizes and layouts. Later calls only pass addresses,
+which a stream capture allows.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _FILES = {12: "libcublasLt.so.12", 13: "libcublasLt.so.13"}
 _ALIGNMENT = 16
-"""Bytes that addresses are a multiple of: `EP_PRODUCT_ALIGNMENT` of ``native/ep/api.h``."""
+"""Alignment of addresses in bytes: `EP_PRODUCT_ALIGNMENT` of ``native/ep/api.h``."""
 
 
 class _Array(NamedTuple):
-    """Properties of an array that a product depends on; its address is none."""
+    """Properties of an array that a product depends on, without its address."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -42,11 +42,11 @@ class _Prepared(NamedTuple):
 @cache
 def is_available() -> bool:
     """Whether the CUDA of CuPy has cuBLASLt."""
-    if cublas.library() is None:  # which loads cuBLASLt, too
+    if cublas.library() is None:  # also loads cuBLASLt
         return False
     release = cuda.array_module().cuda.runtime.runtimeGetVersion() // 1000
     try:
-        cuda.open_driver()  # not yet, if there is no session
+        cuda.open_driver()  # not open yet without a session
         _native.ep_open_cublaslt(_FILES[release])
     except (KernelError, KeyError, RuntimeError):
         return False
@@ -64,8 +64,8 @@ def multiply(
         CuPy arrays of one dtype: float16, bfloat16, float32 or float64. Stacks of matrices
         broadcast.
     out
-        Gets the result: an array of that dtype, or of float32 for float16 and bfloat16. It shares
-        no memory with the others.
+        Gets the result: an array of that dtype, or of float32 for float16 and bfloat16. It must not
+        share memory with the others.
     added
         A matrix of the shape of the result, or one number for each of its columns; none by default.
     alpha, beta
@@ -74,9 +74,8 @@ def multiply(
     Returns
     -------
     bool
-        False if cuBLASLt cannot do this, so that nothing was launched: it is missing, or has no
-        algorithm, or the arrays have another dtype or layout, no elements, or shapes that do not
-        fit.
+        False if nothing was launched: cuBLASLt is missing or has no algorithm, or the arrays have
+        another dtype or layout, no elements, or shapes that do not fit.
 
     Raises
     ------
@@ -105,7 +104,7 @@ def multiply(
     if (left | right | result | third) % _ALIGNMENT:
         return False
     matrix, bias = (0, third) if has_bias else (third, 0)
-    # The next call on this stream may have it; in a capture, the graph keeps it.
+    # The next call on this stream may reuse it. In a capture, the graph keeps it.
     workspace = cuda_module.alloc(workspace_bytes) if workspace_bytes else None
     status = _native.ep_launch_product(
         # BLAS reads matrices by columns, so it computes the transposed product.
@@ -121,7 +120,7 @@ def multiply(
 def _prepare(  # noqa: PLR0917 - as in BLAS
     device: int, a: _Array, b: _Array, out: _Array, added: _Array | None, alpha: float, beta: float
 ) -> _Prepared | None:
-    """Return a product; None if cuBLASLt is not for it."""
+    """Return a product; None if cuBLASLt does not support it."""
     if not _fit(a, b, out):
         return None
     itemsize = cublas.type_of(a.kind).itemsize
@@ -147,7 +146,7 @@ def _prepare(  # noqa: PLR0917 - as in BLAS
 
 
 def _fit(a: _Array, b: _Array, out: _Array) -> bool:
-    """Whether two arrays have a product of elements that cuBLASLt multiplies, for an array."""
+    """Whether cuBLASLt can multiply two arrays into an array, by dtypes and shapes."""
     if a.kind != b.kind or not cublas.has_type(a.kind):
         return False
     if out.kind != a.kind and not (a.kind in "eE" and out.kind == "f"):
@@ -167,7 +166,7 @@ def _is_contiguous(array: _Array) -> bool:
 
 
 def _is_bias(added: _Array, out: _Array, product: gemm.Product) -> bool:
-    """Whether an array has one number for each column of the only matrix of a result."""
+    """Whether an array has one number per column of a result that is a single matrix."""
     size = product.columns
     return (
         added.kind == out.kind

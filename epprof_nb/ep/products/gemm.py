@@ -1,7 +1,7 @@
 """Products of stacks of matrices in the terms of BLAS: leading dimensions and steps.
 
-BLAS reads a matrix by columns, NumPy writes one by rows. A matrix by rows is its transposed matrix
-by columns, so ``C = A @ B`` is computed as ``C.T = B.T @ A.T``.
+BLAS stores a matrix by columns, NumPy by rows. A matrix by rows equals its transpose by columns, so
+``C = A @ B`` is computed as ``C.T = B.T @ A.T``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Operand(NamedTuple):
     """A stack of matrices as BLAS reads it."""
 
     transposed: bool
-    """Whether the elements of a column, not of a row, are neighbours."""
+    """Whether the elements of a column are contiguous, instead of a row."""
     leading: int
     """Elements from one row to the next; from one column to the next if transposed."""
     step: int
@@ -35,7 +35,7 @@ class Product(NamedTuple):
     """A batch of products of ``rows x depth`` and ``depth x columns`` matrices."""
 
     shape: tuple[int, ...]
-    """Of the result."""
+    """Shape of the result."""
     stack: tuple[int, ...]
     """Shape of the batch."""
     batch: int
@@ -91,7 +91,7 @@ def result_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _readable(x: Layout, itemsize: int, batch: tuple[int, ...]) -> tuple[Operand, bool]:
-    """Return an operand, and whether it describes a copy."""
+    """Return an operand, and whether it must be copied."""
     found = _operand(x.shape, x.strides, itemsize, batch)
     if found is not None:
         return found, False
@@ -124,7 +124,7 @@ def _matrix(rows: int, columns: int, row: int, column: int) -> tuple[bool, int] 
 
 
 def _step(sizes: Sequence[int], steps: Sequence[int]) -> int | None:
-    """Return the step of a stack of several dimensions, if it is the same everywhere."""
+    """Return the step of a stack of several dimensions if it is constant, else None."""
     axes = [(size, step) for size, step in zip(sizes, steps, strict=True) if size != 1]
     even = all(outer == size * inner for (_, outer), (size, inner) in itertools.pairwise(axes))
     if not even:

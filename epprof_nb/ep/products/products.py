@@ -23,7 +23,7 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:  # noqa: ANN401
     a, b
         NumPy arrays, or CuPy arrays. Stacks broadcast.
     out
-        An array for the result, which shares no memory with `a` and `b`; a new one by default.
+        An array for the result, which must not share memory with `a` and `b`; a new one by default.
 
     Returns
     -------
@@ -76,14 +76,14 @@ def _check_cast(source: np.dtype[Any], target: np.dtype[Any]) -> None:
 
 
 def _is_short(dtype: np.dtype[Any]) -> bool:
-    """Whether elements have fewer bits than sums need."""
+    """Whether elements have too few bits for sums."""
     return dtype == np.float16 or small_floats.is_small(dtype)
 
 
 def _is_for_blas(a: Any, b: Any) -> bool:  # noqa: ANN401
     if a.dtype != b.dtype or not cublas.has_type(a.dtype.char) or not (a.size and b.size):
         return False
-    # NumPy's errors name what does not fit.
+    # NumPy raises the errors for shapes that do not fit.
     return bool(a.ndim and b.ndim and a.shape[-1] == b.shape[-2:][0])
 
 
@@ -112,7 +112,7 @@ def _blas_product(library: Any, a: Any, b: Any, out: Any) -> Any:  # noqa: ANN40
 
 
 def _is_result(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:  # noqa: ANN401
-    """Whether BLAS can write a product of arrays of a dtype into an array."""
+    """Whether BLAS can write a product into an array, given the dtype of its factors."""
     wide = _is_short(dtype) and out.dtype == np.float32
     return out.shape == shape and (out.dtype == dtype or wide) and bool(out.flags.c_contiguous)
 

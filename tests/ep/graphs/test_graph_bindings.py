@@ -139,7 +139,7 @@ def test_buffers_that_are_not_fixed_run_eagerly(session, x, kind, bind, on_devic
             binding.bind_ortvalue_input("x", on_device(value))
 
     bind(x)
-    with pytest.warns(UserWarning, match="has no buffer on the device that stays"):
+    with pytest.warns(UserWarning, match="has no permanent buffer on the device"):
         session.run_with_iobinding(binding)
     for i in range(4):
         bind(x + i)

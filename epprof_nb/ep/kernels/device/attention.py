@@ -64,7 +64,7 @@ def write_weights(
     mask: Array | None,
     sink: Array | None,
 ) -> bool:
-    """Replace scores by weights; return False if the arrays are none that this is for.
+    """Replace scores by weights; return False if the arrays are not supported.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def write_weights(
     mask
         Booleans, likewise: False excludes a column. A row without columns gives zeros.
     sink
-        One score per head, which takes part in the softmax and belongs to no column.
+        One score per head, which is part of the softmax but not of a column.
 
     Raises
     ------

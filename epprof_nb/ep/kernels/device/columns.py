@@ -35,7 +35,7 @@ _TYPES = {2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 _THREADS = 256
 _MAX_BLOCKS = 1 << 20
 _MOST = (1 << 31) - (1 << 28)
-"""Elements whose places are counted in 32 bits without an overflow."""
+"""Maximum number of elements whose places fit in 32 bits."""
 
 
 def columns(
@@ -58,7 +58,7 @@ def columns(
     -------
     columns
         Array of shape (batch, channels * window, positions): `x` itself, reshaped, if each window
-        is one element. None if this is not for the array: it has other axes, or too many elements.
+        is one element. None if the array has other axes or too many elements.
     """
     if len(positions) != 2:
         return None

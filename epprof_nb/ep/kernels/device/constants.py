@@ -1,7 +1,7 @@
 """Arrays that kernels compute on the host, in the memory of a CUDA device.
 
-A stream capture allows no copy from host memory, so what the runs before it have copied is kept. It
-stays for the life of the process, because graphs may read it; beyond a bound nothing is added.
+A stream capture does not allow copies from host memory, so copies of earlier runs are kept. They
+stay until the process ends, because graphs may read them. Beyond a bound, no copies are added.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def constant(xp: ArrayModule, values: Any, dtype: Any = None) -> Array:  # noqa:
     xp
         Array module.
     values
-        A NumPy array, or what NumPy makes one of. The result must not be written.
+        A NumPy array, or a value that NumPy converts to one. The result must not be written.
     dtype
-        Of the result; by default, as `values` has it.
+        Dtype of the result; by default the dtype of `values`.
     """
     host = np.asarray(values, dtype)
     if xp is np:
@@ -44,7 +44,7 @@ def constant(xp: ArrayModule, values: Any, dtype: Any = None) -> Array:  # noqa:
         return found
     made = xp.asarray(host)
     if not _native.ep_is_capturing() and _reserve(host.nbytes):
-        made.get()  # waits for the copy: streams of other runs may read it
+        made.get()  # waits for the copy, because streams of other runs may read it
         _kept[key] = made
     return made
 

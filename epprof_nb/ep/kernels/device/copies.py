@@ -42,7 +42,7 @@ _RANK = 4
 _THREADS = 256
 _MAX_BLOCKS = 1 << 20
 _MOST = (1 << 31) - (1 << 28)
-"""Elements whose places are counted in 32 bits without an overflow."""
+"""Maximum number of elements whose places fit in 32 bits."""
 
 
 def write(xp: ArrayModule, x: Array, view: Array, out: Array) -> bool:
@@ -57,7 +57,7 @@ def write(xp: ArrayModule, x: Array, view: Array, out: Array) -> bool:
     view
         Part of it, with any strides.
     out
-        Gets the elements. Of another dtype or shape, it gets what an assignment gives.
+        Gets the elements, converted as in an assignment if the dtype or shape differs.
 
     Returns
     -------
@@ -119,9 +119,9 @@ def write_part(xp: ArrayModule, x: Array, out: Array, axis: int, start: int) -> 
     x
         Contiguous array of the dtype of `out`, with elements.
     out
-        Contiguous array of its shape, but for the axis.
+        Contiguous array of the same shape except for the axis.
     axis
-        Number of the axis, from 0 on.
+        Number of the axis, from 0.
     start
         Index of the first element of the part along the axis.
     """

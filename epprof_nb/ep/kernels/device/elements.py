@@ -1,7 +1,7 @@
 """Functions of elements on CUDA devices, with one launch each.
 
 Numbers are computed in float32, or in float64 for float64. A call of a ``RawKernel`` takes about
-half as long as one of CuPy's own functions, which work out types, shapes and strides.
+half as long as CuPy's own functions, which determine types, shapes and strides.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _UNARY = {
 """Names of the attributes `p` and `q`, and the function of an element `v`."""
 
 _BINARY = {"add": "a + b", "divide": "a / b", "multiply": "a * b", "subtract": "a - b"}
-"""The function of two elements, by its name in NumPy."""
+"""Functions of two elements, by name in NumPy."""
 
 _UNARY_CODE = """
 __device__ A limited(A v) { return v < A(0) ? A(0) : v > A(1) ? A(1) : v; }
@@ -98,7 +98,7 @@ extern "C" __global__ void NAME(const T* x, const T* y, T* z, I n, I nx, I ny, I
 _THREADS = 256
 _MAX_BLOCKS = 1 << 20
 _MOST_32_BIT = (1 << 31) - (1 << 28)
-"""Elements that are counted in 32 bits, whose divisions are faster, without an overflow."""
+"""Maximum number of elements whose places fit in 32 bits, where divisions are faster."""
 
 
 def apply_on_device(
@@ -115,7 +115,7 @@ def apply_on_device(
     xp
         CuPy.
     name
-        A type of an operator, or ``"Gelu by tanh"``.
+        An operator type, or ``"Gelu by tanh"``.
     x
         The array.
     attrs
@@ -137,10 +137,10 @@ def apply_on_device(
 
 
 def combine_on_device(xp: ArrayModule, function: str, a: Array, b: Array, out: Array) -> bool:
-    """Write a function of two arrays; return False if they are none that this is for.
+    """Write a function of two arrays; return False if the arrays are not supported.
 
-    They are contiguous, of the dtype of `out`, and each has the shape of `out` or of axes of it
-    that follow each other, as the biases of linear layers and convolutions have, or is a scalar.
+    Supported arrays are contiguous and have the dtype of `out`. Each is a scalar, or has the shape
+    of `out` or of consecutive axes of it, like biases of linear layers and convolutions.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def combine_on_device(xp: ArrayModule, function: str, a: Array, b: Array, out: A
     a, b
         The arrays.
     out
-        Gets the result. It may be `a` or `b`, if that has its shape.
+        Gets the result. It may be `a` or `b` if the shapes are equal.
     """
     dtype, shape, n = out.dtype, out.shape, out.size
     if dtype.kind != "f" or a.dtype != dtype or b.dtype != dtype or function not in _BINARY:
@@ -168,9 +168,9 @@ def combine_on_device(xp: ArrayModule, function: str, a: Array, b: Array, out: A
 
 @lru_cache(maxsize=4096)
 def _step(shape: tuple[int, ...], whole: tuple[int, ...]) -> int | None:
-    """Return how many elements of the whole follow each other with one of an array's.
+    """Return how many consecutive elements of the whole use the same element of an array.
 
-    None if the array is repeated in another way than along the first and the last axes.
+    None if the array is repeated other than along the first and the last axes.
     """
     if shape == whole or math.prod(shape) == 1:
         return 1

@@ -1,8 +1,8 @@
 """Elements read and written by index on CUDA devices, with one launch each.
 
-CuPy has no function that writes at repeated indices for every reduction and dtype. Nothing here
-waits for the device to learn whether an index is outside of its axis: reading there gives 0, and
-nothing is written there.
+CuPy has no function that writes at repeated indices for every reduction and dtype. To avoid waiting
+for the device, nothing checks whether an index is outside of its axis. Reading there gives 0, and
+writing there does nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INDICES = {np.dtype(np.int32): "int", np.dtype(np.int64): "long long"}
 _THREADS = 256
 _MAX_BLOCKS = 1 << 20
 _MOST_32_BIT = (1 << 31) - (1 << 28)
-"""Elements that are counted in 32 bits without an overflow."""
+"""Maximum number of elements whose places fit in 32 bits."""
 
 _PUT = """
 long long row = rows[i / inner];
@@ -65,7 +65,7 @@ template <typename T> __device__ void write(T* at, T b) {
 }
 """
 
-# Comparisons with NaN are false: it wins, as in NumPy.
+# NaN wins, as in NumPy, because comparisons with it are false.
 _REDUCTIONS = {
     "none": _WRITE,
     "add": _COMBINE % "a + b",
@@ -122,7 +122,7 @@ def take_rows(xp: ArrayModule, x: Array, rows: Array, out: Array) -> None:
 
 
 def put_rows(xp: ArrayModule, out: Array, rows: Array, updates: Array, reduction: str) -> None:
-    """Write rows, or combine them with those that are there.
+    """Write rows, or combine them with the existing rows.
 
     Parameters
     ----------
@@ -131,8 +131,8 @@ def put_rows(xp: ArrayModule, out: Array, rows: Array, updates: Array, reduction
     out
         Array of (number of rows, size of a row).
     rows
-        Integers: the row for each update. Negative ones count from the end; an update for a row
-        that does not exist is left out.
+        Integers: the row for each update. Negative ones count from the end. Updates for rows that
+        do not exist are ignored.
     updates
         Array with the elements of one row for each of `rows`.
     reduction
@@ -142,7 +142,7 @@ def put_rows(xp: ArrayModule, out: Array, rows: Array, updates: Array, reduction
     if not (updates.size and out.size):
         return
     target = out
-    if reduction != "none" and out.dtype.itemsize < 4:  # smaller than atomic operations
+    if reduction != "none" and out.dtype.itemsize < 4:  # too small for atomic operations
         target = out.astype(np.float32 if out.dtype.kind == "f" else np.int32)
         updates = updates.astype(target.dtype)
     _put_kernel(xp, reduction)(rows, updates.reshape(-1), *target.shape, target)
@@ -151,7 +151,7 @@ def put_rows(xp: ArrayModule, out: Array, rows: Array, updates: Array, reduction
 
 
 def flat_places(xp: ArrayModule, indices: Array, shape: tuple[int, ...], axis: int) -> Array:
-    """Return the place in a flattened array that each element of an index array stands for.
+    """Return the place in a flattened array for each element of an index array.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def flat_places(xp: ArrayModule, indices: Array, shape: tuple[int, ...], axis: i
 
 
 def flat_rows(xp: ArrayModule, indices: Array, shape: tuple[int, ...]) -> Array:
-    """Return the row that each tuple of indices, along the last axis, stands for.
+    """Return the row for each tuple of indices along the last axis.
 
     Parameters
     ----------
@@ -211,6 +211,6 @@ def flat_rows(xp: ArrayModule, indices: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _whole(xp: ArrayModule, indices: Array, size: int) -> tuple[Array, Array]:
-    """Return indices without negative ones, and whether each is inside of the axis."""
+    """Return nonnegative indices, and whether each is inside of the axis."""
     place = xp.where(indices < 0, indices + size, indices).astype(np.int64)
     return place, (place >= 0) & (place < size)

@@ -138,7 +138,7 @@ def threads(n: int) -> int:
 
 
 def softmax(xp: ArrayModule, x: Array, axis: int, out: Array) -> None:
-    """Write the softmax along an axis of an array with elements."""
+    """Write the softmax along an axis of a non-empty array."""
     n, step = x.shape[axis], math.prod(x.shape[axis + 1 :])
     rows = x.size // n
     kernel = _kernel(xp, "softmax_rows", x.dtype.name)
@@ -146,7 +146,7 @@ def softmax(xp: ArrayModule, x: Array, axis: int, out: Array) -> None:
 
 
 def place_of_extreme(xp: ArrayModule, x: Array, axis: int, *, smallest: bool, last: bool) -> Array:
-    """Return the index of the largest or smallest element along an axis of an array with elements.
+    """Return the index of the largest or smallest element along an axis of a non-empty array.
 
     NaN is chosen only if it is the first element.
     """
@@ -174,7 +174,7 @@ def normalize(  # noqa: PLR0917 - as many as the operator has
     x
         Array with elements; its rows are as long as `scale`.
     scale, bias
-        Factor and summand of each element of a row, of the dtype of `x`.
+        Factor and summand of each element of a row, with the dtype of `x`.
     epsilon
         Added to the variances.
     out

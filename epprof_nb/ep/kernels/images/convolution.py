@@ -41,7 +41,7 @@ def convolve(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -
 
 
 def _convolve_on_device(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -> bool:
-    """Write a convolution of images as a product of matrices; return whether that is possible."""
+    """Write a convolution of images as a matrix product; return whether this is possible."""
     groups, depth = ctx.attrs["group"], math.prod(weight.shape[1:])
     _expect_kernel(ctx.attrs, weight)
     if x.ndim != 4 or groups < 1 or weight.shape[0] % groups:
@@ -148,7 +148,7 @@ def conv_transpose(ctx: Context, x: Array, weight: Array, bias: Array | None = N
     shape, pads = _transposed_shape(attrs, x.shape[2:], strides, full, extra)
     batch, channels = x.shape[:2]
     outputs = weight.shape[1]
-    # A product per group: outputs and places of the kernel by channels, channels by positions.
+    # One product per group: (outputs and kernel places, channels) by (channels, positions).
     depth = channels // groups
     left = w.reshape(groups, depth, outputs * math.prod(kernel)).transpose(0, 2, 1)
     right = wide.reshape(batch, groups, depth, math.prod(x.shape[2:]))
@@ -185,7 +185,7 @@ def _transposed_shape(
             list(wanted[-rank:])
             if wanted
             else [
-                # The windows of a stride beyond them end before the last stride does.
+                # If the stride exceeds the window, the windows end before the last stride does.
                 min(n * s, f + e)
                 for n, s, f, e in zip(spatial, strides, full, extra, strict=True)
             ]

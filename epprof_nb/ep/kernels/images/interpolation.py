@@ -51,13 +51,13 @@ def source_positions(  # noqa: PLR0911 - one per mode
         return np.zeros(1)
     half_pixel = (i + 0.5) / scale - 0.5
     if mode == "half_pixel_symmetric":
-        # The center stays where it is although the size was rounded.
+        # The center stays in place although the size was rounded.
         return half_pixel + size / 2 * (1 - resized / (scale * size))
     return half_pixel
 
 
 def nearest(mode: str, positions: Array, size: int) -> Array:
-    """Return the index of the input's element that is nearest to each position."""
+    """Return the index of the nearest input element for each position."""
     return np.clip(ROUNDERS[mode](positions), 0, size - 1).astype(np.intp)
 
 
@@ -94,7 +94,7 @@ def weights(
     kernel
         Weight by distance.
     reach
-        Distance from which on the weight is 0.
+        Distance from which the weight is 0.
     positions
         Position in the input of each element of the output.
     size
@@ -102,7 +102,7 @@ def weights(
     stretch
         Factor by which the kernel is widened against aliasing.
     exclude_outside
-        Whether elements beyond the edges do not count; else they equal those at the edges.
+        Whether elements beyond the edges are ignored; otherwise they equal the edge elements.
 
     Returns
     -------

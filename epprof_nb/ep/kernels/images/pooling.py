@@ -36,14 +36,14 @@ def max_pool(ctx: Context, x: Array) -> None:
         return
     first, *others = itertools.product(*map(range, kernel))
     out[...] = found[(..., *first)]
-    # Place by place within the windows: NumPy reduces short, strided axes slowly.
+    # Loop over the places in the windows, because NumPy reduces short, strided axes slowly.
     for place in others:
         np.maximum(out, found[(..., *place)], out=out)
 
 
 def _geometry(ctx: Context, x: Array) -> Geometry:
-    """Return the windows of a node, each of which has an element that is not padding."""
-    # As in ONNX Runtime, a stride beyond the window leaves elements out on both sides.
+    """Return the windows of a node; each one contains an element that is not padding."""
+    # As in ONNX Runtime, a stride longer than the window omits elements on both sides.
     found = geometry(ctx.attrs, x.shape[2:], ctx.attrs["kernel_shape"], crop=True)
     given = ctx.attrs.get("pads") if padding_mode(ctx.attrs) == "NOTSET" else None
     if given and any(max(pads) >= k for pads, k in zip(found.pads, found.kernel, strict=True)):
@@ -58,7 +58,7 @@ def _write_indices(ctx: Context, x: Array, shape: Geometry, found: Array, indice
     rank = len(spatial)
     windows = (*found.shape[:-rank], math.prod(shape.kernel))
     values = found.reshape(windows)
-    # Padding may be as large as the maximum, of the lowest numbers of a type.
+    # Padding may equal the maximum if that is the lowest number of a type.
     is_inside = view(xp, xp.ones((1, 1, *spatial), bool), shape, False)  # noqa: FBT003
     is_largest = values == values.max(axis=-1, keepdims=True)
     if values.dtype.kind == "f":
@@ -150,7 +150,7 @@ def max_unpool(ctx: Context, x: Array, indices: Array, shape: Array | None = Non
         (n - 1) * s - pads[i] - pads[i + rank] + k
         for i, (n, s, k) in enumerate(zip(x.shape[2:], strides, kernel, strict=True))
     ]
-    # Indices count in the shape that the windows make; a larger output keeps each one's place.
+    # Indices refer to the shape that the windows give. A larger output keeps their places.
     wanted = shape.tolist() if shape is not None else [*x.shape[:2], *natural]
     out = ctx.out(wanted)
     out[...] = 0

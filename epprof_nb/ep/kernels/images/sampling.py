@@ -22,7 +22,7 @@ def _reflected(xp: ArrayModule, index: Array, low: float, high: float) -> Array:
 
 
 def _taps(xp: ArrayModule, mode: str, position: Array) -> list[tuple[Array, Array]]:
-    """Return the indices, as floats, and weights of the elements that a sample depends on."""
+    """Return the indices (as floats) and weights of the elements of a sample."""
     if mode == "nearest":
         return [(xp.rint(position), xp.ones_like(position))]
     floor = xp.floor(position)
@@ -78,7 +78,7 @@ def _resolve(
     *,
     aligned: bool,
 ) -> tuple[Array, Array]:
-    """Return indices inside of an axis, and whether each takes part."""
+    """Return indices inside of an axis, and whether each is used."""
     if padding == "reflection":
         low, high = (0, size - 1) if aligned else (-0.5, size - 0.5)
         index = _reflected(xp, index, low, high)

@@ -29,7 +29,7 @@ def _mask_and_bias(
     given: Array | None,
     columns: int,
 ) -> tuple[Array | None, Array | None]:
-    """Return the mask and the bias that an input stands for, padded to all columns."""
+    """Return the mask and the bias of an input, padded to all columns."""
     if given is None:
         return None, None
     missing = columns - given.shape[-1]
@@ -47,7 +47,7 @@ def _both(a: Array | None, b: Array | None) -> Array | None:
 def _windows(
     xp: ArrayModule, attrs: Attributes, rows: int, columns: int, offset: Array | int
 ) -> Iterator[Array]:
-    """Yield which columns each row sees, by the causal mask and each window of the node."""
+    """Yield masks of the columns that each row sees: the causal mask and the node's windows."""
     left, right = attrs.get("left_window_size", -1), attrs.get("right_window_size", -1)
     if attrs["is_causal"]:
         yield causal_mask(xp, rows, columns, offset)

@@ -1,7 +1,7 @@
 """Operators whose channels ONNX Runtime has moved to the last axis.
 
-The layout of their first input and output differs, nothing else. Their kernels are those of ONNX's
-operators, which see the tensors through views.
+Only the layout of their first input and output differs. They use the kernels of ONNX's operators,
+which see the tensors through views.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OPERATORS = {
     ),
     shape: ("DepthToSpace", "SpaceToDepth"),
 }  # fmt: skip
-"""By the module that defines their kernels."""
+"""Operators by the module that defines their kernels."""
 
 
 class _ChannelsFirst:

@@ -1,4 +1,4 @@
-"""Attention of ``com.microsoft``, as ONNX Runtime's optimizer and exporters of models emit it."""
+"""Attention of ``com.microsoft``, which ONNX Runtime's optimizer and model exporters emit."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def rotary_embedding(ctx: Context, x: Array, positions: Array, cos: Array, sin: 
 
 
 def _key_mask(xp: ArrayModule, given: Array | None, batch: int, columns: int) -> Array | None:
-    """Return which columns count, from the ends, the ends and starts, or the mask of the keys."""
+    """Return a mask of columns from the ends, the ends and starts, or the mask of the keys."""
     if given is None:
         return None
     places = xp.arange(columns)

@@ -1,4 +1,4 @@
-"""Operators of ``com.microsoft`` that ONNX Runtime's optimizer makes of several."""
+"""Operators of ``com.microsoft`` into which ONNX Runtime's optimizer fuses others."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _turned(xp: ArrayModule, x: Array, *, batch: int, matrix: int) -> Array:
 
 
 def activate(xp: ArrayModule, attrs: Attributes, y: Array) -> Array:
-    """Return the activation that a fused operator names, of `y`."""
+    """Return the result of a fused operator's activation for `y`."""
     name = attrs["activation"]
     if "activation_params" in attrs:
         parameters = attrs["activation_params"]
@@ -135,7 +135,7 @@ _PARAMETERS = {
 
 
 def _activations(names: Collection[str], given: Callable[[StaticNode], int]) -> Limits:
-    """Return the limits of an operator that knows some activations.
+    """Return the limits of an operator that supports some activations.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def _activations(names: Collection[str], given: Callable[[StaticNode], int]) -> 
 
 
 def _named_parameters(node: StaticNode) -> int:
-    """Return the number of parameters up to the first that FusedGemm leaves out."""
+    """Return the number of parameters before the first one that FusedGemm omits."""
     given = [f"activation_{name}" in node.attrs for name in ("alpha", "beta")]
     if node.attrs["activation"] == "LeakyRelu":
         return int(given[0])

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention and rotary embedding, as operators of both domains need them."""
+"""Scaled dot-product attention and rotary embedding for operators of both domains."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def merge_heads(x: Array) -> Array:
 
 
 def causal_mask(xp: ArrayModule, rows: int, columns: int, offset: Array | int) -> Array:
-    """Whether a row may attend a column: not to what is later.
+    """Whether a row may attend to a column, which must not be later.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def causal_mask(xp: ArrayModule, rows: int, columns: int, offset: Array | int) -
     rows, columns
         Lengths of the sequences of queries and keys.
     offset
-        Number of keys before the first query: one, or one per batch element.
+        Number of keys before the first query: one number, or one per batch element.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def causal_mask(xp: ArrayModule, rows: int, columns: int, offset: Array | int) -
 
 @dataclass
 class Stages:
-    """Scores of an attention after each step, for outputs that show them."""
+    """Scores of an attention after each step, for outputs with the scores."""
 
     raw: Array = None
     capped: Array = None
@@ -87,15 +87,15 @@ def attend(
     mask
         Booleans in the same shape: False excludes a column. A row without columns gives zeros.
     softcap
-        Limit of the scores, by tanh; 0 without.
+        Limit of the scores, by tanh; 0 for no limit.
     sink
-        One score per head, which takes part in the softmax and belongs to no column.
+        One score per head, which is part of the softmax but not of a column.
     stages
         Gets the scores after each step.
     """
     batch, heads, rows, size = q.shape
     shared, columns = k.shape[1:3]
-    grouped_rows = heads // shared * rows  # an array without rows has no -1 in a new shape
+    grouped_rows = heads // shared * rows  # an empty array cannot be reshaped with -1
     scale = scale or 1 / math.sqrt(size)
     wide = at_least_float32(q)
     grouped = (wide * wide.dtype.type(scale)).reshape(batch, shared, grouped_rows, size)
@@ -178,7 +178,7 @@ def rotate(
     cos, sin
         (batch, sequence, half of the rotated size).
     interleaved
-        Whether neighbors make a pair; else the halves of the vector do.
+        Whether neighbors form a pair; otherwise the halves of the vector do.
     size
         Number of elements to rotate, from the start; 0 for all.
     """

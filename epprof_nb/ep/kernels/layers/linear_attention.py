@@ -1,4 +1,4 @@
-"""Attention with a state of constant size, and the convolution that comes before it."""
+"""Attention with a state of constant size, and the convolution before it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def linear_attention(  # noqa: PLR0917 - the inputs of the operator
     heads, shared = attrs["q_num_heads"], attrs["kv_num_heads"]
     rule = choice(attrs, "update_rule", _RULES)
     if shared < 1 or heads < 1 or heads % shared:
-        raise ValueError(f"q_num_heads={heads} is no multiple of kv_num_heads={shared}")
+        raise ValueError(f"q_num_heads={heads} is not a multiple of kv_num_heads={shared}")
     q = split_heads(at_least_float32(query), heads)
     k, v = (split_heads(at_least_float32(x), shared) for x in (key, value))
     batch, _, steps, depth = k.shape

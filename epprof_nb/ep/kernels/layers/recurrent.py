@@ -100,8 +100,8 @@ def _run(
     initial
         Initial states, each (directions, batch, hidden) in the layout of the node.
     make_step
-        Gets the number of a direction, and returns a function of an input and the states that
-        returns the next states; the first is the output.
+        Takes the number of a direction. Returns a function of an input and the states that returns
+        the next states, of which the first is the output.
     """
     xp, attrs = ctx.xp, ctx.attrs
     batch_first = bool(attrs.get("layout", 0))
@@ -142,9 +142,10 @@ def _run(
 
 
 def _expect_lengths(lengths: Array | None, steps: int) -> None:
-    """Check the lengths of sequences, for which a CUDA device would have to be waited for.
+    """Check the lengths of sequences, except on a CUDA device, which this would wait for.
 
-    There, a length beyond the sequence means the whole sequence, and a negative one is 0.
+    On a CUDA device, a length beyond the sequence means the whole sequence, and a negative one
+    means 0.
     """
     if lengths is not None and lengths.size and (lengths.min() < 0 or lengths.max() > steps):
         raise ValueError(f"sequence_lens has an entry that is not between 0 and {steps}")

@@ -36,7 +36,7 @@ def gelu(xp: ArrayModule, x: Array) -> Array:
         return apply_on_device(xp, "Gelu", x)
     y = erf(xp, x * x.dtype.type(math.sqrt(0.5)))
     y += x.dtype.type(1)
-    y *= x.dtype.type(0.5)  # before the product, which would overflow at half of the largest number
+    y *= x.dtype.type(0.5)  # before the product, which could overflow otherwise
     y *= x
     return y
 
@@ -138,7 +138,7 @@ def prelu(ctx: Context, x: Array, slope: Array) -> None:
 @builtin("Shrink", since=9)
 @quiet
 def shrink(ctx: Context, x: Array) -> None:
-    """Elements moved toward zero by `bias`; those between the thresholds become zero."""
+    """Elements moved toward zero by `bias`; elements between the thresholds become zero."""
     threshold, bias = ctx.attrs["lambd"], ctx.attrs["bias"]
     xp = ctx.xp
     below = xp.where(x < -threshold, x + bias, 0)
@@ -147,7 +147,7 @@ def shrink(ctx: Context, x: Array) -> None:
 
 @builtin("Clip", since=11)
 def clip(ctx: Context, x: Array, low: Array | None = None, high: Array | None = None) -> None:
-    """Limit elements to a range; the limits are finite by default, and NaN is none."""
+    """Limit elements to a range; the limits are finite by default, and NaN means no limit."""
     lowest, highest = _range(x.dtype)
     _limit(
         ctx,

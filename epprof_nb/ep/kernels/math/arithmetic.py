@@ -15,7 +15,7 @@ _FLOATS = "float16 float32 float64"
 
 
 _TOTAL = {"absolute", "arcsinh", "arctan", "ceil", "floor", "negative", "rint", "sign", "tanh"}
-"""Functions for which NumPy has no warning; the others give infinities and NaN as results."""
+"""Functions without NumPy warnings; the others may give infinities and NaN as results."""
 
 
 def _unary(op_type: str, function: str, since: int) -> None:
@@ -129,7 +129,7 @@ def power(ctx: Context, x: Array, exponent: Array) -> None:
     elif exponent.dtype.kind == "f":
         out[...] = xp.power(x.astype(np.float64), exponent)
     else:
-        # NumPy refuses negative powers of integers; only 1 and -1 have integers as such powers.
+        # NumPy refuses negative powers of integers. Only the powers of 1 and -1 are integers.
         positive = xp.maximum(exponent, 0).astype(x.dtype)
         whole = xp.power(x, positive)
         odd = (exponent % 2) == 1

@@ -19,7 +19,7 @@ _EQUATION = re.compile(r"([A-Za-z]+),([A-Za-z]+)(?:->([A-Za-z]*))?")
 
 
 class Contraction(NamedTuple):
-    """An equation of two terms, by what happens to its indices."""
+    """An equation of two terms, with its indices by role."""
 
     left: str
     right: str
@@ -29,14 +29,14 @@ class Contraction(NamedTuple):
     rows: str
     columns: str
     summed: str
-    """Indices of both inputs that the result lacks."""
+    """Indices of both inputs that are not in the result."""
 
 
 def parse(equation: str) -> Contraction | None:
     """Return a contraction of two arrays; None if the equation is not a product of matrices.
 
-    These have an ellipsis, other than two terms, an index twice in a term, or one that is summed in
-    a single term.
+    Such equations have an ellipsis, other than two terms, an index twice in a term, or an index
+    that is summed in a single term.
     """
     found = _EQUATION.fullmatch(equation)
     if not found:

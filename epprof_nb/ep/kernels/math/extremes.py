@@ -24,7 +24,7 @@ def place_of_extreme(
     x
         Contiguous array.
     axis
-        Number of the axis, from 0 on.
+        Number of the axis, from 0.
     smallest
         Look for the smallest element.
     last
@@ -37,8 +37,8 @@ def place_of_extreme(
 
     Notes
     -----
-    ONNX Runtime compares one element after the other with the best one so far, so NaN is never
-    chosen, unless it is the first element, to which all comparisons are false.
+    ONNX Runtime compares each element with the best one so far. NaN is therefore chosen only if it
+    is the first element, because all comparisons with it are false.
     """
     if x.dtype.kind == "f" and xp is not np and x.size:
         return device_rows.place_of_extreme(xp, x, axis, smallest=smallest, last=last)

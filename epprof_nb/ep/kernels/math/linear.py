@@ -22,14 +22,14 @@ def matmul(ctx: Context, a: Array, b: Array) -> None:
 
 
 def gemm_matrices(attrs: Attributes, a: Array, b: Array, c: Array | None) -> tuple[Array, Array]:
-    """Return the matrices that a node multiplies, each transposed if the node says so.
+    """Return the matrices that a node multiplies, transposed if the node requires it.
 
     Raises
     ------
     ValueError
         If the inputs are not matrices, or do not fit.
     """
-    if a.ndim == 1:  # ONNX Runtime takes it for a row
+    if a.ndim == 1:  # ONNX Runtime treats it as a row
         a = a.reshape(1, -1)
     if a.ndim != 2 or b.ndim != 2:
         raise ValueError(f"A of shape {a.shape} and B of shape {b.shape} are not two matrices")
@@ -50,7 +50,7 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     """``alpha * a @ b + beta * c``, each matrix transposed if the node says so."""
     a, b = gemm_matrices(ctx.attrs, a, b, c)
     alpha, beta = ctx.attrs["alpha"], ctx.attrs["beta"]
-    c = c if beta else None  # else 0 times NaN or infinity would be added
+    c = c if beta else None  # otherwise 0 times NaN or infinity would be added
     y = ctx.out((a.shape[0], b.shape[1]))
     if ctx.xp is not np and cublaslt.multiply(a, b, y, c, alpha=alpha, beta=beta):
         ctx.repeat_launches()
@@ -66,7 +66,7 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
             if ctx.xp is np or not combine_on_device(ctx.xp, "add", y, added, y):
                 y += added
         return
-    in_blas = ctx.xp is not np and y.dtype == np.float16  # which sums float16 in float32
+    in_blas = ctx.xp is not np and y.dtype == np.float16  # cuBLAS sums float16 in float32
     if in_blas:
         value = products.matmul(a, b, out=ctx.xp.empty(y.shape, np.float32))
     else:

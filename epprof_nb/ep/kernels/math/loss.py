@@ -26,7 +26,7 @@ def _write_loss(
     if weights is not None:
         factor = factor * at_least_float32(weights)[valid]
     loss = -picked[:, 0] * factor
-    if xp is not np:  # which would wait for the device to learn of a wrong label
+    if xp is not np:  # the check would wait for the device
         loss = xp.where(outside, loss.dtype.type(np.nan), loss)
     if attrs["reduction"] == "none":
         ctx.out(loss.shape, index=0)[...] = loss

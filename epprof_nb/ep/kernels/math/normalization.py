@@ -15,7 +15,7 @@ from epprof_nb.ep.kernels.shared.precision import at_least_float32
 
 
 def write_optional(ctx: Context, index: int, value: Array) -> None:
-    """Write an output, unless the node leaves it out."""
+    """Write an output, unless the node omits it."""
     if index < ctx.num_outputs:
         out = ctx.out(value.shape, index=index)
         if out is not None:
@@ -31,7 +31,7 @@ def standardize(
     """Return `x` with mean 0 and variance 1 over some axes, the means and inverse deviations."""
     average = mean(x, axes)
     y = x - average
-    # Rounding of the mean of large numbers would become variance.
+    # Otherwise the rounding of the mean of large numbers would add variance.
     rest = mean(y, axes)
     y -= rest
     average += rest
@@ -41,7 +41,7 @@ def standardize(
 
 
 def last_axes(x: Array, axis: int) -> tuple[int, ...]:
-    """Return the axes from one on."""
+    """Return the axes from `axis` on."""
     return tuple(range(nonnegative(axis, x.ndim), x.ndim))
 
 
@@ -63,7 +63,7 @@ def layer_normalization(ctx: Context, x: Array, scale: Array, bias: Array | None
 def _normalize_rows(
     ctx: Context, x: Array, scale: Array, bias: Array | None, axes: tuple[int, ...]
 ) -> bool:
-    """Write the outputs of LayerNormalization with one launch; return whether that is possible."""
+    """Write the outputs of LayerNormalization with one launch; return whether this is possible."""
     whole = math.prod(x.shape[i] for i in axes)
     given = (scale,) if bias is None else (scale, bias)
     if not x.size or any(p.size != whole or p.dtype != x.dtype for p in given):
@@ -112,7 +112,7 @@ def _batch_normalization_before_14(  # noqa: PLR0917 - the inputs of the operato
 def batch_normalization(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context, x: Array, scale: Array, bias: Array, mean: Array, variance: Array
 ) -> None:
-    """Normalization of each channel, by recorded statistics or by the batch's own."""
+    """Normalization of each channel, by recorded statistics or the statistics of the batch."""
     _expect_statistics(x, scale, bias, mean, variance)
     if ctx.attrs["training_mode"]:
         axes = (0, *range(2, x.ndim))

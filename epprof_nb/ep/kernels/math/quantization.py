@@ -112,7 +112,7 @@ def shifted(x: Array, zero_point: Array | None, *, axis: int | None = None) -> A
 
 
 def exact_product(a: Array, b: Array) -> Array:
-    """Product of matrices of small integers; float64 has a fast product and represents it."""
+    """Product of matrices of small integers, computed exactly in fast float64."""
     return products.matmul(a.astype(np.float64), b.astype(np.float64))
 
 

@@ -13,7 +13,7 @@ from epprof_nb.ep.kernels.math.normalization import write_optional
 def generator(ctx: Context) -> Any:  # noqa: ANN401
     """Return a random generator: the same numbers in each run if the node has a seed.
 
-    The generator is the one with which ONNX's reference implements these operators.
+    ONNX's reference implementation of these operators uses the same generator.
     """
     seed = ctx.attrs.get("seed")
     # Any float is a seed; a generator takes integers.

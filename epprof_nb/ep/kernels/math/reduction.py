@@ -36,13 +36,13 @@ def _min(xp: ArrayModule, x: Array, **how: Any) -> Array:
 
 
 def _of_nothing(xp: ArrayModule, x: Array, value: Any, axis: Axes, keepdims: bool) -> Array:  # noqa: ANN401, FBT001
-    """Return a value in the shape of a reduction; CuPy's have no ``initial``."""
+    """Return a value in the shape of a reduction; CuPy's reductions lack ``initial``."""
     shape = np.sum(np.empty(x.shape), axis=axis, keepdims=keepdims).shape
     return xp.full(shape, value, x.dtype)
 
 
 def _log_sum_exp(xp: ArrayModule, x: Array, axis: Axes, keepdims: bool) -> Array:  # noqa: FBT001
-    # NumPy reduces an empty axis to the initial value only.
+    # NumPy reduces an empty axis only with an initial value.
     largest = _max(xp, x, axis=axis, keepdims=True)
     largest = xp.where(xp.isfinite(largest), largest, x.dtype.type(0))
     total = xp.log(xp.exp(x - largest).sum(axis=axis, keepdims=True)) + largest
@@ -69,7 +69,7 @@ def _reduce(ctx: Context, op_type: str, x: Array, axes: Axes) -> None:
     keep = bool(ctx.attrs["keepdims"])
     ndim = x.ndim
     if not ndim:
-        axes = ()  # as ONNX Runtime, which ignores the axes of a scalar
+        axes = ()  # like ONNX Runtime, which ignores the axes of a scalar
     removed = range(ndim) if axes is None else set(distinct(axes, ndim))
     shape = [1 if i in removed else n for i, n in enumerate(x.shape) if keep or i not in removed]
     how = {"axis": None if axes is None else tuple(removed), "keepdims": keep}

@@ -11,7 +11,7 @@ from epprof_nb.ep.kernels.shared.windows import frames
 
 
 def _complex(x: Array) -> Array:
-    """Return complex numbers for pairs of reals along the last axis, or reals for single ones."""
+    """Return complex numbers for pairs of reals along the last axis, or reals for single reals."""
     wide = at_least_float32(x)
     return wide[..., 0] if x.shape[-1] == 1 else wide[..., 0] + 1j * wide[..., 1]
 

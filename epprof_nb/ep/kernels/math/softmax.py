@@ -52,7 +52,7 @@ def _softmax_like(op_type: str, function: Callable[[Any, Array, int], Array]) ->
             out[...] = function(ctx.xp, at_least_float32(x), axis)
 
     def kernel_before_13(ctx: Context, x: Array) -> None:
-        # A matrix: its columns are the elements from `axis` on.
+        # A matrix whose columns are the elements from `axis` on.
         out = ctx.out(x.shape)
         if x.size:
             axis = nonnegative(ctx.attrs["axis"], x.ndim)

@@ -28,7 +28,8 @@ def nonnegative(axis: int, rank: int) -> int:
 def unraveled(xp: ArrayModule, places: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
     """Return the index along each axis of places in a flattened array.
 
-    CuPy's ``unravel_index`` waits for the device to check the places; here they wrap there.
+    CuPy's ``unravel_index`` waits for the device to check the places. Here, places out of range
+    wrap around with CuPy.
     """
     if xp is np:
         return np.unravel_index(places, shape)
@@ -45,7 +46,7 @@ def distinct(axes: Iterable[int], rank: int) -> list[int]:
     Raises
     ------
     ValueError
-        If a tensor of this rank does not have an axis, or one is named twice.
+        If a tensor of this rank does not have an axis, or an axis is repeated.
     """
     given = list(axes)
     found = [nonnegative(axis, rank) for axis in given]

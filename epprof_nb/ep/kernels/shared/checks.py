@@ -22,12 +22,12 @@ def choice(attrs: Attributes, name: str, known: Collection[str], default: str = 
     known
         Values that the operator knows.
     default
-        Value for versions of the operator without the attribute.
+        Value for operator versions without the attribute.
 
     Raises
     ------
     ValueError
-        If the value is not one that the operator knows.
+        If the operator does not know the value.
     """
     value: str = attrs.get(name, default)
     if value not in known:
@@ -36,7 +36,7 @@ def choice(attrs: Attributes, name: str, known: Collection[str], default: str = 
 
 
 def expect_shape(name: str, x: Array | None, shape: tuple[int, ...]) -> None:
-    """Raise ValueError if an input that the node has is of another shape."""
+    """Raise ValueError if an input exists and has another shape."""
     if x is not None and x.shape != shape:
         raise ValueError(f"{name} has the shape {x.shape}, not {shape}")
 
@@ -47,7 +47,7 @@ def single(name: str, x: Array) -> int:
     Raises
     ------
     ValueError
-        If the input has more elements or none.
+        If the input has more elements, or none.
     """
     if x.size != 1:
         raise ValueError(f"{name} has {x.size} elements, not 1")
@@ -66,7 +66,7 @@ def per_axis(attrs: Attributes, name: str, count: int, default: int = 1) -> tupl
     count
         Number of entries.
     default
-        Every entry of a node without the attribute, and the least that an entry may be.
+        Value of all entries if the node lacks the attribute; also the smallest valid entry.
 
     Raises
     ------

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def at_least_float32(x: Array) -> Array:
-    """Return a float16 array as float32, others as they are.
+    """Return a float16 array as float32, others unchanged.
 
-    float16 has a precision of three digits, which intermediate results lose, and NumPy has no fast
-    functions for it.
+    float16 has three digits of precision, which is too little for intermediate results, and NumPy
+    has no fast functions for it.
     """
     return x.astype(np.float32) if x.dtype == np.float16 else x

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def quiet(kernel: Callable[..., None]) -> Callable[..., None]:
     """Return a kernel that gives infinities and NaN as results without a warning.
 
-    CuPy has no warnings, and entering NumPy's context manager takes a good part of a launch.
+    CuPy has no warnings, and entering NumPy's context manager takes a large part of the time of a
+    launch.
     """
     on_host = np.errstate(all="ignore")(kernel)
 

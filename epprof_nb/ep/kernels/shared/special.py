@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
 
 _LIMIT = 6.0
-"""From here on, the error function is 1 in double precision."""
+"""The error function is 1 in double precision from this value on."""
 _STEPS = 2048
 """Nodes of the table for float64, evenly spaced from 0 to `_LIMIT`."""
 _SINGLE_LIMIT = 4.0
-"""From here on, the error function is 1 in single precision."""
+"""The error function is 1 in single precision from this value on."""
 
 
 def erf(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:

@@ -17,9 +17,9 @@ class Geometry(NamedTuple):
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     pads: list[tuple[int, int]]
-    """Elements added before and after, of what the node says; negative if elements are left out."""
+    """Elements added before and after, as the node specifies; negative if elements are removed."""
     extra: list[int]
-    """Elements added after those for ``ceil_mode``."""
+    """Further elements added after `pads` for ``ceil_mode``."""
 
     @property
     def padding(self) -> list[tuple[int, int]]:
@@ -27,7 +27,7 @@ class Geometry(NamedTuple):
         return [(b, e + x) for (b, e), x in zip(self.pads, self.extra, strict=True)]
 
     def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the number of windows along each axis of an image of some sizes."""
+        """Return the number of windows along each axis of an image."""
         return tuple(
             _positions(n + before + after, (k - 1) * d + 1, s)
             for n, (before, after), k, d, s in zip(
@@ -45,14 +45,14 @@ def geometry(
     ----------
     attrs
         Attributes of the node: ``strides``, ``dilations``, ``pads``, ``auto_pad`` and
-        ``ceil_mode``, as far as its operator has them.
+        ``ceil_mode``, if its operator has them.
     shape
         Sizes of the spatial axes.
     kernel
         Shape of a window.
     crop
-        Whether windows that are the same in number as with ``SAME_UPPER`` or ``SAME_LOWER``, but do
-        not reach all elements, lie in the middle of the axis; else they begin with its first
+        Whether windows are centered on the axis if their number is the same as with ``SAME_UPPER``
+        or ``SAME_LOWER`` but they do not reach all elements. Otherwise they begin with its first
         element.
 
     Raises
@@ -123,7 +123,7 @@ def _positions(length: int, size: int, step: int) -> int:
 
 
 def padded(xp: ArrayModule, x: Array, widths: list[tuple[int, int]], value: float) -> Array:
-    """Return an array with elements added to its spatial axes, or left out (negative widths)."""
+    """Return an array with elements added to its spatial axes, or removed (negative widths)."""
     if any(width < 0 for both in widths for width in both):
         kept = (
             slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(x.shape[2:], widths, strict=True)
@@ -172,7 +172,7 @@ def _pads(
 
 
 def _extra(padded: int, size: int, stride: int, start_limit: int) -> int:
-    """Padding that makes room for one more window, if it begins inside of the data."""
+    """Return the padding for one more window, if that window begins inside of the data."""
     left = (padded - size) % stride
     begins = (padded - size) // stride * stride + stride
     return stride - left if left and begins < start_limit else 0

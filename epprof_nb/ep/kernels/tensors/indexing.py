@@ -13,7 +13,7 @@ from epprof_nb.ep.kernels.shared.checks import choice, expect_shape, single
 
 
 def checked(indices: Array, size: int, axis: int) -> Array:
-    """Return indices with negative ones counted from the end; raise IndexError beyond."""
+    """Return nonnegative indices; raise IndexError if an index is out of range."""
     _expect_inside(indices, size, axis)
     return indices + (indices < 0) * indices.dtype.type(size)
 
@@ -58,7 +58,7 @@ def _expect_rank(indices: Array, rank: int) -> None:
 
 
 def _places(xp: ArrayModule, indices: Array, axis: int) -> tuple[Array, ...]:
-    """Return one index array per axis: `indices` along `axis`, the element's own elsewhere."""
+    """Return one index array per axis: `indices` along `axis`, the element's index elsewhere."""
     places = list(xp.ogrid[tuple(slice(0, n) for n in indices.shape)])
     if indices.ndim == 1:
         places = [xp.arange(indices.shape[0])]
@@ -87,7 +87,7 @@ def gather_nd(ctx: Context, x: Array, indices: Array) -> None:
     named, rest = x.shape[batch : batch + depth], x.shape[batch + depth :]
     out = ctx.out((*indices.shape[:-1], *rest))
     number = xp.arange(lead).reshape(lead, 1)
-    count = math.prod(indices.shape[batch:-1])  # NumPy infers no size beside an empty one
+    count = math.prod(indices.shape[batch:-1])  # NumPy cannot infer a size if another one is 0
     if xp is np:
         which = indices.reshape(lead, count, depth)
         found = x.reshape(lead, *x.shape[batch:])[(number, *_tuples(which, named))]
@@ -149,7 +149,7 @@ def scatter_nd(ctx: Context, x: Array, indices: Array, updates: Array) -> None:
         places = _tuples(indices, x.shape)
     out = ctx.out(x.shape)
     out[...] = x
-    if not depth and reduction == "none":  # each update is of the whole tensor; the last one stays
+    if not depth and reduction == "none":  # updates replace the whole tensor; the last one stays
         if updates.size:
             out[...] = updates.reshape(-1, *x.shape)[-1]
         return

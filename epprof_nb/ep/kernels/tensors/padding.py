@@ -11,7 +11,7 @@ _MODES = ("constant", "reflect", "edge", "wrap")
 
 def _pad(ctx: Context, x: Array, pads: list[tuple[int, int]], value: Array | float) -> None:
     mode = choice(ctx.attrs, "mode", _MODES)
-    # Negative amounts cut off.
+    # Negative amounts remove elements.
     kept = tuple(
         slice(max(-before, 0), n - max(-after, 0))
         for n, (before, after) in zip(x.shape, pads, strict=True)

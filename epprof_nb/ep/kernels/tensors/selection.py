@@ -16,7 +16,7 @@ def _top(ctx: Context, x: Array, count: int, *, largest: bool) -> None:
     xp, axis = ctx.xp, nonnegative(ctx.attrs["axis"], x.ndim)
     if not 0 <= count <= x.shape[axis]:
         raise ValueError(f"K is {count}, and axis {axis} has {x.shape[axis]} elements")
-    # A stable sort keeps the smaller index of equal elements first.
+    # With a stable sort, the smaller index of equal elements comes first.
     if largest:
         turned = xp.flip(x, axis=axis)
         order = x.shape[axis] - 1 - xp.flip(xp.argsort(turned, axis=axis, kind="stable"), axis=axis)
@@ -99,7 +99,7 @@ def non_max_suppression(  # noqa: PLR0917 - the inputs of the operator
     iou_threshold: Array | None = None,
     score_threshold: Array | None = None,
 ) -> None:
-    """Boxes in the order of their scores, without those that overlap a better one too much."""
+    """Boxes in the order of their scores, without boxes that overlap a better one too much."""
     limit = _scalar(max_boxes, 0)
     threshold = _scalar(iou_threshold, 0.0)
     lowest = _scalar(score_threshold, -np.inf)

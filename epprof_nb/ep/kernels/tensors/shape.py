@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _MOST_PARTS = 8
-"""Inputs of Concat that are copied one by one; CuPy joins more in fewer launches."""
+"""Maximum number of inputs of Concat to copy one by one; CuPy joins more in fewer launches."""
 
 
 def _reshaped(ctx: Context, x: Array, shape: tuple[int, ...]) -> None:
@@ -81,7 +81,7 @@ def _squeeze(ctx: Context, x: Array, axes: list[int] | None) -> None:
 @builtin("Squeeze", since=13, host_inputs=[1], is_view=True, moves=True)
 def squeeze(ctx: Context, x: Array, axes: Array | None = None) -> None:
     """Without dimensions of size 1; all of them go if no axes are named."""
-    # As ONNX Runtime, for which an empty tensor names no axes.
+    # As in ONNX Runtime, an empty tensor names no axes.
     _squeeze(ctx, x, axes.tolist() if axes is not None and axes.size else None)
 
 

@@ -34,7 +34,7 @@ def _lengths_fit(node: StaticNode) -> bool:
 
 
 def _parts_fit(node: StaticNode) -> bool:
-    """Whether each part of the pool has n-grams of its length only, each one once."""
+    """Whether each part of the pool has only n-grams of its length, without repeats."""
     pool, starts = node.attrs["pool_int64s"], node.attrs["ngram_counts"]
     for length, (start, end) in enumerate(pairwise([*starts, len(pool)]), 1):
         grams = [tuple(pool[at : at + length]) for at in range(start, end, length)]
@@ -46,7 +46,7 @@ def _parts_fit(node: StaticNode) -> bool:
 
 
 def _number(node: StaticNode) -> int:
-    """Return the number of n-grams in the pool, whose parts fit."""
+    """Return the number of n-grams in a pool with valid parts."""
     ends = [*node.attrs["ngram_counts"][1:], len(node.attrs["pool_int64s"])]
     parts = zip(node.attrs["ngram_counts"], ends, strict=True)
     return sum((end - start) // length for length, (start, end) in enumerate(parts, 1))
@@ -82,7 +82,7 @@ def tf_idf_vectorizer(ctx: Context, x: Array) -> None:
     number = 0
     for length, grams in _grams(attrs):
         used = attrs["min_gram_length"] <= length <= attrs["max_gram_length"]
-        # Single tokens have nothing to skip between.
+        # A single token has nothing to skip.
         steps = range(1, attrs["max_skip_count"] + 2) if length > 1 else (1,)
         for gram in grams:
             for step in steps if used else ():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MEMBER = 6
 _COMPARISONS = ("less_equal", "less", "greater_equal", "greater", "equal", "not_equal")
-"""By mode."""
+"""Comparisons by mode."""
 _AVERAGE, _SUM, _MIN, _MAX = range(4)
 
 
@@ -99,8 +99,8 @@ def tree_ensemble(ctx: Context, x: Array) -> None:
 def _leaves(xp: ArrayModule, attrs: Attributes, x: Array) -> Array:
     """Return the leaf that each row reaches in each tree, as an array (rows, trees).
 
-    Leaves are numbered after the nodes and lead to themselves, so that no step depends on which
-    rows have arrived: nothing waits for a device.
+    Leaves are numbered after the nodes and lead to themselves. So no step depends on the rows that
+    have arrived, and nothing waits for a device.
     """
     count, roots = len(attrs["nodes_featureids"]), attrs["tree_roots"]
     no, yes = (
@@ -131,14 +131,14 @@ def _leaves(xp: ArrayModule, attrs: Attributes, x: Array) -> Array:
 
 
 def _next(targets: tuple[int, ...], leafs: tuple[int, ...], count: int, attrs: Attributes) -> Array:
-    """Return the node or leaf after each node and leaf, by one side of the branches."""
+    """Return the node or leaf after each node and leaf on one side of the branches."""
     after = np.array(targets, np.int64) + np.where(leafs, count, 0)
     leaves = np.arange(len(attrs["leaf_targetids"])) + count
     return np.concatenate([after.astype(np.int64), leaves])
 
 
 def _depth(no: Array, yes: Array, count: int, roots: tuple[int, ...]) -> int:
-    """Return the number of steps after which each row is at a leaf, whichever way it takes."""
+    """Return the number of steps after which each row is at a leaf on any path."""
     reached = np.unique(np.array(roots, np.int64))
     for steps in range(count + 1):
         reached = reached[reached < count]
