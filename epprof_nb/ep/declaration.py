@@ -117,9 +117,9 @@ def declare(
 ) -> Declaration:
     """Return the declaration of a kernel; see `epprof_nb.ep.kernel` for the parameters.
 
-    With `is_view`, ONNX Runtime may place the output in the memory of the first input. `small_floats` are
-    dtypes of ml_dtypes to support in addition, wherever the schema allows them with float16 or
-    float32.
+    With `is_view`, ONNX Runtime may place the output in the memory of the first input.
+    `small_floats` are dtypes of ml_dtypes to support in addition, wherever the schema allows them
+    with float16 or float32.
     """
     in_host_memory = tuple(sorted(set(host_inputs))), tuple(sorted(set(host_outputs)))
     found = schema.find(op_type, domain, since, until)

@@ -13,7 +13,7 @@ void epprof_add_activities(const epprof_activity_rows* in, int64_t* sums) {
     int64_t group = in->group[i];
     int64_t* sum = sums + (group < 0 ? in->groups : group);
     int64_t time = in->duration[i], bytes = std::max<int64_t>(in->bytes[i], 0);
-    // Unsigned: sums of damaged files may overflow.
+    // Add as unsigned, because sums of damaged files may overflow.
     auto add = [sum, stride = in->groups + 1](int64_t measure, int64_t value) {
       int64_t& to = sum[measure * stride];
       to = static_cast<int64_t>(static_cast<uint64_t>(to) + static_cast<uint64_t>(value));
@@ -31,7 +31,7 @@ void epprof_add_activities(const epprof_activity_rows* in, int64_t* sums) {
       add(EPPROF_KERNELS, 1);
       int64_t call = in->call[i];
       if (call < 0) continue;
-      // Device times are interpolated: a kernel can seem to start slightly before its launch.
+      // Device times are interpolated, so a kernel can seem to start slightly before its launch.
       add(EPPROF_DELAY_NS, std::max<int64_t>(in->start[i] - in->call_start[call], 0));
       add(EPPROF_DELAYS, 1);
     }

@@ -27,10 +27,11 @@ typedef struct {
   const int64_t* call_start;
 } epprof_activity_rows;
 
-// Adds to `sums`: one row per measure, with a value per group and a last one for rows of no group.
+// Adds to `sums`: one row per measure, with a value per group and a last value for rows without a
+// group.
 void epprof_add_activities(const epprof_activity_rows* in, int64_t* sums);
-// Adds the time in which each group works. `last` has two rows, which carry over to later rows: ends
-// and starts so far. Returns 0 if a start is before an earlier one of its group.
+// Adds the time in which each group works. `last` has two rows, the ends and starts so far, which
+// later calls continue. Returns 0 if a start precedes an earlier start of its group.
 int epprof_add_covered(const epprof_activity_rows* in, int64_t* covered, int64_t* last);
 
 // How an API call waits for a device.
@@ -41,7 +42,7 @@ enum { EPPROF_NO_WAIT = 0, EPPROF_WAIT_LANE = 1, EPPROF_WAIT_CONTEXT = 2, EPPROF
 typedef struct {
   size_t ops, calls, activities, waits, threads, lanes;
   const int64_t *op_start, *op_end;
-  const int32_t *op_thread;  // -1: not a part of the host's time
+  const int32_t *op_thread;  // -1: not part of the host's time
   const int32_t *op_parent;
   const int32_t *op_start_order, *op_end_order;
   const int64_t *call_start, *call_end;
@@ -49,17 +50,18 @@ typedef struct {
   const uint8_t *call_wait;
   const int32_t *call_start_order, *call_end_order;
   const int64_t *activity_start, *activity_end;
-  const int32_t *activity_lane, *activity_call, *activity_op;  // lane -1: not a part of the path
+  const int32_t *activity_lane, *activity_call, *activity_op;  // lane -1: not part of the path
   const int32_t *activity_order;
   const int64_t *wait_time;  // a lane waits for an event from this time on, ascending
   const int32_t *wait_lane;
   const int32_t *lane_context;
-  const uint8_t *free_ops;  // of each op, and of none: bit k is set if it costs nothing in variant k
+  const uint8_t *free_ops;  // per op, then for no op: bit k is set if it costs nothing in variant k
   int64_t start, end, latency;
   int32_t home;  // the thread that starts the others
 } epprof_path_input;
 
-// Lengths of eight variants. With `rows`, of the first one only, and the path. Null: out of memory.
+// Lengths of eight variants. With `rows`: the length of the first variant, and its path. Null: out
+// of memory.
 epprof_columns* epprof_critical_path(const epprof_path_input* input, int rows);
 
 #ifdef __cplusplus

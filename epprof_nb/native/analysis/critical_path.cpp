@@ -16,7 +16,7 @@
 namespace epprof {
 namespace {
 
-constexpr size_t kMaxDepth = 1000;  // of the ops that end at one time
+constexpr size_t kMaxDepth = 1000;  // bound of nested ops that end at one time
 
 template <size_t K>
 class Sweep {
@@ -40,7 +40,7 @@ class Sweep {
           which = source;
         }
       };
-      // At equal times, what ends comes first. A call has started before it ends.
+      // At equal times, ends come first. A call has started before it ends.
       consider(call_end, in_.calls, in_.call_end, in_.call_end_order, 0);
       consider(op_end, in_.ops, in_.op_end, in_.op_end_order, 1);
       consider(op, in_.ops, in_.op_start, in_.op_start_order, 2);
@@ -89,7 +89,7 @@ class Sweep {
     for (size_t k = 0; k < K; k++) distance[k] += free >> k & 1 ? 0 : length;
   }
 
-  // What a thread does from its last point on.
+  // The state of a thread since its last point.
   struct Doing {
     Step step;
     int32_t row, op;
@@ -118,7 +118,7 @@ class Sweep {
     }
     thread.time = time;
     if (!is_idle) return;
-    // A thread without ops does something because another thread told it to.
+    // A thread without ops acts on behalf of another thread.
     int32_t point = -1;
     Distances<K> distance = home_at(time, &point);
     if (distance[0] > thread.distance[0]) thread.point = point;
@@ -196,12 +196,12 @@ class Sweep {
     } else {
       done = lanes_.settle_all(end);
     }
-    // Whatever the call waited for, it returned this long after that, or after its own start.
+    // The call returned this long after the work that it waited for, or after its own start.
     int64_t length = end - std::max(done.end, start);
     int32_t op = in_.call_op[call];
     if (op < 0) op = thread.op;
     int32_t activity = -1;
-    // Calls inside this one count on their own: their time is in the distance of the thread.
+    // Calls inside this one are counted separately, in the distance of the thread.
     Distances<K> distance = call_distance_[call];
     if (done.last >= 0) {
       if (done.distance[0] > distance[0]) activity = done.longest;
@@ -225,7 +225,7 @@ class Sweep {
     int64_t called = call >= 0 ? in_.call_start[call] : start;
     const Done<K>* event = lanes_.take_event(number, called, start);
     // The activity started when its launch had arrived, the lane was free and its event had
-    // occurred: the last of these took effect without delay, and the others earlier.
+    // occurred. The last of these conditions took effect without delay.
     int64_t arrived = call >= 0 ? std::min(called + in_.latency, start) : kNever;
     From cause = call >= 0 ? From::kCall : From::kHost;
     int64_t last = arrived;
@@ -262,7 +262,7 @@ class Sweep {
       int64_t delay = (cause == From::kCall ? start : arrived) - called;
       depend(call_distance_[static_cast<size_t>(call)], delay, From::kCall, -1);
     } else if (cause == From::kHost) {
-      // Nobody knows who launched it. Whatever the home thread did until now is the best bound.
+      // The launching thread is unknown. The home thread's work until now is the best bound.
       int32_t point = -1;
       Distances<K> home = home_at(start, &point);
       if (from == From::kStart || home[0] > distance[0]) {

@@ -1,4 +1,4 @@
-// The lanes of devices and the contexts they belong to: what runs on each, and what has ended.
+// The lanes of devices and their contexts, with their running and ended activities.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace epprof {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
 
-// Lengths of the longest paths to a point in time; each counts other ops as free.
+// Lengths of the longest paths to a point in time. Each variant counts other ops as free.
 template <size_t K>
 using Distances = std::array<int64_t, K>;
 
@@ -24,7 +24,7 @@ void take_longer(Distances<K>& distance, const Distances<K>& other) {
   for (size_t k = 0; k < K; k++) distance[k] = std::max(distance[k], other[k]);
 }
 
-// What has ended on a lane, or in a context.
+// The ended activities of a lane or context.
 template <size_t K>
 struct Done {
   int64_t end = kNever;
@@ -66,10 +66,10 @@ class Lanes {
     context_of(number).dirty.push_back(static_cast<int32_t>(number));
   }
 
-  // From `time` on, what is launched on a lane waits for an event.
+  // From `time` on, launches on a lane wait for an event.
   void add_wait(size_t number, int64_t time) { lanes_[number].waits.push_back(time); }
 
-  // What has ended on a lane until `time`.
+  // The activities of a lane that have ended until `time`.
   const Done<K>& settle(size_t number, int64_t time) {
     Lane& lane = lanes_[number];
     while (!lane.running.empty() && lane.running.front().end <= time) {
@@ -85,15 +85,15 @@ class Lanes {
     return settle_context(context_of(number), time);
   }
 
-  // What has ended in all contexts.
+  // The activities that have ended in all contexts.
   Done<K> settle_all(int64_t time) {
     Done<K> done;
     for (Context& context : contexts_) done.add(settle_context(context, time));
     return done;
   }
 
-  // The work that an activity at `time` waited for by events, if `launched` is when its call
-  // started; null for none. Events are used up.
+  // The work that an activity at `time` waited for by events; null for none. `launched` is the
+  // start of its call. Removes the events.
   const Done<K>* take_event(size_t number, int64_t launched, int64_t time) {
     const Done<K>* event = nullptr;
     std::deque<int64_t>& waits = lanes_[number].waits;
@@ -112,7 +112,7 @@ class Lanes {
     bool operator<(const Ended& other) const { return end > other.end; }  // for a min-heap
   };
   struct Lane {
-    std::vector<Ended> running;  // a heap: what has started and not ended yet
+    std::vector<Ended> running;  // a heap of activities that have not ended yet
     std::deque<int64_t> waits;
     Done<K> done;
     bool is_dirty = false;

@@ -1,4 +1,4 @@
-// How each distance came about, so that the path can be followed back from its end.
+// The origin of each distance, to follow the path back from its end.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace epprof {
 
-// What a row of the path is; the numbers are known to epprof_nb/analysis/critical_path/chain.py.
+// Kinds of rows of the path, with the numbers of epprof_nb/analysis/critical_path/chain.py.
 enum class Step : uint8_t { kHost, kCall, kActivity, kLaunch, kGap, kEvent, kReturn };
 
-// What the start of an activity depended on.
+// The condition that the start of an activity depended on.
 enum class From : uint8_t { kStart, kCall, kLane, kEvent, kHost };
 
 class PathTrace {
@@ -20,7 +20,7 @@ class PathTrace {
   PathTrace(const epprof_path_input& in, bool is_kept);
 
   // Add a point of a thread, `length` after the point or the activity before it. Return its number,
-  // or -1 if nothing is kept.
+  // or -1 if points are not kept.
   int32_t add_point(int64_t time, int64_t length, int32_t before, int32_t activity, Step step,
                     int32_t row) {
     if (!is_kept_) return -1;
@@ -33,7 +33,7 @@ class PathTrace {
   }
   int32_t point_of_call(size_t call) const { return is_kept_ ? call_point_[call] : -1; }
 
-  // `row` is an activity, or a point for `kHost`; `gap` is the time between.
+  // `row` is an activity, or a point for `kHost`; `gap` is the time between them.
   void set_activity(size_t activity, From from, int32_t row, int64_t gap) {
     if (is_kept_) causes_[activity] = {gap, row, from};
   }
@@ -45,7 +45,7 @@ class PathTrace {
   struct Point {
     int64_t time, length;
     int32_t before;    // the point before it
-    int32_t activity;  // instead, the activity before it
+    int32_t activity;  // or the activity before it
     int32_t row;
     Step step;
   };

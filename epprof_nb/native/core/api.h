@@ -31,7 +31,7 @@ int epprof_pop(uint64_t op_id);
 int epprof_pop_of_any_thread(uint64_t op_id);
 int epprof_pop_owner(const void* owner);
 uint64_t epprof_top(void);
-uint64_t epprof_reserve_op_ids(uint64_t count);  // the first of as many consecutive ids
+uint64_t epprof_reserve_op_ids(uint64_t count);  // the first of `count` consecutive ids
 uint32_t epprof_depth(void);
 uint32_t epprof_add_statements(const int32_t* parents, const uint32_t* names, size_t count);
 int epprof_has_statement(uint32_t key);
@@ -46,19 +46,19 @@ void epprof_watch_frame(uint64_t frame);
 int epprof_is_watched(uint64_t frame);
 void epprof_unwatch_frame(uint64_t frame);
 size_t epprof_watched_frames(void);  // number of frames that the calling thread watches
-void epprof_unwatch_frames(void);    // all of all threads
+void epprof_unwatch_frames(void);    // all frames of all threads
 uint64_t epprof_greenlet(void);
 int epprof_see_greenlet(uint64_t current, uint64_t root);
 void epprof_switch_greenlet(uint64_t from, uint64_t to, int ended);
 
 void epprof_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation);
 uint64_t epprof_next_correlation(void);
-// Columns of what the threads have logged since the last drain. `lost`: records dropped since then,
-// because the chunk pool was exhausted.
+// Columns of the threads' logs since the last drain. `lost`: records dropped since then because the
+// chunk pool was exhausted.
 epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64_t* lost);
 epprof_columns* epprof_drain_launches(uint64_t* lost);
 epprof_columns* epprof_drain_node_usage(void);
-epprof_columns* epprof_ended_threads(void);  // ids and names of the ended threads that are not yet freed
+epprof_columns* epprof_ended_threads(void);  // ids and names of ended threads not yet freed
 // The log of the cell's thread, for recorders without launch callbacks.
 void epprof_start_cell_log(void);
 void epprof_stop_cell_log(void);

@@ -31,13 +31,13 @@ constexpr int64_t kShortestPauseNs = 50'000, kLongestPauseNs = 500'000, kAgePerP
 struct CellLog {
   SpscLog<TopChange> changes;  // written by the cell's thread
   SpscLog<CpuSample> samples;  // written by the sampler
-  TopChange last{};            // where the last call of take_cell_log ended
+  TopChange last{};            // end of the last call of take_cell_log
   std::atomic<bool> stop{false};
   std::thread sampler;
 };
 
-// Never destroyed, because another thread may still log at exit. The child of a fork gets a new
-// one: it has no sampler to join.
+// Never destroyed, because another thread may still log at exit. A forked child gets a new log,
+// because it has no sampler to join.
 CellLog* cell_log = new CellLog;
 
 ResetInChild reset([] {
@@ -74,14 +74,14 @@ void start_cell_log() {
   if (!cell) return;
   CellLog* log = cell_log;
   log->stop = false;
-  // The sampler must not take the process's signals: Python's handlers belong to other threads.
+  // Block signals in the sampler, because Python's handlers belong to other threads.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     log->sampler = std::thread(sample, log, cell);
   } catch (const std::system_error&) {
-    // No thread to be had: without samples no launch is attributed to the cell's ops.
+    // If no thread can start, there are no samples, and no launch is attributed to the cell's ops.
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   StackLockGuard stack_lock(cell);

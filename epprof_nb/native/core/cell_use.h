@@ -1,5 +1,5 @@
-// Whether the cell's thread waits for another thread, as that one sees it at its launches. A waiting
-// thread uses no CPU time between them, and its op stack does not change.
+// Whether the cell's thread waits for another thread, checked at the launches of the other thread.
+// Between them, a waiting thread uses no CPU time, and its op stack does not change.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,15 @@ class CellUse {
  public:
   enum Finding { unknown, waits, runs };
 
-  // At a launch: the cell's thread, the number of changes of its stack, and its CPU time (negative:
-  // the thread has ended).
+  // To call at a launch, with the cell's thread, the number of changes of its stack, and its CPU
+  // time (negative: the thread has ended).
   Finding at_launch(uint64_t tid, uint64_t stack_changes, int64_t cpu_ns, int64_t now) {
     bool is_same = tid == tid_ && stack_changes == stack_changes_ && cpu_ns >= 0;
     if (is_same) {
       int64_t used = cpu_ns - cpu_ns_;
       bool is_idle = used * kIdle <= now - since_;
-      // It may only be about to fall asleep: a longer time, up to the next launches, will tell.
+      // The thread may be about to fall asleep. A longer interval, up to the next launches,
+      // decides.
       if (!is_idle && used <= kFallingAsleepNs) return unknown;
       cpu_ns_ = cpu_ns;
       since_ = now;

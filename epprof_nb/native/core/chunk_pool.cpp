@@ -59,7 +59,7 @@ Chunk* ChunkPool::acquire() {
   uint32_t slot = pop_free();
   if (!slot) {
     uint32_t index = fresh_.fetch_add(1, std::memory_order_relaxed);
-    if (index >= reserved_) {  // another thread is just releasing or trimming the free chunks
+    if (index >= reserved_) {  // another thread is releasing or trimming the free chunks
       fresh_.fetch_sub(1, std::memory_order_relaxed);
       acquired_.fetch_sub(1, std::memory_order_relaxed);
       return nullptr;
@@ -80,7 +80,7 @@ void ChunkPool::release(Chunk* chunk) {
 }
 
 void ChunkPool::trim(uint32_t keep) {
-  std::vector<uint32_t> free_slots;  // taken out, so that no thread acquires one meanwhile
+  std::vector<uint32_t> free_slots;  // removed, so that no thread acquires one meanwhile
   while (uint32_t slot = pop_free()) free_slots.push_back(slot);
   for (uint32_t slot : free_slots) {
     if (slot > keep) madvise(at(slot - 1), kChunkBytes, MADV_DONTNEED);

@@ -1,4 +1,4 @@
-// A bounded pool of equal chunks of memory. Its address space is reserved once; it takes no lock.
+// A bounded, lock-free pool of equal chunks of memory. Its address space is reserved once.
 #pragma once
 
 #include <atomic>
@@ -19,9 +19,9 @@ static_assert(sizeof(Chunk) == kChunkBytes, "a chunk fills its slot");
 
 class ChunkPool {
  public:
-  // Bounds the chunks that one session may acquire, whether released meanwhile or not. The first
-  // call reserves address space for them, or for fewer if the system refuses; pages are mapped on
-  // use. Later calls change the bound, up to the first reservation.
+  // Bounds the number of chunks that one session acquires, including released ones. The first call
+  // reserves address space for them, or for fewer if the system refuses. Pages are mapped on use.
+  // Later calls change the bound, up to the first reservation.
   void set_bound(uint32_t max_chunks);
   void start_session() { acquired_ = in_use_.load(); }
   // Faults in the first `chunks`, so that the first records of a session cause no page faults.
@@ -46,7 +46,7 @@ class ChunkPool {
   uint32_t reserved_ = 0;
   uint32_t bound_ = 0;
   std::atomic<uint32_t> in_use_{0};
-  std::atomic<uint32_t> acquired_{0};  // in this session, and in use before it
+  std::atomic<uint32_t> acquired_{0};  // in this session, or in use before it
   std::atomic<uint32_t> fresh_{0};  // chunks acquired for the first time so far
   std::atomic<uint64_t> free_{0};   // tag << 32 | index + 1: the tag defeats ABA
 };

@@ -18,7 +18,7 @@ struct Columns {
   struct Column {
     const char* name;
     std::vector<Part> parts;
-    std::shared_ptr<void> owner;  // owns the memory of the parts
+    std::shared_ptr<void> owner;  // keeps the memory of the parts
   };
   std::vector<Column> columns;
 

@@ -1,4 +1,4 @@
-// The drain: turns what the threads have logged into columns.
+// The drain: converts the threads' logs to columns.
 #include "core/api.h"
 
 #include <algorithm>
@@ -120,7 +120,7 @@ extern "C" epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64
       },
       &ops);
   if (open_too) {
-    ops.tid = 0;  // not on any thread now
+    ops.tid = 0;  // not on a thread now
     for_each_suspended(
         [](const Entry& e, void* data) {
           auto& ops = *static_cast<Ops*>(data);
@@ -208,7 +208,7 @@ extern "C" epprof_columns* epprof_drain_launches(uint64_t* lost) {
   for_each_thread(
       [](ThreadState* t, void* data) {
         auto& all = *static_cast<Launches*>(data);
-        // The call in progress comes first. If it ends meanwhile, its record follows and replaces
+        // Add the call in progress first. If it ends meanwhile, its record follows and replaces
         // this one.
         LaunchRecord call;
         if (call_in_progress(t, &call)) all.add(call, t->tid);

@@ -7,7 +7,7 @@
 
 namespace epprof {
 
-// `missing` is the first function that the library lacks; empty if it has all that were looked up.
+// `missing` is the first function that the library lacks; empty if all look-ups succeeded.
 struct DynamicLibrary {
   const char* path;
   void* handle;

@@ -7,7 +7,7 @@
 namespace epprof {
 namespace {
 
-// Index of the topmost entry of `owner`, with `tag` if that is given. UINT32_MAX: none.
+// Index of the topmost entry of `owner`, with `tag` if given. UINT32_MAX: none.
 uint32_t find_open_event(const ThreadState* t, const void* owner, const uint32_t* tag) {
   for (uint32_t i = t->depth; i-- > 0;) {
     const Entry& entry = t->stack[i];
@@ -43,7 +43,7 @@ uint64_t end_event(const void* owner, uint32_t tag, const EventEnd& end) {
   StackLockGuard stack_lock(t);
   uint32_t index = find_open_event(t, owner, &tag);
   if (index == UINT32_MAX) return 0;
-  // The owner's events nest, so an error has left those above without an end.
+  // The owner's events nest, so events above this one were left open by an error.
   for (uint32_t i = t->depth; i-- > index + 1;) {
     if (t->stack[i].owner == owner) remove_entry(t, i, end.at_ns);
   }

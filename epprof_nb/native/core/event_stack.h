@@ -12,9 +12,9 @@ struct EventEnd {
   uint16_t category;
   uint32_t payload_id;
 };
-// The final name and category are known at the end of an event; `name` and `category` hold while it is
-// open. `tag` is the owner's id of the event and need not be unique. `parent` is used on threads where
-// the owner has no open event (pool threads); 0: the open op.
+// The final name and category are known at the end of an event; `name` and `category` apply while
+// it is open. `tag` is the owner's id of the event and need not be unique. `parent` is used on
+// threads where the owner has no open event (pool threads); 0: the open op.
 uint64_t push_event(const void* owner, uint32_t tag, uint64_t parent, uint32_t name,
                     uint16_t category);
 bool is_event_open(const void* owner, uint32_t tag);

@@ -5,7 +5,7 @@
 namespace epprof {
 namespace {
 
-// Linked while the library is loaded, which one thread does; constant afterwards.
+// Linked by the one thread that loads the library; constant afterwards.
 ForkSafeMutex* mutexes = nullptr;
 ResetInChild* resets = nullptr;
 

@@ -1,13 +1,13 @@
-// What makes a fork safe: no mutex of the core is locked in the child, and its state is its own.
+// Fork safety: in the child, no mutex of the core is locked, and its state is reset.
 #pragma once
 
 #include <mutex>
 
 namespace epprof {
 
-// A mutex that the forking thread holds during a fork, so that the child gets it unlocked and what
-// it guards intact. Only for objects of static storage, which is why it has no destructor. A thread
-// that holds one takes no other of them, calls neither Python nor CUPTI, and thus cannot wait for a
+// A mutex that the forking thread holds during a fork, so that the child finds it unlocked and its
+// data consistent. It has no destructor, because it is only for static storage. A thread that holds
+// one must not lock another one and must not call Python or CUPTI, so that it never waits for a
 // thread that forks.
 class ForkSafeMutex {
  public:
@@ -21,7 +21,7 @@ class ForkSafeMutex {
  private:
   friend struct ForkHandlers;
   std::mutex mutex_;
-  ForkSafeMutex* next_;  // in the order in which a fork locks them
+  ForkSafeMutex* next_;  // in the order in which a fork locks mutexes
 };
 
 using ForkLockGuard = std::lock_guard<ForkSafeMutex>;

@@ -7,7 +7,7 @@
 namespace epprof {
 namespace {
 
-// The calling thread's state without an update of its stack: a switch opens no op.
+// The calling thread's state. Its stack is not updated, because a switch opens no op.
 ThreadState* recorded_thread() {
   if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
   ThreadState* t = this_thread();
@@ -91,7 +91,7 @@ bool see_greenlet(uint64_t current, uint64_t root) {
   if (!t || t->greenlet == current) return false;
   if (!t->greenlet) {
     StackLockGuard stack_lock(t);
-    // Ops that are open already are of the time before the module was imported.
+    // Ops that are already open began before the module was imported.
     t->greenlet = t->depth ? root : current;
     if (t == cell_thread.load()) t->cell_greenlet = t->greenlet.load();
     if (t->greenlet == current) return false;

@@ -1,27 +1,29 @@
-// The ops of greenlets. A thread's stack holds the ops of its current greenlet; the others wait in
-// stacks of their own.
+// The ops of greenlets. A thread's stack holds the ops of its current greenlet. The ops of other
+// greenlets wait in separate stacks.
 //
-// The cell's greenlet, in which the recording began, waits for the others as the cell's thread waits
-// for other threads: its ops are not suspended meanwhile, and its top op is the parent of ops that
-// have none in their own greenlet.
+// The cell's greenlet, in which the recording began, waits for other greenlets as the cell's thread
+// waits for other threads. Its ops are not suspended meanwhile. Its top op is the parent of ops
+// that have no parent in their own greenlet.
 #pragma once
 
 #include "core/threads.h"
 
 namespace epprof {
 
-// The greenlet whose ops the calling thread's stack holds; 0: none was seen in this recording.
+// The greenlet whose ops the calling thread's stack holds; 0: no greenlet was seen in this
+// recording.
 uint64_t greenlet_of_stack();
-// The calling thread runs `current`, `root` being the outermost of its parents. Returns whether a
+// Notes that the calling thread runs `current`, whose outermost parent is `root`. Returns whether a
 // switch to it was not reported.
 bool see_greenlet(uint64_t current, uint64_t root);
-// The calling thread has switched between two greenlets. `ended`: `from` will not run again.
+// Notes that the calling thread has switched between two greenlets. `ended`: `from` will not run
+// again.
 void switch_greenlet(uint64_t from, uint64_t to, bool ended);
 
-// The caller of these holds the stack lock.
-// Calls `each` with every op of waiting greenlets, as it would be if it resumed at `now`.
+// The caller of these functions holds the stack lock. Calls `each` with every op of waiting
+// greenlets, as if it resumed at `now`.
 void for_each_waiting(ThreadState* t, int64_t now, void (*each)(const Entry&, void*), void* data);
-// Ends a waiting op that `match` accepts, for ops that another greenlet ends.
+// Ends a waiting op that `match` accepts. For ops that another greenlet ends.
 bool close_waiting_where(ThreadState* t, bool (*match)(const Entry&, const void*),
                          const void* data);
 

@@ -26,18 +26,19 @@ uint64_t op_of_cell(ThreadState* t, const ThreadState* cell, int64_t now, uint16
   return op;
 }
 
-// The op that a launch is attributed to: the one open on this thread and in this greenlet, otherwise
-// the one open in the cell's, marked kNoOpOnThread.
+// The op that a launch is attributed to: the open op of this thread and greenlet, otherwise the
+// open op of the cell's thread, marked kNoOpOnThread.
 uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
   if (auto* update = update_stack.load(std::memory_order_relaxed)) update(t);
   uint64_t recording = epoch.load(std::memory_order_relaxed);
   uint64_t top = t->top_op.load(std::memory_order_relaxed);
   if (t->epoch.load(std::memory_order_relaxed) == recording && top) {
     if (top != t->waiting_op.load(std::memory_order_relaxed)) return top;
-    *flags |= kCellThreadIdle;  // the cell's greenlet waits for the one that launches
+    *flags |= kCellThreadIdle; // the cell's greenlet waits for the launching one
     return kNoOpOnThread | top;
   }
-  // Before the load: `free_ended_threads` sees this, or it has reset the cell's thread before.
+  // Set this before the load. Either `free_ended_threads` sees it, or it has already reset the
+  // cell's thread.
   t->reads_cell_thread.exchange(true);
   ThreadState* cell = cell_thread.load();
   uint64_t op = cell && cell != t ? op_of_cell(t, cell, now, flags) : 0;
@@ -91,7 +92,7 @@ void log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlati
 }
 
 uint64_t next_host_correlation() {
-  // Before the call: the ops that begin with it must not begin after the work that it launches.
+  // Update the stack before the call, because ops that begin with it must not begin after its work.
   if (auto* update = update_stack.load(std::memory_order_relaxed)) {
     if (ThreadState* t = this_thread()) update(t);
   }

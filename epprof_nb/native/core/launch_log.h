@@ -1,4 +1,5 @@
-// The launch log: one record per API call that launches, copies, sets memory or waits, with its op.
+// The launch log: one record, with its op, per API call that launches, copies, sets memory or
+// waits.
 #pragma once
 
 #include "core/threads.h"
@@ -7,7 +8,7 @@ namespace epprof {
 
 extern std::atomic<bool> recording_launches;
 
-// Each start of a recorder of calls begins a session: ends of calls that began before are ignored.
+// Each start of a recorder of calls begins a session. Ends of earlier calls are ignored.
 extern std::atomic<uint64_t> call_session;
 
 void call_begins(ThreadState* t, uint64_t correlation, uint32_t name, uint16_t domain);

@@ -14,7 +14,7 @@ ResetInChild reset([] {
   on_pop = nullptr;
 });
 
-// Whether the ids match the stack before the change that is being made.
+// Whether the ids match the stack before the current change.
 bool are_current(ThreadState* t) {
   uint64_t mirror = mirrors.load(std::memory_order_relaxed);
   if (t->ids_mirror != mirror) {

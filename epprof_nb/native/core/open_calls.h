@@ -1,5 +1,5 @@
-// The API calls that a thread is in: the innermost last. Only the thread changes them; the drain of
-// any thread reads the innermost.
+// The open API calls of a thread, the innermost last. Only the thread changes them. A drain on any
+// thread reads the innermost.
 #pragma once
 
 #include <atomic>
@@ -18,10 +18,10 @@ struct OpenCall {
 
 class OpenCalls {
  public:
-  static constexpr uint32_t kMax = 16;  // a call of the runtime makes one or two of the driver
+  static constexpr uint32_t kMax = 16;  // a runtime call makes one or two driver calls
 
-  // Calls of an earlier session are dropped: their ends were not reported. Returns false if too
-  // many are open.
+  // Drops calls of an earlier session, whose ends were not reported. Returns false if too many are
+  // open.
   bool push(uint64_t session, const OpenCall& call) {
     uint32_t depth = depth_.load(std::memory_order_relaxed);
     if (session_.load(std::memory_order_relaxed) != session) depth = 0;
@@ -34,9 +34,9 @@ class OpenCalls {
     return true;
   }
 
-  // Ends the innermost call with this correlation id and name, and those in it. A call of the
-  // runtime has the correlation id of its call of the driver. Returns false if its begin was not
-  // seen, as that of a call in progress when the session started.
+  // Ends the innermost call with this correlation id and name, and all calls in it. A runtime call
+  // and its driver call have the same correlation id. Returns false if the begin was not seen,
+  // because the call was in progress when the session started.
   bool pop(uint64_t session, uint64_t correlation, uint32_t name, OpenCall* call) {
     if (session_.load(std::memory_order_relaxed) != session) return false;
     for (uint32_t i = depth_.load(std::memory_order_relaxed); i-- > 0;) {
@@ -50,7 +50,7 @@ class OpenCalls {
     return false;
   }
 
-  // From any thread. Returns false if no call is open, or if that changes at this moment.
+  // To call from any thread. Returns false if no call is open, or if the calls are being changed.
   bool innermost(uint64_t session, OpenCall* call) const {
     uint32_t version = version_.load(std::memory_order_acquire);
     uint32_t depth = depth_.load(std::memory_order_acquire);

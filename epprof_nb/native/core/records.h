@@ -10,10 +10,10 @@ enum Category : uint16_t {
   kRange = 0,
   kStatement = 1,
   kCell = 2,
-  kOrtEvent = 3,  // an ONNX Runtime event other than a run or a node
+  kOrtEvent = 3,  // an ONNX Runtime event, but not a run or node
   kOrtRun = 4,
   kOrtNode = 5,
-  kFrameworkCall = 6,   // a call inside a framework (a module, say), which ends before its caller
+  kFrameworkCall = 6,   // a call inside a framework, such as a module; ends before its caller
   kFrameworkRange = 7,  // a range that code opens and closes through a framework
   kNvtxRange = 8,       // a range or mark of NVTX
   kOperator = 9,        // an operator of PyTorch
@@ -32,7 +32,7 @@ struct OpRecord {
   int64_t start;
   int64_t end;
   int64_t duration;  // time open and not suspended
-  int64_t suspended;  // of an operator or node, which is never suspended: its sequence number
+  int64_t suspended;  // for an operator or node, never suspended: its sequence number
   uint32_t name;
   uint32_t payload_id;  // by category: statement key, args id, event details id, framework op
                         // id, NVTX details id or id of the operator's shapes
@@ -46,25 +46,25 @@ inline bool is_operator(uint16_t category) {
   return category == kOperator || category == kAutogradNode;
 }
 
-// What ONNX Runtime reports about the memory and the threads of a node, at its end.
+// Memory and threads of a node, which ONNX Runtime reports at its end.
 struct NodeUsageRecord {
   static constexpr int64_t kUnknown = INT64_MIN;
   uint64_t op_id;
   int64_t arena_held, in_use, requested, peak;              // now; the peak since the allocator's start
   int64_t arena_held_delta, in_use_delta, requested_delta;  // since the start of the node
-  int64_t pool_start, pool_wait;  // ns that its thread took to start others, and waited for them
+  int64_t pool_start, pool_wait;  // ns that its thread took to start and await others
 };
 
 // Set in LaunchRecord::op if no op was open on the launching thread. The other bits are then the
-// op open on the cell's thread.
+// open op of the cell's thread.
 constexpr uint64_t kNoOpOnThread = uint64_t(1) << 63;
 
 enum LaunchFlags : uint16_t {
   kCaptured = 1,           // the call added a node to a CUDA graph instead of running
   kProfilerInternal = 2,   // a call of the profiler itself
   kInProgress = 4,         // the thread was inside the call at the drain
-  kCellThreadIdle = 8,     // since this thread's last launch the cell's thread used no CPU time ...
-  kCellThreadBusy = 16,    // ... or did
+  kCellThreadIdle = 8,     // since this thread's last launch, the cell's used no CPU time ...
+  kCellThreadBusy = 16,    // ... or used some
 };
 
 enum Domain : uint16_t { kDriver = 0, kRuntime = 1, kHost = 2 };

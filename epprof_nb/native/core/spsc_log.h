@@ -1,4 +1,4 @@
-// A log with a single producer (its thread) and a single consumer (the drain). It takes no lock.
+// A lock-free log with a single producer (its thread) and a single consumer (the drain).
 #pragma once
 
 #include "core/chunk_pool.h"
@@ -10,7 +10,7 @@ class SpscLog {
  public:
   static constexpr uint32_t kPerChunk = sizeof(Chunk::data) / sizeof(Record);
 
-  // The place of the next record. Null if the pool is exhausted: the record is counted as lost.
+  // The place of the next record. Null if the pool is exhausted; the record then counts as lost.
   Record* begin(ChunkPool& pool) {
     Chunk* chunk = tail_;
     if (!chunk || chunk->count.load(std::memory_order_relaxed) == kPerChunk) {
@@ -35,7 +35,7 @@ class SpscLog {
     tail_->count.store(count + 1, std::memory_order_release);
   }
 
-  // Calls `each(record)` for every record not consumed yet and releases chunks read to the end.
+  // Calls `each(record)` for every record not consumed yet, and releases fully read chunks.
   template <typename Each>
   void consume(ChunkPool& pool, Each each) {
     Chunk* chunk = head_.load(std::memory_order_acquire);
@@ -45,7 +45,7 @@ class SpscLog {
       for (uint32_t i = chunk->consumed; i < count; i++) each(records[i]);
       chunk->consumed = count;
       Chunk* next = chunk->next.load(std::memory_order_acquire);
-      if (!next || count < kPerChunk) return;  // the producer may still use this one
+      if (!next || count < kPerChunk) return;  // the producer may still use this chunk
       head_.store(next, std::memory_order_release);
       pool.release(chunk);
       chunk = next;

@@ -111,7 +111,7 @@ uint64_t open_op(ThreadState* t, Entry& entry) {
   entry.kind = EntryKind::op;
   entry.op_id = new_op_id(t);
   entry.start = epprof_now_ns();
-  if (t->depth >= kMaxDepth) {  // without a row: its work is attributed to the op around it
+  if (t->depth >= kMaxDepth) {  // no row: its work is attributed to the op around it
     entry.lost = true;
     t->ops.lost++;
   }
@@ -123,7 +123,8 @@ void close_entry(ThreadState* t, const Entry& entry, int64_t now) {
   if (!entry.has_row()) return;
   int64_t duration = entry.duration_until(now);
   if (entry.statement_row && entry.statement_row != kOtherThreadRow) {
-    // Rows of an earlier session are gone: a generator may be resumed while the next one starts.
+    // Rows of an earlier session no longer exist. A generator may resume while the next session
+    // starts.
     if (entry.statement_row > t->coalesced.rows.size()) return;
     CoalescedStatement& row = t->coalesced.rows[entry.statement_row - 1];
     if (!row.count || entry.start < row.first_start) row.first_start = entry.start;

@@ -1,4 +1,4 @@
-// The entries of each thread's op stack: what opens, closes and moves them, and their ids.
+// The entries of each thread's op stack: opening, closing and moving them, and their ids.
 #pragma once
 
 #include "core/threads.h"
@@ -7,17 +7,17 @@ namespace epprof {
 
 extern std::atomic<bool> recording_ops;
 
-// Brings a thread's stack up to date with what the thread executes. If it is set, the thread calls it
-// before it uses its stack or makes an API call.
+// Updates a thread's stack to the code that the thread executes. If set, the thread calls it before
+// it uses its stack or makes an API call.
 extern std::atomic<void (*)(ThreadState*)> update_stack;
 
 // The calling thread's state, with its stack reset for this recording. Null if not recording.
 ThreadState* stack_thread();
-void renew_stack(ThreadState* t);  // resets it if it is of an earlier recording
-void clear_stack(ThreadState* t, uint64_t new_epoch);  // and frees its memory
+void renew_stack(ThreadState* t);  // resets it if it belongs to an earlier recording
+void clear_stack(ThreadState* t, uint64_t new_epoch);  // also frees its memory
 
 uint64_t new_op_id(ThreadState* t);
-uint64_t reserve_op_ids(uint64_t count);  // the first of as many consecutive ids
+uint64_t reserve_op_ids(uint64_t count);  // the first of `count` consecutive ids
 
 Entry op_entry(uint32_t name, uint16_t category, uint32_t payload_id);  // without a parent
 
@@ -30,8 +30,8 @@ void pop_top(ThreadState* t, int64_t now);
 void remove_entry(ThreadState* t, uint32_t index, int64_t now);
 void refresh_top(ThreadState* t);
 
-// Whether the entry cannot outlive the statement or function that contains it. An exception may leave
-// such an entry open.
+// Whether the entry must end before the statement or function that contains it. An exception may
+// leave such an entry open.
 bool ends_with_caller(const Entry& entry);
 
 }  // namespace epprof

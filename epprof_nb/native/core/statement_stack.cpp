@@ -97,7 +97,7 @@ void leave_scope(uint32_t key, uint64_t frame) {
     return entry.kind != EntryKind::op || ends_with_caller(entry);
   };
   while (t->depth > scope + 1 && ends_here(t->stack[t->depth - 1])) pop_top(t, now);
-  // Other ops above the scope were not closed by the function: they outlive it.
+  // The function did not close other ops above the scope, so they outlive it.
   for (uint32_t i = t->depth; i-- > scope;) {
     if (ends_here(t->stack[i])) remove_entry(t, i, now);
   }

@@ -10,7 +10,7 @@ namespace epprof {
 namespace {
 
 constexpr size_t kMaxStrings = 1 << 20;
-constexpr const char* kOtherNames = "(other names)";  // stands for the names after these
+constexpr const char* kOtherNames = "(other names)";  // replaces names beyond the bound
 
 struct StringTable {
   std::deque<std::string> strings{std::string(), kOtherNames};  // a deque keeps the views valid
@@ -18,7 +18,7 @@ struct StringTable {
 };
 
 ForkSafeMutex mutex;
-std::atomic<uint32_t> count{2};  // of `table`, to be read without the lock
+std::atomic<uint32_t> count{2};  // of `table`; readable without the lock
 StringTable& table = *new StringTable;  // never destroyed: threads may outlive static destructors
 
 }  // namespace

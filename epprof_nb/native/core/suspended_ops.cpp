@@ -11,7 +11,7 @@ namespace epprof {
 namespace {
 
 struct SuspendedFrame {
-  ThreadState* home;  // compared only, never read: the thread may have ended
+  ThreadState* home;  // only compared: the thread may have ended
   std::vector<Entry> entries;
 };
 

@@ -1,4 +1,4 @@
-// Ops of suspended generators and coroutines: on no thread's stack until their frame resumes.
+// Ops of suspended generators and coroutines. They are on no stack until their frame resumes.
 #pragma once
 
 #include "core/threads.h"
@@ -12,7 +12,7 @@ void clear_suspended();
 // Calls `each` with every suspended op.
 void for_each_suspended(void (*each)(const Entry&, void*), void* data);
 
-// Ends a suspended op that `match` accepts, for ops that are ended from outside their frame.
+// Ends a suspended op that `match` accepts. For ops that code outside their frame ends.
 bool close_suspended_where(ThreadState* t, bool (*match)(const Entry&, const void*),
                            const void* data);
 

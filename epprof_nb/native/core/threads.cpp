@@ -45,7 +45,7 @@ struct AtThreadEnd {
 };
 thread_local AtThreadEnd at_thread_end;
 
-// The parent's threads do not exist in the child, and their states may be half changed.
+// The parent's threads do not exist in the child, and their states may be inconsistent.
 ResetInChild reset([] {
   registry.threads.clear();
   registry.ended_launch_calls = 0;
@@ -68,7 +68,7 @@ ThreadState* create() {
     ForkLockGuard lock(mutex);
     registry.threads.push_back(t);
   }
-  at_thread_end.armed = true;  // the access registers its destructor
+  at_thread_end.armed = true;  // this access registers the destructor
   current = t;
   return t;
 }
@@ -102,7 +102,7 @@ int64_t ended_launch_calls() {
 void free_ended_threads() {
   ForkLockGuard lock(mutex);
   for (ThreadState* t : registry.threads) {
-    if (t->reads_cell_thread.load()) return;  // maybe of one that has ended; the next drain frees
+    if (t->reads_cell_thread.load()) return;  // maybe an ended one; the next drain frees it
   }
   auto keep = registry.threads.begin();
   for (ThreadState* t : registry.threads) {

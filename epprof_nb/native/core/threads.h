@@ -1,5 +1,5 @@
-// State of each thread that has opened an op or launched work: its op stack, its logs and the
-// API call it is in.
+// State of each thread that has opened an op or launched work: its op stack, its logs and its open
+// API call.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace epprof {
 
 enum class EntryKind : uint8_t { op, statement, scope };
 
-// The statement's row belongs to another thread, because a generator resumed on this one. The
+// The statement's row belongs to another thread, because a generator resumed on this thread. The
 // records are joined by op id later.
 constexpr uint32_t kOtherThreadRow = UINT32_MAX;
 
@@ -29,14 +29,14 @@ struct Entry {
   int64_t suspended;     // total so far; as in OpRecord
   int64_t suspended_at;  // start of the current suspension
   const void* owner;     // identifies the object that opened the op and will end it
-  uint64_t key;          // what the owner knows the op by
-  uint64_t frame;        // the generator or coroutine frame it belongs to; 0: none
+  uint64_t key;          // the owner's id of the op
+  uint64_t frame;        // its generator or coroutine frame; 0: none
   uint32_t name;
   uint32_t payload_id;     // as in OpRecord; statement key of a scope, tag of an open event
   uint32_t statement_row;  // CoalescedStatement index + 1; 0: not coalesced; or kOtherThreadRow
   uint16_t category;
   EntryKind kind;
-  bool lost;  // an op without a row: opened deeper than kMaxDepth, and counted as lost
+  bool lost;  // an op without a row: deeper than kMaxDepth, counted as lost
 
   bool has_row() const { return op_id && !lost; }
   int64_t duration_until(int64_t now) const {
@@ -47,15 +47,15 @@ struct Entry {
   }
 };
 
-// The stack of a greenlet while its thread runs another one.
+// The stack of a greenlet while its thread runs another greenlet.
 struct WaitingStack {
   std::vector<Entry> entries;
   uint32_t untracked = 0;
   int64_t last_event_end = 0;
 };
 
-// Ops deeper than kMaxDepth have entries, so that their ends find them, but no rows. Beyond
-// kMaxEntries only their number is kept.
+// Ops deeper than kMaxDepth have entries for their ends, but no rows. Beyond kMaxEntries, only
+// their number is kept.
 constexpr uint32_t kMaxDepth = 8192;
 constexpr uint32_t kMaxEntries = 1 << 20;
 
@@ -69,12 +69,12 @@ struct ThreadState {
 
   // The op stack. Other threads read it only under `stack_lock`.
   std::atomic<bool> stack_lock{false};
-  std::atomic<uint64_t> epoch{0};  // the recording that the stack belongs to; read without the lock
+  std::atomic<uint64_t> epoch{0};  // the stack's recording; readable without the lock
   Entry* stack = nullptr;
   uint32_t depth = 0;
   uint32_t capacity = kMaxDepth;          // of `stack`
   uint32_t untracked = 0;                 // open ops without entries
-  int64_t last_event_end = 0;             // of the event of another profiler that ended last
+  int64_t last_event_end = 0;             // of another profiler's event that ended last
   // Id of the topmost op that has a row, otherwise `waiting_op`.
   std::atomic<uint64_t> top_op{0};
   std::atomic<uint64_t> stack_changes{0};
@@ -84,8 +84,8 @@ struct ThreadState {
   CoalescedStatements coalesced;
 
   // For greenlets.cpp, by the addresses of greenlets. They change with the stack, under its lock.
-  std::atomic<uint64_t> greenlet{0};       // whose ops the stack holds; 0: none was seen yet
-  std::atomic<uint64_t> cell_greenlet{0};  // runs the cell; 0: on another thread, or none was seen
+  std::atomic<uint64_t> greenlet{0};       // whose ops the stack holds; 0: none seen yet
+  std::atomic<uint64_t> cell_greenlet{0};  // runs the cell; 0: on another thread, or none seen
   std::atomic<uint64_t> waiting_op{0};     // on top in `cell_greenlet` while another one runs
   std::unordered_map<uint64_t, WaitingStack> waiting;
 
@@ -98,23 +98,23 @@ struct ThreadState {
   std::atomic<bool> in_profiler{false};   // the profiler itself is calling CUDA
   std::atomic<bool> in_callback{false};   // of CUPTI
 
-  // Calls so far that each put one activity on the device.
+  // Number of calls so far that each put one activity on the device.
   std::atomic<uint64_t> launch_calls{0};
-  // Hashes of these calls in order since a reader set them to 0, with and without their sizes; see
+  // Hashes of these calls in order, with and without sizes, since a reader set them to 0; see
   // launch_signature.h.
   uint64_t launch_hash = 0;
   uint64_t function_hash = 0;
 
-  std::atomic<bool> reads_cell_thread{false};  // the state of the cell's thread stays meanwhile
-  CellUse cell_use;                            // as this thread saw it at its launches
+  std::atomic<bool> reads_cell_thread{false};  // keeps the state of the cell's thread
+  CellUse cell_use;                            // observed at this thread's launches
 
-  // The ids that a recorder mirrors, for mirrored_ids.cpp: the mirror they belong to, their number,
-  // and whether the stack has changed without them.
+  // The ids that a recorder mirrors, for mirrored_ids.cpp: their mirror, their number, and whether
+  // the stack has changed without them.
   uint64_t ids_mirror = 0;
   uint32_t ids = 0;
   bool ids_are_stale = false;
 
-  // The CUDA context seen last on this thread, and the CUPTI session it was seen in.
+  // The last CUDA context on this thread, and its CUPTI session.
   void* context = nullptr;
   uint64_t context_session = 0;
 };
@@ -147,7 +147,7 @@ void free_ended_threads();     // frees ended threads whose logs have been drain
 // CPU time of a thread of this process so far; -1 if it has ended.
 int64_t thread_cpu_time(uint64_t tid);
 
-// The thread that runs the cell. Launches of threads without open ops may belong to its op.
+// The thread that runs the cell. Launches on threads without open ops may belong to its op.
 extern std::atomic<ThreadState*> cell_thread;
 
 extern ChunkPool op_pool;

@@ -1,4 +1,4 @@
-// Generator and coroutine frames of a thread whose suspensions are watched.
+// Generator and coroutine frames of a thread with watched suspensions.
 #pragma once
 
 #include <cstddef>

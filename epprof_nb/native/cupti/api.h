@@ -32,13 +32,13 @@ int epprof_cupti_has_callbacks(void);  // whether callbacks write launch records
 size_t epprof_cupti_sync(uint64_t (*failed)[2], size_t room);
 // Name and description of a CUresult. Empty if the driver does not know it.
 void epprof_cuda_error(int result, const char** name, const char** text);
-// Launch calls since the start minus the activities they launched: records still to come.
+// Launch calls since the start minus the launched activities, that is, pending records.
 int64_t epprof_cupti_pending_records(void);
 uint32_t epprof_cupti_flush(int forced);
 // True if CUDA is initialised in this process.
 int epprof_cuda_started(void);
-// Records a harmless call. out: our clock, the record's start and end, our clock. Returns false if
-// CUPTI produced no record.
+// Records a harmless call. out: our clock before, the record's start and end, our clock after.
+// Returns false if CUPTI produced no record.
 int epprof_cupti_probe(int64_t out[4]);
 // counts: lost, unfinished, activities, dropped by CUPTI, decoding time in ns.
 epprof_columns* epprof_cupti_drain(uint64_t counts[5]);

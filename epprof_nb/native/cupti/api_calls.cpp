@@ -20,7 +20,7 @@ LaunchParams launch_params(const char* function) {
       (starts_with(function, "cuLaunchCooperativeKernel") && !strstr(function, "Multi"))) {
     return LaunchParams::kernel;
   }
-  // The first versions of some functions take 32-bit sizes: their structs are shorter.
+  // The first versions of some functions take 32-bit sizes, so their structs are shorter.
   bool has_wide_sizes = strstr(function, "_v2") != nullptr;
   for (const char* copy : {"cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemcpyDtoD"}) {
     if (has_wide_sizes && starts_with(function, copy)) return LaunchParams::copy;
@@ -49,7 +49,7 @@ bool is_recorded_call(const char* name) {
        {"Launch", "GraphLaunch", "Memcpy", "Memset", "MemPrefetch", "MemAlloc", "Malloc", "MemFree",
         "Free", "MemHostAlloc", "HostAlloc", "ModuleLoad", "ModuleUnload", "LibraryLoad",
         "GraphInstantiate", "StreamBeginCapture", "StreamEndCapture",
-        "EventQuery", "StreamQuery"}) {  // CUPTI records a query that finds its event done
+        "EventQuery", "StreamQuery"}) {  // CUPTI records successful queries
     if (strlen(name) > domain && starts_with(name + domain, prefix)) return true;
   }
   return strstr(name, "Synchronize") != nullptr;

@@ -16,23 +16,23 @@ constexpr uint32_t kCallbackIds = 2048;
 const char* api_call_name(uint32_t domain, uint32_t cbid);
 
 // True for calls that launch, copy, set memory or wait; that allocate or load code, because they
-// wait for the device; and that begin or end a capture. The calls of the runtime and of every
-// library pass through the driver's, with the same correlation id.
+// wait for the device; and that begin or end a capture. Calls of the runtime and of every library
+// make driver calls with the same correlation id.
 bool is_recorded_call(const char* name);
 
-// Records of API calls: only of those that the launch log has, too. `on`: of all again.
+// Restricts records of API calls to the calls in the launch log. `on`: records all calls again.
 void select_api_records(bool on);
 
 struct DriverCall {
   bool begins_capture, ends_capture;
-  bool is_launch;  // or a copy or memset: those that a stream capture may record
+  bool is_launch;  // or a copy or memset, which a stream capture may record
   LaunchParams params;
 };
 
 // Callbacks read it while another thread starts or ends a session.
 class ApiCalls {
  public:
-  // Before the first callback. The functions do not change afterwards.
+  // To call before the first callback. The functions do not change afterwards.
   void fill();
 
   // Id of the name of a recorded call; 0: not recorded in any session so far.

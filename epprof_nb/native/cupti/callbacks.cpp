@@ -58,8 +58,8 @@ void on_api_call(Recording& c, ThreadState* t, uint32_t domain, uint32_t cbid,
       t->launch_hash = append_launch(t->launch_hash, launch.exact);
       t->function_hash = append_launch(t->function_hash, launch.function);
     }
-    // A launch that creates a graph node belongs to a capture. If none is known, it began before
-    // the session.
+    // A launch that creates a graph node belongs to a capture. If no capture is known, it began
+    // before the session.
     if (t->node_created && call.is_launch && c.stream_captures == 0) c.stream_captures = 1;
   }
   call_ends(t, correlation, name, result ? *result : 0);

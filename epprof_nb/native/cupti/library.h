@@ -1,4 +1,4 @@
-// The functions of libcupti and libcuda that the capture calls. Python finds the libraries.
+// The functions of libcupti and libcuda that the recording calls. Python finds the libraries.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ struct Cupti {
   CUptiResult (*GetGraphNodeId)(void* node, uint64_t* id);
   CUptiResult (*GetGraphId)(void* graph, uint32_t* id);
   CUptiResult (*GetGraphExecId)(void* executable, uint32_t* id);  // null before CUDA 12.3
-  // Of the driver, to synchronize the contexts that were used in a session.
+  // Functions of the driver, to synchronize the contexts of a session.
   int (*CtxPushCurrent)(CUcontext);
   int (*CtxPopCurrent)(CUcontext*);
   int (*CtxSynchronize)();

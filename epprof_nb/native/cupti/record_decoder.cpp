@@ -22,7 +22,7 @@ static_assert(has_number(RecordType::kernel, kKernel) && has_number(RecordType::
               has_number(RecordType::synchronization, kSynchronization));
 
 // Decodes the fields that every activity has. Returns false for a record without timestamps, which
-// a forced flush took before the work finished: then write nothing more into the row.
+// a forced flush returned before the work finished. Write nothing more into the row then.
 template <typename Fields>
 bool decode_common_fields(const Fields& f, const unsigned char* r, ColumnBlock* b, size_t i,
                           ActivityKind kind) {

@@ -9,7 +9,7 @@
 namespace epprof {
 
 // The bits of an external correlation id that hold an op id. The bits above hold the number of the
-// recording: an earlier one, or another profiler, may have left ids on CUPTI's stack of a thread.
+// recording, because an earlier recording or another profiler may have left ids on CUPTI's stacks.
 constexpr uint32_t kOpBits = 40;
 
 class RecordDecoder {
@@ -18,7 +18,8 @@ class RecordDecoder {
   RecordDecoder(const RecordLayout& layout, ActivityStore& store, bool live)
       : layout_(layout), store_(store), live_(live) {}
   void decode(const unsigned char* record, uint32_t kind);
-  // Keeps only external ids with this value above kOpBits, without it. 0: keeps all as they are.
+  // Keeps only external ids with this value above kOpBits, and removes it. 0: keeps all ids
+  // unchanged.
   void set_external_tag(uint64_t tag) { external_tag_ = tag; }
   // Drops the cached kernel names. CUPTI may reuse their addresses once a buffer is decoded.
   void forget_names() {

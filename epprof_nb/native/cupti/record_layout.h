@@ -73,7 +73,7 @@ struct Record {
   Fields fields;
 };
 
-// In that order, too. Records of activities have the numbers of `ActivityKind`.
+// Also in that order. Records of activities have the numbers of `ActivityKind`.
 enum class RecordType : int32_t {
   none,
   kernel,
@@ -107,8 +107,8 @@ struct RecordLayout {
   Record<ResourceFields> resource;
   Record<GraphFields> graph;
 
-  // Copies the array. Returns false if it has another size, or if a field has another width than
-  // the one it is read with. The fields of all published versions of CUPTI have these widths.
+  // Copies the array. Returns false if the size differs, or if a field's width differs from its
+  // type here. The fields of all published versions of CUPTI have these widths.
   bool assign(const void* data, size_t bytes) {
     if (bytes != sizeof(RecordLayout)) return false;
     ::memcpy(static_cast<void*>(this), data, bytes);

@@ -62,7 +62,7 @@ void buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_
   if (buffer) c.buffers.put(buffer);
 }
 
-// Of the recording, in the bits of an external id above the op's. Never 0.
+// The number of the recording, in the bits of an external id above the op id. Never 0.
 uint64_t external_tag() {
   return (epoch.load(std::memory_order_relaxed) & ((uint64_t(1) << (63 - kOpBits)) - 1)) |
          uint64_t(1) << (63 - kOpBits);
@@ -117,13 +117,14 @@ char* epprof_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int
                      int external, struct epprof_cupti_started* started) {
   Recording& c = recording();
   memset(started, 0, sizeof *started);
-  // At each start, because another profiler may have replaced the callbacks.
+  // Register at each start, because another profiler may have replaced the callbacks.
   CUptiResult result = cupti.ActivityRegisterCallbacks(buffer_requested, buffer_completed);
   if (result != 0) {
     return message("cuptiActivityRegisterCallbacks failed: " + cupti_error(result));
   }
   if (!c.clock_registered) {
-    // Once per process: registering again corrupts the first records of the next session.
+    // Register once per process, because registering again corrupts the first records of the next
+    // session.
     started->clock_result = cupti.ActivityRegisterTimestampCallback(timestamp);
     c.clock_registered = started->clock_result == 0;
   }
@@ -149,7 +150,7 @@ char* epprof_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int
   }
   CUcontext current = nullptr;
   if (external && cupti.CtxGetCurrent(&current) == 0 && current) {
-    // Without callbacks the contexts in use are unknown: synchronize at least this one.
+    // Without callbacks, the contexts in use are unknown. Synchronize at least this one.
     std::lock_guard<std::mutex> lock(c.contexts_mutex);
     c.contexts.push_back(current);
   }
@@ -179,12 +180,12 @@ void epprof_cupti_stop(void) {
   }
   c.external = false;
   mirror_ids(nullptr, nullptr);
-  // In this order. Beside a thread that launches, CUPTI 13.0 crashed in that thread's launches, or
-  // deadlocked in cuptiActivityEnable, in 1 of 17 processes with hundreds of sessions each, and in
-  // 4 of 14 with the callbacks' domains disabled first and the records flushed before this.
+  // Keep this order. While another thread launched, CUPTI 13.0 crashed in its launches or
+  // deadlocked in cuptiActivityEnable in 1 of 17 processes with hundreds of sessions each. With the
+  // callbacks' domains disabled first and the records flushed before, it did so in 4 of 14.
   for (uint32_t kind : c.kinds) cupti.ActivityDisable(kind);
   c.kinds.clear();
-  unsubscribe(c);  // one left between sessions would cost other profilers their records
+  unsubscribe(c);  // a subscription between sessions would block other profilers' records
   cupti.ActivityFlushAll(1);
   c.buffers.trim();
   trim_column_blocks();
@@ -248,7 +249,7 @@ int epprof_cupti_probe(int64_t out[4]) {
   bool on = std::find(c.kinds.begin(), c.kinds.end(), kDriverCalls) != c.kinds.end();
   if (!on && cupti.ActivityEnable(kDriverCalls) != 0) return 0;
   // cuCtxGetCurrent never waits and is allowed during a stream capture. The first call is slow,
-  // because the records were just enabled: use the one with the tightest bounds.
+  // because the records were just enabled. Use the call with the tightest bounds.
   constexpr int kTries = 8;
   int64_t before[kTries], after[kTries];
   for (int i = 0; i < kTries; i++) {

@@ -17,11 +17,11 @@ namespace epprof {
 struct Recording {
   RecordLayout layout{};
   BufferPool buffers;
-  std::mutex mutex;  // guards the store and its decoder; locked per buffer, never in a launch
+  std::mutex mutex;  // guards the store and its decoder; locked per buffer, not in launches
   ActivityStore store;
   RecordDecoder decoder{layout, store, true};
   uint64_t completed_buffers = 0;
-  uint64_t dropped_records = 0;  // by CUPTI, for want of a buffer
+  uint64_t dropped_records = 0;  // dropped by CUPTI without a free buffer
   int64_t decode_ns = 0;
   int64_t launch_calls_before = 0;  // of all threads, at the start of the session
 
@@ -39,15 +39,15 @@ struct Recording {
   std::vector<CUcontext> contexts;  // seen in this session
 };
 
-// Never destroyed: CUPTI calls back until the process ends. The child of a fork gets a new one,
-// because CUPTI does not work there and `mutex` may be locked for good: a thread that decodes holds
-// it while it calls CUPTI, so a fork must not wait for it.
+// Never destroyed, because CUPTI calls back until the process ends. A forked child gets a new one,
+// because CUPTI does not work there and `mutex` may stay locked: a decoding thread holds it while
+// it calls CUPTI, so a fork must not wait for it.
 extern Recording* current_recording;
 inline Recording& recording() { return *current_recording; }
 
 // Subscribes to the API calls to record. Returns CUPTI's result.
 CUptiResult subscribe(Recording& c, bool all_calls);
-// Returns when no callback runs any more.
+// Returns when no callback is running.
 void unsubscribe(Recording& c);
 
 }  // namespace epprof

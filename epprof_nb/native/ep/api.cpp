@@ -12,7 +12,7 @@
 #include "ep/graphs/pool.h"
 #include "ep/provider.h"
 
-// pybind11 finds a Python object's class by the name of this type.
+// pybind11 finds the class of a Python object by the name of this type.
 namespace onnxruntime::python {
 struct PySessionOptions {};
 }  // namespace onnxruntime::python

@@ -20,15 +20,15 @@ struct ep_call {
   int device = -1;                                   // -1: the host device
   void* stream = nullptr;                            // of a CUDA device
   bool is_on_thread_of_run = false;  // whose end is reported on this thread
-  const void* first_input = nullptr;         // of a kernel whose output may be a view of it
-  std::vector<int64_t>* view = nullptr;      // gets the shape of an output that is one
+  const void* first_input = nullptr;         // for a kernel whose output may be a view of it
+  std::vector<int64_t>* view = nullptr;      // gets the shape of an output that is a view
   bool made_view = false;
   const ep_tensor* inputs = nullptr;
   size_t input_count = 0;
-  epprof::ep::LaunchPlans* plans = nullptr;  // gets the launches; null: they are not repeated
+  epprof::ep::LaunchPlans* plans = nullptr;  // gets the launches; null: no repeats
   std::shared_ptr<epprof::ep::LaunchPlan> plan;  // of the launches so far; null: none yet
-  bool repeats = false;                          // the kernel has allowed it
-  epprof::ep::CapturedCall* captured = nullptr;  // gets the outputs; null: not captured
+  bool repeats = false;                          // the kernel has allowed repeats
+  epprof::ep::CapturedCall* captured = nullptr;  // gets the outputs; null: no capture
   const std::vector<ep_tensor>* replayed_outputs = nullptr;  // null: not a replay
   std::string violation;  // why the call cannot be part of a graph
 };

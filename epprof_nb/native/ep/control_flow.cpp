@@ -1,4 +1,4 @@
-// If, Loop and Scan: ONNX Runtime runs the subgraphs, we provide what touches device memory.
+// If, Loop and Scan. ONNX Runtime runs the subgraphs; the provider does the work in device memory.
 #include <string.h>
 
 #include <vector>

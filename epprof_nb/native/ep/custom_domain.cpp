@@ -1,5 +1,6 @@
-// Operators of domains that ONNX Runtime has no schema for. They belong to no provider: the kernel in
-// our registry runs what the provider claims, and the operator itself what is left to the CPU.
+// Operators of domains without a schema in ONNX Runtime. They belong to no provider. The kernel in
+// our registry runs the nodes that the provider claims, and the operator itself runs the nodes left
+// to the CPU.
 #include <limits.h>
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 namespace epprof::ep {
 
-// Numbers without complex ones, and booleans; floats of 16 and 8 bits.
+// Real numbers, also floats of 16 and 8 bits, and booleans.
 const std::vector<int32_t> kNumericTypes = {1,  2,  3,  4,  5,  6,  7,  9, 10,
                                             11, 12, 13, 16, 17, 18, 19, 20};
 

@@ -22,7 +22,7 @@ struct Declaration {
   // Allowed element types (ONNXTensorElementDataType) by the name of the type constraint.
   std::vector<std::pair<std::string, std::vector<int32_t>>> types;
   std::vector<size_t> host_inputs, host_outputs;  // in host memory
-  bool is_view = false;  // the output may lie in the memory of the first input
+  bool is_view = false;  // the output may share the memory of the first input
 };
 
 extern const std::vector<int32_t> kNumericTypes;

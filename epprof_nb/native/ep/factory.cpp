@@ -29,7 +29,7 @@ namespace {
 constexpr std::string_view kOptionPrefix = "ep.epprofexecutionprovider.";
 
 const char* factory_name(const EpFactory*) { return kProviderName; }
-// As for the observer: with this vendor, and on the CPU's device, no selection policy chooses it.
+// As for the observer, no selection policy chooses a provider with this vendor on the CPU's device.
 const char* vendor(const EpFactory*) { return "Microsoft"; }
 uint32_t vendor_id(const EpFactory*) { return 0; }
 const char* version(const EpFactory*) { return EPPROF_VERSION; }
@@ -54,7 +54,7 @@ Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devi
   });
 }
 
-// `device`: the one that ONNX Runtime chose by the option device_id.
+// `device`: the device that ONNX Runtime chose by the option device_id.
 void set_device(ep_session_plan* plan, int device, const std::vector<const char*>& keys,
                 const std::vector<const char*>& values) {
   std::string asked = "host", chosen = device < 0 ? asked : "cuda:" + std::to_string(device);

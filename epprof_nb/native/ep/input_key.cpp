@@ -9,7 +9,7 @@ constexpr int32_t kInt64 = 7;
 
 }  // namespace
 
-// A node has the same types in all calls.
+// The key omits types, because a node has the same types in all calls.
 InputKey::InputKey(const ep_tensor* inputs, size_t count) {
   for (size_t i = 0; i < count && is_valid_; i++) {
     const ep_tensor& input = inputs[i];

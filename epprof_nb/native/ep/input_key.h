@@ -1,4 +1,5 @@
-// What the launches of a node may depend on: the shapes of its inputs, and numbers in host memory.
+// Values that the launches of a node may depend on: shapes of its inputs, and numbers in host
+// memory.
 #pragma once
 
 #include "ep/api.h"
@@ -9,7 +10,7 @@ class InputKey {
  public:
   InputKey(const ep_tensor* inputs, size_t count);
 
-  // False: an input in host memory is not a few integers, as shapes and axes are.
+  // False if an input in host memory is not a few integers, such as a shape or axes.
   bool is_valid() const { return is_valid_; }
   bool operator==(const InputKey&) const;
 

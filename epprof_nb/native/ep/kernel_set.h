@@ -1,5 +1,5 @@
-// Kernels and their registry. Sessions with the same kernels on the same device share them: building
-// the registry takes as long as creating a small session.
+// Kernels and their registry. Sessions with the same kernels on the same device share them, because
+// building the registry takes as long as creating a small session.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class KernelSet {
 
   // The kernels of an operator, in the order in which they were added.
   const std::vector<PythonKernel*>& of(std::string_view domain, std::string_view op_type) const;
-  // The kernel of an opset version; null: there is none.
+  // The kernel of an opset version; null: none.
   const PythonKernel* find(std::string_view domain, std::string_view op_type, int version) const;
   const std::vector<std::unique_ptr<PythonKernel>>& all() const { return kernels_; }
   void build_registry();  // once all kernels are added; throws

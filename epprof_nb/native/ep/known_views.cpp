@@ -20,7 +20,7 @@ size_t size_of(const ep_tensor& tensor) {
   return size;
 }
 
-// Whether the inputs after the first are numbers in host memory, as shapes and axes are.
+// Whether the inputs after the first are numbers in host memory, such as shapes and axes.
 bool are_numbers(const ep_tensor* inputs, size_t count) {
   return std::all_of(inputs + 1, inputs + count, [](const ep_tensor& input) {
     return !input.present ||

@@ -1,6 +1,6 @@
 // Results of kernels whose output is a view of their first input. The shape of the output follows
-// from the shape of that input and from inputs in host memory, so a node that gets the same ones
-// again needs no call of Python.
+// from the shape of that input and from inputs in host memory. A node that gets the same values
+// again need not call Python.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@ class KnownViews {
   ~KnownViews();  // takes the GIL
   KnownViews(const KnownViews&) = delete;
 
-  // Makes the output of a node; false if it is unknown or not in the memory of the input, and the
-  // kernel is to be called. Throws.
+  // Makes the output of a node. False if the output is unknown or not in the memory of the input,
+  // so that the kernel must be called. Throws.
   bool make_output(KernelContext*, void* kernel, const ep_tensor* inputs, size_t count) const;
   // Keeps the shape of an output in the memory of the first input.
   void add(void* kernel, const ep_tensor* inputs, size_t count, const std::vector<int64_t>& shape);
@@ -33,7 +33,7 @@ class KnownViews {
   };
   static constexpr size_t kMost = 8;
 
-  // Filled from the first on, by any thread, and never changed.
+  // Any thread appends views. They never change.
   std::atomic<const View*> views_[kMost] = {};
 };
 

@@ -50,7 +50,7 @@ const MemoryInfo* device_memory_info() {
     MemoryInfo* created = nullptr;
     check(rt.create_memory_info("EpprofHost", kGpuMemory, kNoVendor, kDeviceId, kDefaultMemory, 0,
                                 kDeviceAllocator, &created));
-    return created;  // ONNX Runtime keeps referring to it
+    return created;  // ONNX Runtime keeps a reference
   }();
   return memory_info;
 }

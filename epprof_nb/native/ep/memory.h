@@ -1,4 +1,4 @@
-// What ONNX Runtime asks about the memory of the host device: its description, allocators, copies.
+// ONNX Runtime's interface to the memory of the host device: description, allocators, copies.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace epprof::ep {
 
-// Described as memory of a GPU without a vendor: ONNX Runtime's Python functions then find it as
-// device type "gpu" and keep host and device memory apart.
+// Described as memory of a GPU without a vendor. ONNX Runtime's Python functions then find it as
+// device type "gpu" and separate host and device memory.
 const MemoryInfo* device_memory_info();  // created once; throws
 
 Allocator* make_allocator(const MemoryInfo*);

@@ -1,4 +1,4 @@
-// Kernels that ONNX Runtime requires of a provider with memory of its own: copies and control flow.
+// Kernels that ONNX Runtime requires of a provider with its own memory: copies and control flow.
 #pragma once
 
 #include "ep/runtime.h"
@@ -9,7 +9,7 @@ struct Declaration;
 
 Declaration copy_from_host();  // of MemcpyFromHost and MemcpyToHost
 Declaration copy_to_host();
-// The input of a copy, and its output in the same shape, which may be null. Throws.
+// The input of a copy, and its output with the same shape, which may be null. Throws.
 struct CopiedTensors {
   const Value* source;
   Value* target;

@@ -10,7 +10,7 @@
 namespace epprof::ep {
 namespace {
 
-// The result of a function that returns its size if asked without room. Empty if it fails.
+// The result of a function that returns the size if called without a buffer. Empty if it fails.
 template <typename Read>
 bool read_text(Read read, std::string* text) {
   size_t size = 0;
@@ -26,7 +26,7 @@ bool read_text(Read read, std::string* text) {
   return true;
 }
 
-// Whether the node has the attribute; without a default in its schema it may be absent.
+// Whether the node has the attribute, which may be missing if the schema has no default.
 bool read_attribute(const KernelInfo* info, const std::string& name, int32_t type,
                     NodeDescription* node) {
   ep_attribute attribute{};
@@ -110,7 +110,7 @@ void read_output(const KernelInfo* info, size_t index, NodeDescription* node) {
   ep_output output{};
   std::string& name = node->texts.emplace_back();
   read_text([&](char* to, size_t* size) { return rt.output_name(info, index, to, size); }, &name);
-  // A value that is copied between providers has the name of ours at its end.
+  // The name of a value that is copied between providers ends with our provider's name.
   static const std::string kCopied = std::string("_") + kProviderName;
   size_t end = name.size() > kCopied.size() ? name.size() - kCopied.size() : name.size();
   if (name.compare(end, std::string::npos, kCopied) == 0) name.erase(end);
@@ -135,7 +135,7 @@ void read_output(const KernelInfo* info, size_t index, NodeDescription* node) {
   node->outputs.push_back(output);
 }
 
-// The bytes of an attribute; empty if it is of another type.
+// The bytes of an attribute; empty if it has another type.
 std::string read_bytes(const OpAttr* attribute, int32_t type) {
   size_t size = 0;
   consume_status(rt.read_attribute(attribute, type, nullptr, 0, &size));  // reports the size only

@@ -1,4 +1,4 @@
-// Nodes as the interpreter sees them.
+// Nodes as Python sees them.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,7 @@
 
 namespace epprof::ep {
 
-// What an ep_node points to.
+// The memory behind an ep_node.
 struct NodeDescription {
   std::vector<ep_attribute> attributes;
   std::vector<ep_output> outputs;
@@ -29,7 +29,7 @@ struct NodeDescription {
   ~NodeDescription() {
     for (Value* value : values) rt.release_value(value);
   }
-  ep_node view() const;  // as long as this lives
+  ep_node view() const;  // valid while this exists
 };
 
 // Reads a node for which a kernel is created; `attributes`: names and types to look for.

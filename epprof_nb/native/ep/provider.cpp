@@ -23,9 +23,9 @@ namespace epprof::ep {
 struct UnclaimedNode {
   std::string name, op_type, domain, reason;
 };
-// Of the graph that this thread partitioned last.
+// Unclaimed nodes of the last graph that this thread partitioned.
 thread_local std::vector<UnclaimedNode> unclaimed_nodes;
-// Of the session that this thread created last: what was selected, and no graph of it has.
+// Selections that no graph has, of the last session that this thread created.
 thread_local std::vector<std::string> unmatched_types, unmatched_nodes;
 
 namespace {
@@ -40,7 +40,7 @@ struct Provider : Ep {
 
   ~Provider() {
     if (!plan || plan->device < 0) return;
-    // Python may have released the session, and work that is pending may need its lock.
+    // Python may be releasing the session, and pending work may need its lock.
     interpreter.without_gil([](void* device) { reclaim_memory(*static_cast<int*>(device)); },
                             &plan->device);
   }
@@ -107,7 +107,7 @@ UnclaimedNode describe(const Node* node, const std::string& reason) {
   return {node_name, op_type, domain, reason};
 }
 
-// Why the kernel that the registry has for a node does not take it; empty: it does.
+// The reason why the registry's kernel does not take a node; empty: it does.
 std::string limit_of(const ep_session_plan& plan, const Node* node) {
   const char *op_type = nullptr, *domain = nullptr;
   int version = 0;
@@ -136,7 +136,7 @@ Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) 
     std::set<const Node*> claimed;
     for (const Node* node : nodes) {
       const KernelDef* def = nullptr;
-      note_attributes(plan, node);  // also of what stays on the CPU
+      note_attributes(plan, node);  // also of nodes that stay on the CPU
       note_index(&plan, node);
       note_match(&plan, node);
       check(rt.look_up_kernel(support, node, &def));
@@ -160,7 +160,7 @@ Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) 
   });
 }
 
-// A session gets kernels for the last axis as channels if it prefers that layout.
+// A session gets kernels for channels as the last axis if it prefers that layout.
 bool prefers_channels_last(const ep_session_plan& plan, const Declaration& declaration) {
   return declaration.domain == kChannelsLastDomain &&
          (plan.types.empty() || plan.types.count(declaration.op_type));
@@ -195,7 +195,7 @@ Status* create_profiler(Ep* self, EpProfiler** profiler) {
   *profiler = nullptr;
   return as_status([&] {
     auto& provider = *static_cast<Provider*>(self);
-    // As for the observer: the first profiler is the session's.
+    // As for the observer, the first profiler is the session's.
     *profiler = make_profiler(provider.plan->session, !provider.has_profiler.exchange(true));
   });
 }
@@ -206,7 +206,7 @@ Status* on_run_start(Ep* self, const RunOptions*) {
     run_started(plan.session);
     if (plan.device >= 0) {
       run_starts_on_thread(plan.session);
-      arena_of(plan.device).leave_stream();  // of a run that failed
+      arena_of(plan.device).leave_stream();  // from a failed run
     }
     if (GraphRun* run = graph_run(plan.session)) {
       graph_run_started(run, plan.device, static_cast<CudaStream>(plan.stream));
@@ -228,7 +228,7 @@ Status* on_run_end(Ep* self, const RunOptions*, bool) {
   return status;
 }
 
-// Of a session that uses a stream of the user's.
+// For a session that uses the user's stream.
 Status* share_stream(Ep* self, const MemoryDevice*, SyncStreamImpl** stream) {
   return as_status([&] {
     const ep_session_plan& plan = *static_cast<Provider*>(self)->plan;
@@ -247,7 +247,7 @@ GraphRun* run_of(const Ep* self) {
   return graph_run(static_cast<const Provider*>(self)->plan->session);
 }
 
-// Asked when the session is created and at every run.
+// ONNX Runtime calls this when the session is created and at every run.
 bool is_graph_capture_enabled(const Ep* self) {
   GraphRun* run = run_of(self);
   if (!run) return capture_allowed();

@@ -1,4 +1,4 @@
-// The execution provider of one session: its kernels, and which nodes it claims.
+// The execution provider of one session, with its kernels and claimed nodes.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ struct ep_session_plan {
   int device = -1;          // -1: the host device
   void* stream = nullptr;   // the user's, on a CUDA device; null: one of ours
   std::set<std::string> types, nodes;  // empty: all
-  std::set<std::string> unmatched_types, unmatched_nodes;  // those that no node has had so far
+  std::set<std::string> unmatched_types, unmatched_nodes;  // not found in any node so far
   bool graphs = false;  // captures graphs
   std::map<std::string, int32_t> node_indexes;  // of the main graph, by name; -1: not unique
 };

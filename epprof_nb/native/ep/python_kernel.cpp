@@ -45,7 +45,7 @@ Attributes attributes_of(const Declaration& declaration) {
 struct Instance : KernelImpl {
   void* handle;  // of the node; the interpreter's
   const PythonKernel* kernel;
-  uint32_t session;  // 0: on another provider, as an operator of a domain of its own
+  uint32_t session;  // 0: on another provider, as an operator of a custom domain
   std::string node;
   int32_t node_index;
   KnownViews views;
@@ -56,8 +56,8 @@ bool contains(const std::vector<size_t>& numbers, size_t number) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
 }
 
-// Kernels get what they declare to be in host memory as host memory, and the rest as memory that the
-// device reads, which pinned memory is as well.
+// Kernels get declared host values as host memory, and other values as memory that the device can
+// read, which includes pinned memory.
 bool is_on_device(const Value* value, const PythonKernel& kernel, const std::vector<size_t>& on_host,
                   size_t index) {
   if (kernel.device < 0) return false;
@@ -76,7 +76,7 @@ bool writes_host_data(const Declaration& declaration, const ep_tensor* inputs, s
   return false;
 }
 
-// Reports what a call on a CUDA device did that cannot be part of a graph, if Python has not.
+// Reports operations of a call on a CUDA device that cannot be part of a graph, unless Python has.
 void check_capture(GraphRun* run, const CapturedCall& captured, size_t nodes_before) {
   if (run->violated) return;
   const CudaGraph& graph = *run->graph->cuda;
@@ -98,8 +98,8 @@ void check_capture(GraphRun* run, const CapturedCall& captured, size_t nodes_bef
   }
 }
 
-// Calls the function of a node and adds the call to the graph. Returns false if that is impossible:
-// the capture has ended, and the node is to be run eagerly.
+// Calls the function of a node and adds the call to the graph. Returns false if this is impossible;
+// then the capture has ended, and the node must run eagerly.
 bool capture_call(const Instance& instance, KernelContext* context, const ep_tensor* inputs,
                   size_t count, void* stream) {
   const Declaration& declaration = instance.kernel->declaration;
@@ -168,12 +168,12 @@ bool capture_call(const Instance& instance, KernelContext* context, const ep_ten
       on_device |= output.tensor.present != 0;
     }
   }
-  // What is in host memory alone is a constant of the graph: its readers have a copy.
+  // A call with only host memory is a constant of the graph. Its readers have a copy.
   if (on_device) add_call(run, std::move(captured));
   return true;
 }
 
-// The op of a node of which ONNX Runtime reports no event.
+// The op of a node for which ONNX Runtime reports no event.
 class NodeOp {
  public:
   explicit NodeOp(const Instance& instance)
@@ -188,7 +188,7 @@ class NodeOp {
   uint64_t op_;
 };
 
-// Errors read like the errors of calls of Python.
+// Errors have the same form as errors of Python calls.
 bool run_plan(const LaunchPlan& plan, const Instance& instance, ep_call* call,
               const ep_tensor* inputs) {
   try {
@@ -231,7 +231,7 @@ Status* compute(KernelImpl* self, KernelContext* context) {
         capture_call(instance, context, inputs, count, stream)) {
       return;
     }
-    // Calls on the host device are recorded, those on CUDA devices are what they launch.
+    // Calls on the host device are recorded; on CUDA devices, their launches are.
     bool is_view = kernel.declaration.is_view && count && inputs[0].present;
     if (is_view && (device >= 0 || !recording_ops.load(std::memory_order_relaxed)) &&
         instance.views.make_output(context, instance.handle, inputs, count)) {
@@ -311,7 +311,7 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
     call->violation = "makes an output of another shape than in the capture, so the shape depends "
                       "on the data. A graph has fixed shapes: run this model without "
                       "enable_cuda_graph";
-    return strdup("its shape differs from that of the captured run");
+    return strdup("its shape differs from the shape in the captured run");
   }
   Value* value = nullptr;
   std::string failed = consume_status(rt.context_output(call->context, index, dims, rank, &value));

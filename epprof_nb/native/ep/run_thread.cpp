@@ -9,10 +9,10 @@ namespace {
 
 constexpr uint32_t kNone = 0;
 
-// A run inside a kernel takes its place; the nodes that remain make their stream current themselves.
+// A run inside a kernel replaces this. The remaining nodes make their stream current themselves.
 thread_local uint32_t session_of_thread = kNone;
 
-// CuPy takes the stream that was current before for one of the current device.
+// CuPy assumes that the previous stream belongs to the current device.
 void leave_stream() {
   int device = interpreter.device_of_kept_stream();
   if (device < 0) return;
@@ -25,7 +25,7 @@ void leave_stream() {
 }  // namespace
 
 void run_starts_on_thread(uint32_t session) {
-  leave_stream();  // of a run that failed
+  leave_stream();  // from a failed run
   session_of_thread = session;
 }
 

@@ -5,10 +5,10 @@
 
 namespace epprof::ep {
 
-// ONNX Runtime reports both on the thread of the run, but not the end of some runs that fail.
+// ONNX Runtime reports start and end on the thread of the run, but not the end of some failed runs.
 void run_starts_on_thread(uint32_t session);
 void run_ends_on_thread();
 
-bool is_thread_of_run(uint32_t session);  // nodes may run on other threads, too
+bool is_thread_of_run(uint32_t session);  // nodes may also run on other threads
 
 }  // namespace epprof::ep

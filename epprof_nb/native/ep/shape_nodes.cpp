@@ -46,7 +46,7 @@ bool contains(const std::vector<size_t>& numbers, size_t number) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
 }
 
-// The kernel of a node; null: none of ours.
+// The declaration of our kernel for a node; null: none.
 const Declaration* declaration_of(const ep_session_plan& plan, const Node* node) {
   const char *op_type = nullptr, *domain = nullptr;
   int version = 0;
@@ -57,7 +57,7 @@ const Declaration* declaration_of(const ep_session_plan& plan, const Node* node)
   return kernel ? &kernel->declaration : nullptr;
 }
 
-// Nodes all of whose inputs are in host memory, or constant.
+// Nodes whose inputs are all in host memory or constant.
 std::set<const Node*> nodes_on_host_values(const ep_session_plan& plan,
                                            const std::vector<const Node*>& nodes,
                                            const std::set<const Node*>& claimed) {

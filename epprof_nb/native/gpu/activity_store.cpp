@@ -31,7 +31,7 @@ void ColumnBlock::clear() {
 
 namespace {
 
-// The thread that frees columns is not the one that decodes.
+// Columns are freed and decoded on different threads.
 ForkSafeMutex mutex;
 auto& free_blocks = *new std::vector<std::unique_ptr<ColumnBlock>>;
 constexpr size_t kMaxFreeBlocks = 32, kBlocksKept = 4;
@@ -97,7 +97,7 @@ void ActivityStore::add_column(Columns* columns, const char* name,
 
 void ActivityStore::move_to_columns(Columns* columns, uint64_t counts[3]) {
   size_t n = blocks_.empty() ? 0 : (blocks_.size() - 1) * ColumnBlock::kRows + row_;
-  // The columns point into the blocks. Freeing the columns returns these to the pool.
+  // The columns point into the blocks. Freeing the columns returns the blocks to the pool.
   std::shared_ptr<ColumnBlocks> blocks(new ColumnBlocks(std::move(blocks_)), [](ColumnBlocks* b) {
     for (auto& block : *b) put_column_block(std::move(block));
     delete b;

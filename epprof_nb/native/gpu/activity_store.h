@@ -10,10 +10,10 @@
 
 namespace epprof {
 
-// The columns of activities, in blocks so that growing never moves a row. Fields that a kind does
-// not have keep the values `clear` sets: 0, or -1 for numbers that may be missing.
+// The columns of activities, in blocks so that growing never moves a row. Fields that a kind lacks
+// keep the values from `clear`: 0, or -1 for numbers that may be missing.
 struct ColumnBlock {
-  // Not a multiple of a page: otherwise row i of every column would map to the same cache set.
+  // Not a multiple of a page. Otherwise row i of every column would map to the same cache set.
   static constexpr size_t kRows = 8192 + 40;
 
   int64_t start[kRows], end[kRows], bytes[kRows], graph_node[kRows];
@@ -62,8 +62,8 @@ class ActivityStore {
  public:
   void set_record_limit(uint64_t max_records) { record_limit_ = max_records; }
 
-  // The block and row of the next activity. Null if the limit is reached: the record is counted
-  // as lost. Without `commit_row` the next call returns the same row.
+  // The block and row of the next activity. Null if the limit is reached; the record then counts as
+  // lost. Without `commit_row`, the next call returns the same row.
   ColumnBlock* append_row(size_t* row) {
     if (record_count_ >= record_limit_) {
       lost_++;
@@ -77,7 +77,7 @@ class ActivityStore {
     *row = row_;
     return blocks_.back().get();
   }
-  // own_launch: the activity was launched by an API call of its own, not by a graph launch.
+  // own_launch: an API call launched only this activity; it is not part of a graph launch.
   void commit_row(bool own_launch) {
     own_launch_count_ += own_launch;
     row_++;
@@ -90,13 +90,13 @@ class ActivityStore {
   void add(const MemoryEvent& e) { if (has_capacity()) memory_.push_back(e); }
   void count_unfinished() { unfinished_++; }
 
-  // Activities with a launch of their own so far, lost ones included.
+  // Number of activities with their own launch so far, including lost ones.
   int64_t own_launch_count() const { return own_launch_count_; }
   void reset_own_launch_count() { own_launch_count_ = 0; }
 
   // Removes the API call recorded last; false if there is none.
   bool pop_last_api_call(ApiCall* call);
-  // Moves all records out and starts counting anew. counts: lost, unfinished, activities.
+  // Moves all records out and restarts counting. counts: lost, unfinished, activities.
   void move_to_columns(Columns* columns, uint64_t counts[3]);
 
  private:

@@ -1,5 +1,5 @@
-// CUPTI calls back on any thread, also while another one ends the session. The gate lets callbacks
-// through during a session, and its end waits for those that are running.
+// CUPTI calls back on any thread, also while another thread ends the session. The gate lets
+// callbacks through during a session. Closing it waits for running callbacks.
 #pragma once
 
 #include <atomic>
@@ -12,15 +12,15 @@ class CallbackGate {
  public:
   void open() { open_.store(true); }
 
-  // Afterwards no callback passes. Waits for those that have passed, at most for `limit_ns`: what a
-  // callback reads is never freed, so that one whose thread is suspended does no harm.
+  // Stops callbacks, and waits at most `limit_ns` for those that have passed. A callback on a
+  // suspended thread does no harm, because the data that callbacks read is never freed.
   void close(int64_t limit_ns);
 
-  // One callback on its way through. A thread that ends has no state any more: `t` is null.
+  // One callback that passes the gate. `t` is null on a thread that is ending, which has no state.
   class Passage {
    public:
-    // Either the callback sees that the gate is closed, or `close` sees the callback: both orders
-    // of the two stores and loads are sequentially consistent.
+    // Either the callback sees that the gate is closed, or `close` sees the callback, because the
+    // stores and loads of both are sequentially consistent.
     Passage(CallbackGate& gate, ThreadState* t)
         : gate_(gate), t_(t), was_inside_(t && t->in_callback.exchange(true)) {
       if (!t) gate.without_thread_++;

@@ -13,7 +13,7 @@ struct Nodes {
   std::vector<uint64_t> node, original, op;
 };
 
-ForkSafeMutex mutex;  // not in the hot path: a replay creates no nodes
+ForkSafeMutex mutex;  // not in the hot path, because a replay creates no nodes
 Nodes& nodes = *new Nodes;
 
 void add(uint64_t node, uint64_t original, uint64_t op) {
@@ -23,21 +23,21 @@ void add(uint64_t node, uint64_t original, uint64_t op) {
   nodes.op.push_back(op);
 }
 
-// The id of a node consists of the id of its graph and the node's number there.
+// The id of a node consists of the id of its graph and its number in the graph.
 constexpr int kNumberBits = 32;
 
 uint64_t graph_of(uint64_t node) { return node >> kNumberBits; }
 uint64_t number_of(uint64_t node) { return node & ((uint64_t(1) << kNumberBits) - 1); }
 
 // A step of an instantiation: the nodes of a child graph, or of the body of a conditional node,
-// become nodes of the executable graph, or the driver adds a node of its own.
+// become nodes of the executable graph, or the driver adds its own node.
 struct Step {
   std::vector<uint64_t> moved;
   uint64_t created = 0;
 };
 
-// The graphs that a thread has made since its last instantiation, with their nodes, and the steps
-// of the instantiation in progress.
+// The graphs that a thread has created since its last instantiation, with their nodes, and the
+// steps of the instantiation in progress.
 struct Graphs {
   std::map<uint64_t, std::vector<uint64_t>> nodes;
   std::vector<Step> steps;
@@ -45,7 +45,7 @@ struct Graphs {
 };
 thread_local Graphs graphs;
 
-constexpr size_t kMaxGraphs = 10000;  // that a thread makes without an instantiation
+constexpr size_t kMaxGraphs = 10000;  // created by a thread without an instantiation
 
 void note(uint64_t node) {
   if (graphs.instantiating) {
@@ -57,8 +57,8 @@ void note(uint64_t node) {
   if (known.empty() || known.back() != node) known.push_back(node);  // created, then cloned
 }
 
-// An instantiation that fails may have no end. It clones before it begins to move nodes, so a clone
-// belongs to a later one.
+// An instantiation that fails may have no end. Cloning precedes the moves of nodes, so a clone
+// belongs to a later instantiation.
 void forget_failed_instantiation() {
   graphs.instantiating = false;
   for (const Step& step : graphs.steps) {
@@ -106,7 +106,7 @@ void instantiation_ends(uint64_t graph) {
     as_expected = as_expected && number_of(step.created) == next;
     next = number_of(step.created) + 1;
   }
-  // Another version of the driver may number them in another way: rather no op than a wrong one.
+  // Another driver version may number nodes differently. No op is better than a wrong op.
   for (size_t i = 0; as_expected && i < moved.size(); i++) add(moved[i], originals[i], 0);
   graphs.nodes.clear();
   graphs.steps.clear();

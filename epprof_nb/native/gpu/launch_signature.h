@@ -1,4 +1,4 @@
-// Signatures of launches: equal for calls of the driver that do the same work.
+// Signatures of launches, which are equal for driver calls that do the same work.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ enum class LaunchParams : uint8_t { unknown, kernel, kernel_config, copy, set };
 
 struct LaunchSignature {
   uint64_t function;  // of the driver's function, and of the kernel
-  uint64_t exact;     // of these, and of the grid and block, or of the size of a copy or memset
+  uint64_t exact;     // also of the grid and block, or the size of a copy or memset
 };
 
 // `name` is the id of the driver's function. Parameters of unknown functions are not read.

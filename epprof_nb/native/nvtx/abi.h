@@ -23,7 +23,7 @@ enum MessageType : int32_t { kNoMessage = 0, kAscii = 1, kUnicode = 2, kRegister
 
 struct EventAttributes {
   uint16_t version;
-  uint16_t size;  // of this struct, as the application knows it
+  uint16_t size;  // of this struct in the application
   uint32_t category;
   int32_t color_type;
   uint32_t color;
@@ -52,7 +52,7 @@ enum Core2 : unsigned {
 enum Module : int { kCoreModule = 1, kCore2Module = 5 };
 
 using Function = void (*)();
-// For each function of a module, where NVTX keeps the pointer that it calls; null: unknown to it.
+// The places of the pointers that NVTX calls, by function of a module; null: unknown to it.
 using FunctionTable = Function**;
 
 constexpr uint32_t kCallbacks = 1;  // number of this export table

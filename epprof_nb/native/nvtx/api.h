@@ -15,15 +15,15 @@ void epprof_nvtx_record(int on);
 // Calls `each` with the path of every library whose copy of NVTX is attached.
 void epprof_nvtx_attached(void (*each)(const char* path, void*), void* data);
 epprof_columns* epprof_nvtx_details(uint32_t first);
-// Of this process: details and payloads with a schema beyond the bounds.
+// Number of details, and of payloads with a schema, beyond the bounds of this process.
 uint64_t epprof_nvtx_dropped_details(void);
 uint64_t epprof_nvtx_dropped_payloads(void);
 
-// One more or one less compilation by XLA is in progress (1, -1), or none (0).
+// Adds 1 or -1 to the number of XLA's compilations in progress; 0 resets it.
 void epprof_xla_compiling(int change);
 
-// Records the operators of PyTorch that its NVTX observer names, on this thread and on threads that
-// work for it.
+// Records the operators that PyTorch's NVTX observer reports, on this thread and its worker
+// threads.
 void epprof_operators_record(int on);
 void epprof_operators_pause(int on);
 void epprof_operators_backward(uint64_t parent);  // parent of operators on other threads; 0: none

@@ -15,7 +15,8 @@
 namespace epprof::nvtx {
 namespace {
 
-// Of a process. Ranges whose payloads differ reach the first bound; they then have none.
+// Bounds of a process. If ranges with different payloads reach the first one, later payloads are
+// dropped.
 constexpr size_t kMaxDetails = 1 << 20, kMaxWithoutPayload = 1 << 16;
 std::atomic<uint64_t> dropped{0};
 
@@ -37,7 +38,7 @@ struct Tables {
   std::vector<Details> details{{}};
   std::unordered_map<Details, uint32_t, Hash, Equal> ids{{{}, 0}};
 
-  // False if they are new and the number of details has reached the bound.
+  // False if the details are new and the bound is reached.
   bool id(const Details& wanted, size_t bound, uint32_t* found) {
     auto known = ids.find(wanted);
     if (known == ids.end()) {
@@ -112,7 +113,7 @@ uint32_t details_id(const Domain* domain, const EventAttributes* attributes, boo
       if (wanted.payload) wanted.payload_type = kExtended;
     }
   }
-  // Most threads repeat the details of their last range.
+  // Most threads repeat the details of the last range.
   thread_local Details last{};
   thread_local uint32_t last_id = 0;
   if (!wanted.category && Equal()(last, wanted)) return last_id;

@@ -1,4 +1,4 @@
-// Domains, registered strings, and what ranges and marks have besides a name.
+// Domains, registered strings, and the details of ranges and marks besides their names.
 #pragma once
 
 #include <cwchar>
@@ -8,7 +8,7 @@
 
 namespace epprof::nvtx {
 
-// One per name, for the life of the process: copies of NVTX in several libraries share it.
+// One per name for the whole process, because copies of NVTX in several libraries share it.
 struct Domain {
   uint32_t name;  // 0: the default domain
   std::unordered_map<uint32_t, uint32_t> categories;  // number -> name, guarded in details.cpp
@@ -16,7 +16,7 @@ struct Domain {
 
 enum Flags : uint32_t { kHasColor = 1, kIsMark = 2 };
 
-// Without padding: compared and hashed as bytes.
+// Without padding, because it is compared and hashed as bytes.
 struct Details {
   uint32_t domain;         // name
   uint32_t category;       // number; 0: none
@@ -34,8 +34,8 @@ Domain* domain_of(const void* handle);  // null: the default domain
 Domain* domain_named(uint32_t name);
 void name_category(Domain* domain, uint32_t category, uint32_t name);
 
-// Id of the details; equal ones have the same id. 0 stands for a range of the default domain without
-// any. Those beyond the bound lose their payload first, then everything.
+// Id of the details; equal details have the same id. 0: a range of the default domain without
+// details. Beyond the bounds, new details lose their payload first, then everything.
 uint32_t details_id(const Domain* domain, const EventAttributes* attributes, bool is_mark);
 
 }  // namespace epprof::nvtx

@@ -1,5 +1,5 @@
-// NVTX's injection interface: NVTX, of which many libraries contain a copy, loads the library that
-// NVTX_INJECTION64_PATH names at its first call, and calls InitializeInjectionNvtx2.
+// NVTX's injection interface. Many libraries contain a copy of NVTX. At its first call, a copy
+// loads the library that NVTX_INJECTION64_PATH names, and calls InitializeInjectionNvtx2.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -19,8 +19,8 @@ namespace {
 
 constexpr uint64_t kWithoutRow = uint64_t(1) << 32;  // handle of a registered string
 
-// The handle of a registered string is its id. Applications may pass others, by mistake or because
-// they registered the string elsewhere.
+// The handle of a registered string is its id. Applications may pass other handles, by mistake or
+// because they registered the string elsewhere.
 uint32_t name_of_handle(const void* handle) {
   auto id = reinterpret_cast<uintptr_t>(handle);
   return id < string_count() ? uint32_t(id) : intern_text("(unknown string)");
@@ -120,7 +120,7 @@ void domain_name_category_w(void* domain, uint32_t category, const wchar_t* text
   name_category(domain_of(domain), category, intern_wide(text));
 }
 void* register_a(void* domain, const char* text) {
-  // Nobody reads the name of a range without a row.
+  // The name of a range without a row is not used.
   if (is_of_compiler(domain_of(domain), text)) return handle_of<void*>(kWithoutRow);
   return handle_of<void*>(intern_text(text));
 }

@@ -17,7 +17,7 @@ bool is_utf8(const char* text, size_t length) {
   for (size_t i = 1; i < length; i++) {
     if ((byte(i) & 0xc0) != 0x80) return false;
   }
-  switch (byte(0)) {  // neither longer than necessary, nor a surrogate, nor beyond Unicode
+  switch (byte(0)) {  // not overlong, not a surrogate, not beyond Unicode
     case 0xe0: return byte(1) >= 0xa0;
     case 0xed: return byte(1) < 0xa0;
     case 0xf0: return byte(1) >= 0x90;

@@ -1,4 +1,4 @@
-// Texts as JSON.
+// Text as JSON.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace epprof::nvtx {
 
-// Appends a text as JSON. Bytes that are not UTF-8 become replacement characters; of a text that is
-// cut at its end, the last character is left out if it is not complete.
+// Appends a text as JSON. Bytes that are not UTF-8 become replacement characters; if the text is
+// cut at its end, an incomplete last character is removed.
 void add_quoted(std::string& json, const char* text, size_t length, bool is_cut = false);
 
 }  // namespace epprof::nvtx

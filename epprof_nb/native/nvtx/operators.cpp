@@ -16,21 +16,21 @@
 namespace epprof::nvtx {
 namespace {
 
-// The engine's range around a node, which also contains hooks. It gets no row: a hook may open the
-// op of a module, which ends after the range.
+// The engine's range around a node, which also contains hooks. It gets no row, because a hook may
+// open a module's op that ends after the range.
 constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
 constexpr size_t kMaxSizes = 2000;            // characters of the sizes of one operator
-constexpr size_t kMaxSizesTotal = 64u << 20;  // of all that are kept
+constexpr size_t kMaxSizesTotal = 64u << 20;  // of all kept texts
 
 std::atomic<bool> recording{false};
 std::atomic<bool> paused{false};
 std::atomic<uint64_t> seen{0};
-std::atomic<uint64_t> own_thread{0};       // id of the thread that recording began on
+std::atomic<uint64_t> own_thread{0};       // id of the thread that began the recording
 std::atomic<uint64_t> backward_parent{0};  // of operators on other threads
 
 ResetInChild reset([] { recording = false; });
 
-// The sizes of all operators; equal ones have the same id. 0: none, or beyond the bound.
+// The sizes of all operators; equal sizes have the same id. 0: none, or beyond the bound.
 struct SizesTable {
   std::deque<std::string> texts{std::string()};  // a deque keeps the views valid
   std::unordered_map<std::string_view, uint32_t> ids;
@@ -56,7 +56,7 @@ std::string_view add_sizes(std::string_view text, uint32_t* id) {
   return found->first;
 }
 
-// A thread repeats its operators: their ids are looked up without a lock.
+// A thread repeats its operators, so their ids are looked up without a lock.
 using Ids = std::unordered_map<std::string_view, uint32_t>;
 
 template <typename Add>
@@ -137,7 +137,7 @@ void record_operators(bool on) {
 bool are_operators_recorded() { return recording.load(std::memory_order_relaxed); }
 
 bool open_operator(const char* message, uint64_t* op_id) {
-  // The name of the node whose engine range was the last message of this thread.
+  // The node whose engine range was the last message of this thread.
   thread_local std::string node;
   OperatorMessage parsed;
   if (!message || !parse_operator(message, &parsed)) return false;

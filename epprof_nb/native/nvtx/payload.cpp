@@ -24,7 +24,8 @@ constexpr size_t kMaxText = 256;  // bytes of a text in a payload
 constexpr size_t kMaxPayloads = 16;
 constexpr size_t kMaxDistinct = 1 << 16, kMaxDistinctBytes = 1 << 26;  // of a process
 
-// Payloads as JSON, in the string table. They often differ in each range, and would fill it.
+// Distinct payloads as JSON in the string table. They are bounded, because payloads that differ in
+// each range would fill the table.
 struct Distinct {
   std::unordered_map<std::string_view, uint32_t> ids;
   size_t bytes = 0;

@@ -1,12 +1,12 @@
-// Payloads of ranges and marks that are structs with a schema, as NCCL writes.
+// Payloads of ranges and marks that are structs with a schema, such as NCCL's.
 #pragma once
 
 #include "nvtx/details.h"
 
 namespace epprof::nvtx {
 
-// Id of the payloads as the text of a JSON object; 0 if no entry can be read, and beyond
-// the number of distinct ones that a process keeps.
+// Id of the payloads as the text of a JSON object; 0 if no entry can be read, or if the process
+// already keeps the maximum number of distinct payloads.
 uint32_t extended_payload(const Domain* domain, const EventAttributes* attributes);
 
 // Receives the schemas of a copy of NVTX; false if the module is another extension.

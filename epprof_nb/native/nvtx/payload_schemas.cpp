@@ -10,7 +10,7 @@ ForkSafeMutex schemas_mutex;
 namespace {
 
 constexpr size_t kMaxEntries = 64;
-constexpr size_t kMaxExtent = size_t(1) << 32;  // of an entry, and of what is before it
+constexpr size_t kMaxExtent = size_t(1) << 32;  // of an entry with all entries before it
 
 using Key = std::pair<const Domain*, uint64_t>;
 
@@ -22,10 +22,10 @@ struct Schemas {
 
 auto& schemas = *new Schemas;  // never destroyed: threads may outlive static destructors
 
-// The alignment of an entry that has no offset of its own.
+// The aligned offset of an entry without its own offset.
 size_t aligned(size_t offset, size_t size) { return size ? (offset + size - 1) / size * size : offset; }
 
-// What an entry takes in a payload.
+// The place of an entry in a payload.
 struct Extent {
   size_t size;  // 0: unknown
   size_t alignment;
@@ -50,7 +50,7 @@ Extent extent_of(const Domain* domain, const SchemaEntry& entry) {
 // Whether an entry can be read: a value in the payload, or a text that is not an array of variable
 // length. A text without flags and length is a `const char*`: the application passes a C string that
 // is valid during the call, as it does with the event's message. No other pointer or offset in a
-// payload is followed, and none of a union, of which another member may be in use.
+// payload is followed. None is followed in a union, because another member may be in use.
 bool is_readable(const SchemaEntry& entry, bool is_of_union) {
   if (entry.flags & kEntryIsElsewhere) return false;
   uint64_t array = entry.flags & kEntryIsArray;
@@ -95,7 +95,7 @@ uint64_t register_schema(void* handle, const SchemaAttributes* attributes) {
     const SchemaEntry& given = attributes->entries[i];
     Extent extent = extent_of(domain, given);
     size_t offset = given.offset;
-    if (!offset && i && !is_union) {  // it follows the entry before
+    if (!offset && i && !is_union) {  // it follows the previous entry
       if (!is_end_known) continue;
       size_t pack = attributes->alignment;
       offset = aligned(end, pack ? std::min(pack, extent.alignment) : extent.alignment);

@@ -1,4 +1,4 @@
-// Schemas of payloads: which entries the structs of an application have, and where.
+// Schemas of payloads: the entries of an application's structs, and their offsets.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct Enumeration {
   std::map<uint64_t, std::string> names;
 };
 
-// Guards what the next two return; null: there is none.
+// Guards the results of the next two functions, which are null without a match.
 extern ForkSafeMutex schemas_mutex;
 const std::vector<PayloadEntry>* schema(const Domain* domain, uint64_t id);
 const Enumeration* enumeration(const Domain* domain, uint64_t id);
@@ -34,7 +34,7 @@ const Enumeration* enumeration(const Domain* domain, uint64_t id);
 uint64_t register_schema(void* domain, const SchemaAttributes* attributes);
 uint64_t register_enumeration(void* domain, const EnumerationAttributes* attributes);
 
-// Of the predefined types. The size of another type, and of a text, is 0.
+// Size of a predefined type; 0 for other types and for text.
 size_t size_of(uint64_t type);
 inline bool is_text(uint64_t type) { return type == kText || type == kUtf8; }
 

@@ -23,7 +23,7 @@ struct OpenRanges {
   std::vector<Open> ranges;
 };
 
-// Empty unless recording. Ranges of an earlier recording are gone.
+// Empty unless recording. Ranges of earlier recordings are removed.
 std::vector<Open>& open_ranges() {
   thread_local OpenRanges open;
   uint64_t now = epoch.load(std::memory_order_relaxed);

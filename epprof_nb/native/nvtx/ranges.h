@@ -12,13 +12,13 @@ extern std::atomic<bool> recording_ranges;  // other than the ranges of operator
 // Each thread has a stack of ranges per domain. Returns the number of ranges below; kNoTracking if
 // not recording.
 int push_range(const Domain* domain, uint32_t name, const EventAttributes* attributes);
-// The same for a range that gets no row.
+// Does the same for a range without a row.
 int push_without_row(const Domain* domain);
-// The same for a message of the default domain, which may be an operator's.
+// Does the same for a message of the default domain, which may be an operator's.
 int push_message(const char* message);
-// The same for a message that is an operator's, wherever it comes from.
+// Does the same for an operator's message from any source.
 int push_operator_message(const char* message);
-// Ends the thread's topmost range of the domain; without one, nothing.
+// Ends the thread's topmost range of the domain, if there is one.
 int pop_range(const Domain* domain);
 uint64_t start_range(const Domain* domain, uint32_t name, const EventAttributes* attributes);
 void end_range(uint64_t id);  // on any thread

@@ -1,6 +1,6 @@
-// Ranges that XLA writes in the domain of its runtime, TSL. While it compiles it writes one for each
-// pass, hundreds for a program, and on threads of its own it runs programs to find the fastest one.
-// These get no row: their work belongs to what waits for the compilation.
+// Ranges that XLA writes in the domain of its runtime, TSL. While compiling, XLA writes one for
+// each pass, hundreds per program, and runs programs on its own threads to find the fastest one.
+// These ranges get no row. Their work belongs to the code that waits for the compilation.
 #pragma once
 
 #include "nvtx/details.h"
@@ -8,7 +8,7 @@
 namespace epprof::nvtx {
 
 bool is_of_compiler(const Domain* domain, const char* message);
-// Whether the calling thread works for a compilation on another one.
+// Whether the calling thread works for a compilation on another thread.
 bool is_helping_compiler(const Domain* domain);
 
 }  // namespace epprof::nvtx

@@ -18,8 +18,8 @@ uint32_t epprof_ort_end_session(void);
 // Profiles the runs made with an OrtRunOptions; stops if the prefix is null. Returns null or an
 // error message for the caller to free.
 char* epprof_ort_profile_run(void* run_options, const char* file_prefix);
-// Queues a device event for the profile that ONNX Runtime writes: of the run with op `run_op`, or
-// of the whole session if that is 0. args: alternating keys and values.
+// Queues a device event for ONNX Runtime's profile of the run with op `run_op`, or of the whole
+// session if that is 0. args: alternating keys and values.
 void epprof_ort_add_device_event(uint32_t session, uint64_t run_op, const char* name, int64_t start,
                              int64_t duration, int32_t thread, const char* const* args,
                              size_t count);
@@ -39,7 +39,7 @@ void epprof_ort_end_run(uint64_t op_id);
 // whether it has subgraphs.
 void epprof_ort_observe_run(uint32_t session);
 void epprof_ort_take_run(uint64_t out[6]);
-// The C++ type_info of OrtRunOptions; `name` is what pybind11 calls a capsule of it.
+// The C++ type_info of OrtRunOptions; `name` is pybind11's name for a capsule of it.
 const void* epprof_ort_run_options_type(const char** name);
 epprof_columns* epprof_ort_event_details(uint32_t first);
 

@@ -30,7 +30,8 @@ struct Destination {
 void add_device_event(Destination to, DeviceEvent event);
 
 // Appends the queued events of a profile to ONNX Runtime's container. `offset_ns` is its elapsed
-// profiling time at `start_clock_ns` of our clock. Throws std::runtime_error if it refuses one.
+// profiling time at `start_clock_ns` of our clock. Throws std::runtime_error if the container
+// refuses an event.
 void flush_device_events(Destination to, int64_t offset_ns, int64_t start_clock_ns,
                          EventsContainer* container);
 

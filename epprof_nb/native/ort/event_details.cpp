@@ -25,7 +25,7 @@ uint64_t hash(const void* bytes, size_t length) {
   return h | 1;  // 0 marks a free slot
 }
 
-// Hash table of interned keys: one per thread, and one that all share. Open addressing; grows by
+// Hash table of interned keys: one per thread, and a shared one. Open addressing; grows by
 // doubling.
 template <typename Key>
 class InternTable {

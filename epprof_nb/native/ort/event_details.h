@@ -1,4 +1,4 @@
-// Interns what ONNX Runtime reports about events: equal details share one id.
+// Interns the details of ONNX Runtime's events: equal details share one id.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace epprof::ort {
 
-// Strings are ids of the string table. Numbers are -1 if there are none.
+// Strings are ids of the string table. Missing numbers are -1.
 struct EventDetails {
   uint32_t session = 0;
   int32_t node_index = -1;
@@ -17,8 +17,8 @@ struct EventDetails {
 };
 static_assert(sizeof(EventDetails) == 48, "hashed as bytes");
 
-// The string table's id of a text. Once a thread has seen a text, this takes no lock and allocates
-// nothing.
+// The string table's id of a text. For texts that the thread has seen, it takes no lock and
+// allocates nothing.
 uint32_t intern_event_text(std::string_view name);
 
 // The id of these details, from 1. As fast as `intern_event_text`.

@@ -49,8 +49,8 @@ Status* on_run_end(Ep* self, const RunOptions*, bool) {
 }
 
 const char* factory_name(const EpFactory*) { return kName; }
-// The selection policies take the first CPU device that is not of ONNX Runtime itself, which they
-// recognise by this vendor. With it they never choose the observer over the user's provider.
+// The selection policies prefer CPU devices that are not ONNX Runtime's own, which have this
+// vendor. With this vendor, they never choose the observer over the user's provider.
 const char* vendor(const EpFactory*) { return "Microsoft"; }
 uint32_t vendor_id(const EpFactory*) { return 0; }
 const char* version(const EpFactory*) { return EPPROF_VERSION; }

@@ -8,9 +8,10 @@
 namespace epprof::ort {
 
 // The number of the session that ONNX Runtime is creating on this thread, for an execution provider
-// that reports its events. 0: another one of the same session does.
+// that reports its events. 0: another provider of the session reports them.
 uint32_t new_session();
-// Around the creation of a session on this thread. `end_session` returns its number; 0: none.
+// To call around the creation of a session on this thread. `end_session` returns its number; 0:
+// none.
 void begin_session();
 uint32_t end_session();
 EpFactory* observer_factory();

@@ -24,14 +24,14 @@ namespace {
 struct Profiler : EpProfiler {
   uint32_t session;
   bool whole_session;
-  bool has_file = false;       // a run's profile, with a file that `on_run_file` callbacks follow
+  bool has_file = false;       // a run's profile with a file, reported to `on_run_file` callbacks
   int64_t offset_ns = 0;       // ONNX Runtime's elapsed profiling time at ...
   int64_t start_clock_ns = 0;  // ... this time of our clock
   uint32_t run_name, open_name;
   std::atomic<bool> has_event{false};  // an event has started
   std::atomic<int32_t> nodes{0};
   std::atomic<int32_t> depth{0};  // events open now
-  // The op of the run, parent of events on pool threads, and the recording it belongs to.
+  // The op of the run, which is the parent of events on pool threads, and its recording.
   std::atomic<uint64_t> run_op{0};
   std::atomic<uint64_t> run_epoch{0};
 };
@@ -41,14 +41,14 @@ thread_local int events_open = 0;
 ForkSafeMutex whole_mutex;
 std::set<uint32_t>& profiled_as_whole = *new std::set<uint32_t>;  // sessions
 thread_local uint64_t events_epoch = 0;  // the recording that `events_open` belongs to
-// The ops that begin_run opened on this thread: a kernel of one session may run another.
+// The ops that begin_run opened on this thread. A kernel of one session may run another session.
 struct OpenedRun {
   uint64_t op;
   uint32_t session;
-  uint64_t epoch;  // the recording that it belongs to
+  uint64_t epoch;  // its recording
 };
 thread_local std::vector<OpenedRun> opened_runs;
-// The run whose node ended last on this thread, or kWholeSession; 0 if unknown.
+// The run of the last node that ended on this thread, or kWholeSession; 0 if unknown.
 thread_local uint64_t pool_times_reset_in = 0;
 constexpr uint64_t kWholeSession = ~uint64_t{0};
 thread_local bool run_file_expected = false;
@@ -57,7 +57,7 @@ std::atomic<void (*)(uint32_t, uint64_t)> file_ending{nullptr};
 
 constexpr std::string_view kNodeSuffix = "_kernel_time";
 constexpr std::string_view kRunName = "model_run";
-// A node is the third event open: inside the run and its executor. Nodes of subgraphs are deeper.
+// A node is the third open event, inside the run and its executor. Nodes of subgraphs are deeper.
 constexpr int32_t kNodeDepth = 3;
 
 std::string_view text(const ProfilingEvent* event, const char* key) {
@@ -76,7 +76,7 @@ int64_t number(const ProfilingEvent* event, const char* key, int64_t otherwise) 
 
 constexpr int64_t kUnknown = NodeUsageRecord::kUnknown;
 
-// Reads what ONNX Runtime 1.28 and later report. Returns false if there is nothing.
+// Reads the memory that ONNX Runtime 1.28 and later report. Returns false if there is none.
 bool read_memory(const ProfilingEvent* event, NodeUsageRecord* usage) {
   usage->arena_held = number(event, "mem_arena_held", kUnknown);
   if (usage->arena_held == kUnknown) {
@@ -93,14 +93,14 @@ bool read_memory(const ProfilingEvent* event, NodeUsageRecord* usage) {
   return true;
 }
 
-// The number after `key`, in microseconds; 0 if it is not there.
+// The number after `key`, in microseconds; 0 if missing.
 int64_t microseconds(std::string_view text, std::string_view key) {
   size_t at = text.find(key);
   return at == text.npos ? 0 : strtoll(text.data() + at + key.size(), nullptr, 10);
 }
 
-// Reads what the thread of a node did besides running its part of the node. Returns false if the
-// session has no pool of threads.
+// Reads the time that the thread of a node spent on the thread pool. Returns false if the session
+// has no pool.
 bool read_threads(const ProfilingEvent* event, NodeUsageRecord* usage) {
   std::string_view text_of_event = text(event, "thread_scheduling_stats");
   usage->pool_start = usage->pool_wait = kUnknown;
@@ -115,15 +115,15 @@ bool read_threads(const ProfilingEvent* event, NodeUsageRecord* usage) {
   return true;
 }
 
-// ONNX Runtime resets a thread's times of the pool when a profiled node ends, but runs without a
-// profiler add to them (1.31.1), so that the first node of a run has the time of earlier ones.
+// ONNX Runtime resets a thread's pool times when a profiled node ends. Runs without a profiler also
+// add to them (1.31.1), so the first node of a run includes times of earlier runs.
 void drop_times_of_earlier_runs(const Profiler& profiler, int64_t node_ns, NodeUsageRecord* usage) {
   uint64_t run = profiler.whole_session ? kWholeSession
                                         : profiler.run_op.load(std::memory_order_relaxed);
   bool is_first = !run || pool_times_reset_in != run;
   pool_times_reset_in = run;
   if (usage->pool_start == kUnknown) return;
-  // Three numbers of whole microseconds.
+  // Allow for rounding: these are three numbers of whole microseconds.
   bool too_long = node_ns >= 0 && usage->pool_start + usage->pool_wait > node_ns + 3000;
   if (is_first || too_long) usage->pool_start = usage->pool_wait = kUnknown;
 }
@@ -154,7 +154,7 @@ void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd*
     details.parameter_bytes = number(event, "parameter_size", -1);
     details.activation_bytes = number(event, "activation_size", -1);
     std::string_view op_type = text(event, "op_name");
-    // One that executes no node of its subgraphs has them all the same.
+    // These have subgraphs, even if they execute no node of them.
     if (op_type == "If" || op_type == "Loop" || op_type == "Scan") {
       set_has_subgraphs(profiler.session);
     }
@@ -179,7 +179,7 @@ void set_profiled_as_whole(uint32_t session, bool profiled) {
 }
 
 // ONNX Runtime releases a run's profiler on the run's thread before the run returns, even if it
-// skips EndProfiling, as it does for a CUDA graph replay (1.31.1).
+// skips EndProfiling. It does so for a CUDA graph replay (1.31.1).
 void release(EpProfiler* self) {
   auto* profiler = static_cast<Profiler*>(self);
   if (profiler->whole_session) set_profiled_as_whole(profiler->session, false);
@@ -212,7 +212,7 @@ Status* start_event(EpProfiler* self, uint64_t id) {
     uint64_t now = epoch.load(std::memory_order_relaxed);
     if (events_epoch != now) events_open = 0;
     events_epoch = now;
-    // Runs of other sessions may have been on this thread since.
+    // Runs of other sessions may have used this thread since.
     if (!events_open && profiler.whole_session) pool_times_reset_in = 0;
     events_open++;
     bool in_run = profiler.run_epoch.load(std::memory_order_acquire) == now;
@@ -239,7 +239,7 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
   if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
   int64_t now = epprof_now_ns();
   return as_status([&] {
-    if (!is_event_open(self, uint32_t(id))) return;  // started before recording did
+    if (!is_event_open(self, uint32_t(id))) return;  // started before the recording
     if (events_open) events_open--;
     EventEnd end{now, -1, 0, kOrtEvent, 0};
     auto& profiler = *static_cast<Profiler*>(self);

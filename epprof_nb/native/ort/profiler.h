@@ -20,10 +20,10 @@ int32_t take_nodes_of_last_run();
 // Opens the op of a run on this thread; the run's profiler adds events under it. 0: not recording.
 uint64_t begin_run(uint32_t session);
 void end_run(uint64_t op_id);
-uint64_t opened_run(uint32_t session);  // the innermost op that is open here; 0: another session's
+uint64_t opened_run(uint32_t session);  // the innermost open op; 0: belongs to another session
 // Whether ONNX Runtime profiles this session as a whole now.
 bool is_profiled_as_whole(uint32_t session);
-int open_events();  // of ONNX Runtime on this thread, while recording
-uint64_t push_run_op(uint32_t session);  // just the op; end it with `pop_op`
+int open_events();  // number of ONNX Runtime's events on this thread, while recording
+uint64_t push_run_op(uint32_t session);  // opens only the op; end it with `pop_op`
 
 }  // namespace epprof::ort

@@ -1,5 +1,5 @@
-// Runs as the observer sees them, with or without a profiler: when they start and end, and a hash
-// of what they launched.
+// Runs as the observer sees them, with or without a profiler: their starts and ends, and a hash of
+// their launches.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@ namespace epprof::ort {
 
 struct ObservedRun {
   uint64_t op;             // 0: the run did not start, or was not recorded
-  uint64_t launches;       // launches, copies and memsets that the thread of the run made
-  uint64_t launch_hash;    // of these in order
+  uint64_t launches;       // launches, copies and memsets of the run's thread
+  uint64_t launch_hash;    // hash of these in order
   uint64_t function_hash;  // the same without grids, blocks and sizes
   bool is_profiled;        // ONNX Runtime reported its nodes
-  bool has_subgraphs;      // some of them have subgraphs; known of profiled runs only
+  bool has_subgraphs;      // some nodes have subgraphs; known only for profiled runs
 };
 
 // Observes the next run of this session on this thread, until `take_run`. The calls nest.
@@ -24,7 +24,7 @@ ObservedRun take_run();
 void run_started(uint32_t session);
 void run_ended(uint32_t session);
 
-// The profiler of the run has opened its op; it starts before the run does.
+// To call when the profiler of the run has opened its op. The op starts before the run.
 void set_profiled_run(uint32_t session, uint64_t op);
 void set_has_subgraphs(uint32_t session);
 

@@ -15,7 +15,7 @@ void resolve(Function& function, const void* const* table, size_t slot) {
   function = reinterpret_cast<Function>(const_cast<void*>(table[slot]));
 }
 
-// Creates a profiling event and reads it back. Returns what is wrong, or an empty string.
+// Creates a profiling event and reads it back. Returns the problem, or an empty string.
 std::string check_events() {
   const char* keys[] = {"op_name"};
   const char* values[] = {"Add"};
@@ -65,13 +65,15 @@ Status* load_api(const ApiBase* base, bool* refused) {
   const char* version = base->get_version();
   sscanf(version, "%u.%u", &major, &minor);
   bool new_enough = major > 1 || (major == 1 && minor >= kApiVersion);
-  // onnxruntime-genai has a copy of its own. Both read the events of both, so they must be equal.
+  // onnxruntime-genai has its own copy of ONNX Runtime. Both copies read each other's events, so
+  // their versions must be equal.
   if (api.create_status && !runtime_version.empty() && runtime_version != version) {
     std::string message = "ONNX Runtime " + runtime_version + " is observed in this process, and " +
                           std::string(version) + " cannot be at the same time";
     return fail(message.c_str());
   }
-  // get_api prints to stderr if the runtime lacks the requested version: request one that it has.
+  // get_api prints to stderr if the runtime lacks the requested version, so request one that it
+  // has.
   const void* const* table = base->get_api(new_enough ? kApiVersion : 1);
   if (!table) return nullptr;
   resolve(api.create_status, table, kCreateStatus);

@@ -37,7 +37,7 @@ uint32_t runtime_api();  // the newest C API of this runtime: 31 for release 1.3
 // `*refused` is set on failure; the status may then be null, if the runtime cannot create one.
 Status* load_api(const ApiBase* base, bool* refused);
 
-// The message of a status, which is released. Empty if the status is null, which means success.
+// Releases a status and returns its message. Empty if the status is null, which means success.
 std::string consume_status(Status* status);
 Status* fail(const char* message);
 

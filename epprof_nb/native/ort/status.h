@@ -9,13 +9,13 @@
 
 namespace epprof::ort {
 
-// Throws what a status says, and releases it.
+// Throws the message of a status, and releases the status.
 inline void check(Status* status) {
   if (!status) return;
   throw std::runtime_error(consume_status(status));
 }
 
-// Runs `body`. No exception may reach ONNX Runtime: it becomes a status.
+// Runs `body`. An exception becomes a status, because none may reach ONNX Runtime.
 template <typename Body>
 Status* as_status(Body body) noexcept {
   try {

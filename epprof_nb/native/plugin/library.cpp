@@ -1,5 +1,5 @@
 // The entry points of the library that ONNX Runtime loads from the same file as the Python extension.
-// The name under which it is registered says which provider is wanted.
+// The name of the registration selects the provider.
 #include <string_view>
 
 #include "ep/factory.h"

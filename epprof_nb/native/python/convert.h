@@ -8,7 +8,7 @@
 #define KEYWORDS(function) (PyCFunction)(void (*)(void))function, METH_VARARGS | METH_KEYWORDS
 
 PyObject* raise_message(char* message);  // raises RuntimeError; frees the message
-// The text as UTF-8, a bytes object. Lone surrogates have no such form and are escaped.
+// The text as UTF-8, a bytes object. Lone surrogates have no UTF-8 form and are escaped.
 PyObject* to_utf8(PyObject* text);
 int to_u32(PyObject* value, uint32_t* number);
 int to_u64(PyObject* value, uint64_t* number);

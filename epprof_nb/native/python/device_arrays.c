@@ -66,7 +66,7 @@ void device_array_put(python_kernel* kernel, size_t slot, const ep_tensor* tenso
     return;
   }
   device_array* cached = &state->arrays[slot];
-  PyObject* replaced = cached->array;  // of a run at the same time, or of another tensor
+  PyObject* replaced = cached->array;  // from a concurrent run, or of another tensor
   cached->data = tensor->data;
   cached->type = tensor->type;
   cached->bytes = tensor->bytes;
@@ -91,7 +91,7 @@ typedef struct {
   int device, calls;  // `calls` when it was made current
 } kept_stream;
 static _Thread_local kept_stream kept;
-static _Thread_local int calls;  // of kernels on CUDA devices that are in progress on this thread
+static _Thread_local int calls;  // kernels on CUDA devices in progress on this thread
 
 static void replace(PyObject** place, PyObject* value) {
   PyObject* old = *place;
@@ -138,7 +138,7 @@ static int guard_of(device_state* state, int device, void* stream, kept_stream* 
   return 0;
 }
 
-// A kernel may have made another stream current, and left it so.
+// A kernel may have left another stream current.
 static int is_current(int device, void* stream) {
   if (!kept.leave || kept.stream != stream || kept.device != device) return 0;
   PyObject* number = PyLong_FromLong(device);
@@ -187,7 +187,7 @@ int device_enter(python_kernel* kernel, const ep_call* call, PyObject** left) {
   return 0;
 }
 
-// Steals the reference. Returns -1 with an exception; keeps the one that is set.
+// Steals the reference. Returns -1 with an exception; keeps an exception that is set.
 static int call_leave(PyObject* leave) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);

@@ -1,11 +1,11 @@
 // Callbacks on the suspension of generators and coroutines. They are C functions so that no signal
-// handler runs inside them: a KeyboardInterrupt would not reach the generator's own `try`.
+// handler runs inside them. A KeyboardInterrupt there would not reach the generator's own `try`.
 #include "python/convert.h"
 
 // -- Python 3.12 and up: callbacks of sys.monitoring, called with the code object first --------
 
-// The frame that the event is of: the calling one, because a C function has none. 0: it runs other
-// code than the event's.
+// The frame of the event, which is the calling frame, because a C function has none. 0: the calling
+// frame runs other code.
 static uint64_t event_frame(PyObject* const* args, Py_ssize_t count) {
   PyFrameObject* frame = PyEval_GetFrame();
   if (!frame || count < 1) return 0;

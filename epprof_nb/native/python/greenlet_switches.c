@@ -1,10 +1,10 @@
-// The module greenlet reports each switch to a trace function, one per thread. Ours keeps the one that
-// was there before and calls it. A thread gets it when it opens an op.
+// The module greenlet reports each switch to a trace function, one per thread. Our function keeps
+// the previous one and calls it. A thread gets it when it opens an op.
 #include "python/greenlet_switches.h"
 
 PyObject* (*current_greenlet)(void);
 static PyObject *set_trace, *get_trace;  // greenlet.settrace and gettrace; NULL: built without
-static unsigned long long missed;        // switches that were not reported, in this recording
+static unsigned long long missed;        // unreported switches in this recording
 
 static uint64_t id_of(PyObject* greenlet) { return (uint64_t)(uintptr_t)greenlet; }
 
@@ -33,7 +33,7 @@ static void trace_thread(void) {
   Py_XDECREF(previous);
 }
 
-// Puts the trace function of the calling thread back, unless another one has taken our place.
+// Restores the trace function of the calling thread, unless another one has replaced ours.
 static void untrace_thread(void) {
   PyObject* trace = set_trace ? PyObject_CallNoArgs(get_trace) : NULL;
   if (trace && is_ours(trace)) set_trace_function(PyCFunction_GetSelf(trace));
@@ -97,7 +97,7 @@ static PyObject* on_switch(PyObject* previous, PyObject* const* args, Py_ssize_t
 
 // -- start and stop ---------------------------------------------------------------------------
 
-// Keeps the trace functions, because other threads get theirs back later.
+// Keeps the trace functions, because other threads restore theirs later.
 static void take_trace_functions(PyObject* module) {
   if (get_trace) return;
   set_trace = PyObject_GetAttrString(module, "settrace");

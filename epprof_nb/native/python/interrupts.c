@@ -1,7 +1,8 @@
-// Ctrl-C and the code that must not be cut in two: where a session begins and ends.
+// Ctrl-C and code that it must not interrupt: the begin and end of a session.
 //
-// Python runs signal handlers between the steps of Python code, so a KeyboardInterrupt can be raised
-// between two statements, and at the first step of an `__exit__` written in Python. In C it cannot.
+// Python runs signal handlers between the steps of Python code, so a KeyboardInterrupt can occur
+// between two statements, and at the first step of an `__exit__` written in Python. It cannot occur
+// in C.
 #include "python/interrupts.h"
 
 #include <signal.h>
@@ -10,14 +11,14 @@
 #define END_ATTEMPTS 8
 #define RESTORE_ATTEMPTS 1000
 
-// The handler of SIGINT while a call is held: it notes the signal, which is handled afterwards. The
-// handler of Python is exchanged, not that of the system, because `_thread.interrupt_main` and
-// signals that arrive on other threads reach only the former.
+// The handler of SIGINT during a held call. It notes the signal, which is handled afterwards. This
+// replaces Python's handler, not the system's, because `_thread.interrupt_main` and signals on
+// other threads reach only Python's handler.
 static struct {
   PyObject* set;  // signal.signal
   PyObject* get;  // signal.getsignal
   PyObject* note;
-  PyObject* handler;  // of the user
+  PyObject* handler;  // the user's
   unsigned long thread;
   int depth;
   int arrived;
@@ -42,7 +43,7 @@ static void keep_first(Error* first) {
   if (dropped == first) *first = error;
 }
 
-// Handlers of signals that are pending run before, and the first that raises prevents the exchange.
+// Handlers of pending signals run before. The first one that raises prevents the exchange.
 static int set_handler(PyObject* handler) {
   PyObject* done = PyObject_CallFunction(held.set, "iO", SIGINT, handler);
   Py_XDECREF(done);
@@ -50,7 +51,7 @@ static int set_handler(PyObject* handler) {
 }
 
 // Begins to hold SIGINT back. Returns 1 if `release` must follow; 0 if there is nothing to hold
-// back, as on threads other than the main one; -1 if a signal that came before was raised.
+// back, for example on other threads than the main thread; -1 if an earlier signal raised.
 static int hold(void) {
   if (epprof_thread_id() != (uint64_t)getpid()) return 0;
   if (held.depth) {
@@ -77,12 +78,12 @@ static int hold(void) {
   return 1;
 }
 
-// Puts the handler of the user back. Returns -1, with the first exception, if handlers of other
-// signals raised.
+// Restores the user's handler. Returns -1, with the first exception, if handlers of other signals
+// raised.
 static int restore_handler(void) {
   Error error = {NULL, NULL, NULL};
   PyObject* current = PyObject_CallFunction(held.get, "i", SIGINT);
-  int restored = current && current != held.note;  // the code of the user has set another one
+  int restored = current && current != held.note;  // the user's code has set another handler
   for (int attempt = 0; !restored && attempt < RESTORE_ATTEMPTS; attempt++) {
     restored = set_handler(held.handler) == 0;
     if (!restored) keep_first(&error);
@@ -130,7 +131,7 @@ static int release(void) {
   return 0;
 }
 
-// A thread may fork while the main thread holds a call, which the child does not have.
+// A thread may fork while the main thread holds a call. The child does not have that call.
 static PyObject* after_fork_in_child(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(unused)) {
   int failed = 0;
   if (held.depth && held.thread != PyThread_get_thread_ident()) {
@@ -151,8 +152,8 @@ static PyObject* call_held(PyObject* function, PyObject* args) {
   return result;
 }
 
-// Calls `end` after a call that returned `result`, or raised, with `of` unless that is null. Handlers
-// of other signals can raise inside `end`, so it is called again until it returns.
+// Calls `end` after a call that returned `result` or raised, with the argument `of` unless it is
+// null. Handlers of other signals can raise inside `end`, so it is repeated until it returns.
 static PyObject* then_end(PyObject* result, PyObject* end, PyObject* of) {
   Error error = {NULL, NULL, NULL};
   PyErr_Fetch(&error.type, &error.value, &error.traceback);
@@ -194,11 +195,11 @@ static PyObject* call_then(PyObject* Py_UNUSED(m), PyObject* args) {
 
 // -- the types ----------------------------------------------------------------------------------
 
-// What `_make` returned for each `with` that was entered: the innermost is the last of this list.
+// The results of `_make` for each entered `with`, the innermost last.
 static PyObject* entered_of(PyObject* self) {
   PyObject* entered = PyObject_GetAttrString(self, "_entered");
   if (entered && !PyList_Check(entered)) {
-    PyErr_SetString(PyExc_TypeError, "_entered is no list");
+    PyErr_SetString(PyExc_TypeError, "_entered is not a list");
     Py_CLEAR(entered);
   }
   return entered;
@@ -280,8 +281,8 @@ static PyType_Spec context_spec = {
     .slots = context_slots,
 };
 
-// A member of this type calls a function when its owner is gone. Unlike weakref.finalize, which is
-// Python code, it is neither skipped nor cut short by Ctrl-C.
+// An attribute of this type calls a function when its owner is deleted. Unlike weakref.finalize,
+// which is Python code, it is neither skipped nor interrupted by Ctrl-C.
 typedef struct {
   PyObject_HEAD
   PyObject* function;
@@ -313,8 +314,8 @@ static int finalizing(void) {
   return yes;
 }
 
-// Ends the exception of a signal's handler, which a destructor cannot raise. Returns 1 if it is to
-// be raised again as Ctrl-C; others are reported as unraisable, as in any destructor.
+// Clears the exception of a signal handler, which a destructor cannot raise. Returns 1 if it must
+// be raised again as Ctrl-C. Other exceptions are reported as unraisable, as in any destructor.
 static int is_interrupt(PyObject* of) {
   int interrupt = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
   if (interrupt) {
@@ -328,7 +329,7 @@ static int is_interrupt(PyObject* of) {
 static void finalize(Finalizer* self) {
   int holds = hold(), interrupted = 0;
   for (int attempt = 1; holds < 0 && attempt < END_ATTEMPTS; attempt++) {
-    interrupted |= is_interrupt(self->function);  // of a signal that came just before
+    interrupted |= is_interrupt(self->function);  // from a signal just before
     holds = hold();
   }
   if (holds < 0) interrupted |= is_interrupt(self->function);

@@ -1,4 +1,4 @@
-// Ctrl-C and the code that must not be cut in two.
+// Ctrl-C and code that it must not interrupt.
 #pragma once
 
 #include "python/convert.h"

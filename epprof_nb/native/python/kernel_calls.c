@@ -43,12 +43,12 @@ int enter_python(PyGILState_STATE* state) {
 
 char* python_has_ended(void) { return strdup("Python has ended, and its kernels with it"); }
 
-// Whether somebody refers to an array that is ours alone. Cycles are collected before we say so.
+// Whether other code refers to our array. Collects cycles before it returns true.
 static int is_kept(PyObject* array) {
   if (!array || Py_REFCNT(array) == 1) return 0;
-  PyObject *type, *value, *traceback;  // of an array that was found before
+  PyObject *type, *value, *traceback;  // from an earlier array
   PyErr_Fetch(&type, &value, &traceback);
-  // Not PyGC_Collect, which does nothing while the user has disabled the collector.
+  // PyGC_Collect would do nothing while the user has disabled the collector.
   PyObject* module = PyImport_ImportModule("gc");
   PyObject* collected = module ? PyObject_CallMethod(module, "collect", NULL) : NULL;
   PyErr_Restore(type, value, traceback);
@@ -57,8 +57,8 @@ static int is_kept(PyObject* array) {
   return Py_REFCNT(array) > 1;
 }
 
-// Keeps the memory of arrays that the kernel keeps: somebody may read them. Returns -1 with an
-// exception if there are any.
+// Keeps the memory of arrays that the kernel keeps, because other code may read them. Returns -1
+// with an exception if there are any.
 static int retain_kept(PyObject* const* inputs, const ep_tensor* tensors, size_t input_count,
                        PyObject* context, size_t output_count) {
   int failed = 0;
@@ -80,8 +80,7 @@ static int retain_kept(PyObject* const* inputs, const ep_tensor* tensors, size_t
 
 static size_t input_slot(size_t i) { return i < kFirstOutput ? i : kCachedArrays; }
 
-// The arguments of a kernel; `arrays` gets new references to the inputs, null where the node leaves
-// one out.
+// The arguments of a kernel; `arrays` gets new references to the inputs; null for omitted inputs.
 static PyObject* arguments(python_kernel* kernel, int device, PyObject* context, PyObject** arrays,
                            const ep_tensor* inputs, size_t count) {
   PyObject* args = PyTuple_New((Py_ssize_t)count + 1);
@@ -141,7 +140,7 @@ static int call_function(python_kernel* kernel, PyObject* args, const ep_call* c
   return result ? 0 : -1;
 }
 
-// Returns null or the message of what failed. `function`: null: the kernel's current one.
+// Returns null or an error message. `function`: null for the kernel's current function.
 static char* call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* inputs,
                          size_t count, PyObject* function, const ep_replay_record* replay) {
   enum { kFewInputs = 16 };
@@ -158,7 +157,7 @@ static char* call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* 
   Py_XDECREF(args);
   if (!failed) failed = context_check_outputs(context);
   if (failed && !PyErr_Occurred()) PyErr_NoMemory();
-  // The traceback of an exception refers to the arrays until it is described.
+  // An exception's traceback refers to the arrays until the error is described.
   char* error = failed ? take_error(kernel->node) : NULL;
   if (context) {
     context_end_call(context);
@@ -188,7 +187,7 @@ static char* call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* 
 char* kernel_compute(void* handle, ep_call* call, const ep_tensor* inputs, size_t count,
                      void* function, const ep_replay_record* replay) {
   PyGILState_STATE state;
-  // The threads of ONNX Runtime's pool have one only as long as a kernel runs.
+  // Threads of ONNX Runtime's pool have a state only while a kernel runs.
   int has_state = Py_IsInitialized() && PyGILState_GetThisThreadState() != NULL;
   if (enter_python(&state) < 0) return python_has_ended();
   char* error = call_kernel(handle, call, inputs, count, function, replay);
@@ -197,7 +196,7 @@ char* kernel_compute(void* handle, ep_call* call, const ep_tensor* inputs, size_
   return error;
 }
 
-// The copies of ONNX Runtime run without the GIL; it is taken only to record them.
+// ONNX Runtime's copies run without the GIL. Only recording them takes it.
 void kernel_record_copy(int64_t start, int64_t end, size_t bytes, int to_device) {
   PyGILState_STATE state;
   if (enter_python(&state) < 0) return;

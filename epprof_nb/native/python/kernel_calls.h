@@ -1,4 +1,4 @@
-// What ONNX Runtime's threads need to call into Python, and the calls of ep_interpreter.
+// Functions for ONNX Runtime's threads to call into Python, and the calls of ep_interpreter.
 #pragma once
 
 #include "python/convert.h"
@@ -14,8 +14,8 @@ extern kernel_functions python_functions;
 
 // Takes the GIL; -1 if Python has ended. `PyGILState_Release` gives it back.
 int enter_python(PyGILState_STATE* state);
-char* python_has_ended(void);           // the message then, for the caller to free
-char* take_error(PyObject* node);       // of the exception that is set. `node`: borrowed, or null
+char* python_has_ended(void);           // the error message, for the caller to free
+char* take_error(PyObject* node);       // for the current exception. `node`: borrowed, or null
 PyObject* describe_replay(const ep_replay_record* replay);  // None outside of a replay
 
 // Nodes (kernel_nodes.c).

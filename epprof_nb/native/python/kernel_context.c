@@ -18,7 +18,7 @@ typedef struct {
   ep_tensor *tensors, few_tensors[kFewOutputs];  // of the outputs
   launch_arrays inputs;
   ep_call* call;  // null once the kernel has returned
-  size_t next;    // the output that `out` makes without an index
+  size_t next;    // the next output that `out` makes without an index
   int device;     // -1: the host device
   void* stream;
   address_argument address;  // of the launches so far
@@ -26,7 +26,7 @@ typedef struct {
 
 static PyTypeObject* context_type;
 
-// Attributes of the context that are the node's.
+// Attributes that the context takes from the node.
 static const char* const node_attributes[] = {"attrs",       "name",   "op_type", "domain",
                                               "num_outputs", "device", "xp"};
 enum { kNodeAttributes = sizeof node_attributes / sizeof *node_attributes };

@@ -5,7 +5,7 @@
 
 #include "ep/api.h"
 
-// What the model says about an output of a node.
+// The model's information about an output of a node.
 typedef struct {
   int present, has_shape;
   int32_t type;
@@ -29,9 +29,10 @@ PyObject* context_output(PyObject* context, size_t index);  // borrowed; null: n
 const void* context_output_data(PyObject* context, size_t index);
 void context_set_inputs(PyObject* context, PyObject* const* arrays, const ep_tensor* inputs,
                         size_t count);
-// Of a kernel that has returned: lets its node repeat the launches, if the kernel allows it.
+// To call when a kernel has returned. Lets its node repeat the launches, if the kernel allows it.
 void context_keep_launches(PyObject* context, ep_call* call, PyObject* function);
-// The context of the kernel that runs on this thread; borrowed, null: none. Returns the previous one.
+// Sets the context of the kernel that runs on this thread; borrowed, null: none. Returns the
+// previous one.
 PyObject* context_make_current(PyObject* context);
 void context_end_call(PyObject* context);      // no more outputs can be made
-void context_drop_outputs(PyObject* context);  // and those made are not referred to any more
+void context_drop_outputs(PyObject* context);  // and drops references to those made

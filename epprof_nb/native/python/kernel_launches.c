@@ -65,7 +65,8 @@ static int find_array(PyObject* value, const launch_arrays* among, ep_argument_s
   return 0;
 }
 
-// The only tensor that holds an address and the bytes from there on.
+// Sets an argument to a tensor that holds an address and the bytes after it. Returns the number of
+// such tensors.
 static int count_holders(const launch_arrays* among, ep_argument_source source, char* pointer,
                          size_t bytes, packed_arguments* packed, size_t i) {
   int holders = 0;
@@ -90,11 +91,11 @@ static int pack_address(void* pointer, size_t bytes, const launch_arrays* inputs
   return holders == 1 ? 0 : set_pointer(packed, i, EP_OTHER_MEMORY, 0, 0, pointer);
 }
 
-// An integer may be an address, such as `x.data.ptr`. That of a tensor is noted. A launch with that of
-// other device memory is one that refers to it.
+// An integer may be an address, such as `x.data.ptr`. Notes an address of a tensor. For other
+// device memory, the launch refers to that memory.
 static void check_integer(const launch_arrays* inputs, const launch_arrays* outputs,
                           packed_arguments* packed, size_t i) {
-  enum { kLeast = 1 << 30 };  // of addresses; the driver is not asked about smaller integers
+  enum { kLeast = 1 << 30 };  // smallest address; smaller integers are not looked up
   char* pointer = packed->values[i].pointer;
   ep_argument integer = packed->arguments[i];
   if ((uint64_t)(uintptr_t)pointer < kLeast) return;
@@ -128,15 +129,16 @@ static int refuse(PyObject* value, size_t i) {
   return -1;
 }
 
-// Whether a format of the buffer protocol means a number: formats of texts and records have more
-// characters, and complex numbers a Z.
+// Whether a format of the buffer protocol is a number. Formats of texts and records have more
+// characters, and complex numbers have a Z.
 static int is_number(const char* format) {
   if (!format) return 0;
   if (*format == 'Z') format++;
   return *format && !format[1] && strchr("?bBhHiIlLqQefdg", *format) != NULL;
 }
 
-// A scalar of NumPy. Returns 0, or -1, with an exception unless the object has no buffer to read.
+// A NumPy scalar. Returns 0, or -1 with an exception. Without a readable buffer, returns -1 without
+// one.
 static int pack_buffer(PyObject* value, const launch_arrays* inputs, const launch_arrays* outputs,
                        packed_arguments* packed, size_t i) {
   Py_buffer view;
@@ -156,7 +158,7 @@ static int pack_buffer(PyObject* value, const launch_arrays* inputs, const launc
 
 static int pack_memory(PyObject* value, const launch_arrays* inputs, const launch_arrays* outputs,
                        packed_arguments* packed, size_t i) {
-  PyObject* data = attribute(value, data_name);  // of an array; a pointer itself has none
+  PyObject* data = attribute(value, data_name);  // of an array; a pointer object has none
   void* pointer = NULL;
   int found = PyErr_Occurred() ? -1 : pointer_of(data ? data : value, &pointer);
   PyObject* nbytes = data && found > 0 ? attribute(value, nbytes_name) : NULL;
@@ -186,7 +188,8 @@ void note_library_launch_of(ep_call* call, const launch_arrays* inputs, const la
   ep_call_note_library_launch(call, &noted);
 }
 
-// Whether an object is an array in device memory. CuPy's have the buffer protocol, and refuse it.
+// Whether an object is an array in device memory. CuPy's arrays have the buffer protocol, but
+// refuse it.
 static int is_array(PyObject* value, const launch_arrays* among) {
   for (size_t k = 0; k < among->count; k++) {
     if (!among->arrays[k] || !among->tensors[k].on_device) continue;
@@ -195,7 +198,7 @@ static int is_array(PyObject* value, const launch_arrays* among) {
   return 0;
 }
 
-// Values have the sizes that CuPy gives them.
+// Values have the same sizes as in CuPy.
 static int pack(PyObject* value, const launch_arrays* inputs, const launch_arrays* outputs,
                 packed_arguments* packed, size_t i) {
   if (find_array(value, inputs, EP_OF_INPUT, packed, i) ||
@@ -246,7 +249,7 @@ static int parse_integer(PyObject* item, const char* name, PyObject* given, unsi
   return 0;
 }
 
-// A number or up to three; the others are 1.
+// One to three numbers; missing ones are 1.
 static int parse_sizes(PyObject* given, const char* name, unsigned* sizes) {
   Py_ssize_t count = PyTuple_Check(given) ? PyTuple_Size(given) : PyIndex_Check(given) ? 1 : 0;
   if (count < 1 || count > 3) {
@@ -263,8 +266,8 @@ static int parse_sizes(PyObject* given, const char* name, unsigned* sizes) {
   return 0;
 }
 
-// The object with the handle of a kernel, a CUfunction: that of CuPy's RawKernel for the current
-// device, which is compiled if it must be, or the given object. New reference.
+// The object with the handle of a kernel, a CUfunction. For CuPy's RawKernel, the function for the
+// current device, compiled if necessary; otherwise the given object. New reference.
 static PyObject* loaded_function(PyObject* kernel, void** function) {
   PyObject* loaded = attribute(kernel, kernel_name);
   if (loaded) {
@@ -306,7 +309,7 @@ static PyObject* launch_function(ep_call* call, PyObject* kernel, ep_launch* lau
   char *name = name_of(kernel), *failed;
   launch->owner = owner;
   launch->name = name;
-  Py_BEGIN_ALLOW_THREADS  // the queue of the stream may be full of work that needs the GIL
+  Py_BEGIN_ALLOW_THREADS  // the stream's queue may be full of work that needs the GIL
   failed = ep_call_launch(call, launch);
   Py_END_ALLOW_THREADS
   if (!failed) ep_call_note_launch(call, launch);

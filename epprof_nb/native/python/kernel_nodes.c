@@ -1,4 +1,4 @@
-// Nodes of a session as kernels in Python know them.
+// Nodes of a session as Python kernels see them.
 #include "python/kernel_calls.h"
 
 #include <stdlib.h>
@@ -88,7 +88,7 @@ static PyObject* inputs_of(const ep_node* node) {
   return inputs;
 }
 
-// `*reason`: null: the kernel takes the node. Returns -1 with an exception.
+// `*reason` is null if the kernel takes the node. Returns -1 with an exception.
 static int find_limit(PyObject* handle, const ep_node* node, char** reason) {
   PyObject* attributes = attributes_of(node);
   PyObject* inputs = attributes ? inputs_of(node) : NULL;

@@ -1,4 +1,4 @@
-// Kernels in Python as parts of graphs: their functions, and replays that are recorded.
+// Python kernels as parts of graphs: their functions, and recorded replays.
 #include "python/kernel_calls.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include "python/graphs.h"
 #include "python/kernel_context.h"
 
-// What an activity of a replay has in common with the others; None outside of a replay.
+// The properties that all activities of a replay share; None outside of a replay.
 PyObject* describe_replay(const ep_replay_record* replay) {
   if (!replay) Py_RETURN_NONE;
   return Py_BuildValue("(KLLL)", (unsigned long long)replay->correlation,

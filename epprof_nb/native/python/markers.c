@@ -6,7 +6,7 @@
 
 // -- statements -------------------------------------------------------------------------------
 
-// The markers run in every statement of an instrumented cell: they return at once if not recording.
+// The markers run in every statement of an instrumented cell. They return at once if not recording.
 typedef void (*StatementMarker)(uint32_t key);
 
 static PyObject* mark_statement(PyObject* value, StatementMarker mark) {
@@ -37,7 +37,7 @@ static int enter_scope(uint32_t key, int suspendable) {
   return 0;
 }
 
-// Runs no Python code, so that nothing can keep the scope open.
+// Runs no Python code, so nothing can keep the scope open.
 static int leave_scope(uint32_t key, int suspendable) {
   uint64_t frame = 0;
   if (suspendable && generator_frame(&frame) < 0) return -1;
@@ -46,7 +46,7 @@ static int leave_scope(uint32_t key, int suspendable) {
   return 0;
 }
 
-// Without state: one object serves every call of the function, on any thread.
+// Stateless: one object serves all calls of the function, on any thread.
 typedef struct {
   PyObject_HEAD
   uint32_t key;
@@ -86,8 +86,8 @@ static int set_function(PyObject* type, PyMethodDef* method, PyObject* body) {
   return failed ? -1 : 0;
 }
 
-// Each body has a type of its own, whose attributes are functions bound to the body. A `with` thus
-// creates no bound methods, which would make it three times as slow as the calls themselves.
+// Each body has its own type, whose attributes are functions bound to the body. So a `with` creates
+// no bound methods, which would make it three times as slow as the calls.
 static PyObject* make_body(uint32_t key, int suspendable) {
   PyObject* type = PyType_FromSpec(&body_spec);
   if (!type) return NULL;
@@ -105,7 +105,7 @@ static PyObject* make_body(uint32_t key, int suspendable) {
   return (PyObject*)body;
 }
 
-// By statement key, for the life of the process as the statements are. Protected by the GIL.
+// By statement key. Kept until the process ends, like the statements. Protected by the GIL.
 typedef struct {
   PyObject** objects;
   uint32_t size;

@@ -23,7 +23,7 @@ static PyObject* engine_check_node(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_XDECREF(size);
   if (PyErr_Occurred()) return NULL;
   Py_ssize_t count = PyList_Size(edges);
-  if (count > kMostEdges || bytes < 0) bytes = count = 0;  // no node is so small
+  if (count > kMostEdges || bytes < 0) bytes = count = 0;  // larger than any node
   for (Py_ssize_t i = 0; i < count; i++) {
     if (to_u64(PyList_GetItem(edges, i), &numbers[i]) < 0) return NULL;
   }

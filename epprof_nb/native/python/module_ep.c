@@ -142,7 +142,7 @@ static void leave_kept_stream(void) {
 
 static void without_gil(void (*work)(void*), void* data) {
   PyGILState_STATE state;
-  // A thread without a state does not hold it, and whoever does may wait for this thread.
+  // A thread without a state does not hold the GIL, and the holder may wait for this thread.
   if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return work(data);
   if (enter_python(&state) < 0) return work(data);
   Py_BEGIN_ALLOW_THREADS

@@ -77,7 +77,7 @@ static int add_edges(Graph* graph, PyObject* edges, PyObject* leaf) {
   return count < 0 ? -1 : 0;
 }
 
-// A node without edges has no number: it accumulates a gradient.
+// A node without edges accumulates a gradient and has no number.
 static int add_number(Graph* graph, PyObject* node, PyObject* name) {
   PyObject* value = PyObject_CallMethodObjArgs(node, name, NULL);
   if (!value) return -1;

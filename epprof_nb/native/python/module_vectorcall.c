@@ -1,10 +1,11 @@
-// Functions of _native that record the calls of all objects of a type as ops. JAX's jitted functions
-// are objects of a C++ type, which Python calls by vectorcall, past the `__call__` of the type. While
-// recording, the type has no vectorcall, and a `__call__` of ours; both are put back.
+// Functions of _native that record the calls of all objects of a type as ops. JAX's jitted
+// functions are objects of a C++ type. Python calls them by vectorcall, not by the type's
+// `__call__`. While recording, the type has no vectorcall and has our `__call__`. Both are restored
+// afterwards.
 #include "python/greenlet_switches.h"
 
 enum { kCategory = 6 };         // kFrameworkCall of core/records.h
-enum { kFlagsOffset = 168 };    // of tp_flags in PyTypeObject, which the limited API does not show
+enum { kFlagsOffset = 168 };    // of tp_flags in PyTypeObject, hidden by the limited API
 enum { kHaveVectorcall = 1 << 11 };
 
 typedef struct {
@@ -17,11 +18,12 @@ typedef struct {
   int had_vectorcall;
   int on;
 } Recording;
-// One per process, as the type. Guarded by the GIL.
+// One per process, like the type. Guarded by the GIL.
 static Recording recording;
-// Calls inside of a recorded one are part of it.
+// Calls inside a recorded call are part of it.
 static _Thread_local int open_calls;
-// Pauses of one recording: who paused a thread may miss the end of the recording, and of the pause.
+// Open pauses of this thread in `paused_recording`. Code that pauses may miss the end of the
+// recording and leave its pause open.
 static _Thread_local int open_pauses;
 static _Thread_local uint64_t paused_recording;
 static uint64_t recordings;  // the number of the last one; guarded by the GIL
@@ -31,7 +33,7 @@ static PyObject* raise_error(const char* message) {
   return NULL;
 }
 
-// Null if this build of Python has the flags elsewhere.
+// Null if the flags are elsewhere in this build of Python.
 static unsigned long* flags_of(PyTypeObject* type) {
   PyTypeObject* proofs[] = {type, &PyLong_Type, &PyType_Type, &PyTuple_Type};
   for (size_t i = 0; i < sizeof proofs / sizeof *proofs; i++) {
@@ -41,7 +43,8 @@ static unsigned long* flags_of(PyTypeObject* type) {
   return (unsigned long*)((char*)type + kFlagsOffset);
 }
 
-// Asks for the op of an object and adds it to `known`. Another thread may end the recording meanwhile.
+// Requests the op of an object and adds it to `known`. Another thread may end the recording
+// meanwhile.
 static PyObject* described(PyObject* self, PyObject* known, PyObject* key) {  // new reference
   PyObject* describe = recording.describe;
   Py_INCREF(describe);
@@ -64,7 +67,7 @@ static int find_op(PyObject* self, uint32_t* name, uint32_t* kind) {
   PyObject* known = recording.known;
   Py_INCREF(known);
   PyObject* entry = PyDict_GetItemWithError(known, key);
-  // An object at the address of one that is gone is not known.
+  // An object at the address of a deleted object is unknown.
   if (entry && PyWeakref_GetObject(PyTuple_GetItem(entry, 0)) == self) {
     Py_INCREF(entry);
   } else {
@@ -105,7 +108,7 @@ static PyObject* recorded_call(PyObject* self, PyObject* args, PyObject* kwargs)
   PyObject* result = recording.call(self, args, kwargs);
   if (op_id) epprof_pop(op_id);
   open_calls--;
-  *pauses_of_thread() = 0;  // a pause inside the call that has not ended will not
+  *pauses_of_thread() = 0; // a pause inside the call that is still open will not end
   return result;
 }
 
@@ -130,7 +133,7 @@ static PyObject* vectorcalls_record(PyObject* Py_UNUSED(m), PyObject* args) {
   if (!(*flags & Py_TPFLAGS_HEAPTYPE)) return raise_error("the type cannot be changed");
   PyObject* original = PyObject_GetAttrString((PyObject*)type, "__call__");
   if (!original) return NULL;
-  if (!Py_IS_TYPE(original, &PyWrapperDescr_Type)) {  // it may call ours of an earlier recording
+  if (!Py_IS_TYPE(original, &PyWrapperDescr_Type)) {  // it may call an earlier recording's
     Py_DECREF(original);
     return raise_error("other code has replaced the type's __call__");
   }
@@ -160,7 +163,7 @@ static PyObject* vectorcalls_stop(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)
   recording.on = 0;
   PyObject* current = PyObject_GetAttrString((PyObject*)type, "__call__");
   int failed = !current;
-  if (current == recording.ours) {  // else other code has replaced it, and probably calls it
+  if (current == recording.ours) {  // otherwise other code has replaced it, and probably calls it
     failed = PyObject_SetAttrString((PyObject*)type, "__call__", recording.original) < 0;
     if (!failed && recording.had_vectorcall) *flags_of(type) |= kHaveVectorcall;
   }
@@ -177,7 +180,7 @@ static PyObject* vectorcalls_pause(PyObject* Py_UNUSED(m), PyObject* value) {
   int* pauses = pauses_of_thread();
   if (on) {
     ++*pauses;
-  } else if (*pauses) {  // else the pause began in an earlier recording
+  } else if (*pauses) {  // otherwise the pause began in an earlier recording
     --*pauses;
   }
   Py_RETURN_NONE;

@@ -11,7 +11,7 @@ typedef PyObject* (*new_copy_function)(PyObject* array, int order);
 
 static void** table;
 
-// By ONNX's element type. Those from 16 on are dtypes of ml_dtypes, if it is installed.
+// By ONNX's element type. Types from 16 on are dtypes of ml_dtypes, if it is installed.
 static int types[] = {-1, 11, 2, 1, 4, 3, 5, 7, -1, 0, 23, 12, 6, 8, -1, -1, -1, -1, -1, -1, -1};
 
 int numpy_add_type(int32_t onnx_type, int type) {

@@ -10,22 +10,22 @@ typedef struct {
   PyObject_HEAD
   PyObject* name;  // an exact str
   PyObject* args;  // dict, or NULL
-  uint32_t name_id;  // ids of `session`, 0: none yet
+  uint32_t name_id;  // id in `session`; 0: none yet
   uint32_t args_id;
   uint64_t session;
 } Op;
 
 // Names and arguments of the ops of one session. The drained columns refer to the lists, so that
-// both live as long as anything that needs them. Protected by the GIL.
-#define OP_NAME 0x80000000u    // marks name ids that index `names`; others are of the string table
-#define MAX_NAMES 250000       // names after these become names[0]
+// both live as long as they are needed. Protected by the GIL.
+#define OP_NAME 0x80000000u    // marks ids that index `names`, not the string table
+#define MAX_NAMES 250000       // further names become names[0]
 #define MAX_ARGS_BYTES (256 << 20)
 static struct {
   PyObject* names;
   PyObject* ids;   // name -> id
   PyObject* args;  // JSON texts; id = index + 1
   size_t args_bytes;
-  uint32_t lost_args_id;  // stands for the arguments beyond MAX_ARGS_BYTES; 0: none are
+  uint32_t lost_args_id;  // replaces arguments beyond MAX_ARGS_BYTES; 0: not needed
   uint64_t number;
 } session;
 
@@ -77,8 +77,8 @@ int suspendable_frame(uint64_t* id) {
   return done ? 0 : -1;
 }
 
-// The slots of the type, looked up once. Ops take no part in garbage collection, which would double
-// the cost of creating one; a reference cycle through the arguments is unlikely.
+// The slots of the type, looked up once. Ops are not garbage-collected, which would double the cost
+// of creating one. A reference cycle through the arguments is unlikely.
 static allocfunc allocate;
 static freefunc release;
 
@@ -93,8 +93,8 @@ static PyObject* decorate(PyObject* op, PyObject* function) {
   return PyObject_CallFunctionObjArgs(decorator, op ? op : Py_None, function, NULL);
 }
 
-// Tells whether `@op` without parentheses was applied to this object. classmethod objects are not
-// callable, and neither are properties, which the decorator refuses with a reason.
+// Whether `@op` without parentheses was applied to this object. This includes classmethod objects
+// and properties, which are not callable. The decorator refuses properties with a reason.
 static int is_decorated(PyObject* object) {
   return PyCallable_Check(object) || PyObject_HasAttrString(object, "__func__") ||
          PyObject_HasAttrString(object, "fget");
@@ -195,7 +195,7 @@ static PyObject* shown_name(PyObject* name) {
   return name;
 }
 
-// Sets `name_id`. Runs no Python code, so that the session stays the same up to the push.
+// Sets `name_id`. Runs no Python code, so the session cannot change before the push.
 static int register_name(Op* self) {
   if (self->name_id) return 0;
   PyObject* known = PyDict_GetItemWithError(session.ids, self->name);
@@ -220,7 +220,8 @@ static int register_name(Op* self) {
   return failed ? -1 : 0;
 }
 
-// JSON of short numbers and ASCII strings, as json.dumps writes it. `failed` is set for others.
+// JSON of short numbers and ASCII strings, as json.dumps writes it. `failed` is set for other
+// values.
 typedef struct {
   char text[512];
   size_t used;
@@ -314,7 +315,7 @@ static int append_args(PyObject* text, uint32_t* id) {
   return 0;
 }
 
-// Sets `args_id`: the arguments are recorded as text, so that their values are free to go.
+// Sets `args_id`. The arguments are recorded as text, so that their values can be released.
 static int register_args(Op* self) {
   PyObject* text = args_text(self->args);  // may run Python code, which may start a session
   if (!text) return -1;

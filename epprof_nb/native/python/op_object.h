@@ -20,7 +20,7 @@ PyObject* op_set_decorator(PyObject* module, PyObject* function);
 PyObject* op_set_suspender(PyObject* module, PyObject* function);
 PyObject* op_set_args_formatter(PyObject* module, PyObject* function);
 
-// Forgets the names and arguments of ops. Call where a session begins and ends.
+// Forgets the names and arguments of ops. To call when a session begins and ends.
 int op_start_session(void);
 // Adds the names and arguments that drained ops refer to.
 int op_add_session(PyObject* columns);

@@ -105,7 +105,7 @@ int check_dtype(const expected_output* output, PyObject* array, PyObject* dtype,
   }
   if (same < 0) {
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "ctx.out: %R is no dtype", dtype);
+    PyErr_Format(PyExc_TypeError, "ctx.out: %R is not a dtype", dtype);
   }
   Py_DECREF(actual);
   return same > 0 ? 0 : -1;

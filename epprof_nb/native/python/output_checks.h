@@ -1,4 +1,4 @@
-// What a kernel in Python asks for as an output, compared with the model. All return -1 with an
+// Checks of the outputs that a Python kernel requests against the model. All return -1 with an
 // exception.
 #pragma once
 

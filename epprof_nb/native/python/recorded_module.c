@@ -1,4 +1,5 @@
-// The type that replaces torch.nn.Module.__call__. It is in C because it runs at each call of a module.
+// The type that replaces torch.nn.Module.__call__. It is in C, because it runs at each call of a
+// module.
 #include "python/recorded_module.h"
 
 #include <string.h>
@@ -61,7 +62,7 @@ static int is_in_pass(Recorded* self) {  // -1 on failure
 }
 
 static int is_compiling(Recorded* self) {  // -1 on failure
-  // The function returns this flag, unless it is compiled itself, as this one never is.
+  // `is_compiling` returns this flag unless it is compiled itself, which does not happen here.
   PyObject* flag = PyDict_GetItemWithError(self->compiler, flag_name);
   if (flag) return PyObject_IsTrue(flag);
   if (PyErr_Occurred()) return -1;

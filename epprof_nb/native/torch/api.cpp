@@ -49,7 +49,7 @@ uint32_t epprof_module_add(const epprof_module* module) {
 }
 
 epprof_module_call epprof_module_begin(uint32_t index, uint64_t number, int in_pass) {
-  if (index >= modules.size()) return {0, kUnknownCall};  // of an earlier recording
+  if (index >= modules.size()) return {0, kUnknownCall};  // from an earlier recording
   const epprof_module& module = modules[index];
   called_on_host |= module.on_host != 0;
   uint64_t op = push_op(module.name, kFrameworkCall, in_pass ? module.recompute : module.forward,

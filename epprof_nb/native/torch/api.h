@@ -12,8 +12,8 @@ extern "C" {
 int epprof_torch_observe(const char* library);
 void epprof_torch_enable(int on);
 
-// The engine's functions: whether those are known that say the number of the next node and whether
-// the calling thread is in a backward pass.
+// Opens the engine's functions. Returns whether it found the functions for the number of the next
+// node and for the backward pass of the calling thread.
 int epprof_engine_open(const char* library);
 int epprof_engine_is_known(void);
 uint64_t epprof_next_number(void);
@@ -24,8 +24,8 @@ int epprof_engine_reads_nodes(void);
 
 // Calls of modules.
 typedef struct {
-  uint32_t name, forward, recompute, backward;  // of the op, and kinds of its calls
-  int on_host;                                  // has parameters that are not on a GPU
+  uint32_t name, forward, recompute, backward;  // name of the op, and kinds of its calls
+  int on_host;                                  // whether it has parameters that are not on a GPU
 } epprof_module;
 
 typedef struct {
@@ -38,7 +38,7 @@ int epprof_modules_on_host(void);  // whether such modules were called
 uint32_t epprof_module_add(const epprof_module* module);
 epprof_module_call epprof_module_begin(uint32_t module, uint64_t number, int in_pass);
 void epprof_module_end(epprof_module_call call, uint64_t number);
-// 0 outside of modules, UINT64_MAX if unknown. `lowest`: the number down to which that holds.
+// 0 outside of modules, UINT64_MAX if unknown. `lowest`: the lowest number with the same result.
 uint64_t epprof_call_of_own_node(uint64_t number, uint64_t* lowest);
 
 // Backward passes, by number.

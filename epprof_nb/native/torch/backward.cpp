@@ -15,31 +15,31 @@ namespace {
 
 struct Pass {
   std::atomic<uint64_t> op{0};  // 0: ended
-  std::atomic<uint64_t> task{kNoTask};  // PyTorch's number, known once one of its nodes was seen
+  std::atomic<uint64_t> task{kNoTask};  // PyTorch's number, known after the first node
   std::atomic<uint64_t> nodes{0}, unlinked{0};
-  std::atomic<uint64_t> serial{0};  // of the passes in the order of their begin; 0: not in use
+  std::atomic<uint64_t> serial{0};  // order of the begin of passes; 0: not in use
   std::atomic<uint64_t> thread{0};  // PyTorch's number of the thread that began it
   std::atomic<bool> follow{false};
-  std::atomic<bool> is_nested{false};  // in all other passes that ran when it began
+  std::atomic<bool> is_nested{false};  // in all passes that were running when it began
 };
 
-constexpr size_t kPasses = 128;  // that run at once; further ones get no ops of modules
-constexpr size_t kDepth = 128;   // of modules in each other; the outermost ones get no op
-constexpr size_t kSeen = 256;    // nodes that are searched for one that produced a gradient
-constexpr size_t kTasks = 4;     // passes whose nodes a thread executes in turn
-constexpr size_t kEdges = 4000;  // that such a search follows at most
+constexpr size_t kPasses = 128;  // passes at once; further ones get no ops of modules
+constexpr size_t kDepth = 128;   // nesting of modules; the outermost ones get no op
+constexpr size_t kSeen = 256;    // nodes to search for the producer of a gradient
+constexpr size_t kTasks = 4;     // passes that a thread executes in turn
+constexpr size_t kEdges = 4000;  // maximum number that such a search follows
 
 std::array<Pass, kPasses> passes;
 uint64_t last_serial = 0;  // guarded by the GIL
 std::atomic<uint64_t> changes{1};  // of the passes
-std::atomic<size_t> used_passes{0};  // all that follow in `passes` were never used
+std::atomic<size_t> used_passes{0};  // later elements of `passes` were never used
 size_t followed = 0;  // passes in progress; guarded by the GIL
 
 ResetInChild reset([] { forget_passes(); });
 
-// The nodes that a thread executed last in one backward pass.
+// The last nodes that a thread executed in one backward pass.
 struct Seen {
-  uint64_t used = 0;  // when, among the passes of the thread
+  uint64_t used = 0;  // order of last use among the thread's passes
   uint64_t changes = 0;  // of the passes
   uint64_t task = kNoTask;
   Node node{};  // executed now
@@ -50,7 +50,7 @@ struct Seen {
 };
 
 // A node that accumulates a gradient has no number. It follows the node that produced the gradient,
-// which need not have been seen itself. This searches `node` and up to `unseen` nodes in a row after it.
+// which may not have been seen. Searches `node` and up to `unseen` consecutive nodes after it.
 bool find_producer(const Node& node, const unsigned char* leaf, size_t unseen, size_t* edges,
                    Node* producer) {
   size_t count = edge_count(node.address);
@@ -71,7 +71,7 @@ bool find_producer(const Node& node, const unsigned char* leaf, size_t unseen, s
 }
 
 CallId call_of_leaf(const Seen& seen, const unsigned char* leaf) {
-  // How many of the nodes seen last are searched.
+  // Number of recent nodes to search.
   constexpr struct {
     size_t nodes, unseen;
   } kSearches[] = {{8, 2}, {kSeen, 1}, {16, 4}};
@@ -88,13 +88,13 @@ CallId call_of_leaf(const Seen& seen, const unsigned char* leaf) {
   return kUnknownCall;
 }
 
-// A pass, and whether it is surely the one that executes a node.
+// A pass, and whether it certainly executes the node.
 struct Found {
   Pass* pass;
   bool is_sure;
 };
 
-// The pass of a task. PyTorch's number of a pass is known once this has found it by one of its nodes.
+// The pass of a task. The first node of a pass gives PyTorch's number of the pass.
 Found pass_of_task(uint64_t task, const Node& node) {
   Pass *newest = nullptr, *of_thread = nullptr;  // of an unknown task
   bool is_nested = true;
@@ -111,8 +111,8 @@ Found pass_of_task(uint64_t task, const Node& node) {
     if (pass.thread != node.thread) continue;
     if (!of_thread || pass.serial > of_thread->serial) of_thread = &pass;
   }
-  // A thread waits for its pass, so of several passes of one thread, and of passes in each other, the
-  // innermost one runs. Threads that run passes at once have mostly created the nodes, too.
+  // A thread waits for its pass, so the innermost of a thread's passes, or of nested passes, runs.
+  // If threads run passes at once, each has usually created its own nodes.
   Pass* found = of_thread ? of_thread : newest;
   bool is_sure = of_thread || unknown == 1 || is_nested;
   if (found && is_sure) found->task.store(task, std::memory_order_relaxed);
@@ -124,8 +124,8 @@ bool is_pass(const void* owner) {
   return !std::less<>()(pass, passes.data()) && std::less<>()(pass, passes.data() + kPasses);
 }
 
-// Opens the ops of a call and of those around it, with the stack locked. `first`: where the ops of
-// calls begin in the stack. The parent of the outermost one is the pass, if that is sure.
+// Opens the ops of a call and of the calls around it, with the stack locked. `first`: index of the
+// first op of calls in the stack. The parent of the outermost op is the pass, if that is certain.
 void open_calls(ThreadState* t, uint32_t first, Found found, CallId call) {
   Pass* pass = found.pass;
   std::array<CallId, kDepth> wanted;
@@ -154,14 +154,14 @@ void open_calls(ThreadState* t, uint32_t first, Found found, CallId call) {
   }
 }
 
-// Where the ops of calls begin at the top of the stack.
+// Index of the first op of calls at the top of the stack.
 uint32_t first_call(const ThreadState* t) {
   uint32_t first = t->depth;
   while (first && t->stack[first - 1].key && is_pass(t->stack[first - 1].owner)) first--;
   return first;
 }
 
-// The passes that a thread executes, in turn: threads share one of autograd's.
+// The passes that a thread executes in turn, because several threads share one autograd thread.
 struct SeenTasks {
   std::array<Seen, kTasks> tasks;
   uint64_t uses = 0;
@@ -171,7 +171,7 @@ struct SeenTasks {
     auto found = std::find_if(tasks.begin(), tasks.end(),
                               [=](const Seen& seen) { return seen.task == task; });
     if (found == tasks.end() || task == kNoTask) {
-      // Nodes of other passes may no longer exist: they are not read again.
+      // Do not read nodes of other passes again, because they may no longer exist.
       found = std::min_element(tasks.begin(), tasks.end(),
                                [](const Seen& a, const Seen& b) { return a.used < b.used; });
       found->task = task;
@@ -183,8 +183,8 @@ struct SeenTasks {
   }
 };
 
-// Whether the thread executes another node of this pass than at its last call. `now`: the changes of
-// the passes, after which the calls may be those of another recording.
+// Whether the thread executes a different node of this pass than at its last call. `now`: the
+// changes of the passes, after which the calls may belong to another recording.
 bool see_node(Seen& seen, const Node& node, uint64_t now) {
   bool is_new = seen.node.address != node.address || seen.node.number != node.number;
   if (!is_new && seen.changes == now) return false;
@@ -220,7 +220,7 @@ void follow(ThreadState* t) {
     found = pass_of_task(seen.task, node);
   } else if (is_pass(t->stack[first - 1].owner)) {
     found.pass = static_cast<Pass*>(const_cast<void*>(t->stack[first - 1].owner));
-  }  // otherwise an op that the node has opened
+  }  // otherwise the node has opened an op
   Pass* pass = found.pass;
   if (!pass || !pass->follow || !pass->op.load(std::memory_order_relaxed)) return;
   bool is_unknown = seen.call == kUnknownCall;

@@ -12,8 +12,8 @@
 namespace epprof::torch {
 namespace {
 
-// What torch::autograd::get_current_node returns. Its destructor makes the compiler pass the place of
-// the result by address, as for the type of PyTorch.
+// The result of torch::autograd::get_current_node. Because it has a destructor, the compiler passes
+// the place of the result by address, as for PyTorch's type.
 struct Reference {
   unsigned char* node = nullptr;
   unsigned char* control = nullptr;  // of std::shared_ptr
@@ -27,11 +27,11 @@ struct Functions {
   int (*current_task)() = nullptr;
 } functions;
 
-// Places in torch::autograd::Node, in bytes.
+// Offsets in torch::autograd::Node, in bytes.
 struct Layout {
-  size_t reference_size;  // of the pointer to a node, in its Python object and in edges
+  size_t reference_size;  // size of a pointer to a node, in its Python object and in edges
   size_t number, thread, edges, edge_size;
-  bool counted_in_node;  // where its references are counted
+  bool counted_in_node;  // whether the node itself counts its references
 };
 constexpr Layout kShared{16, 24, 48, 96, 24, false};    // std::shared_ptr
 constexpr Layout kIntrusive{8, 16, 40, 88, 16, true};  // c10::intrusive_ptr, in later releases
@@ -44,7 +44,7 @@ T at(const unsigned char* address, size_t offset) {
   return value;
 }
 
-// Gives up the reference, except where it seems to be the last one: the engine has others.
+// Releases the reference, unless it seems to be the last one, because the engine has others.
 Reference::~Reference() {
   if (!node) return;
   const Layout* known = layout.load(std::memory_order_relaxed);

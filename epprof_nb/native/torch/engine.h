@@ -16,11 +16,11 @@ struct Node {
   uint64_t thread;  // PyTorch's number of that thread
 };
 
-// Whether `check_node` has found the nodes of this build as expected.
+// Whether `check_node` has confirmed the layout of nodes in this build.
 bool can_read_nodes();
-// Compares the node of a Python object with what Python says about it. `object` has `size` bytes
-// behind its header; `edges` are the numbers of the next nodes, in order, without missing ones. The
-// calling thread has created the node.
+// Compares the node of a Python object with Python's values for it. `object` has `size` bytes
+// behind its header. `edges` are the numbers of the next nodes, in order, without missing ones. The
+// calling thread must have created the node.
 bool check_node(const void* object, size_t size, uint64_t number, const uint64_t* edges,
                 size_t edge_count);
 
@@ -30,7 +30,7 @@ bool current_node(Node* node);
 bool next_node(const unsigned char* node, size_t edge, Node* next);
 size_t edge_count(const unsigned char* node);
 
-// The functions of PyTorch that are known after `open_engine`.
+// Functions of PyTorch, available after `open_engine`.
 bool open_engine(const char* library);
 bool has_numbers();
 uint64_t next_number();    // of the node that the calling thread creates next

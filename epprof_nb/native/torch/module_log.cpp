@@ -12,12 +12,12 @@
 namespace epprof::torch {
 namespace {
 
-constexpr uint64_t kRing = uint64_t(1) << 19;  // records kept per thread, of thousands of steps
-constexpr uint64_t kNear = 8;  // changes before the last one found, which are searched first
+constexpr uint64_t kRing = uint64_t(1) << 19;  // records per thread, for thousands of steps
+constexpr uint64_t kNear = 8;  // changes before the last one found, searched first
 constexpr int kIndexBits = 40;
 constexpr size_t kThreads = 4096;
 
-// The last `kRing` records of a thread, which other threads read while it adds more. Its memory is
+// The last `kRing` records of a thread, which other threads read while it adds more. Memory is
 // mapped on use.
 template <typename Record>
 class Ring {
@@ -30,7 +30,7 @@ class Ring {
   bool is_mapped() const { return records_ != nullptr; }
   uint64_t end() const { return end_.load(std::memory_order_acquire); }
   uint64_t first() const { return first_before(end()); }
-  // A record that is read is valid if `keeps` its index afterwards.
+  // A record is valid if `keeps` is true for its index after reading.
   Record& operator[](uint64_t index) const { return records_[index & (kRing - 1)]; }
   bool keeps(uint64_t index) const {
     std::atomic_thread_fence(std::memory_order_acquire);
@@ -44,7 +44,7 @@ class Ring {
   }
 
  private:
-  // The record after the last one may be half written, in the place of the oldest.
+  // The record after the last one may be incomplete, in the place of the oldest record.
   static uint64_t first_before(uint64_t end) { return end < kRing ? 0 : end - kRing + 1; }
 
   Record* records_;
@@ -65,13 +65,13 @@ struct ModuleLog {
   uint64_t slot = 0;  // of this log, in call ids
   std::atomic<uint64_t> thread{0};  // PyTorch's number
   std::atomic<uint64_t> first{0};   // number of the first node that can be linked
-  bool only_in_passes = true;   // as the calls of autograd's threads
+  bool only_in_passes = true;   // for example calls on autograd's threads
   CallId current = kNoCall;
   Ring<Change> changes;
   Ring<Call> calls;
 };
 
-std::vector<ModuleLog*>& logs = *new std::vector<ModuleLog*>;  // their place is their slot
+std::vector<ModuleLog*>& logs = *new std::vector<ModuleLog*>;  // the index is the slot
 size_t used_logs = 0;
 std::atomic<ModuleLog*> by_slot[kThreads];
 std::atomic<ModuleLog*> by_thread[kThreads];
@@ -119,7 +119,7 @@ void change(ModuleLog* log, uint64_t number, CallId call) {
   uint64_t end = log->changes.end();
   if (end) {
     Change& last = log->changes[end - 1];
-    // No node was created since the last change.
+    // No node has been created since the last change.
     if (last.number.load(std::memory_order_relaxed) == number) {
       last.call.store(call, std::memory_order_relaxed);
       return;
@@ -151,7 +151,7 @@ CallId find(const ModuleLog* log, uint64_t number, uint64_t* hint, uint64_t* low
     }
   }
   *hint = low;
-  if (low == first) {  // before the first change that is kept
+  if (low == first) {  // before the first kept change
     *lowest = log->first;
     return first ? kUnknownCall : kNoCall;
   }
@@ -160,7 +160,7 @@ CallId find(const ModuleLog* log, uint64_t number, uint64_t* hint, uint64_t* low
   return changes.keeps(low - 1) ? call : kUnknownCall;
 }
 
-// The record of a call; null if it is no longer kept. `index`: to ask again after reading it.
+// The record of a call; null if it is no longer kept. `index`: to check again after reading it.
 const Call* record_of(CallId call, const ModuleLog** log, uint64_t* index) {
   if (call == kNoCall || call == kUnknownCall) return nullptr;
   *log = by_slot[(call >> kIndexBits) % kThreads].load(std::memory_order_acquire);
@@ -207,7 +207,7 @@ CallId begin_call(CallOp op, uint64_t number, bool in_pass) {
 }
 
 void end_call(CallId outer, uint64_t number) {
-  // A recording that began during the call does not know the calls around it.
+  // If the recording began during the call, the calls around it are unknown.
   if (own_recording == recording && own_log && own_log->current != kNoCall) {
     change(own_log, number, outer);
   }

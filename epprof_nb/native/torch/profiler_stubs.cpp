@@ -11,7 +11,7 @@
 namespace epprof::torch {
 namespace {
 
-// Whether the observer may be enabled. Other code, which would need CUDA, finds it unavailable.
+// Whether the observer may be enabled. For other code, which would need CUDA, it is unavailable.
 std::atomic<bool> is_enabled{false};
 
 struct Observed final : ProfilerStubs {
@@ -25,7 +25,7 @@ struct Observed final : ProfilerStubs {
   void synchronize() const override {}
 };
 
-// Stays registered: a range may end on another thread after the recording.
+// Stays registered, because a range may end on another thread after the recording.
 Observed& observed = *new Observed;
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 namespace epprof::torch {
 
-// torch::profiler::impl::ProfilerStubs. What is passed by value there and is not trivial is passed by
-// address, as the C++ ABI does.
+// torch::profiler::impl::ProfilerStubs. Non-trivial arguments that are passed by value there are
+// passed by address here, as the C++ ABI does.
 struct ProfilerStubs {
   virtual void record(void* device, void* event, int64_t* cpu_ns) const = 0;
   virtual float elapsed(const void* event, const void* event2) const = 0;

@@ -33,7 +33,7 @@ struct CudaArena::Chunk {
   uintptr_t begin;
   size_t bytes;
   Chunk *previous, *next;  // neighbours in the region
-  CudaStream owner;        // of a free chunk, null: no work is pending; of another, null: not known
+  CudaStream owner;        // null for a free chunk: no pending work; otherwise: unknown
   bool is_free, retained;
 };
 
@@ -75,7 +75,7 @@ CudaArena::Chunk* CudaArena::merge(Chunk* chunk, Chunk* next) {
   return chunk;
 }
 
-// The smallest chunk that suffices, without what is left over.
+// The smallest chunk that suffices, split off from the rest.
 CudaArena::Chunk* CudaArena::take(CudaStream owner, size_t bytes) {
   auto list = free_.find(owner);
   if (list == free_.end()) return nullptr;
@@ -98,15 +98,15 @@ void CudaArena::give(CudaStream owner, CudaStream heir) {
   if (list == free_.end()) return;
   std::vector<Chunk*> chunks(list->second.begin(), list->second.end());
   free_.erase(list);
-  for (Chunk* chunk : chunks) {  // all of them first: a merge looks for the neighbour in its list
+  for (Chunk* chunk : chunks) {  // add all first: a merge looks for neighbours in their lists
     chunk->is_free = false;
     chunk->owner = heir;
   }
   for (Chunk* chunk : chunks) insert(chunk);
 }
 
-// Gives the chunks of idle streams to all, and those of unknown streams if all streams are idle,
-// which cannot be known of those of other providers.
+// Gives the chunks of idle streams to all streams. Also gives the chunks of unknown streams if all
+// streams are idle, which cannot be checked for streams of other providers.
 void CudaArena::reclaim_idle() {
   bool all_idle = !others_have_streams_;
   for (auto& [stream, flushes] : streams_) {
@@ -124,7 +124,7 @@ bool CudaArena::captures() const {
                      [](const auto& stream) { return is_capturing(stream.first); });
 }
 
-// What is free, or will be once all work has ended. The memory of graphs is neither.
+// Bytes that are free, or will be once all work has ended, without the memory of graphs.
 size_t CudaArena::reclaimable() const {
   size_t bytes = stats_.reserved - stats_.in_use;
   for (CudaStream graph : graphs_) {
@@ -135,9 +135,9 @@ size_t CudaArena::reclaimable() const {
   return bytes;
 }
 
-// Waits without the lock, which the work of a stream may need: host functions allocate and free. What
-// is freed meanwhile belongs to later work, so only the chunks that are free now are given to all.
-// Waiting would end a capture, so it is left out during one.
+// Waits without the lock, because host functions of a stream may allocate and free. Chunks freed
+// meanwhile belong to later work, so only the chunks that are free now are given to all. Does not
+// wait during a capture, because that would end it.
 void CudaArena::wait_and_reclaim(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   std::lock_guard no_capture_begins(capture_mutex_);
@@ -181,7 +181,7 @@ bool CudaArena::release_regions() {
   return !whole.empty();
 }
 
-// Regions double in size, because each one costs a call of the driver that can stall the device.
+// Regions double in size, because each one needs a driver call that can stall the device.
 CudaArena::Chunk* CudaArena::grow(size_t bytes, std::unique_lock<std::mutex>& lock) {
   next_region_ = std::min(std::max(next_region_ * 2, kFirstRegion), kLargestStep);
   size_t exact = round_up(bytes, kFirstRegion);
@@ -195,7 +195,7 @@ CudaArena::Chunk* CudaArena::grow(size_t bytes, std::unique_lock<std::mutex>& lo
 
 void* CudaArena::allocate(size_t bytes, CudaStream stream) {
   if (bytes > SIZE_MAX / 2) return nullptr;
-  if (is_forked()) CurrentDevice fails(device_);  // says so
+  if (is_forked()) CurrentDevice fails(device_);  // throws
   size_t size = std::max(round_up(bytes, kAlignment), kAlignment);
   std::unique_lock lock(mutex_);
   if (graph_owner && graph_arena == this) {
@@ -212,8 +212,8 @@ void* CudaArena::allocate(size_t bytes, CudaStream stream) {
     DuringCaptures relaxed;
     reclaim_idle();
     chunk = take(nullptr, size);
-    // More than was ever used at a time is free, but belongs to streams at work: waiting bounds what
-    // is reserved.
+    // More memory is free than was ever used at a time, but it belongs to busy streams. Waiting
+    // bounds the reserved memory.
     if (!chunk && reclaimable() >= stats_.most_in_use + size) {
       wait_and_reclaim(lock);
       chunk = take(nullptr, size);
@@ -243,7 +243,7 @@ void CudaArena::free(void* memory) {
   insert(chunk);
 }
 
-// The stream that this thread uses; null if it was flushed since then.
+// The stream that this thread uses; null if it was flushed since its last use.
 CudaStream CudaArena::stream_of_thread() {
   if (used_arena != this || !used_stream) return nullptr;
   auto found = streams_.find(used_stream);
@@ -283,7 +283,7 @@ void CudaArena::reclaim_all() {
   wait_and_reclaim(lock);
 }
 
-// Not under the lock of the chunks, which the work of a stream may need: host functions allocate.
+// Does not hold the lock of the chunks, because host functions of a stream may allocate.
 void CudaArena::synchronize() {
   CurrentDevice current(device_);
   std::lock_guard no_capture_begins(capture_mutex_);
@@ -312,7 +312,7 @@ void CudaArena::forget_stream(CudaStream stream) {
   forget_owner(stream, nullptr);
 }
 
-// Gives the free chunks of an owner that ends to another one.
+// Gives the free chunks of an ending owner to another owner.
 void CudaArena::forget_owner(CudaStream owner, CudaStream heir) {
   give(owner, heir);
   for (auto& [begin, chunk] : in_use_) {
@@ -334,11 +334,12 @@ void CudaArena::end_graph(const void* graph, bool is_idle) {
   forget_owner(as_owner(graph), is_idle ? nullptr : kUnknown);
 }
 
-// Under the locks, because others ask and wait for streams under them, which would end the capture.
+// Holds the locks under which other threads query and wait for streams, which would end the
+// capture.
 void CudaArena::begin_capture(CudaStream stream) {
   check_cuda("cuStreamSynchronize", cuda.StreamSynchronize(stream));
   std::scoped_lock lock(capture_mutex_, mutex_);
-  give(stream, nullptr);  // what the runs before the capture took
+  give(stream, nullptr);  // the chunks of runs before the capture
   check_cuda("cuStreamBeginCapture", cuda.StreamBeginCapture(stream, kThreadLocal));
 }
 
@@ -370,7 +371,7 @@ ArenaStats CudaArena::stats() {
 }
 
 CudaArena& arena_of(int device) {
-  // Never destroyed: ONNX Runtime frees tensors until the process ends.
+  // Never destroyed, because ONNX Runtime frees tensors until the process ends.
   static const auto& arenas = *new std::vector<std::unique_ptr<CudaArena>>([] {
     std::vector<std::unique_ptr<CudaArena>> made;
     for (int i = 0; i < device_count(); i++) made.push_back(std::make_unique<CudaArena>(i));

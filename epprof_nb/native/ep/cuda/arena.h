@@ -19,30 +19,31 @@ struct ArenaStats {
 };
 
 // A chunk belongs to the stream that it was allocated for. The stream's work runs in order, so the
-// stream can have the chunk again as soon as it is freed; anybody else only once the stream is idle.
-// Releases of ONNX Runtime that do not name the stream allocate and free on the thread that queues
-// the work, so `use_stream` names it. Streams of another provider (CUDA's) may end unseen: nothing
-// is asked about them.
+// stream can reuse the chunk as soon as it is freed. Other streams can use it only once the stream
+// is idle. Releases of ONNX Runtime that do not name the stream allocate and free on the thread
+// that queues the work, so `use_stream` names it. Streams of another provider (CUDA's) may end
+// without notice, so they are never queried.
 //
-// A chunk that was allocated for a graph belongs to the graph in the same way, until it ends: each
-// replay writes it. No stream is waited for or asked while its capture begins.
+// A chunk that was allocated for a graph belongs to the graph in the same way until the graph ends,
+// because each replay writes to it. While the capture of a stream begins, no stream is queried or
+// waited for.
 class CudaArena {
  public:
   explicit CudaArena(int device) : device_(device) {}
 
-  // `stream`: null if it is not known. Returns null if there is no memory.
+  // `stream`: null if unknown. Returns null if there is no memory.
   void* allocate(size_t bytes, CudaStream stream);
   void free(void* memory);  // null is allowed
 
   void use_stream(CudaStream stream);      // this thread queues work on it
-  void leave_stream();  // of another provider, which this thread does not use beyond a run
+  void leave_stream();  // a stream of another provider, used only during a run
   void add_stream(CudaStream stream);      // it lives until `forget_stream`
   void flushed_stream(CudaStream stream);  // its work has ended
-  void forget_stream(CudaStream stream);   // likewise, and it ends
+  void forget_stream(CudaStream stream);   // its work has ended, and it ends
   void reclaim_all();                      // waits for the device
-  void synchronize();  // waits for the streams that are not being captured; throws
+  void synchronize();  // waits for all streams that are not being captured; throws
 
-  // From now on, what this thread allocates is the graph's. Null: no longer.
+  // From now on, this thread allocates for the graph. Null: no longer.
   void allocate_for_graph(const void* graph);
   void end_graph(const void* graph, bool is_idle);  // no work that uses its memory is pending
   void begin_capture(CudaStream stream);  // waits for its work first; throws
@@ -79,8 +80,8 @@ class CudaArena {
   const int device_;
   std::mutex capture_mutex_, mutex_;  // in this order
   std::map<CudaStream, FreeChunks> free_;
-  std::map<CudaStream, uint64_t> streams_;  // and how often each was flushed
-  bool others_have_streams_ = false;        // that are not among these
+  std::map<CudaStream, uint64_t> streams_;  // with the number of flushes
+  bool others_have_streams_ = false;        // streams that are not among these
   std::set<CudaStream> graphs_;  // owners that are graphs
   std::map<uintptr_t, Chunk*> in_use_;  // by address
   ArenaStats stats_{};

@@ -59,8 +59,8 @@ struct CublasLt {
 
 extern CublasLt cublaslt;  // valid once `open_cublaslt` has succeeded
 
-// Opens the library. Returns an empty string or an error message. Later calls return what the first
-// one that succeeded found.
+// Opens the library. Returns an empty string or an error message. Later calls return the result of
+// the first success.
 std::string open_cublaslt(const char* path);
 
 void check_cublaslt(const char* function, int status);  // throws an error message

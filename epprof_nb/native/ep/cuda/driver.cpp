@@ -17,10 +17,10 @@ namespace {
 std::mutex mutex;
 bool loaded;
 int count;
-// Primary contexts, which are never released: arrays and streams of the user may be in them.
+// Primary contexts, never released because the user's arrays and streams may be in them.
 std::vector<CudaContext>& contexts = *new std::vector<CudaContext>;
 
-// The driver works in the process that opened it, not in its children.
+// The driver works only in the process that opened it, not in its children.
 std::atomic<bool> in_child{false};
 ResetInChild child([] { in_child = loaded; });
 

@@ -89,16 +89,17 @@ struct Driver {
 extern Driver cuda;  // valid once `load_driver` has succeeded
 
 // Opens the driver and counts its devices. Returns an empty string or an error message. Later calls
-// return what the first one that succeeded found.
+// return the result of the first success.
 std::string load_driver(const char* path);
 int device_count();  // 0 unless the driver was opened
 bool is_forked();    // in a child process, where no function of the driver works
-int device_at(const void* address);  // whose memory it is, whoever allocated it; -1: no device's
+int device_at(const void* address);  // device of any allocator's memory; -1: none
 
 std::string cuda_error(const char* function, int result);  // the message
 void check_cuda(const char* function, int result);         // throws it
 
-// Makes a device's primary context current on this thread, and the previous one afterwards.
+// Makes a device's primary context current on this thread, and restores the previous one at the
+// end.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device);  // throws
@@ -107,7 +108,8 @@ class CurrentDevice {
   CurrentDevice& operator=(const CurrentDevice&) = delete;
 };
 
-// Lets this thread call what a stream capture of another thread would forbid, such as cuMemAlloc.
+// Lets this thread make calls that another thread's stream capture would forbid, such as
+// cuMemAlloc.
 class DuringCaptures {
  public:
   DuringCaptures() { cuda.ThreadExchangeStreamCaptureMode(&mode_); }

@@ -1,5 +1,5 @@
-// The factory of providers on CUDA devices. It is registered with ONNX Runtime on its own, so that
-// sessions on the host device start no CUDA.
+// The factory of providers on CUDA devices. It is registered separately with ONNX Runtime, so that
+// sessions on the host device do not start CUDA.
 #include <stdlib.h>
 
 #include <memory>
@@ -15,13 +15,14 @@ namespace epprof::ep {
 namespace {
 
 const char* factory_name(const EpFactory*) { return kProviderName; }
-// As for the host device: on the CPU's hardware device, and with this vendor, no selection policy
-// chooses it.
+// As for the host device, no selection policy chooses a provider with this vendor on the CPU's
+// hardware device.
 const char* vendor(const EpFactory*) { return "Microsoft"; }
 uint32_t vendor_id(const EpFactory*) { return 0; }
 const char* version(const EpFactory*) { return EPPROF_VERSION; }
 
-// ONNX Runtime asks while this thread creates a session, and for streams outside of sessions.
+// ONNX Runtime queries this while the thread creates a session, and for streams outside of
+// sessions.
 thread_local bool leaves_streams_to_others = false;
 bool is_stream_aware(const EpFactory*) { return !leaves_streams_to_others; }
 

@@ -6,8 +6,8 @@
 namespace epprof::ep {
 namespace {
 
-// The streams on which a thread replays graphs, by device. Streams that ONNX Runtime has are those
-// of any run: a run of another thread may be about to capture them.
+// The streams on which a thread replays graphs, by device. ONNX Runtime's streams cannot be used,
+// because another thread's run may be about to capture them.
 class ThreadStreams {
  public:
   ~ThreadStreams() {
@@ -16,7 +16,7 @@ class ThreadStreams {
       try {
         CurrentDevice current(device);
         cuda.StreamDestroy(stream);
-      } catch (const std::exception&) {  // the context is lost, and its streams with it
+      } catch (const std::exception&) {  // the context and its streams are lost
       }
     }
   }
@@ -43,9 +43,9 @@ CudaGraph::~CudaGraph() {
     CurrentDevice current(device_);
     if (executable_) cuda.GraphExecDestroy(executable_);
     if (graph_) cuda.GraphDestroy(graph_);
-  } catch (const std::exception&) {  // the context is lost, and its graphs with it
+  } catch (const std::exception&) {  // the context and its graphs are lost
   }
-  // A replay is waited for. What a capture that failed has recorded may still run, one by one.
+  // Replays are waited for. Work recorded by a failed capture may still run eagerly.
   arena_of(device_).end_graph(this, executable_ != nullptr);
 }
 
@@ -96,7 +96,7 @@ void CudaGraph::abandon() noexcept {
   capturing_ = false;
   try {
     CurrentDevice current(device_);
-    cuda.StreamEndCapture(stream_, &graph_);  // fails for an invalid capture, and ends it
+    cuda.StreamEndCapture(stream_, &graph_);  // fails for an invalid capture, but ends it
   } catch (const std::exception&) {  // the context is lost
   }
 }

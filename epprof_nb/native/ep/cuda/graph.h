@@ -1,4 +1,4 @@
-// A graph of a CUDA device: what one run launched on a stream, captured by the driver.
+// A graph of a CUDA device: the launches of one run on a stream, captured by the driver.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 namespace epprof::ep {
 
 // The thread that begins a capture also ends it. Device memory that this thread allocates between
-// `use_memory(true)` and `use_memory(false)` is the graph's until the graph ends.
+// `use_memory(true)` and `use_memory(false)` belongs to the graph until it ends.
 class CudaGraph {
  public:
-  // `external`: the user's stream, on which the graph is replayed; null: one of ours.
+  // `external`: the user's stream, on which the graph is replayed; null: our own.
   CudaGraph(int device, CudaStream external) : device_(device), external_(external) {}
   ~CudaGraph();
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
 
   void use_memory(bool use);
-  void begin(CudaStream);  // captures the stream, unless it does so already; throws
+  void begin(CudaStream);  // captures the stream, unless it already does; throws
   bool has_begun() const { return stream_ != nullptr; }
-  bool is_intact() const;  // whether the capture goes on
+  bool is_intact() const;  // whether the capture continues
   size_t node_count() const;  // captured so far
   // Ends the capture. The graph can be launched if this returns no error message.
   std::string end();
@@ -40,7 +40,7 @@ class CudaGraph {
   CudaGraphExec executable_ = nullptr;
 };
 
-// A stream of this thread that nobody captures. The device is current; throws.
+// A stream of this thread that is never captured. The device must be current; throws.
 CudaStream stream_of_thread(int device);
 
 }  // namespace epprof::ep

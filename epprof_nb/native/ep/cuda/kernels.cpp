@@ -1,5 +1,5 @@
-// Kernels of CUDA devices that ONNX Runtime requires: copies, and what If, Loop and Scan do in
-// device memory.
+// Kernels that ONNX Runtime requires on CUDA devices: copies, and the device memory work of If,
+// Loop and Scan.
 #include <algorithm>
 
 #include "ep/cuda/arena.h"
@@ -62,7 +62,7 @@ Status* concat_output(LoopKernelHelper*, void* stream, const Value* const* value
   });
 }
 
-// Scan moves one axis to the front, or the first axis back to its place. Returns that axis, or -1.
+// Scan moves one axis to the front, or the first axis back. Returns that axis, or -1.
 int moved_axis(const size_t* permutation, size_t rank, bool to_front) {
   size_t axis = 0;
   if (to_front) {
@@ -78,7 +78,7 @@ int moved_axis(const size_t* permutation, size_t rank, bool to_front) {
   return int(axis);
 }
 
-// Copies one slice of the axis after the other, each a matrix of its outer and inner dimensions.
+// Copies the slices of the axis one by one, each as a matrix of its outer and inner dimensions.
 Status* transpose(ScanKernelHelper*, const size_t* permutation, size_t rank, const Value* input,
                   SyncStream* stream, Value* output) {
   return as_status([&] {

@@ -14,11 +14,10 @@ using namespace epprof::ep;
 
 namespace {
 
-// What tensor cores and vector loads need. Products of arrays that are aligned less are not made
-// here.
+// Alignment for tensor cores and vector loads. Arrays with less alignment are not multiplied here.
 constexpr uint32_t kAlignment = EP_PRODUCT_ALIGNMENT;
 
-// One for each device, never destroyed: products of sessions that outlive the interpreter use it.
+// One per device, never destroyed, because sessions that outlive the interpreter use it.
 LtHandle handle_of(int device) {
   if (!cublaslt.Create) throw std::runtime_error("cuBLASLt is not open");
   if (!device_count()) throw std::runtime_error("NVIDIA's driver is not open");
@@ -33,7 +32,7 @@ LtHandle handle_of(int device) {
   return handle;
 }
 
-// A number in the type in which cuBLASLt scales.
+// A number in the scale type of cuBLASLt.
 struct Scalar {
   union {
     float single;
@@ -130,17 +129,17 @@ struct ep_product {
     if (!has_bias) return;
     check_cublaslt("cublasLtMatmulDescSetAttribute",
                    operation.set(kLtEpilogue, int32_t(kLtEpilogueBias)));
-    // Some address, so that an algorithm for a bias is chosen.
+    // Any address, so that an algorithm for a bias is chosen.
     check_cublaslt("cublasLtMatmulDescSetAttribute",
                    operation.set(kLtBiasPointer, reinterpret_cast<void*>(uintptr_t(kAlignment))));
   }
 
-  // Returns whether there is an algorithm.
+  // Returns whether cuBLASLt has an algorithm.
   bool choose(const ep_product_spec& spec) {
     Preference preference;
     preference.set(kLtWorkspaceBytes, spec.most_workspace);
     for (int attribute : kLtAlignments) preference.set(attribute, kAlignment);
-    // Sums of a part of the depth would otherwise be rounded to the type of the result.
+    // Otherwise partial sums would be rounded to the type of the result.
     if (spec.result_type == EP_PRODUCT_FLOAT16 || spec.result_type == EP_PRODUCT_BFLOAT16) {
       preference.set(kLtReductionSchemes, kLtReduceInComputeType);
     }
@@ -157,7 +156,7 @@ struct ep_product {
   Scalar alpha, beta;
   bool has_bias;
   LtHeuristic chosen{};
-  std::mutex mutex;  // of the address of the bias, which is part of the operation
+  std::mutex mutex;  // guards the address of the bias in the operation
 };
 
 extern "C" {

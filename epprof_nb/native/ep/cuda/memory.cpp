@@ -27,7 +27,7 @@ void note_failure(const std::string& message) {
   failure = message;
 }
 
-// ONNX Runtime takes null for "no memory" and lets no exception pass.
+// For ONNX Runtime, null means no memory, and exceptions are not allowed.
 template <typename Allocate>
 void* or_null(int device, size_t bytes, Allocate allocate) noexcept {
   try {
@@ -52,7 +52,7 @@ void* allocate_on_stream(Allocator* self, size_t bytes, SyncStream* stream) {
 void release(Allocator* self, void* block) { arena_of(of(self).device).free(block); }
 const MemoryInfo* info(const Allocator* self) { return of(self).memory_info; }
 
-// Keys of ONNX Runtime's own arenas.
+// Uses the keys of ONNX Runtime's own arenas.
 Status* get_stats(const Allocator* self, KeyValuePairs** stats) {
   return as_status([&] {
     ArenaStats now = arena_of(of(self).device).stats();
@@ -89,12 +89,12 @@ bool can_copy(const DataTransfer*, const MemoryDevice* source, const MemoryDevic
   return is_host(source) && is_cuda(target);
 }
 
-// Results in host memory are constants of a graph, so what they are copied to is not written by it.
+// Results in host memory are constants of a graph, so the graph does not write their copies.
 void copy_during_capture(int device, const Value* source, Value* target) {
   if (cuda_device_of(target) < 0 || cuda_device_of(source) >= 0) {
     throw std::runtime_error("a run that is captured into a graph cannot copy its results");
   }
-  DuringCaptures relaxed;  // a copy from pageable memory waits, which would end the capture
+  DuringCaptures relaxed;  // a copy from pageable memory waits, and would end the capture
   CudaStream stream = stream_of_thread(device);
   copy_tensor_on(device, stream, source, target);
   check_cuda("cuStreamSynchronize", cuda.StreamSynchronize(stream));
@@ -117,7 +117,7 @@ Status* copy_tensors(DataTransfer*, const Value** sources, Value** targets, Sync
         copy_tensor_on(device, handle, sources[i], targets[i]);
         continue;
       }
-      // On the default stream, which waits for what the user launched there.
+      // On the default stream, which waits for the user's launches there.
       copy_tensor_on(device, nullptr, sources[i], targets[i]);
       check_cuda("cuStreamSynchronize", cuda.StreamSynchronize(nullptr));
     }
@@ -132,7 +132,7 @@ const MemoryInfo* memory_info_of(const char* name, int device, int32_t type) {
   static auto& infos = *new std::map<std::pair<int, int32_t>, MemoryInfo*>;
   static auto& mutex = *new std::mutex;
   std::lock_guard lock(mutex);
-  MemoryInfo*& made = infos[{device, type}];  // ONNX Runtime keeps referring to it
+  MemoryInfo*& made = infos[{device, type}];  // ONNX Runtime keeps a reference
   if (!made) {
     check(rt.create_memory_info(name, kGpuMemory, kNvidia, device, type, 0, kDeviceAllocator,
                                 &made));
@@ -191,7 +191,7 @@ std::string out_of_device_memory(int device, size_t bytes) {
       message += ", and " + std::to_string(free) + " of the device's " + std::to_string(total) +
                  " bytes are free";
     }
-  } catch (const std::exception&) {  // the context is lost; the sizes are not known
+  } catch (const std::exception&) {  // the context is lost; the sizes are unknown
   }
   return message;
 }

@@ -1,4 +1,4 @@
-// What ONNX Runtime asks about the memory of CUDA devices: its description, allocators, copies.
+// ONNX Runtime's interface to the memory of CUDA devices: description, allocators, copies.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace epprof::ep {
 
 constexpr uint32_t kNvidia = 0x10DE;
 
-// Described like the memory of ONNX Runtime's own CUDA provider, so that tensors pass between both
-// without copies. Created once for each device; throw.
+// Described like the memory of ONNX Runtime's own CUDA provider, so that both providers share
+// tensors without copies. Created once per device; throw.
 const MemoryInfo* cuda_memory_info(int device);
 const MemoryInfo* pinned_memory_info(int device);
 
@@ -25,12 +25,13 @@ int cuda_device_of(const Value*);  // -1: host memory
 size_t copy_tensor_on(int device, CudaStream, const Value* source, Value* target);
 void copy_on(CudaStream, void* target, const void* source, size_t bytes);
 
-// Gives what a session leaves to others, streams of another provider included. Waits for the device.
+// Frees the memory of an ended session for all streams, also of another provider. Waits for the
+// device.
 void reclaim_memory(int device) noexcept;
 
 std::string out_of_device_memory(int device, size_t bytes);  // the message
 
-// Why an allocator last had no memory, once: ONNX Runtime itself says no more than that it failed.
+// Takes the message of the last failed allocation, because ONNX Runtime reports only the failure.
 std::string take_allocation_failure();
 
 }  // namespace epprof::ep

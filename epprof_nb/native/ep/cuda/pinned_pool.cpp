@@ -22,7 +22,7 @@ std::mutex& mutex = *new std::mutex;
 std::map<uintptr_t, Block>& blocks = *new std::map<uintptr_t, Block>;
 std::map<size_t, std::vector<Block*>>& free_blocks = *new std::map<size_t, std::vector<Block*>>;
 
-// Powers of two: pinning memory is slow, so blocks serve similar sizes and are kept.
+// Powers of two. Pinning memory is slow, so blocks are kept and serve similar sizes.
 size_t rounded(size_t bytes) {
   size_t size = kSmallest;
   while (size < bytes) size *= 2;

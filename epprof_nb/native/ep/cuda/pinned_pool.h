@@ -10,8 +10,9 @@ namespace epprof::ep {
 void* pinned_allocate(int device, size_t bytes);  // null if there is no memory
 void pinned_free(void* block);                    // null is allowed
 
-// Notes that a copy of the stream uses the block that contains `address`, if it is one of these:
-// the block is not reused before the copy has ended. `device`: the stream's, which is current.
+// Notes that a copy of the stream uses the pinned block that contains `address`, if there is one.
+// The block is not reused before the copy has ended. `device`: the stream's device, which must be
+// current.
 void pinned_in_use(const void* address, int device, CudaStream stream);
 
 }  // namespace epprof::ep

@@ -26,7 +26,7 @@ const Notification& of(const SyncNotificationImpl* self) {
   return *static_cast<const Notification*>(self);
 }
 
-// Nothing may wait for a stream that is being captured: its work has not been launched.
+// Nothing may wait for a stream that is being captured, because its work has not been launched.
 void synchronize(const Stream& stream) {
   CurrentDevice current(stream.device);
   if (is_capturing(stream.handle)) return;
@@ -41,7 +41,8 @@ void release_notification(SyncNotificationImpl* self) {
   }));
 }
 
-// In a capture there is nothing to wait for: results in host memory do not depend on the device.
+// In a capture there is nothing to wait for, because results in host memory do not depend on the
+// device.
 Status* activate(SyncNotificationImpl* self) {
   return as_status([&] {
     CurrentDevice current(of(self).device);
@@ -52,7 +53,7 @@ Status* activate(SyncNotificationImpl* self) {
 
 Status* wait_on_device(SyncNotificationImpl* self, SyncStream* consumer) {
   return as_status([&] {
-    // The consumer's stream may be the CUDA provider's, of which only the handle is known.
+    // The consumer's stream may belong to the CUDA provider. Then only its handle is known.
     auto handle = static_cast<CudaStream>(rt.stream_handle(consumer));
     CurrentDevice current(of(self).device);
     check_cuda("cuStreamWaitEvent", cuda.StreamWaitEvent(handle, of(self).event, 0));
@@ -93,8 +94,8 @@ Status* on_run_end(SyncStreamImpl*) { return nullptr; }
 void release_stream(SyncStreamImpl* self) {
   std::unique_ptr<Stream> stream(static_cast<Stream*>(self));
   consume_status(as_status([&] {
-    // A run that failed leaves work behind, and Python may release the session: that work may need
-    // Python's lock.
+    // A failed run leaves pending work, which may need Python's lock while Python releases the
+    // session.
     interpreter.without_gil(
         [](void* of) { consume_status(as_status([&] { synchronize(*static_cast<Stream*>(of)); })); },
         stream.get());

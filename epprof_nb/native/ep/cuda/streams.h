@@ -1,4 +1,4 @@
-// Streams of CUDA devices and the notifications between them, as ONNX Runtime asks for them.
+// Streams of CUDA devices and the notifications between them, for ONNX Runtime.
 #pragma once
 
 #include "ep/cuda/driver.h"
@@ -6,7 +6,7 @@
 
 namespace epprof::ep {
 
-// A stream of its own, or one of the user's (`external`).
+// A new stream, or the user's stream (`external`).
 SyncStreamImpl* make_cuda_stream(int device, CudaStream external);  // throws
 
 }  // namespace epprof::ep

@@ -27,7 +27,7 @@ std::atomic<int64_t> next_graph{1}, next_node{1};
 thread_local GraphRun* current = nullptr;
 ForkSafeMutex replays_mutex;
 std::vector<RecordedReplay>& replays = *new std::vector<RecordedReplay>;
-constexpr size_t kMostReplays = 1 << 20;  // of a recording
+constexpr size_t kMostReplays = 1 << 20;  // per recording
 thread_local bool allowed_here = false;
 
 void use_graph_memory(GraphRun* run, bool use) {
@@ -60,7 +60,7 @@ void end_capture(GraphRun* run) {
   pop_owner(run);
 }
 
-// CUPTI records the work of the driver's graph, but does not know which of ours it is.
+// CUPTI records the work of the driver's graph, but does not know our graph.
 void launch_graph(const CapturedGraph& graph) {
   if (uint64_t op = recording_ops.load(std::memory_order_relaxed) ? top_op() : 0) {
     ForkLockGuard lock(replays_mutex);
@@ -100,8 +100,8 @@ bool replay_call(const CapturedCall& captured, Replay* replay) {
   return false;
 }
 
-// A capture on a CUDA device makes no launches. Calls again, in the order of the stream, so that the
-// run can go on without a capture.
+// A capture on a CUDA device makes no launches. Repeats the calls in the order of the stream, so
+// that the run can continue without a capture.
 void call_eagerly(GraphRun* run) {
   if (!run->graph->cuda || run->graph->calls.empty()) return;
   CurrentDevice current(run->graph->cuda->device());
@@ -157,7 +157,7 @@ CapturedGraph::~CapturedGraph() {
 void allow_capture(bool allowed) { allowed_here = allowed; }
 bool capture_allowed() { return allowed_here; }
 
-// The profiler of a run is notified of the start of a run that replays, but not of its end.
+// For a replay, ONNX Runtime notifies the profiler of the run's start but not of its end.
 uint64_t begin_call(uint32_t session) {
   if (!recording_ops.load(std::memory_order_relaxed)) return 0;
   if (ort::is_profiled_as_whole(session) || ort::opened_run(session)) return 0;
@@ -196,13 +196,13 @@ void graph_run_ended(GraphRun* run) {
   std::string failed = graph && graph->has_begun() ? graph->end() : "";
   if (!failed.empty()) {
     abandon_capture(run, "", failed);
-    CurrentDevice current(graph->device());  // ONNX Runtime waits for streams before this
+    CurrentDevice current(graph->device());  // ONNX Runtime has already waited for streams
     check_cuda("cuStreamSynchronize", cuda.StreamSynchronize(graph->stream()));
     return;
   }
   end_capture(run);
   run->state = GraphRunState::captured;
-  if (graph) launch_graph(*run->graph);  // the capture has made no launch
+  if (graph) launch_graph(*run->graph);  // the capture has launched nothing
 }
 
 bool is_capturing(uint32_t session) {
@@ -262,7 +262,7 @@ uint64_t open_node_op(uint32_t session, const std::string& name, const std::stri
                       int32_t node_index) {
   GraphRun* run = graph_run(session);
   if (!run || !recording_ops.load(std::memory_order_relaxed)) return 0;
-  // Only the first of ONNX Runtime's runs in a call is profiled with a run-level profiler.
+  // Only the first of ONNX Runtime's runs in a call has a run-level profiler.
   if (ort::open_events() > run->open_events) return 0;
   uint32_t details = ort::intern_event_details(
       {session, node_index, ort::intern_event_text(op_type), ort::intern_event_text(kProviderName),

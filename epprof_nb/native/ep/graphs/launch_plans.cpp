@@ -59,7 +59,7 @@ LaunchPlanPtr LaunchPlans::find(void* kernel, const ep_tensor* inputs, size_t co
 }
 
 void LaunchPlans::add(LaunchPlanPtr plan) {
-  LaunchPlanPtr dropped;  // after the lock: it takes the GIL
+  LaunchPlanPtr dropped;  // destroyed after the lock, because it takes the GIL
   std::lock_guard lock(mutex_);
   auto same = std::find_if(plans_.begin(), plans_.end(),
                            [&](const LaunchPlanPtr& known) { return *known->key == *plan->key; });

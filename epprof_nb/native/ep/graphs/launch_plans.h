@@ -1,5 +1,5 @@
-// Launches that a node repeats without a call of Python. A kernel that says so launches the same
-// kernels for inputs of the same shapes, with other addresses.
+// Launches that a node repeats without calling Python. A kernel that allows this makes the same
+// launches for inputs of the same shapes, with other addresses.
 #pragma once
 
 #include <atomic>
@@ -18,10 +18,10 @@ struct LaunchPlan {
   ~LaunchPlan();  // takes the GIL
   LaunchPlan(const LaunchPlan&) = delete;
 
-  // Makes the outputs and launches. False if the launches do not fit the addresses, and Python is to
-  // be called. Throws.
+  // Makes the outputs and launches. False if the launches do not fit the addresses, so that Python
+  // must be called. Throws.
   bool run(ep_call*, const ep_tensor* inputs) const;
-  // Adds a launch, and holds the object that it needs. Null: it cannot be repeated.
+  // Adds a launch, and holds the object that it needs. Null: the launch cannot be repeated.
   void add(std::unique_ptr<PlannedLaunch>, void* owner);
 
   struct Output {
@@ -38,19 +38,19 @@ struct LaunchPlan {
 
 using LaunchPlanPtr = std::shared_ptr<const LaunchPlan>;
 
-// The plans of a node, used by any thread.
+// The plans of a node, shared by all threads.
 class LaunchPlans {
  public:
-  // The plan of the current function of a kernel; null: there is none.
+  // The plan of the current function of a kernel; null: none.
   LaunchPlanPtr find(void* kernel, const ep_tensor* inputs, size_t count) const;
-  // Takes the place of the one that was not used for longest, if there are many.
+  // Replaces the least recently used plan if there are many.
   void add(LaunchPlanPtr plan);
 
  private:
   static constexpr size_t kMost = 8;
   std::atomic<bool> has_any_{false};
   mutable std::mutex mutex_;
-  mutable std::vector<LaunchPlanPtr> plans_;  // the one that was used last comes first
+  mutable std::vector<LaunchPlanPtr> plans_;  // most recently used first
 };
 
 }  // namespace epprof::ep

@@ -89,7 +89,7 @@ class LibraryLaunch : public PlannedLaunch {
       if (!workspace) throw std::runtime_error(out_of_device_memory(device, bytes));
     }
     int status = given_.launch(given_.object, addresses, workspace, stream);
-    arena.free(workspace);  // the next work of this stream may have it
+    arena.free(workspace);  // the next work of this stream may reuse it
     if (status) throw std::runtime_error(name_ + " failed with status " + std::to_string(status));
   }
 
@@ -105,7 +105,7 @@ bool PlannedLaunch::refers_to_output(size_t index) const {
   });
 }
 
-// Null for a constant of a library's launch: an address that it has not.
+// Null for a constant of a library's launch, which is a missing address.
 void* PlannedLaunch::address(const Argument& argument, const TensorsOfCall& tensors) {
   if (argument.source == EP_CONSTANT) return nullptr;
   const ep_tensor* all = argument.source == EP_OF_INPUT ? tensors.inputs : tensors.outputs;

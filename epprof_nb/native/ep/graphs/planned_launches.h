@@ -1,4 +1,4 @@
-// Launches that can be made again with the addresses of other tensors.
+// Launches that can be repeated with the addresses of other tensors.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace epprof::ep {
 
-// What the addresses of a launch are taken from: tensors by their number.
+// The tensors that give the addresses of a launch, by number.
 struct TensorsOfCall {
   const ep_tensor *inputs, *outputs;
 };
@@ -18,7 +18,7 @@ struct TensorsOfCall {
 class PlannedLaunch {
  public:
   virtual ~PlannedLaunch() = default;
-  // Whether it can be made with these tensors.
+  // Whether the launch can be made with these tensors.
   virtual bool fits(const TensorsOfCall&) const { return true; }
   virtual void launch(const TensorsOfCall&, int device, CudaStream) const = 0;  // throws
   bool refers_to_output(size_t index) const;
@@ -27,7 +27,7 @@ class PlannedLaunch {
   struct Argument {
     ep_argument_source source;
     size_t index;   // of a tensor: its number
-    size_t offset;  // from its beginning; of a constant: where its value begins
+    size_t offset;  // in the tensor; for a constant, of its value
   };
   static void* address(const Argument&, const TensorsOfCall&);
 

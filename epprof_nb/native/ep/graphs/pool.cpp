@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr size_t kMinCachedBytes = size_t(64) << 20;
 
-// In front of each block, in a cache line of its own.
+// In front of each block, in its own cache line.
 struct Header {
   size_t bytes;
   Header *previous, *next;  // the list of blocks in use
@@ -60,9 +60,9 @@ void release_cached() {
   cached_bytes = 0;
 }
 
-// A block that nobody uses: kept for reuse within a bound.
+// Keeps an unused block for reuse, within a bound.
 void cache(Header* header) {
-  // What is cached is bounded by what was in use at the same time.
+  // The largest use at a time bounds the cached bytes.
   if (cached_bytes + header->bytes > std::max(kMinCachedBytes, most_used_bytes)) {
     free(header);
     return;

@@ -8,8 +8,8 @@
 
 namespace epprof::ep {
 
-// The memory of a graph: what its capturing thread allocates. A block that is freed stays the
-// graph's, because the graph writes it at each replay. Once the graph ends, it is the pool's again.
+// The memory of a graph, allocated by its capturing thread. A freed block still belongs to the
+// graph, because each replay writes to it. Once the graph ends, the block returns to the pool.
 class CapturePool {
  public:
   CapturePool() = default;
@@ -23,7 +23,7 @@ class CapturePool {
   std::unordered_map<size_t, std::vector<void*>> free_;  // blocks by size
 };
 
-// From now on, what this thread allocates is the graph's. Null: no longer.
+// From now on, this thread allocates for the graph. Null: no longer.
 void pool_capture(CapturePool*);
 
 void* pool_allocate(size_t bytes);  // aligned to a cache line; null if there is no memory
@@ -32,6 +32,6 @@ void pool_free(void* block);        // null is allowed
 // Keeps the block that contains `address` from being reused, because an array still refers to it.
 void pool_retain(const void* address);
 
-bool pool_owns(const void* address);  // whether it lies in a block in use
+bool pool_owns(const void* address);  // whether it is in a block in use
 
 }  // namespace epprof::ep

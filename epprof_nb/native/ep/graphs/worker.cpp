@@ -57,11 +57,11 @@ class Worker {
   void (*task_)(void*) = nullptr;
   void* argument_ = nullptr;
   bool ends_ = false;
-  std::thread thread_;  // last: it starts when the others exist
+  std::thread thread_;  // last, because it starts once the other members exist
 };
 
 thread_local std::unique_ptr<Worker> worker;
-// A child has only the thread that forked; its worker exists in the parent alone.
+// A child has only the thread that forked. The worker exists only in the parent.
 ResetInChild reset([] { static_cast<void>(worker.release()); });
 
 }  // namespace

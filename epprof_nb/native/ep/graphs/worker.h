@@ -3,8 +3,8 @@
 
 namespace epprof::ep {
 
-// Gives `task(argument)` to the worker that serves the stream of the calling thread, which has to
-// wait for it before the next one. The worker ends with the calling thread.
+// Gives `task(argument)` to the worker of the calling thread's stream. The caller must wait for it
+// before the next task. The worker ends with the calling thread.
 void submit_to_worker(void (*task)(void*), void* argument);
 void wait_for_worker();
 
