@@ -85,7 +85,7 @@ def test_comparisons_that_would_mislead_are_refused(executed):
         if cell.cell_type == "code"
     }
     assert texts["single-reason"].startswith("cannot be compared - One run each")
-    assert texts["refused"].startswith("cannot be compared - 1 op ran another number of times")
+    assert texts["refused"].startswith("cannot be compared - 1 op ran a different number of times")
     (table,) = (
         output.data["text/html"]
         for cell in executed.cells

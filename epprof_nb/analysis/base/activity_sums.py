@@ -77,8 +77,8 @@ def busy_by_group(index: ProfileIndex, groups: npt.NDArray[np.int32], n: int) ->
     index
         Index of the profile.
     groups
-        int32 array: the group of each activity, from 0 to ``n - 1``; any of an activity that is
-        no device work.
+        int32 array: the group of each activity, from 0 to ``n - 1``; ignored for activities that
+        are not device work.
     n
         Number of groups.
 

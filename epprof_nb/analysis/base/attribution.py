@@ -27,9 +27,9 @@ def attributed_op_rows(activities: Table, tree: OpTree, attribution: Attribution
     tree
         The tree of the profile's ops.
     attribution
-        ``"launch"`` attributes an activity to the op that launched it, so an activity of a CUDA
-        graph to the op that replayed the graph. ``"capture"`` attributes an activity of a graph
-        to the op that captured it, if that is known.
+        ``"launch"`` attributes an activity to the op that launched it. For an activity of a CUDA
+        graph, this is the op that replayed the graph. ``"capture"`` attributes an activity of a
+        graph to the op that captured it, if that is known.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def attributed_op_rows(activities: Table, tree: OpTree, attribution: Attribution
     Raises
     ------
     ValueError
-        If `attribution` is neither.
+        If `attribution` is unknown.
     """
     if attribution not in ("launch", "capture"):
         raise ValueError(f"attribution must be 'launch' or 'capture', not {attribution!r}")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 LARGE_BYTES = 1_000_000
-"""Least size of a copy that can reach the bandwidth of the link."""
+"""Minimum size of a copy that can reach the bandwidth of the link."""
 
 
 def copied_bytes(index: ProfileIndex, rows: IntArray) -> IntArray:

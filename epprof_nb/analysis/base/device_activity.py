@@ -1,6 +1,6 @@
 """Activity of one device in the order of time: busy time, copies and queued launches.
 
-These are the data of the counters; `ProfileIndex.cached` keeps them.
+The counters use these data; `ProfileIndex.cached` stores them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def copies(index: ProfileIndex, device_id: int) -> Copies:
 
 
 def queued_launches(index: ProfileIndex, device_id: int) -> QueuedLaunches:
-    """Count the launches that a device has been given and has not finished.
+    """Count the launches that a device has received but not finished.
 
     A launch is queued from the start of its API call until the last activity that it launched
     has ended, so the replay of a CUDA graph is one launch. An activity whose API call was not
@@ -93,7 +93,7 @@ def _levels(queued: IntArray, done: IntArray) -> QueuedLaunches:
         ups = slice(up, int(np.searchsorted(queued, bound, "right")))
         is_last = ups.stop == len(queued)
         downs = slice(down, len(done) if is_last else int(np.searchsorted(done, bound, "right")))
-        # The lowest bit tells queued and done apart: one sort does for both.
+        # The lowest bit separates queued from done, so one sort is enough.
         events = np.concatenate([queued[ups] * 2 + 1, done[downs] * 2])
         events.sort(kind="stable")
         at = events >> 1

@@ -2,9 +2,9 @@
 
 The package distinguishes two sets of activities:
 
-* `DEVICE_KINDS`, kernels, memcpys and memsets: what a device executes.
+* `DEVICE_KINDS`: kernels, memcpys and memsets, which a device executes.
 * *Device work*, see `device_work`: these, and the launches of CUDA graphs whose nodes were not
-  recorded one by one. It decides when a device was busy, and all ``device_ns`` add it up.
+  recorded one by one. It decides when a device was busy; all ``device_ns`` are sums of it.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def kind_codes(activities: Table) -> npt.NDArray[np.uint8]:
 
 
 def is_device_kind(kinds: npt.NDArray[np.uint8]) -> BoolArray:
-    """Return which of some kind codes are those of `DEVICE_KINDS`."""
+    """Return which kind codes belong to `DEVICE_KINDS`."""
     return (kinds >= _DEVICE_CODES[0]) & (kinds <= _DEVICE_CODES[-1])
 
 
 def device_work(activities: Table) -> BoolArray:
-    """Return which activities are work of the device.
+    """Return which activities are device work.
 
     These are the kernels, memcpys and memsets. Synchronizations are waits of the host. A graph
     launch counts if its nodes were not recorded one by one; otherwise the nodes count.
@@ -90,7 +90,8 @@ def device_kinds_ns(activities: Table, kinds: npt.NDArray[np.uint8]) -> int:
 class OpDeviceTime:
     """Time of the kernels, memcpys and memsets of each op and all ops below it.
 
-    It costs one pass over the activities; the op of an activity is the one that launched it.
+    The computation takes one pass over the activities. An activity belongs to the op that launched
+    it.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ class OpDeviceTime:
         return time
 
     def main_kind(self, ops: IntArray | slice) -> npt.NDArray[np.uint8]:
-        """Return the code of the kind that takes most of the time of each of `ops`; 0 if none."""
+        """Return the code of the kind with the most time for each of `ops`; 0 if none."""
         time = self._by_kind(ops)
         return np.where(time.any(axis=0), time.argmax(axis=0) + KERNEL, 0).astype(np.uint8)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def device_names(info: Mapping[str, Any]) -> dict[int, str]:
-    """Return device id to device name from a profile's info; entries without an id are skipped.
+    """Map device ids to names from a profile's info; entries without an id are skipped.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def device_name(info: Mapping[str, Any], device_id: int) -> str:
 
 
 def device_labels(info: Mapping[str, Any], device_ids: Iterable[int]) -> dict[int, str]:
-    """Return device id to short label; the id of the host device is not an ordinal.
+    """Map device ids to short labels; the id of the host device is not an ordinal.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def device_labels(info: Mapping[str, Any], device_ids: Iterable[int]) -> dict[in
 
 
 def device_word(info: dict[str, Any]) -> str:
-    """Return ``GPU`` if the devices are GPUs, else ``device``, as for the host device.
+    """Return ``GPU`` if the devices are GPUs, else ``device``.
 
     Beside GPUs, the host device is listed only if it was used.
     """

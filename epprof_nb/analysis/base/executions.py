@@ -1,4 +1,4 @@
-"""Executions of ops: those that ran, and the replays of captured ones."""
+"""Executions of ops, and replays of captured ops."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Executions(NamedTuple):
     device_ns
         int64 array of the same length: device time of the op and all ops below it.
     counts
-        int64 array of the same length: executions that the element stands for.
+        int64 array of the same length: number of executions in the element.
     """
 
     rows: IntArray
@@ -52,7 +52,7 @@ def executions(
     index
         Index of the profile.
     counted
-        bool array: ops whose executions are wanted.
+        bool array: ops whose executions to return.
     device_ns
         int64 array: device time of each op and all ops below it, with this attribution.
     attribution
@@ -61,7 +61,7 @@ def executions(
     Returns
     -------
     executions
-        An op that captured a graph without any work of its own did not execute; its replays did.
+        The executions. An op that only captured a graph did not execute itself; its replays did.
     """
     ops = index.profile.tables["ops"]
     replays = _replays(index, counted) if attribution == "capture" else _NONE
@@ -79,21 +79,21 @@ def executions(
 
 
 def _replays(index: ProfileIndex, counted: BoolArray) -> Executions:
-    """Return one element per op and replay that it has work in."""
+    """Return one element per op and replay with work of the op."""
     activities, tree = index.profile.tables["activities"], index.tree
     captured = tree.rows(activities["capture_op_id"])
     work = np.flatnonzero(index.is_device_work & (captured >= 0))
     nearest = tree.nearest_ancestor(counted)
     row, found, of_work = nearest[captured[work]], [], []
     while True:
-        # An op that replayed the graph, too, executes once.
+        # An op that also replayed the graph executes once.
         is_apart = (row >= 0) & ~_contains(tree, row, index.activity_op[work])
         work, row = work[is_apart], row[is_apart]
         if not len(row):
             break
         found.append(row)
         of_work.append(work)
-        # An op inside of another one, as a node in an If, Loop or Scan, counts for both.
+        # A nested op, such as a node in an If, Loop or Scan, also counts for the op around it.
         above = tree.parent[row]
         row = np.where(above >= 0, nearest[above], above)
     if not found:
@@ -105,7 +105,7 @@ def _replays(index: ProfileIndex, counted: BoolArray) -> Executions:
 
 
 def _contains(tree: OpTree, rows: IntArray, others: npt.NDArray[np.integer[Any]]) -> BoolArray:
-    """Return whether each op is the one of `others`, or above it."""
+    """Return whether each op is its counterpart in `others` or above it."""
     begin = tree.preorder_begin[others]
     contains: BoolArray = (tree.preorder_begin[rows] <= begin) & (begin < tree.preorder_end[rows])
     return contains & (others >= 0)

@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 class ProfileIndex:
     """Derived arrays of a profile, and a cache of the results computed from them.
 
-    Everything is computed on first access and kept as long as the index. All methods are
+    Everything is computed on first access and kept for the lifetime of the index. All methods are
     thread-safe.
 
     Parameters
@@ -76,7 +76,7 @@ class ProfileIndex:
 
     @cached_property
     def statement(self) -> IntArray:
-        """Row of the innermost statement that each op is or is in; `MISSING` for none."""
+        """Row of the innermost statement that is or contains each op; `MISSING` for none."""
         return self.tree.nearest_ancestor(self.profile.tables["ops"]["line"] != MISSING)
 
     @cached_property
@@ -102,7 +102,7 @@ class ProfileIndex:
     def _work_by_device(self) -> dict[int, IntArray]:
         """Rows of the work of each device.
 
-        One sort for all devices: a pass over the activities for each would be quadratic in devices.
+        A single sort serves all devices; one pass per device would be slow with many devices.
         """
         rows = np.flatnonzero(self.is_device_work)
         devices = self.profile.tables["activities"]["device_id"][rows]
@@ -134,7 +134,7 @@ class ProfileIndex:
 
     @cached_property
     def delays(self) -> tuple[IntArray, BoolArray]:
-        """Launch delays of the activities, and where they are known; see `launch_delays`."""
+        """Launch delays of the activities, and whether they are known; see `launch_delays`."""
         tables = self.profile.tables
         return launch_delays(tables["activities"], tables["api_calls"], self.calls)
 
@@ -198,7 +198,7 @@ _lock = fork_safe_lock()
 
 
 def index_of(profile: ProfileData) -> ProfileIndex:
-    """Return the index that is kept with a profile, so that analyses share what they compute.
+    """Return the index stored with a profile, so that analyses share results.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def index_of(profile: ProfileData) -> ProfileIndex:
 
     Notes
     -----
-    The index holds the tables of the profile, not the profile itself: it is freed with it.
+    The index refers to the tables of the profile but not to the profile, which owns the index.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def index_of(profile: ProfileData) -> ProfileIndex:
             return index
         try:
             info = deepcopy(profile.info)
-        except Exception:  # noqa: BLE001 - a value of the user's that cannot be copied
+        except Exception:  # noqa: BLE001 - a user's value that cannot be copied
             return ProfileIndex(profile)
         index = _indexes[profile] = ProfileIndex(ProfileData(profile.tables, info, profile.sources))
     return index

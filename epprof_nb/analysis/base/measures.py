@@ -61,11 +61,11 @@ class MeasureColumns:
         return self.column(counts)
 
     def device(self) -> dict[str, Column]:
-        """Return ``device_ns`` to ``launch_delay_ns`` of the ops and all ops below them."""
+        """Return the columns ``device_ns`` to ``launch_delay_ns``, including all ops below."""
         return self._device(self._totals.measures)
 
     def self_device(self) -> dict[str, Column]:
-        """Return the columns of `device` for what the ops launched themselves, with ``self_``."""
+        """Return the columns of `device` for the ops alone, with the prefix ``self_``."""
         columns = self._device(self._totals.own_measures)
         return {f"self_{name}": values for name, values in columns.items()}
 
@@ -123,7 +123,7 @@ class MeasureColumns:
 
     def _of_rows(self, rows: IntArray, values: IntArray, counts: IntArray) -> GroupStatistics:
         counts = np.maximum(counts, 1)
-        # A row that stands for several executions holds their sum: each counts as their mean.
+        # A row of several executions holds their sum, so each execution counts with the mean.
         per_execution = values.copy()
         several = counts > 1
         per_execution[several] = np.rint(per_execution[several] / counts[several])

@@ -1,7 +1,7 @@
-"""Launches whose records are missing, and the time in which what they launched may have run.
+"""Launches without records, and the time in which their work may have run.
 
-Records are dropped beyond ``max_records``, or by CUPTI. A device that has no record at some time
-was idle only if no such launch can have run then: this time is unknown otherwise.
+Records are dropped beyond ``max_records``, or by CUPTI. A device without a record at some time was
+idle only if no such work can have run then. Otherwise this time is unknown.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _OTHER_LAUNCHES = ("Graph", "HostFunc")
 
 
 class Counts(NamedTuple):
-    """Number of records that a profile has, and that it would have if none were missing."""
+    """Number of records in a profile, without and with the missing ones."""
 
     recorded: int
     all: int
 
 
 def record_counts(info: Mapping[str, Any]) -> Counts | None:
-    """Return how many records a profile has, and of how many; None if that was not counted.
+    """Return the number of records, without and with the missing ones; None if not counted.
 
     Examples
     --------
@@ -73,8 +73,8 @@ def missing_launches(activities: Table, calls: Table, *, dropped: bool) -> dict[
     Returns
     -------
     rows
-        Kind of activity to rows of `calls`. Launches of graphs are not there: how many nodes one
-        has is not known.
+        Kind of activity to rows of `calls`. Launches of graphs are left out, because their number
+        of nodes is unknown.
     """
     launching = (calls["return_value"] == 0) & ~calls["captured"]
     # A runtime call and its driver call are the same launch: only the driver call is counted.
@@ -106,7 +106,7 @@ def _is_named(names: CategoryColumn, part: str, other: tuple[str, ...] = ()) -> 
 def launches_without_record(index: ProfileIndex) -> dict[str, IntArray]:
     """Return `missing_launches` of a profile; empty if no record is missing.
 
-    Launches of graphs without any recorded node are there, too, if records were dropped.
+    If records were dropped, launches of graphs without any recorded node are included.
     """
     recorded = index.profile.info.get("recorded")
     if not isinstance(recorded, Mapping):
@@ -125,10 +125,10 @@ def launches_without_record(index: ProfileIndex) -> dict[str, IntArray]:
 
 
 def unrecorded(index: ProfileIndex) -> Intervals:
-    """Return when work whose records are missing may have run, for `ProfileIndex.cached`.
+    """Return when unrecorded work may have run, for `ProfileIndex.cached`.
 
-    It may have run from its launch until the next activity that the same thread launched and that
-    was recorded, else until the end.
+    Such work may have run from its launch until the next recorded activity of the same thread, else
+    until the end.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def _end_of(index: ProfileIndex) -> int:
 
 
 def _next_start(index: ProfileIndex, rows: IntArray) -> IntArray:
-    """Return when the next recorded activity of the threads of some API calls started, ns."""
+    """Return when the thread of each API call next started a recorded activity, ns."""
     calls = index.profile.tables["api_calls"]
     first = index.cached(first_starts)
     is_known = first < np.iinfo(np.int64).max
@@ -185,7 +185,7 @@ def first_starts(index: ProfileIndex) -> IntArray:
 
 
 def is_unrecorded(index: ProfileIndex, starts: IntArray, ends: IntArray) -> BoolArray:
-    """Return in which intervals work may have run whose record is missing."""
+    """Return in which intervals unrecorded work may have run."""
     unknown = index.cached(unrecorded)
     before, until = (covered_before(*unknown, times) for times in (starts, ends))
     mask: BoolArray = until > before
@@ -193,7 +193,7 @@ def is_unrecorded(index: ProfileIndex, starts: IntArray, ends: IntArray) -> Bool
 
 
 def unrecorded_gaps(index: ProfileIndex, device: int | None = None) -> Intervals:
-    """Return the intervals without recorded work in which a device need not have been idle.
+    """Return the intervals without recorded work in which a device may have been busy.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def busy_within(
 ) -> tuple[IntArray, BoolArray]:
     """Return how long any device was recorded as busy in each time range, ns.
 
-    The second array is a mask of the ranges in which work may have run whose record is missing.
+    The second array is a mask of the ranges in which unrecorded work may have run.
     """
     before, until = (covered_before(*index.busy(), times) for times in (starts, ends))
     gaps = index.cached(unrecorded_gaps)
@@ -232,7 +232,7 @@ def busy_within(
 def lacks_records(index: ProfileIndex) -> bool:
     """Return whether missing records could change a finding or a critical path.
 
-    They can if they leave 2 % of the time of a device or more unknown: no finding on less is shown.
+    They can if at least 2 % of the time of a device is unknown: smaller findings are not shown.
     """
     devices: list[int | None] = [*index.device_ids] or [None]
     gaps = [index.cached(unrecorded_gaps, device) for device in devices]

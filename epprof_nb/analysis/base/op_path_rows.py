@@ -57,7 +57,7 @@ def table_of_paths(
     rows = attributed_op_rows(activities, tree, attribution)[work]
     owner = np.append(paths.of_op, paths.no_op)[rows]
     uncaptured = len(paths.parent)
-    if attribution == "launch":  # the work of a graph is below both, its launch and its capture
+    if attribution == "launch":  # the work of a graph is below its launch and its capture
         owner = paths.add_captured(ops, owner, tree.rows(activities["capture_op_id"][work]))
     kinds, names = activities.names("kind").take(work), activities.names("name").take(work)
     leaf, example = group_codes(owner, kinds.codes, names.codes)

@@ -23,12 +23,12 @@ SESSION = 0
 
 
 class Steps(NamedTuple):
-    """The steps of which paths consist, one per row: those of the ops, and any further ones.
+    """The steps of paths, one per row: the ops, then any further steps.
 
     Attributes
     ----------
     keys
-        int64 arrays: rows below one node that are equal in all of them are one node.
+        int64 arrays: rows below one node with equal values in all arrays form one node.
     parent, depth
         int64 arrays: row above (`MISSING` for none), and number of rows above.
     """
@@ -44,7 +44,7 @@ def op_steps(ops: Table, tree: OpTree) -> Steps:
 
 
 def op_keys(ops: Table) -> tuple[IntArray, ...]:
-    """Return the columns in which ops of one path are equal."""
+    """Return the columns whose values are equal for ops of one path."""
     names = (ops.names(name).codes.astype(np.int64) for name in ("name", "op_type", "cell"))
     return (*names, ops["line"])
 
@@ -69,7 +69,7 @@ class OpPaths:
     no_op
         The node of activities without an op.
     labels
-        Node to its level and name, where these are not those of its op.
+        Node to its level and name, for nodes that do not take these from an op.
     """
 
     def __init__(self, steps: Steps) -> None:

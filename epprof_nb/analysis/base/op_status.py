@@ -1,4 +1,4 @@
-"""Ops by their status: which ran in the profile, and which have a host time of their own."""
+"""Masks of the ops that ran in the profile, and of the ops with a recorded host time."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def ran(ops: Table) -> BoolArray:
 def has_host_time(ops: Table) -> BoolArray:
     """Return a mask of the ops that ran and whose duration was recorded.
 
-    A node that was identified by a launch sequence only has the duration of its API calls.
+    The duration of a node that a launch sequence identified covers only its API calls.
     """
     return ran(ops) & ~ops.names("status").equals("learned")

@@ -83,19 +83,19 @@ def totals(
         int64 array: the group of each op, numbered from 0 without gaps; `MISSING` for ops without
         a group.
     owner
-        int64 array: for each op, the row of the op (itself or an ancestor) whose own work its
-        activities are; `MISSING` for none. Owners have a group and own themselves.
+        int64 array: for each op, the row of the op (itself or an ancestor) that owns its
+        activities; `MISSING` for none. Owners have a group and own themselves.
     attribution
         See `epprof_nb.analysis.base.attribution.attributed_op_rows`.
 
     Returns
     -------
     totals
-        The sums. An op below one of its own group is not counted twice.
+        The sums. An op below another op of its group is not counted twice.
     """
     ops, tree = index.profile.tables["ops"], index.tree
     n = int(groups.max(initial=-1)) + 1
-    # As an index, `MISSING` refers to the last element: missing again.
+    # The index `MISSING` selects the last element, which is `MISSING` too.
     owner = np.append(owner, MISSING)
     of_owner = index.op_sums(attribution)
     if not np.array_equal(owner[:-1], np.arange(len(ops))):
@@ -128,7 +128,7 @@ def totals(
 
 
 def outermost_of_name(index: ProfileIndex) -> BoolArray:
-    """Return a mask of the ops that are below no op of their own name, type and place."""
+    """Return a mask of the ops without an ancestor of the same name, type and place."""
     ops = index.profile.tables["ops"]
     names = (ops.names(name).codes for name in ("name", "op_type", "cell"))
     return index.tree.is_outermost(group_codes(*names, ops["line"])[0])
@@ -142,7 +142,7 @@ def self_host_ns(ops: Table, above: IntArray) -> IntArray:
     ops
         The ops.
     above
-        int64 array: row of the op from whose time that of each op is taken; `MISSING` for none.
+        int64 array: row of the op from which to subtract the time of each op; `MISSING` for none.
     """
     host_ns = np.where(has_host_time(ops), ops["duration_ns"], 0)
     own: IntArray = host_ns.copy()

@@ -29,9 +29,9 @@ NO_OP = "(no op)"
 class OpTree:
     """Parents and subtrees of the ops, by row of the ops table.
 
-    Ops are numbered in preorder, so a subtree is a range of numbers: the sum over a subtree is
-    the difference of two running sums, whatever its depth. An op whose parent is not in the table
-    is a root, and so is each op of a cycle, which only a damaged file can contain.
+    Ops are numbered in preorder, so a subtree is a range of numbers, and the sum over a subtree is
+    the difference of two running sums. An op whose parent is not in the table is a root. Each op of
+    a cycle, which only a damaged file can contain, is a root too.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class OpTree:
         return totals
 
     def is_outermost(self, groups: IntArray) -> BoolArray:
-        """Return which ops have no ancestor of their own group.
+        """Return which ops have no ancestor of the same group.
 
         Parameters
         ----------
@@ -106,12 +106,12 @@ class OpTree:
         """Return the rows by group, and in preorder within each."""
         if self._in_order:
             if groups.max(initial=0) <= np.iinfo(np.int16).max:
-                groups = groups.astype(np.int16)  # sorted by radix, ten times faster
+                groups = groups.astype(np.int16)  # radix sort, ten times faster
             return np.argsort(groups, kind="stable")
         return np.lexsort((self.preorder_begin, groups))
 
     def nearest_ancestor(self, mask: BoolArray) -> IntArray:
-        """Return the row of the nearest op in `mask`, an op itself or above it, else `MISSING`."""
+        """Return the row of the nearest op in `mask`: the op or an ancestor, else `MISSING`."""
         return nearest_ancestor(self.parent, mask)
 
     def open_op_at(self, thread_ids: IntArray, times: IntArray) -> IntArray:

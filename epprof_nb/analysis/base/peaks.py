@@ -14,7 +14,7 @@ _MIN_NS = 20_000_000
 """Shortest duration of a measurement."""
 _ROUNDS = 5
 _GOLDEN, _PERIOD = 0.6180339887, 65_521
-"""Multiples of the first, modulo 1, are spread evenly. Up to the second, they are exact enough."""
+"""Multiples of the first, modulo 1, are spread evenly and are exact enough up to the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Peaks:
     Attributes
     ----------
     flops_per_s
-        Element type, in ONNX Runtime's words, to FLOPs per second of a matrix product.
+        ONNX Runtime's name of an element type to FLOPs per second of a matrix product.
     bytes_per_s
         Bytes read and written per second by a copy.
     link_bytes_per_s
@@ -49,7 +49,7 @@ class Peaks:
 
 
 def peaks_of(info: Mapping[str, Any]) -> dict[int, Peaks]:
-    """Return the peaks that a profile has, by device id. Entries of another form are left out."""
+    """Return the peaks in a profile's info, by device id. Malformed entries are left out."""
     entries, found = info.get("peaks"), {}
     for device, entry in entries.items() if isinstance(entries, dict) else ():
         try:
@@ -82,24 +82,24 @@ def measure(
     xp
         NumPy, CuPy or PyTorch, whose arrays are on the device.
     synchronize
-        Waits until the device has done its work.
+        Function that waits until the device has finished its work.
     size
         Rows and columns of the matrices.
     copied
-        Elements of the arrays that are copied, which must not fit a cache.
+        Number of elements of the copied arrays, which must not fit into a cache.
     dtypes
-        Element types in ONNX Runtime's words, with those of `xp`.
+        ONNX Runtime's name of each element type to the dtype of `xp`.
     pinned
-        Pinned memory of the host: an array of up to `copied` elements of the first of `dtypes`,
-        and a function that copies from its second to its first argument, either of which is on
-        the device; None if the device has no link.
+        Pinned memory of the host: an array of up to `copied` elements of the first of `dtypes`, and
+        a function that copies from its second to its first argument, one of which is on the device;
+        None if the device has no link.
     **options
         Further arguments of ``xp.arange`` and ``xp.ones``, such as ``device="cuda:0"``.
 
     Returns
     -------
     peaks
-        Those of the fastest of several rounds.
+        The peaks in the fastest of several rounds.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def measure(
     """
     flops = {}
     for name, dtype in dtypes.items():
-        # Equal numbers take less power than others, so that the clock would be too high.
+        # Equal numbers take less power than others, so the clock would be too high.
         spread = xp.arange(size * size, dtype=next(iter(dtypes.values())), **options)
         spread = (spread % _PERIOD * _GOLDEN % 1 - 0.5).reshape(size, size)
         a, b = (xp.ones((size, size), dtype=dtype, **options) for _ in range(2))
@@ -131,7 +131,7 @@ def measure(
 
 
 def _fastest(act: Callable[[], object], synchronize: Callable[[], object]) -> float:
-    """Return the seconds that one call takes, at best."""
+    """Return the shortest time of one call, in seconds."""
     act()
     synchronize()
     calls = 1

@@ -1,7 +1,6 @@
 """Results of analyses: columns for the views, and DataFrames for users, built on demand.
 
-Views read the columns, so that the output of a cell does not need pandas, whose import alone takes
-longer than the output.
+Views read the columns without pandas, because its import takes longer than the output of a cell.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OptionalColumn:
-    """Integers or bools, of which some are missing: a column of dtype Int64 or boolean."""
+    """Integers or bools with missing values: a column of dtype Int64 or boolean."""
 
     numbers: IntArray | BoolArray
     is_missing: BoolArray
@@ -172,7 +171,7 @@ def objects(values: Iterable[object]) -> npt.NDArray[Any]:
 
 def values_at(values: IntArray, rows: npt.NDArray[Any]) -> IntArray:
     """Return the values at `rows`; `MISSING` for row `MISSING`."""
-    # As an index, `MISSING` refers to the last element: missing again.
+    # The index `MISSING` selects the last element, which is `MISSING` too.
     found: IntArray = np.append(values, MISSING)[rows]
     return found
 
@@ -187,7 +186,7 @@ def argument_column(argument: Argument) -> Column:
     """Return a column of an argument with the dtype of its values.
 
     The dtype is boolean, Int64, float64 or category if all values are bools, integers, numbers or
-    strings, and object otherwise or if integers are too large to be exact.
+    strings. It is object otherwise, and if integers are too large to be exact.
     """
     codes, values = argument.codes, argument.distinct
     is_missing = codes < 0

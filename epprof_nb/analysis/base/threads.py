@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def thread_names(info: Mapping[str, Any]) -> dict[int, str]:
-    """Return thread id to thread name from a profile's info; unnamed threads are left out.
+    """Map thread ids to names from a profile's info; unnamed threads are left out.
 
     Examples
     --------

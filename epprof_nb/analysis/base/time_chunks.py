@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class TimeChunks:
     """Row chunks of a table with their time bounds.
 
-    Rows are recorded roughly in the order of time, so a chunk covers a short interval.
+    Rows are roughly in time order, so a chunk covers a short interval.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class TimeChunks:
         return int(start.min()), last, max(last, int(self._end[chunk].max()))
 
     def fully_inside(self, start_ns: int, end_ns: int) -> BoolArray:
-        """Return which chunks lie in [start_ns, end_ns) with all of their events' time.
+        """Return which chunks lie entirely in [start_ns, end_ns).
 
         The result is a bool array, one value per chunk.
         """

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 MIN_GAIN_SHARE = 0.02
-"""Least gain of a finding that is shown, as a share of the wall time."""
+"""Minimum gain of a finding to be shown, as a share of the wall time."""
 
 
 def wall_of(profile: ProfileData) -> int:
@@ -22,6 +22,6 @@ def wall_of(profile: ProfileData) -> int:
 
 
 def timed_tables(profile: ProfileData) -> list[Any]:
-    """Return the tables of a profile whose rows have times, without the empty ones."""
+    """Return the non-empty tables of a profile that have times."""
     tables = (profile.tables[name] for name in ("ops", "activities", "api_calls"))
     return [table for table in tables if len(table)]

@@ -1,4 +1,4 @@
-"""Repeats that ran the repeated code as a whole, without what a script does around its steps."""
+"""Complete repeats, without the code that a script runs before and after its steps."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
 
 _MIN_OTHERS = 2
-"""Steps that show what belongs to a step."""
+"""Minimum number of other steps to compare a step with."""
 
 
 def whole_repeats(index: ProfileIndex) -> slice:
     """Return the range of the repeats to count and compare, for `ProfileIndex.cached`.
 
-    Step 0 of a script is what comes before its first step: imports and other preparation. What
-    follows the last call of `epprof_nb.step` is left out, too, unless it is a step itself, as it is
-    if the body of the loop begins with that call.
+    Step 0 of a script is left out: it holds the imports and other preparation before the first
+    step. The code after the last call of `epprof_nb.step` is left out too, unless it is a step
+    itself. It is one if the body of the loop begins with that call.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def whole_repeats(index: ProfileIndex) -> slice:
 
 
 def _is_rest(index: ProfileIndex, first: int, last: int) -> bool:
-    """Return whether the repeat `last` lacks what each one from `first` to it did."""
+    """Return whether the repeat `last` lacks work that each one from `first` on has."""
     profile = index.profile
     starts, ends = repeat_bounds(profile.info)
     ops, activities = profile.tables["ops"], profile.tables["activities"]

@@ -1,8 +1,8 @@
-"""Sums of device work by time bin, from which any range of whole bins is broken down exactly.
+"""Sums of device work by time bin, for exact breakdowns of any range of whole bins.
 
-An activity adds to each bin it runs in: its time there, and to its first bin its number and bytes.
-The activities that run into a bin from before it are counted apart, because a range that begins
-with this bin counts them, and a range that begins earlier has counted them already.
+An activity adds its time to each bin in which it runs, and its count and bytes to its first bin.
+Activities that started before a bin and still run in it are counted separately: a range that begins
+with this bin counts them, and a range that begins earlier has already counted them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class BinSums:
     bin, group
         Of each entry: a bin, and a group that has work there. Entries are sorted by bin.
     started, running
-        Of each entry: number of activities that start in the bin, and of those that started before
-        it and are still running.
+        Of each entry: number of activities that start in the bin, and number of earlier activities
+        that still run.
     started_bytes, running_bytes
         Bytes of the copies among them.
     ns
@@ -75,8 +75,8 @@ def bin_sums(index: ProfileIndex, start_ns: int, end_ns: int, max_entries: int) 
     start_ns, end_ns
         The time range, ns; work outside of it is left out.
     max_entries
-        Maximum number of entries, and of busy times. There are fewer bins, a power of two, if they
-        would be more.
+        Maximum number of entries, and of busy times. The number of bins is a power of two within
+        this limit.
 
     Returns
     -------
@@ -131,8 +131,8 @@ def _cells(
 ) -> IntArray:
     """Return the five sums of each bin and group, shape ``(5, bins, count)``.
 
-    An activity that runs through many bins is added where it begins and ends, and the bins between
-    are filled by a running sum: the cost does not depend on the length of activities.
+    An activity is added where it begins and ends, and a running sum fills the bins between: the
+    cost does not depend on the length of activities.
     """
     (start, end), bins = times, len(edges) - 1
     before = start < edges[0]
@@ -147,7 +147,7 @@ def _cells(
         return total.reshape(bins + 1, count)
 
     began = np.flatnonzero(~before)
-    into = np.where(before, first, first + 1)  # the first bin that it runs into from before
+    into = np.where(before, first, first + 1)  # the first bin that begins while it runs
     everywhere = slice(None)
     is_long = np.flatnonzero(last > first)
     ns = added(first, np.minimum(end, edges[first + 1]) - start, everywhere)
@@ -164,7 +164,7 @@ def _cells(
 
 
 def _halved(cells: IntArray) -> IntArray:
-    """Merge each two bins; what runs into a pair runs into its first bin."""
+    """Merge pairs of bins; activities that run into a pair run into its first bin."""
     merged = cells[:, ::2] + cells[:, 1::2]
     for row in (1, 3):
         merged[row] = cells[row, ::2]

@@ -76,7 +76,7 @@ def _arguments(ops: Table, names: Iterable[str]) -> list[Argument]:
     Raises
     ------
     ValueError
-        If no op has one of them.
+        If no op has an argument of one of the names.
     """
     names = [names] if isinstance(names, str) else list(names)
     texts, every_row = ops.names("args"), np.arange(len(ops))
@@ -92,7 +92,7 @@ def _arguments(ops: Table, names: Iterable[str]) -> list[Argument]:
 
 
 def _at(argument: Argument, rows: IntArray, last: int) -> Argument:
-    """Return an argument at `rows`, followed by a missing one for a last row."""
+    """Return an argument at `rows`, followed by a missing value for a last row."""
     codes = np.append(argument.codes[rows], np.full(last, MISSING, np.int32))
     return Argument(argument.name, codes, argument.distinct)
 
@@ -132,7 +132,7 @@ def line_table(
 def _executions(
     index: ProfileIndex, counted: BoolArray, sums: Totals, attribution: Attribution
 ) -> Executions | None:
-    """Return the executions of ops with their replays; None if the ops that ran are all."""
+    """Return the executions of ops with their replays; None if replays do not count."""
     if attribution == "launch":
         return None
     return executions(index, counted, sums.device_ns_of_op, attribution=attribution)

@@ -101,7 +101,7 @@ def _busy(index: ProfileIndex, start_ns: int, end_ns: int) -> list[dict[str, Any
             unknown = int(np.diff(covered_before(*gaps, edges))[0])
             name = device_name(index.profile.info, device)
             told = {"device": device, "name": name, "busy": until - before}
-            # What was not recorded is neither busy nor idle.
+            # Unrecorded time is neither busy nor idle.
             devices.append(told | ({"unknown": unknown} if unknown else {}))
     return devices
 

@@ -29,7 +29,7 @@ def stream_table(index: ProfileIndex) -> ResultTable:
     keys = [activities[name] for name in ("device_id", "context_id", "stream_id")]
     codes, first = group_codes(*keys)
     n = len(first)
-    # Waits are a group of their own, the last one. Streams without work are left out.
+    # Waits form a separate group, the last one. Streams without work are left out.
     groups = np.where(index.is_device_work, codes, n).astype(np.int32)
     measures = activity_sums(index, groups, n + 1)
     statistics = GroupStatistics(groups, activities["duration_ns"], n + 1)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 MAX_ARGUMENTS = 50
-"""Columns of arguments if the user names none: hostile files could fill the memory."""
+"""Maximum number of argument columns if the user names none, as a hostile file has many."""
 
 
 def joined_frame(

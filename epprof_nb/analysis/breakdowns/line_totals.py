@@ -128,8 +128,8 @@ def _totals(
     places
         Cell and line of each group.
     instructions
-        Instructions that are on a line of their own. Those of a command buffer have the work of
-        its replays.
+        Instructions with a line of their own. Instructions of a command buffer have the work of its
+        replays.
     """
     profile = index.profile
     ops = profile.tables["ops"]
@@ -190,7 +190,7 @@ def _activity_sums(
         Index of the profile.
     group_of_op
         int64 array: the group to which each op's activities belong, `MISSING` for none; the last
-        element is that of activities without an op.
+        element is for activities without an op.
     group_of_instruction
         int64 array, likewise: the group of the activities that the op captured; None for none.
 

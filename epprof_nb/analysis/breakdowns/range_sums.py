@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class NameTotals(NamedTuple):
     """Number and total time of each name that occurs.
 
-    ``codes`` are those of the column of names, -1 for a missing name; ``counts`` and ``ns``
-    are int64, one value per code.
+    ``codes`` are codes of the column of names, -1 for a missing name; ``counts`` and ``ns`` are
+    int64, one value per code.
     """
 
     codes: IntArray
@@ -45,7 +45,7 @@ class RangeSums(NamedTuple):
 
 
 class RangeAggregator:
-    """Sums of any rows of a profile's activities.
+    """Sums over arbitrary rows of a profile's activities.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Timelines of a typical repeat of each side, aligned on the first op that both have."""
+"""Timelines of a typical repeat of each side, aligned on the first common op."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class AlignedTimelines:
     """Timelines of both sides whose time 0 is the start of the op `anchor`.
 
     `anchor` is the number of its pair; None if the sides share no op, and time 0 is the start of
-    the repeat. `origins` are the times 0 of the old and of the new recording, ns.
+    the repeat. `origins` has time 0 of the old and of the new recording, ns.
     """
 
     old: Timeline
@@ -173,7 +173,7 @@ class _Repeat:
 
 
 def _by_time(groups: IntArray, durations: IntArray) -> list[int]:
-    """Return the distinct values, those with the most time first."""
+    """Return the distinct groups by descending time."""
     values, inverse = np.unique(groups, return_inverse=True)
     total = np.bincount(inverse, durations, len(values))
     ordered: list[int] = values[np.argsort(-total, kind="stable")].tolist()

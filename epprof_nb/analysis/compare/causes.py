@@ -1,4 +1,4 @@
-"""Verdicts on the ops of a comparison, and what the change of each one comes from."""
+"""Verdicts on the ops of a comparison, and the causes of their changes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     Values = Mapping[str, Any]
 
 CHANGED = ("faster", "slower")
-"""Verdicts on a difference that was found."""
+"""Verdicts that name a difference."""
 OWN, DEVICE, HOST, WAITS = "", "device time", "host time", "waits for the device"
-"""Causes of the change of an op: its own elapsed time, the device time of what it launched,
-its time on other threads, or the device time of what another op launched."""
+"""Causes of the change of an op: its own elapsed time, the device time of its work, its time on
+other threads, or the device time of another op's work."""
 LEAST_SHARE = 0.01
-"""Least share of a repeat of a change, or of the time of an op, that is named as a cause."""
+"""Minimum share of a change, or of the time of an op, in a repeat to be named as a cause."""
 
 
 def rows_of(table: ResultTable) -> Iterator[Values]:
@@ -30,10 +30,10 @@ def rows_of(table: ResultTable) -> Iterator[Values]:
 
 
 def cause(row: Values) -> tuple[str, str]:
-    """Return the verdict on an op, and where its change comes from.
+    """Return the verdict on an op, and the cause of its change.
 
-    It is the verdict on its elapsed time, unless the change is that of its device time, or the
-    elapsed time cannot be tested.
+    This is the verdict on the elapsed time, unless the device time causes the change or the elapsed
+    time cannot be tested.
 
     Parameters
     ----------

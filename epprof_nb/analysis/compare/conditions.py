@@ -1,9 +1,9 @@
 """Conditions of recordings: by how much other processes, and the GPU's state, slowed them down.
 
-A recording of a busy machine is slower than one of a quiet machine by an unknown amount between
-nothing and a bound, which follows from measurements during the recording. So the true ratio of two
-sides is between the measured ratio without the slowdown of the new side, and without the slowdown
-of the old side. Recordings whose repeats alternated had the same conditions.
+A busy machine slows a recording by an unknown amount. Measurements during the recording give an
+upper bound. The true ratio of two sides lies between two values: the measured ratio corrected for
+the slowdown of the new side, and corrected for the slowdown of the old side. Recordings whose
+repeats alternated had the same conditions.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.compare.spread import Place
 
 _SHARED = 0.5
-"""Logarithm of the slowdown by other processes that keep all other cores busy: memory bandwidth,
-caches and clocks are shared. On two cores, copies of arrays showed up to 0.55 and loops of Python
-0.4."""
+"""Logarithm of the slowdown if other processes keep all other cores busy: cores share memory
+bandwidth, caches and clocks. On two cores, array copies showed up to 0.55 and Python loops 0.4."""
 _SHARED_GPU = math.log(2)
-"""Logarithm of the slowdown by a further process on a GPU, whose work takes turns."""
+"""Logarithm of the slowdown by one more process on a GPU, because processes take turns."""
 _LONGEST = 0.99
-"""Greatest share of the time that is taken for a delay."""
+"""Maximum share of the time that counts as a delay."""
 NOTABLE = 0.02
-"""Bound from which conditions are named in the reason."""
+"""Minimum bound of conditions that the reason names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +52,14 @@ class Slowdown:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Bounds of the slowdowns of both sides, and what was measured, in words.
+    """Bounds of the slowdowns of both sides, and the measurements as text.
 
     Attributes
     ----------
     old, new
         The bounds.
     texts
-        What was measured while the old side was recorded, and the new one; empty if nothing was
-        notable.
+        Measurements while the old and the new side were recorded; empty if nothing was notable.
     """
 
     old: Slowdown = Slowdown()
@@ -80,7 +78,7 @@ class Conditions:
 
 
 def with_node_recording(under: Conditions, nodes: NodeRecording) -> Conditions:
-    """Return the conditions with those of recording the nodes of ONNX Runtime's runs."""
+    """Return the conditions with the cost of recording the nodes of ONNX Runtime's runs."""
     sides = [
         Slowdown(side.total + cost.total, side.device, side.host + cost.host)
         for side, cost in zip((under.old, under.new), nodes.costs, strict=True)
@@ -101,8 +99,8 @@ def conditions(
     old, new
         The recordings.
     tell_spread
-        Whether the recordings of each side are enough to tell how much they vary. What both sides
-        have in common is then part of that, and only the difference remains.
+        Whether each side has enough recordings to estimate their spread. The spread then includes
+        the conditions that both sides share, and only the difference remains.
     """
     fastest = max((_mhz(index) or 0 for index in (*old, *new)), default=0)
     fewest = min((_gpu_processes(index) for index in (*old, *new)), default=0)
@@ -154,7 +152,7 @@ def _beyond(one: Slowdown, other: Slowdown) -> Slowdown:
 
 
 def _text(side: Sequence[ProfileIndex], fastest: float, fewest: int) -> str:
-    """Return what was measured while a side was recorded."""
+    """Return the measurements during the recording of a side as text."""
     loads = [load_of(index.profile.info) for index in side]
     parts = []
     others = [load["other_cores"] for load in loads if "other_cores" in load]
@@ -178,7 +176,7 @@ def _text(side: Sequence[ProfileIndex], fastest: float, fewest: int) -> str:
 
 
 def _mhz(index: ProfileIndex) -> float | None:
-    """Return the frequency of the core; at the begin, it may still have been idle."""
+    """Return the frequency of the core; at the beginning, it may still have been idle."""
     load = index.profile.info.get("load")
     values = load.get("cpu_mhz") if isinstance(load, dict) else None
     known = [v for v in values if isinstance(v, int | float) and 0 < v < math.inf] if isinstance(
@@ -194,7 +192,7 @@ def _busy_share(index: ProfileIndex) -> float:
 
 
 def _gpu_processes(index: ProfileIndex) -> int:
-    """Return how many processes used the GPUs at the end, apart from those that cannot be told."""
+    """Return how many processes used the GPUs at the end."""
     state = (index.profile.info.get("gpu") or {}).get("after")
     gpus = state.get("gpus") if isinstance(state, dict) else None
     count = 0

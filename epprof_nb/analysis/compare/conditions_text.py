@@ -1,4 +1,4 @@
-"""Sentences on the conditions of recordings: what was measured, what it amounts to, what to do."""
+"""Sentences on the conditions of recordings: measurements, their effect, and what to do."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def why_unclear(under: Conditions, *, is_explained: bool) -> str:
     is_explained
         Whether there is a difference that the conditions may explain.
     """
-    how = "may be all of the difference" if is_explained else "may hide a difference"
+    how = "may explain the whole difference" if is_explained else "may hide a difference"
     return f"{on_load(under)} That {how}."
 
 
 def in_turn(names: tuple[str, str]) -> str:
-    """Return a sentence with the commands that meet both sides with the same conditions."""
+    """Return a sentence with commands that record both sides under the same conditions."""
     old, new = names
     return (
         f"Run both in turn: `%%gpuprofile {new} --repeat 20 --baseline {old} --interleave`, or "
@@ -40,7 +40,7 @@ def in_turn(names: tuple[str, str]) -> str:
 
 
 def on_load(under: Conditions) -> str:
-    """Return a sentence on the conditions of both sides, and what they may amount to."""
+    """Return a sentence on the conditions of both sides, and their possible effect."""
     old, new = under.texts
     if old == new:
         times = [f"While each was recorded, {old}"]

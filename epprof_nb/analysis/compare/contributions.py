@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Contributions(NamedTuple):
     """Contributions of the pairs of paths, as int64 arrays in ns.
 
-    ``of_device`` is the part of ``total`` that is due to the device time of what a pair launched.
-    It is negative where a pair took longer because it waited for what another one launched.
+    ``of_device`` is the part of ``total`` due to the device time of the work that a pair launched.
+    It is negative if a pair took longer because it waited for the work of another pair.
     """
 
     total: IntArray
@@ -31,14 +31,14 @@ def contributions(
 ) -> Contributions:
     """Return by how much each pair of paths changed the elapsed time.
 
-    It is the change of the time in the ops themselves, without the ops below. A wait has no time of
-    its own: if the device work that was waited for takes longer, the change is due to the op that
-    launched it. So much of a change of waits as equals the change of the device time is its.
-    Contributions add up to the change of the elapsed time, but for what is outside of all ops and
-    for what sums of medians differ from the median of sums.
+    A contribution is the change of the time in the ops themselves, without the ops below. If a wait
+    takes longer because its device work takes longer, the change belongs to the op that launched
+    the work, up to the change of the device time. Contributions add up to the change of the elapsed
+    time, except for time outside of all ops and for the difference between a sum of medians and the
+    median of sums.
 
-    With `is_paired`, the repeats of both sides alternated, and a change is the median of those of
-    the pairs of repeats.
+    If `is_paired`, the repeats of both sides alternated, and a change is the median of the changes
+    of the pairs of repeats.
     """
     sides = [
         [_OpPathTimes(numbers, parts) for parts in recordings.parts]
@@ -75,7 +75,7 @@ def median_change(
 ) -> np.ndarray:
     """Return the change of each row from the repeats of the old recordings to the new ones.
 
-    It is that of the medians over the recordings of their medians, or the median of the changes of
+    This is the change of the median of the recordings' medians, or the median of the changes of
     pairs.
     """
     if is_paired:
@@ -96,8 +96,8 @@ def _typical(recordings: Sequence[np.ndarray]) -> np.ndarray:
 class _OpPathTimes:
     """Times of a recording, in matrices with a row per pair of paths and a column per repeat.
 
-    ``own`` and ``launched`` are float64 matrices; ``waits`` has the times of each pair that waited
-    and pair that launched.
+    ``own`` and ``launched`` are float64 matrices; ``waits`` has the times by waiting and launching
+    pair.
     """
 
     def __init__(self, paths: Sequence[int | None], parts: ElapsedParts) -> None:
@@ -114,7 +114,7 @@ class _OpPathTimes:
             self.waits[key] = self.waits.get(key, 0.0) + times.astype(np.float64)
 
     def waits_of(self, keys: Sequence[tuple[int, int]]) -> np.ndarray:
-        """Return the times of some waits, zero for others than those of the recording."""
+        """Return the times of some waits; zero if the recording lacks a wait."""
         repeats = self.own.shape[1]
         none = np.zeros(repeats)
         found = [self.waits.get(key, none) for key in keys]

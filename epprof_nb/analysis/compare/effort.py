@@ -1,4 +1,4 @@
-"""Bound of the work that a comparison spends on matching ops."""
+"""Limit of the work that a comparison spends on matching ops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Effort:
-    """Work that is left, in units of the caller.
+    """Remaining work, in units of the caller.
 
     Examples
     --------
@@ -25,10 +25,10 @@ class Effort:
         self._left = units
 
     def affords(self, costs: Sequence[int]) -> list[bool]:
-        """Tell which of some tasks are to be done, and count their work.
+        """Return which tasks to do, and subtract their work.
 
-        The cheapest ones are. Tasks of equal cost are decided alike, so their order does not
-        matter.
+        The cheapest tasks come first. Tasks of equal cost get the same answer, so their order does
+        not matter.
         """
         greatest = -1
         for cost, count in sorted(Counter(costs).items()):

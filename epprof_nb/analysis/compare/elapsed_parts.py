@@ -1,8 +1,8 @@
-"""Parts of the elapsed time of each repeat: what the code was in, and what it waited for.
+"""Parts of the elapsed time of each repeat: time in ops, and waits.
 
-Every moment of a repeat counts once: for the innermost op that is open on the thread of the
-repeated code, and after the end of the code for the op that launched the device work that is still
-running. So the parts of all ops add up to the elapsed time, but for the time outside of all ops.
+Every moment of a repeat counts once. While the code runs, it counts for the innermost open op on
+the thread of the code; after that, for the op that launched the device work that still runs. So the
+parts of all ops add up to the elapsed time, except for the time outside of all ops.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Windows(NamedTuple):
 
     A repeat counts from the completion of the one before it, or from its start if that is later
     (``begun``), until its code (``ended``) and the device work that it launched are done
-    (``done``). So the repeats add up to the whole, and code that leaves its work to the device
-    takes the time that the device needs.
+    (``done``). So the repeats add up to the whole, and a repeat includes device work that its code
+    does not wait for.
     """
 
     begun: IntArray
@@ -45,7 +45,7 @@ class Windows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ElapsedParts:
-    """Elapsed time of each path, in each repeat, and what was waited for.
+    """Elapsed time and waits of each path in each repeat.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class ElapsedParts:
         int64 array of shape ``(paths, repeats)``: device time of the work that each path launched.
     waiting, awaited
         int64 arrays, one value per pair of paths: the path that waited, and the path that launched
-        what it waited for.
+        the awaited work.
     waited_ns
         int64 array of shape ``(pairs, repeats)``: how long.
     """
@@ -88,8 +88,8 @@ def repeat_windows(index: ProfileIndex) -> Windows:
 def elapsed(index: ProfileIndex) -> npt.NDArray[np.float64]:
     """Return the elapsed time of each repeat; see `Windows`.
 
-    Where repeats alternated, the time in which others kept them waiting for a core is subtracted:
-    it differs from one repeat of a pair to the other, and is not the code's.
+    If repeats alternated, the time in which other processes kept them waiting for a core is
+    subtracted: it differs between the repeats of a pair and does not depend on the code.
     """
     info = index.profile.info
     if not len(repeat_bounds(info)[0]):
@@ -100,7 +100,7 @@ def elapsed(index: ProfileIndex) -> npt.NDArray[np.float64]:
 
 
 def waited(index: ProfileIndex) -> npt.NDArray[np.float64]:
-    """Return what `elapsed` subtracts from each repeat: the waits for a core."""
+    """Return the waits for a core that `elapsed` subtracts from each repeat."""
     repeats = len(repeat_bounds(index.profile.info)[0])
     return kept_waiting(index, repeats)[index.cached(whole_repeats)] if repeats else np.zeros(1)
 
@@ -152,7 +152,7 @@ def measure_elapsed(
 
 
 def code_thread(index: ProfileIndex, cells: IntArray) -> int:
-    """Return the thread of the repeated code: the cell's, or the one with most time in ops."""
+    """Return the thread of the repeated code: the cell's, or the one with the most time in ops."""
     ops = index.profile.tables["ops"]
     is_cell = np.flatnonzero(ops.names("op_type").equals("cell") & has_host_time(ops))
     if len(is_cell):
@@ -171,7 +171,7 @@ def _own_ns(
     ops, parent = index.profile.tables["ops"], index.tree.parent
     inside = np.minimum(ops["end_ns"], windows.ended[repeat])
     inside -= np.maximum(ops["start_ns"], windows.begun[repeat])
-    # A row of several executions took less than from its start to its end.
+    # The executions of a row may take less time than from its start to its end.
     took: IntArray = np.where(counted, np.clip(inside, 0, ops["duration_ns"]), 0)
     above = np.append(index.tree.nearest_ancestor(counted), MISSING)[parent]
     inner = np.flatnonzero(counted & (above >= 0))
@@ -195,7 +195,7 @@ class _OpPathParts(NamedTuple):
 
 
 def _exclusive_work(index: ProfileIndex) -> _Parts:
-    """Return when each activity ran and none that started before it."""
+    """Return the time of each activity in which no earlier activity ran."""
     activities = index.profile.tables["activities"]
     rows = np.flatnonzero(index.is_device_work)
     rows = rows[np.argsort(activities["start_ns"][rows], kind="stable")]
@@ -218,7 +218,7 @@ def _clipped(
 
 
 def _inclusive(own_ns: IntArray, side: Side) -> IntArray:
-    """Add the times of the paths to those above."""
+    """Add the time of each path to the paths above."""
     total = own_ns.copy()
     depth, parent = side.depths_and_parents()
     for level in range(int(depth.max(initial=0)), 0, -1):
@@ -230,7 +230,7 @@ def _inclusive(own_ns: IntArray, side: Side) -> IntArray:
 def _waits(
     index: ProfileIndex, thread: int, cells: IntArray, work: _Parts, owners: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the pairs of paths that waited and were awaited, and for how long in each repeat."""
+    """Return the pairs of waiting and awaited paths, and the time of each in each repeat."""
     calls = index.profile.tables["api_calls"]
     repeats = repeats_of(index)
     op = np.append(cells, MISSING)[index.call_op]
@@ -238,7 +238,7 @@ def _waits(
     rows = rows[calls["thread_id"][rows] == thread]
     rows = rows[np.argsort(calls["start_ns"][rows], kind="stable")]
     start, end = calls["start_ns"][rows], calls["end_ns"][rows]
-    # Calls may be nested, as of the runtime and the driver: the outer one counts.
+    # Calls may be nested, such as runtime and driver calls: the outer one counts.
     until = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, end))[:-1]
     start = np.maximum(start, until)
     kept = end > start

@@ -1,4 +1,4 @@
-"""The load of the host while a profile was recorded, as far as comparisons need it."""
+"""The load of the host while a profile was recorded."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
 
 _LONGEST = 0.99
-"""Greatest share of a wait that is believed."""
+"""Maximum share of waits; larger values are clipped."""
 
 
 def load_of(info: dict[str, Any]) -> dict[str, float]:
-    """Return the measured numbers of the load; what a file has in their place counts as none."""
+    """Return the measured numbers of the load; invalid values of a file are left out."""
     found = info.get("load")
     return {
         name: value
@@ -30,9 +30,9 @@ def load_of(info: dict[str, Any]) -> dict[str, float]:
 
 
 def waits(load: dict[str, float]) -> tuple[float, float]:
-    """Return the cores for which the process waited, and those of them that others kept it from.
+    """Return the number of cores for which the process waited, in all and due to other processes.
 
-    The threads of one process wait for each other, too: others took no more than they ran.
+    The threads of a process also wait for each other: others caused no more waits than they ran.
 
     Examples
     --------
@@ -45,9 +45,9 @@ def waits(load: dict[str, float]) -> tuple[float, float]:
 
 
 def kept_waiting(index: ProfileIndex, repeats: int) -> npt.NDArray[np.float64]:
-    """Return how long others kept each repeat waiting for a core; 0 where that is unknown.
+    """Return how long other processes kept each repeat waiting for a core; 0 if unknown.
 
-    A GPU may have worked meanwhile, so such times are left as they are.
+    It is 0 for profiles with a GPU, because the GPU may have worked meanwhile.
     """
     info = index.profile.info
     measured = np.array(info.get("repeat_waits_ns") or [], np.float64)
@@ -59,7 +59,7 @@ def kept_waiting(index: ProfileIndex, repeats: int) -> npt.NDArray[np.float64]:
 
 
 def share_kept_waiting(index: ProfileIndex) -> float:
-    """Return the share of the repeats that `elapsed` subtracts, because others kept them waiting.
+    """Return the share of the repeats that `elapsed` subtracts as waits for a core.
 
     Zero for a profile without repeats.
     """

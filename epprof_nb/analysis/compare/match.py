@@ -36,12 +36,12 @@ class Side:
     Attributes
     ----------
     children
-        Of each path, the paths below it by key, in order of first appearance.
+        Paths below each path by key, in order of first appearance.
     names, types
         Name and type of each path.
     captured
-        Paths of ops that captured the nodes of a replayed graph, below the path of the op that
-        replayed it, to the paths under which these ops ran.
+        Path of an op that captured nodes of a replayed graph, below the path of the op that
+        replayed it, to the path under which the capturing op ran.
     """
 
     def __init__(self) -> None:

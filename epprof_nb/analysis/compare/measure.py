@@ -27,7 +27,7 @@ class OpMeasures:
     The sums over device work are inclusive.
 
     ``has_nodes`` is a bool array of shape ``(repeats,)``: whether the nodes of all runs of ONNX
-    Runtime sessions in the repeat are known. Where they are not, all ops inside of runs have 0.
+    Runtime sessions in the repeat are known. If not, all ops inside of runs have 0.
     """
 
     has_nodes: BoolArray
@@ -52,7 +52,7 @@ class KernelMeasures:
 
 
 def repeats_of(index: ProfileIndex) -> int:
-    """Return the number of repeats to compare of a profile; 1 if the code was not repeated."""
+    """Return the number of a profile's repeats to compare; 1 if the code was not repeated."""
     whole = index.cached(whole_repeats)
     return max(int(whole.stop - whole.start), 1)
 
@@ -90,8 +90,7 @@ def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:
 def counted_cells(index: ProfileIndex, paths: IntArray) -> IntArray:
     """Return ``path * repeats + repeat`` of each op, `MISSING` for ops that do not count.
 
-    An op counts in a repeat, unless it is inside of a run of ONNX Runtime in a repeat whose nodes
-    are not all known.
+    An op inside of an ONNX Runtime run does not count in a repeat with unknown nodes.
     """
     ops = index.profile.tables["ops"]
     repeats = repeats_of(index)
@@ -133,8 +132,8 @@ def add_captured_ops(
     owners, side
         See `epprof_nb.analysis.compare.match.Side.owners`.
     measures
-        Measures of the recording, which are changed. An op that captured has run as often as its
-        graph was launched.
+        Measures of the recording, changed in place. An op that captured a graph counts as often as
+        the graph was launched.
     """
     if not side.captured:
         return

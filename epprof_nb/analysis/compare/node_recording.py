@@ -1,8 +1,8 @@
-"""Runs of ONNX Runtime that were recorded node by node: how many of each side, and at which cost.
+"""Number and cost of the ONNX Runtime runs of each side that were recorded node by node.
 
-By default, which runs are recorded depends on what the session ran before, so two sides that were
-recorded with the same option have other numbers of them. That is no reason not to compare: what
-recording the nodes cost bounds how much longer a side took, like the load of the machine.
+By default, the recorded runs depend on earlier runs of the session, so two sides with the same
+option may differ in their number. They can still be compared: like the load of the machine, the
+cost of recording bounds how much longer a side took.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 _NOTABLE_SLOWDOWN = 1.02
-"""Ratio of slowdowns by recording from which they are notable."""
+"""Minimum notable ratio of slowdowns by recording."""
 _NOTABLE_RUNS = 0.1
-"""Difference in the share of runs recorded node by node that is notable."""
+"""Minimum notable difference in the share of runs recorded node by node."""
 _UNKNOWN = math.log(10)
-"""Logarithm of the slowdown of runs of which none was timed without recording. That of many small
-nodes is up to ten."""
+"""Logarithm of the slowdown if no run was timed without recording. Runs with many small nodes take
+up to ten times as long."""
 _MOST = 0.99
-"""Greatest share of a repeat that is taken for the cost of recording."""
+"""Maximum share of a repeat that counts as the cost of recording."""
 
 
 class Cost(NamedTuple):
@@ -44,7 +44,7 @@ class Cost(NamedTuple):
 
 
 class NodeRecording(NamedTuple):
-    """Costs of recording nodes on the old and the new side, and words for them; empty for none."""
+    """Costs of recording nodes on the old and the new side, with texts; empty for none."""
 
     costs: tuple[Cost, Cost] = (Cost(), Cost())
     texts: tuple[str, str] = ("", "")
@@ -59,13 +59,13 @@ class _Runs:
     recorded, total
         Number of runs that were recorded node by node, and of all.
     share
-        Share of those recorded in the median repeat.
+        Share of recorded runs in the median repeat.
     slowdown
         Time of the runs of the median repeat relative to unprofiled ones; None if unknown.
     cost
         Cost of recording nodes.
     modes
-        The modes of recording nodes, as far as they are known.
+        The known modes of recording nodes.
     """
 
     recorded: int
@@ -77,12 +77,12 @@ class _Runs:
 
     @property
     def text(self) -> str:
-        """How many runs were recorded node by node."""
+        """Number of runs that were recorded node by node, as text."""
         return f"{self.recorded:,} of {plural(self.total, 'run')}"
 
 
 def node_recording(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> NodeRecording:
-    """Return what recording nodes cost two sides that were recorded with the same option."""
+    """Return the cost of recording nodes for two sides with the same option."""
     sides = _runs(old), _runs(new)
     if not _have_one_mode(*sides) or abs(sides[0].share - sides[1].share) < _NOTABLE_RUNS:
         return NodeRecording()
@@ -98,10 +98,10 @@ def node_recording(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> 
 
 
 def different_modes(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterator[str]:
-    """Yield a text if recording nodes cost two sides different times because of their options."""
+    """Yield a text if recording nodes cost the sides different times due to their options."""
     sides = _runs(old), _runs(new)
     if not all(side.total for side in sides) or _have_one_mode(*sides):
-        return  # what only one side has is a change of the code
+        return  # runs on one side only are a change of the code
     differ = bool(sides[0].modes and sides[1].modes)
     difference = abs(sides[0].share - sides[1].share)
     if difference < _NOTABLE_RUNS and not (differ and difference):
@@ -165,7 +165,7 @@ def _runs(side: Sequence[ProfileIndex]) -> _Runs:
 
 
 def _cost(index: ProfileIndex, repeat: IntArray, added: IntArray, call: IntArray) -> Cost:
-    """Return the cost of recording nodes, which added so much to the time of each run."""
+    """Return the cost of recording nodes, which took `added` ns of each run."""
     whole = elapsed(index)
     of_runs, adds = (
         np.bincount(repeat, weights=values, minlength=len(whole))

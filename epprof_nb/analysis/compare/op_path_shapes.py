@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _ENOUGH = 3
-"""Executions with one shape from which those that were not recorded are taken to have it, too."""
+"""Minimum number of executions with one shape to assume it for unrecorded executions too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +15,11 @@ class OpPathShapes:
     Attributes
     ----------
     shapes
-        Empty if unknown.
+        The shapes; empty if unknown.
     executions
         Number of executions whose shapes are known.
     is_sampled
-        Whether there were runs of ONNX Runtime sessions whose nodes were not recorded.
+        Whether some runs of ONNX Runtime sessions were not recorded node by node.
     """
 
     shapes: frozenset[str]
@@ -29,8 +29,7 @@ class OpPathShapes:
     def differs_from(self, other: OpPathShapes) -> bool:
         """Return whether the shapes are known to differ.
 
-        Executions that were not recorded may have had any shape, unless those that were recorded
-        had all the same.
+        Unrecorded executions may have had any shape, unless all recorded ones had the same.
 
         Examples
         --------
@@ -54,5 +53,5 @@ class OpPathShapes:
         return len(self.shapes) == 1 and self.executions >= _ENOUGH
 
     def text(self, other: OpPathShapes) -> str:
-        """Return the shapes, those first that the other side lacks."""
+        """Return the shapes; shapes that the other side lacks come first."""
         return ", ".join(sorted(self.shapes, key=lambda shape: (shape in other.shapes, shape)))

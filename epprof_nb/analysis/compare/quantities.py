@@ -98,7 +98,7 @@ def _elapsed_of(
     other: Sequence[dict[str, np.ndarray]],
     test: Test,
 ) -> Quantity:
-    """Return the elapsed time of an op; without values if none of it is elapsed time."""
+    """Return the elapsed time of an op; without values if the op has none."""
     times = [[m["elapsed_ns"] for m in side] for side in (one, other)]
     if not any(values.any() for side in times for values in side):
         return replace(quantity, measure="host", status="matched", before=(), after=())
@@ -108,7 +108,7 @@ def _elapsed_of(
 
 
 def _of_path(side: Recordings, path: int | None) -> list[dict[str, np.ndarray]]:
-    """Return the measures of a path, one dict per recording; nothing on a side that lacks it."""
+    """Return the measures of a path, one dict per recording; empty if the side lacks it."""
     names = ("host_ns", "device_ns", "bytes", "count")
     if path is None:
         return []
@@ -126,7 +126,7 @@ def _is_inside_run(side: Recordings, path: int, categories: Sequence[str | None]
 
 
 def _where_known(side: Sequence[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
-    """Return the measures in the repeats whose nodes are known; no recording without any."""
+    """Return the measures in repeats with known nodes; other recordings are left out."""
     return [
         {name: values[m["has_nodes"]] for name, values in m.items()}
         for m in side
@@ -195,8 +195,8 @@ def notes_of_nodes(old: Sequence[OpMeasures], new: Sequence[OpMeasures]) -> Iter
     masks = [np.concatenate([m.has_nodes for m in side]) for side in (old, new)]
     if not any(mask.any() for mask in masks):
         yield (
-            "In no repeat were the nodes of all runs of ONNX Runtime recorded, so they are not "
-            "compared: `--ort-nodes every` records all nodes."
+            "No repeat has the nodes of all runs of ONNX Runtime, so nodes are not compared: "
+            "`--ort-nodes every` records all nodes."
         )
     elif not all(mask.all() for mask in masks):
         texts = [_of_repeats(mask) for mask in masks]

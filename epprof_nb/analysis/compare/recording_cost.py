@@ -1,4 +1,4 @@
-"""Differences in what recording costs the host, which would pass for a change of the code."""
+"""Differences in recording overhead on the host, which could look like a change of the code."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _OPERATOR_DETAILS = ("operators", "shapes")
 _STATEMENT_NS = 200
 """Time to record a statement, rounded up."""
 _NOTABLE_SHARE = 0.01
-"""Share of a repeat from which the time to record its statements is notable."""
+"""Minimum notable share of a repeat for recording its statements."""
 
 
 def recording_refusals(
     old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]
 ) -> Iterator[Refusal]:
-    """Yield a refusal of the kind ``options`` if recording cost the two sides different times.
+    """Yield a refusal of the kind ``options`` if recording slowed the sides differently.
 
-    The GPU takes the same time for the same work all the same.
+    GPU times are not affected.
     """
     different = [
         *_of_tools(old, new),
@@ -102,7 +102,7 @@ def _of_frameworks(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> 
 
 def _frameworks(index: ProfileIndex) -> set[str]:
     recorded = index.profile.info.get("recording") or {}
-    # A file of an older version does not say it; all are recorded by default.
+    # Files of older versions lack this value; all frameworks are recorded by default.
     return set(recorded.get("frameworks", _FRAMEWORK_SOURCES))
 
 
@@ -119,7 +119,7 @@ def _of_statements(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> 
 
 
 def _statement_share(index: ProfileIndex) -> float:
-    """Return the share of the time that recording statements took, as an estimate."""
+    """Estimate the share of the time that recording statements took."""
     profile = index.profile
     ops = profile.tables["ops"]
     executions = int(ops["count"].sum(where=ops.names("op_type").equals("line") & ran(ops)))
@@ -132,7 +132,7 @@ def _of_waits(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Itera
     if has_work and waits[0] != waits[1]:
         which = "old" if waits[0] else "new"
         yield (
-            f"only in the {which} one did repeats wait for their device work (`--interleave`, "
+            f"repeats waited for their device work only in the {which} one (`--interleave`, "
             f"whose `{which}.baseline` has the other version recorded alike)"
         )
 

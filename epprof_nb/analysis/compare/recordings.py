@@ -1,4 +1,4 @@
-"""Recordings: the recordings of one side of a comparison, with what was measured."""
+"""Recordings: the recordings of one side of a comparison, with their measures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def have_common_recording(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> bool:
-    """Return whether both sides have a recording in common, or copies of one."""
+    """Return whether both sides contain the same recording, or copies of it."""
     return any(_are_copies(one.profile, other.profile) for one in old for other in new)
 
 
@@ -113,7 +113,7 @@ class Recordings:
         ]
 
     def first_ops(self, column: str) -> list[str | None]:
-        """Return a name of the first op of each path."""
+        """Return the value of a column of names for the first op of each path."""
         found: list[str | None] = [None] * len(self.side.children)
         for index, paths in zip(self.indexes, self.paths, strict=True):
             values = index.profile.tables["ops"].names(column)
@@ -123,7 +123,7 @@ class Recordings:
         return self._with_captured(found)
 
     def _with_captured(self, found: list[T]) -> list[T]:
-        """Copy the properties of the ops that captured to the paths of captured ops."""
+        """Copy the properties of capturing ops to their paths below replays."""
         for path, source in self.side.captured.items():
             found[path] = found[path] or found[source]
         return found

@@ -33,7 +33,7 @@ ALLOWED: tuple[str, ...] = get_args(Allowed)
 class Refusal:
     """A reason not to compare: its kind, one of `ALLOWED` or another, and a sentence.
 
-    ``if_allowed`` is what to say instead of ``text`` if the user allows it; empty for the same.
+    ``if_allowed`` replaces ``text`` if the user allows the difference; empty to keep ``text``.
     """
 
     kind: str
@@ -42,12 +42,12 @@ class Refusal:
 
     @property
     def note(self) -> str:
-        """Sentence below a comparison that is made all the same."""
+        """Note below the comparison if the user allows the difference."""
         return self.if_allowed or self.text
 
 
 def remedy(refused: Sequence[Refusal]) -> str:
-    """Return a sentence on how to compare all the same, after a space; empty if nothing helps."""
+    """Return a sentence on how to compare anyway, after a space; empty if nothing helps."""
     kinds = list(dict.fromkeys(refusal.kind for refusal in refused))
     if not all(kind in ALLOWED for kind in kinds):
         return ""
@@ -59,7 +59,7 @@ def remedy(refused: Sequence[Refusal]) -> str:
 
 
 def refusals(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterator[Refusal]:
-    """Yield the reasons that the recordings as a whole give."""
+    """Yield the reasons found in the recordings as a whole."""
     both = [("old", index) for index in old] + [("new", index) for index in new]
     for side, index in both:
         info = index.profile.info
@@ -105,7 +105,7 @@ def _clocks(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterato
     for key, title in _CLOCKS.items():
         of_sides = [_clock_of_gpus(side, key) for side in (old, new)]
         for gpu in sorted(of_sides[0].keys() & of_sides[1].keys()):
-            # Recordings of one side differ, too, if a clock changed between them.
+            # Recordings of one side also differ if a clock changed between them.
             clocks = [*of_sides[0][gpu], *of_sides[1][gpu]]
             ratio = max(clocks) / max(min(clocks), 1)
             if ratio > _MAX_CLOCK_RATIO:
@@ -147,7 +147,7 @@ def _range(values: Sequence[float]) -> str:
 def _repeats(both: Sequence[tuple[str, ProfileIndex]]) -> Iterator[Refusal]:
     counts = [(side, repeats_of(index)) for side, index in both]
     few = [(side, count) for side, count in counts if count < MIN_REPEATS]
-    # Of code without repeats, each recording counts as one.
+    # Without repeats, each recording counts as one repeat.
     if few and any(count > 1 for _, count in counts):
         side, count = min(few, key=lambda entry: entry[1])
         yield Refusal(
@@ -163,7 +163,7 @@ def refusals_of_ops(
     measures: tuple[Sequence[OpMeasures], Sequence[OpMeasures]],
     shapes: tuple[Sequence[OpPathShapes], Sequence[OpPathShapes]],
 ) -> Iterator[Refusal]:
-    """Yield the reasons that matched ops give: other numbers of executions, other input shapes.
+    """Yield the reasons found in matched ops: different numbers of executions or input shapes.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def refusals_of_ops(
         other = without_backticks(after_shapes.text(before_shapes), 60)
         yield Refusal(
             "shapes",
-            f"{plural(len(other_shapes), 'op')} had other input shapes, as "
+            f"{plural(len(other_shapes), 'op')} had different input shapes, such as "
             f"{in_backticks(names[number], 60)}: {one} in the old recording, "
             f"{other} in the new.",
         )
@@ -200,8 +200,8 @@ def refusals_of_ops(
         repeated = any(of.count.shape[1] > 1 for side in measures for of in side)
         yield Refusal(
             "counts",
-            f"{plural(len(other_counts), 'op')} ran another number of times"
-            f"{' in each repeat' if repeated else ''}, as "
+            f"{plural(len(other_counts), 'op')} ran a different number of times"
+            f"{' in each repeat' if repeated else ''}, such as "
             f"{in_backticks(names[number], 60)}: {executions:,.0f} in the old recording, "
             f"{others:,.0f} in the new.",
         )

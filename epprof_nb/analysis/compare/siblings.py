@@ -1,9 +1,9 @@
 """Matching of the ops under one parent on the two sides of a comparison.
 
-Equal ops are matched first: those that stand in the same order on both sides, then those that have
-moved. An op that remains is renamed if an op of the same type stands in its place, between the same
-neighbours. Where several do, the texts decide. They always do for statements: an edited one keeps
-most of its words, and another one in its place is new.
+Equal ops are matched first: ops in the same order on both sides, then ops that moved. A remaining
+op counts as renamed if an op of the same type is in its place, between the same neighbours. If
+there are several, the texts decide. For statements, the texts always decide: an edited statement
+keeps most of its words, otherwise it is new.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Label: TypeAlias = tuple[str | None, str | None]
 """Name (None for a cell) and type of an op."""
 
 _SIMILAR = 0.5
-"""Least similarity of the texts of an op and its edited form, from 0 to 1."""
+"""Minimum similarity of the texts of an op and its edited form, from 0 to 1."""
 _MAX_LENGTH = 200
-"""Characters of a text that are compared."""
+"""Number of compared characters of a text."""
 _MAX_COMPARED = 2_500
-"""Greatest number of pairs of texts under one parent that are compared."""
+"""Maximum number of compared pairs of texts under one parent."""
 _ALIGNED_UNITS = 20_000_000
-"""Work of a comparison to align equal labels by their order, about 0.1 us each at most."""
+"""Maximum work of a comparison to align equal labels by order, in units of up to 0.1 us."""
 _TEXT_UNITS = 20_000_000
-"""Work of a comparison to compare texts, about 0.1 us each at most."""
+"""Maximum work of a comparison to compare texts, in units of up to 0.1 us."""
 _TEXT_COST = 20
-"""Characters by which a text counts as longer than it is, for what every comparison costs."""
+"""Characters added to the length of each text, for the fixed cost of a comparison."""
 
 
 class Matching:
@@ -49,8 +49,8 @@ class Matching:
     ) -> list[tuple[dict[int, int], dict[int, int]]]:
         """Match the ops under each of some parents; see `match_siblings`.
 
-        Beyond the work that is left, equal ops are aligned at the start and the end only, and
-        no texts are compared.
+        If too little work is left, equal ops are aligned only at the start and the end, and texts
+        are not compared.
         """
         aligns = self._to_align.affords([_cost_to_align(*both) for both in siblings])
         compares = self._to_compare.affords([_cost_to_compare(*both) for both in siblings])
@@ -75,7 +75,7 @@ def match_siblings(
     equal
         Positions in `before` to positions in `after` of the ops with equal labels.
     renamed
-        The same of ops with another name. Exchanging `before` and `after` exchanges the positions.
+        The same for ops with another name. Exchanging `before` and `after` exchanges the positions.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def match_siblings(
 def _matched(
     before: Sequence[Label], after: Sequence[Label], *, aligns: bool, compares: bool
 ) -> tuple[dict[int, int], dict[int, int]]:
-    # The order of its arguments matters to difflib, so they have one that does not depend on the
+    # The result of difflib depends on the order of its arguments. This order does not depend on the
     # direction of the comparison.
     if _sort_key(after) < _sort_key(before):
         equal, renamed = _matched(after, before, aligns=aligns, compares=compares)
@@ -101,7 +101,7 @@ def _matched(
 
 
 def _cost_to_align(before: Sequence[Label], after: Sequence[Label]) -> int:
-    """Return a bound of the work of difflib: it looks for each block among all that is left."""
+    """Return a bound of the work of difflib, which searches the remaining labels for each block."""
     if before == after:
         return 0
     counts = Counter(before), Counter(after)
@@ -129,7 +129,7 @@ def _sort_key(labels: Sequence[Label]) -> tuple[int, list[tuple[str, str]]]:
 
 
 def _aligned(before: Sequence[Label], after: Sequence[Label]) -> dict[int, int]:
-    """Match equal labels that stand in the same order on both sides."""
+    """Match equal labels that are in the same order on both sides."""
     if before == after:
         return {i: i for i in range(len(before))}
     blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
@@ -150,7 +150,7 @@ def _ends(before: Sequence[Label], after: Sequence[Label]) -> dict[int, int]:
 def _moved(
     before: Sequence[Label], after: Sequence[Label], aligned: dict[int, int]
 ) -> dict[int, int]:
-    """Match the other equal labels, the first ones first."""
+    """Match the other equal labels in their order."""
     taken = set(aligned.values())
     places: defaultdict[Label, list[int]] = defaultdict(list)
     for j in reversed(range(len(after))):
@@ -167,7 +167,7 @@ def _renamed(
     equal: dict[int, int],
     left: int,
 ) -> Iterator[tuple[int, int]]:
-    """Yield the positions of ops that have taken each other's place, between aligned siblings.
+    """Yield the positions of ops that replace each other between aligned siblings.
 
     At most `left` pairs of texts are compared.
     """
@@ -197,8 +197,8 @@ def _edited(
 ) -> Iterator[tuple[int, int]]:
     """Yield the positions of the texts that replace each other, in order.
 
-    Similar texts do, with the greatest sum of similarities. By place, texts between these do
-    whatever they are if there are as many on both sides.
+    `by_similarity` pairs texts with the maximum sum of similarities. `by_place` pairs any texts
+    between these if both sides have equally many.
     """
     similar: list[tuple[int, int]] = []
     if by_similarity:
@@ -211,7 +211,7 @@ def _edited(
 
 
 def _best_in_order(similarity: np.ndarray) -> list[tuple[int, int]]:
-    """Return the rows and columns that are paired in order with the greatest sum.
+    """Return the rows and columns of the ordered pairing with the maximum sum.
 
     Parameters
     ----------
@@ -242,9 +242,9 @@ def _best_in_order(similarity: np.ndarray) -> list[tuple[int, int]]:
 def _similarity(old: str | None, new: str | None) -> float:
     """Return how similar two texts are, from 0 to 1, by their words and by their characters.
 
-    Short statements have most of their punctuation in common, and names of ops are often a single
-    word: neither measure alone would do. A statement that was given more words, such as the
-    arguments of a call, is similar to what it was however many they are.
+    Short statements share most of their punctuation, and names of ops are often a single word, so
+    neither measure alone is enough. A statement with added words, such as arguments of a call, is
+    similar to the original, however many words were added.
     """
     one, other = (old or "")[:_MAX_LENGTH], (new or "")[:_MAX_LENGTH]
     words = re.findall(r"\w+", one), re.findall(r"\w+", other)
@@ -256,6 +256,6 @@ def _similarity(old: str | None, new: str | None) -> float:
 
 
 def _is_extended(words: list[str], longer: list[str]) -> bool:
-    """Whether all of some words are among others, in their order and from the first one on."""
+    """Return whether `longer` begins with the first of `words` and contains all in order."""
     rest = iter(longer)
     return words[:1] == longer[:1] != [] and all(word in rest for word in words)

@@ -25,7 +25,7 @@ PLACES: tuple[Place, ...] = ("total", "device", "host")
 """Quantities that vary: the elapsed time of a repeat, device times, and host times of ops."""
 
 MIN_RECORDINGS = 5
-"""Fewer recordings tell too little about their spread."""
+"""Minimum number of recordings to estimate their spread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class Spread:
 
 
 ASSUMED = {"gpu": Spread(0.01, 0.005, 0.03), "host": Spread(0.03, 0.03, 0.03)}
-"""Spreads by the kind of device, where none was measured. Kernels of a GPU vary by less than what a
-host, which also runs the commands of the host device, adds to its times. On a host that is not
-alone on its hardware, 1 % called one pair in four of recordings of the same code different."""
+"""Assumed spreads by kind of device. GPU kernels vary less than times of the host, which also runs
+the commands of the host device. On a host that shares its hardware, a spread of 1 % found a
+difference in one of four pairs of recordings of the same code."""
 ASSUMED_ALTERNATED = {"gpu": Spread(0.005, 0.0025, 0.005), "host": Spread(0.005, 0.005, 0.005)}
 """The same for recordings whose repeats alternated, which share the drift of the machine."""
 
@@ -86,7 +86,7 @@ def place_of(indexes: Sequence[ProfileIndex]) -> tuple[str, str] | None:
 
 
 def measure_spread(side: Recordings, date: str) -> Spread:
-    """Return the spread between recordings of the same code, beyond that between their repeats.
+    """Return the spread between recordings of the same code, beyond the spread of their repeats.
 
     Parameters
     ----------
@@ -103,11 +103,11 @@ def measure_spread(side: Recordings, date: str) -> Spread:
         common = np.all([of.all(axis=1) for of in values], axis=0)
         common[0] = False  # the session
         rows = np.flatnonzero(common)
-        # Without a time of this kind, the time of the whole is the best guess.
+        # Without times of this kind, the elapsed time is the best estimate.
         found[place] = total
         if len(rows):
             times = [of[rows].astype(np.float64) for of in values]
-            # Long ops count more: short ones vary by what other processes take, too.
+            # Long ops count more, because other processes also affect short ones.
             weights = np.sum([np.median(of, axis=1) for of in times], axis=0)
             found[place] = float(np.average(variance_between(times), weights=weights))
     return Spread(

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.compare.tables import Test
 
 _UNSTEADY = 0.5
-"""Spread from drift above which its value tells nothing of other recordings."""
+"""Maximum spread from drift; beyond it, the drift says nothing about other recordings."""
 
 
 def on_width(found: Ratios, test: Test) -> str:
-    """Return sentences that say why an interval tells too little."""
+    """Return sentences that say why an interval is too wide."""
     differs = bool(found.differs[0])
     if found.spread[0] > _UNSTEADY and _drifts(found, test):
         what = "tell how large the change is" if differs else "compare"
@@ -39,18 +39,18 @@ def steadier(test: Test) -> str:
 
 
 def on_spread(found: Ratios, test: Test) -> str:
-    """Return a sentence on the spread between recordings, and where it is known from."""
+    """Return a sentence on the spread between recordings, and its source."""
     share = percent(found.spread[0])
     if found.is_measured:
         text = f"Recordings of the same code vary by {share}, as each side shows."
         return f"Both were recorded alternately. {text}" if test.is_paired else text
     if test.is_paired:
         what = "runs" if test.is_pooled else "repeats"
-        return f"The {what} of both alternated; medians are taken to vary by {share} all the same."
+        return f"The {what} of both alternated; medians are assumed to vary by {share} anyway."
     known = test.spread
     if _drifts(found, test):
         return (
-            "The times drift within the recordings, so others of the same code are taken to vary "
+            "The times drift within the recordings, so others of the same code are assumed to vary "
             f"by {share}."
         )
     if known.recordings:

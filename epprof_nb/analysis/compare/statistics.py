@@ -4,10 +4,10 @@ The sampling unit is the repeat. The logarithm of the ratio has two sources of v
 each recording and one between recordings of the same code; see
 `epprof_nb.analysis.compare.variance`.
 
-Repeats that alternate meet the same drift. Each ratio then compares a pair, one repeat of each
+Repeats that alternate have the same drift. Each ratio then compares a pair, one repeat of each
 side, and only the variation between pairs counts.
 
-All is computed per side and symmetric, so exchanging the sides inverts the ratio and its interval.
+All computations treat both sides alike, so exchanging the sides inverts the ratio and its interval.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CONFIDENCE = 0.95
 """Probability of finding no difference among the quantities tested together, if there is none."""
 
 _WIDEST = 2.0
-"""Greatest ratio of the end of an interval to the estimate."""
+"""Maximum ratio of the end of an interval to the estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Ratios:
     Attributes
     ----------
     before, after
-        float64 arrays: median of each side; of several recordings, the geometric mean of theirs.
-        Of pairs, ``after`` is ``before`` times the ratio.
+        float64 arrays: median of each side; for several recordings, the geometric mean of their
+        medians. For pairs, ``after`` is ``before`` times the ratio.
     ratio, low, high
         float64 arrays: the ratio and its interval. The intervals of all rows contain the true
         ratios with the probability of the family.
@@ -60,7 +60,7 @@ class Ratios:
         bool array: whether the ratio would differ from 1, if the conditions of the recordings did
         not explain it.
     is_measured
-        Whether the recordings themselves told their spread.
+        Whether the spread was estimated from the recordings themselves.
     """
 
     before: FloatArray
@@ -93,12 +93,13 @@ def ratios(
         Arrays of shape ``(quantities, repeats)`` of positive numbers, one for each recording.
     floor
         Array, one value per quantity: least standard deviation of the logarithm of a median between
-        recordings of the same code. Quantities of one floor are taken to drift alike.
+        recordings of the same code. Quantities with the same floor are assumed to drift alike.
     freedom
         Degrees of freedom of `floor`; infinite if it was not estimated.
     paired
-        Whether the repeats of each recording alternated with those of the recording at the same
-        place on the other side. The ratio is then the median of the ratios of pairs of repeats.
+        Whether the repeats of each recording alternated with the repeats of the recording at the
+        same place on the other side. The ratio is then the median of the ratios of pairs of
+        repeats.
     slowdowns
         Arrays, one value per quantity: bound of the logarithm of the slowdown of the old side by
         the conditions of its recordings, and of the new side. None if there was none.
@@ -118,7 +119,7 @@ def ratios(
         sides, floor, freedom, recordings=(len(old), len(new))
     )
     error = np.sqrt(variance)
-    # Without any variance, equal medians are equal, and others differ.
+    # Without any variance, unequal medians differ.
     certain = np.where(difference == 0, 0.0, np.inf)
     slower_old, slower_new = slowdowns or (np.zeros(len(floor)), np.zeros(len(floor)))
 
@@ -135,7 +136,7 @@ def ratios(
     width = student.isf(alpha / steps / 2, degrees) * error
     return Ratios(
         before=np.exp(medians[0]),
-        # Of pairs, so that it differs from `before` by the ratio.
+        # For pairs, it differs from `before` by the ratio.
         after=np.exp(medians[0] + difference),
         ratio=np.exp(difference),
         low=np.exp(difference - width - slower_new),
@@ -157,10 +158,10 @@ def _paired(old: FloatArray, new: FloatArray) -> FloatArray:
 
 
 def is_too_wide(low: float, high: float) -> bool:
-    """Return whether an interval of relative changes says too little to be shown.
+    """Return whether an interval of relative changes is too wide to be shown.
 
-    It is too wide if the time at its upper end is more than four times the time at its lower end:
-    more than twice the estimate, which is their geometric mean.
+    It is if the time at its upper end is more than four times the time at its lower end, so more
+    than twice the estimate, which is their geometric mean.
 
     Examples
     --------
@@ -171,7 +172,7 @@ def is_too_wide(low: float, high: float) -> bool:
 
 
 def holm(p_values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return Holm's corrected p-values, and the factor that each was multiplied by.
+    """Return Holm's corrected p-values, and the factor of each.
 
     Examples
     --------
@@ -180,7 +181,7 @@ def holm(p_values: FloatArray) -> tuple[FloatArray, FloatArray]:
     ([0.03, 0.06, 0.06], [3.0, 1.0, 2.0])
     """
     order = np.argsort(p_values)
-    # Equal values have one factor, the largest, whatever their order.
+    # Equal values share the largest factor.
     smaller = np.searchsorted(p_values[order], p_values)
     factors = (len(p_values) - smaller).astype(np.float64)
     corrected = np.empty(len(p_values))

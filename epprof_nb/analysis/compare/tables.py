@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 _UNEVEN_NS = 50_000
-"""Time by which an execution of a short op differs from one recording to the next, because caches,
-pages of memory and threads are in another state. Copies of 3 to 50 us differed by up to 124 us."""
+"""Time by which an execution of a short op differs between recordings, because caches, pages of
+memory and threads are in a different state. Copies of 3 to 50 us differed by up to 124 us."""
 _MOST_UNEVEN = 4
-"""Executions in a repeat that it counts for: more of them follow one another in one state."""
+"""Maximum number of executions in a repeat to which it applies; further ones share a state."""
 _MOST_SHARE = 0.99
-"""Greatest share of a time that is taken for that."""
+"""Maximum share of a time that counts as this difference."""
 _OP_LABELS = ("name", "old_name", "op_type", "category", "provider", "measure")
 
 
@@ -41,7 +41,7 @@ class Test:
     is_possible
         Whether the recordings can be compared.
     of_host_times
-        Whether their host times can be, too.
+        Whether their host times can be compared too.
     is_paired
         Whether their repeats alternated.
     is_pooled
@@ -51,7 +51,7 @@ class Test:
     conditions
         The conditions of the recordings.
     is_uneven
-        Whether short ops of the host may differ between recordings for other reasons than the code.
+        Whether short ops of the host may differ between recordings without a change of the code.
     """
 
     is_possible: bool
@@ -89,8 +89,8 @@ class Quantity:
     """A time that both sides may have in each repeat.
 
     ``before``, ``after``, ``counts`` and ``bytes`` hold one int64 array per recording with a value
-    per repeat, and are empty on a side that lacks the quantity. ``measure`` says where the time was
-    measured, ``is_complete`` whether the quantity is known of every repeat.
+    per repeat, and are empty on a side that lacks the quantity. ``measure`` is the place of the
+    measurement; ``is_complete`` is whether every repeat has a known value.
     """
 
     path: str
@@ -113,7 +113,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Times of quantities before and after, and the verdicts: arrays with a value each.
+    """Times of quantities before and after, and the verdicts: arrays with one value per quantity.
 
     ``before`` and ``after`` are int64 arrays, `MISSING` on a side that lacks the quantity;
     ``change``, its interval and ``p_value`` are NaN if unknown.
@@ -171,8 +171,8 @@ def tested(quantities: Sequence[Quantity], test: Test) -> Results:
 class Elapsed:
     """Elapsed times of the quantities of a table, and further times of each.
 
-    ``contributions`` is by how much each one changed the elapsed time of a repeat. ``further``
-    holds int64 arrays by the names of their columns.
+    ``contributions`` has the change of the elapsed time of a repeat due to each quantity.
+    ``further`` holds int64 arrays by the names of their columns.
     """
 
     quantities: Sequence[Quantity]
@@ -198,8 +198,8 @@ def comparison_table(
     columns
         Names of the labels.
     elapsed
-        The elapsed times of the same. The rows are then by descending contribution to the change of
-        the elapsed time, else by descending difference in time.
+        The elapsed times of the quantities. If given, rows are sorted by descending contribution to
+        the change of the elapsed time, else by descending difference in time.
     """
     found = tested(quantities, test)
     order = _order(found, None if elapsed is None else elapsed.contributions.total)
@@ -239,7 +239,7 @@ def _columns(found: Results, order: list[int], prefix: str = "") -> dict[str, Co
 
 
 def _uneven(quantity: Quantity, side: str) -> float:
-    """Return the bound of the logarithm of the slowdown that a short op of the host may have."""
+    """Return the bound of the logarithm of the slowdown of a short op of the host."""
     recordings: Sequence[IntArray] = getattr(quantity, side)
     executions = max(median_ns(quantity.counts[side == "after"]), 1)
     share = _UNEVEN_NS * min(executions, _MOST_UNEVEN) / max(median_ns(recordings), 1)
@@ -265,7 +265,7 @@ def _stack(rows: Sequence[Sequence[IntArray]]) -> list[np.ndarray]:
 def _order(found: Results, contributions: IntArray | None) -> list[int]:
     """Return the rows by descending contribution, then by descending difference in time.
 
-    Of rows without a contribution, tested ones come before others.
+    Among rows without a contribution, tested rows come first.
     """
     difference = np.abs(np.maximum(found.after, 0) - np.maximum(found.before, 0))
     keys = [-difference, ~found.is_tested]

@@ -1,10 +1,10 @@
-"""The variance of medians over repeats, and the parts that it is made of.
+"""The variance of medians over repeats, and its parts.
 
 * Within a recording: the variance of the median over its repeats, from `scipy.stats.bootstrap`.
 * Between recordings of the same code, whose speed drifts. Three recordings of each side, or five of
-  one, measure this variance. Fewer add a floor: drift within a recording moves the medians of its
-  consecutive quarters, and moves the medians of two recordings made one after the other by more. A
-  random walk has twice the variance there.
+  one, measure this variance. With fewer, a floor is added. Drift within a recording moves the
+  medians of its consecutive quarters, and the medians of consecutive recordings by more. For a
+  random walk, the variance between recordings is twice as large.
 
 All values are logarithms, in arrays with one row per quantity.
 """
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 _RESAMPLES = 1000
 _BLOCKS = 4
 _PRETEST = 0.02
-"""Probability with which noise alone is taken for a drift."""
+"""Probability that noise alone counts as a drift."""
 _MEASURED = 4
-"""From this number of degrees of freedom on, recordings tell their spread, and none is assumed."""
+"""Minimum degrees of freedom to estimate the spread from the recordings instead of assuming it."""
 _MANY, _PRIOR_FREEDOM = 5, 4
-"""Least number of quantities that drift alike, and the degrees of freedom that they add."""
+"""Minimum number of quantities that drift alike, and the degrees of freedom that they add."""
 _ROWS = 256
 """Rows that are resampled at a time, to bound the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The logarithms of the medians of one recording, their variance and their drift's."""
+    """The logarithms of the medians of one recording, their variance, and the variance of drift."""
 
     log_median: FloatArray
     variance: FloatArray
@@ -46,7 +46,7 @@ class Recording:
 
     @classmethod
     def of(cls, logs: FloatArray) -> Recording:
-        """Return those of the logarithms, one column per repeat."""
+        """Compute them from logarithms with one column per repeat."""
         return cls(np.median(logs, axis=1), _variance(logs), _drift(logs), logs.shape[1])
 
 
@@ -83,14 +83,14 @@ def variance_of_difference(
     )
     measured = _measured(sides)
     if tells_spread(sides):
-        # The medians of the recordings contain all that varies.
+        # The medians of the recordings contain all variation.
         squares = sum(np.var([r.log_median for r in side], axis=0) * len(side) for side in sides)
         spread, degrees = _moderated(squares / measured, measured, floor)
         variance = np.maximum(spread * sum(1 / len(side) for side in sides), within)
         return variance, degrees, spread / (3 - len(sides))
     is_paired = len(sides) == 1
-    # A drift of what pairs differ by has been averaged over the blocks; one that both sides share
-    # goes on from one recording to the next.
+    # The drift of the differences of pairs was averaged over the blocks; a drift that both sides
+    # share continues in the next recording.
     found, freedom_found = _between(sides, floor, drift=1 / _BLOCKS if is_paired else 2.0)
     if is_paired:
         found = found / 2  # a difference has the variance of both sides
@@ -98,29 +98,29 @@ def variance_of_difference(
     share = 1 / recordings[0] + 1 / recordings[1]
     variance = within + between * share
     parts += (found * share) ** 2 / freedom_found + (np.square(floor) * share) ** 2 / freedom
-    # Without noise the floor is all of the variance. If it was not estimated, the distribution is
+    # Without noise, the floor is the whole variance. If it was not estimated, the distribution is
     # normal.
     degrees = np.divide(variance**2, parts, out=np.full(len(parts), np.inf), where=parts > 0)
     return variance, degrees, between
 
 
 def _measured(sides: Sequence[Sequence[object]]) -> int:
-    """Return the degrees of freedom with which several recordings of a side tell their spread."""
+    """Return the degrees of freedom of the spread between several recordings of a side."""
     return sum(len(side) - 1 for side in sides)
 
 
 def tells_spread(sides: Sequence[Sequence[object]]) -> bool:
-    """Return whether the recordings of a side are enough to tell their spread."""
+    """Return whether there are enough recordings to estimate their spread."""
     return _measured(sides) >= _MEASURED
 
 
 def _moderated(
     variance: FloatArray, freedom: int, floor: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return estimated variances, moved toward that of most quantities of the same floor.
+    """Return estimated variances, moved toward the typical one of quantities with the same floor.
 
-    A few recordings tell little about one quantity, so those that drift alike are taken together,
-    as in Smyth's moderated t-test. The second result is the degrees of freedom of each.
+    A few recordings say little about one quantity, so quantities that drift alike are pooled, as in
+    Smyth's moderated t-test. The second result is the degrees of freedom of each.
     """
     from scipy.stats import chi2
 
@@ -163,7 +163,7 @@ def _variance(logs: FloatArray) -> FloatArray:
 
 
 def _drift(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the variance between medians of consecutive blocks, and that which noise causes."""
+    """Return the variance between medians of consecutive blocks, and the part due to noise."""
     blocks = np.array_split(logs, _BLOCKS, axis=1)
     medians = np.stack([np.median(block, axis=1) for block in blocks])
     # Steps from one repeat to the next contain the noise, but hardly any drift. For normal noise,
@@ -177,13 +177,13 @@ def _between(
 ) -> tuple[FloatArray, int]:
     """Return the estimated variance between recordings of the same code.
 
-    The second result is its degrees of freedom. The floor is not part of it. `drift` is the factor
+    The second result is its degrees of freedom. The floor is not included. `drift` is the factor
     from the variance between blocks of a recording.
     """
     recordings = [recording for side in sides for recording in side]
     noise = np.mean([r.variance for r in recordings], axis=0)
     freedom = len(recordings) * (_BLOCKS - 1)
-    # A median of steps tells as much as a third of them would by their mean square.
+    # The median of the steps is as precise as the mean square of a third of them.
     steps = sum(r.repeats - 1 for r in recordings) // 3
     moved, unmoved = (
         np.mean(values, axis=0) for values in zip(*(r.drift for r in recordings), strict=True)
@@ -202,8 +202,8 @@ def _beyond_noise(
 ) -> FloatArray:
     """Return the part of a variance that is more than noise.
 
-    That of one quantity is badly known from a few values, so it counts only if it is significant.
-    That of most quantities always counts, for all of them.
+    A few values give a poor estimate for one quantity, so its excess counts only if it is
+    significant. The median excess of all quantities with the same floor always counts.
     """
     from scipy.stats import f as fisher
 

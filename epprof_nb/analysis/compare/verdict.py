@@ -67,7 +67,7 @@ class Total:
 
     @property
     def change(self) -> float:
-        """The relative change, as 0.05 for 5 % slower."""
+        """The relative change, such as 0.05 for 5 % slower."""
         if self.ratios is not None:
             return float(self.ratios.ratio[0]) - 1
         return self.after_ns / self.before_ns - 1
@@ -95,7 +95,7 @@ class ComparisonResult:
     paths
         Path of each pair of ops, by its number.
     assumes_spread
-        Whether the verdict assumes how much recordings vary on the host, where they were made.
+        Whether the verdict assumes the spread of recordings on a host where it can be measured.
     """
 
     verdict: Verdict
@@ -131,8 +131,7 @@ def compare(
     names
         Names of the sides for the commands that the reason suggests.
     spreads
-        Returns the spread between recordings that was measured on a machine and its devices; None
-        if it was not.
+        Function that returns the spread measured on a machine and its devices, or None.
 
     Examples
     --------
@@ -157,7 +156,7 @@ def compare(
     pooled = single and min(len(old), len(new)) >= MIN_REPEATS
     indexes = *before.indexes, *after.indexes
     spread = _spread(indexes, spreads, alternated=alternated)
-    # What recording costs does not change the times of a GPU.
+    # The recording overhead does not change the times of a GPU.
     is_possible = not refused or (
         all(refusal.kind == "options" for refusal in refused) and _has_only_gpus(indexes)
     )
@@ -240,7 +239,7 @@ def _spread(
     *,
     alternated: bool,
 ) -> Spread:
-    """Return the spread that was measured where the recordings were made, or the assumed one."""
+    """Return the spread measured on the machine of the recordings, or the assumed one."""
     kind = "gpu" if _used_gpu(indexes) else "host"
     if alternated:
         return ASSUMED_ALTERNATED[kind]
@@ -269,7 +268,7 @@ def _overall(recordings: Sequence[FloatArray]) -> float:
 def _typical_waits(
     before: Recordings, after: Recordings, *, is_paired: bool
 ) -> tuple[float, float]:
-    """Return how long a repeat of each side waited for a core; the change is that of pairs."""
+    """Return how long a repeat of each side waited for a core; see `median_change`."""
     old, new = ([waited(index)[None, :] for index in side.indexes] for side in (before, after))
     typical = float(np.median([np.median(values) for values in old]))
     return typical, typical + float(median_change(old, new, is_paired=is_paired)[0])
@@ -296,7 +295,7 @@ def _verdict(
             reasons += f" {settle}"
         changes = largest_device_changes(ops, total.before_ns, total.after_ns)
         if changes:
-            reasons += f" Device times are compared all the same. {changes.rstrip()}"
+            reasons += f" Device times are compared anyway. {changes.rstrip()}"
         return "cannot be compared", reasons
     found = total.ratios
     if found is None:
@@ -327,7 +326,7 @@ def _verdict(
     if test.conditions.is_notable:
         text += f" {on_load(test.conditions)}"
     if found.differs[0] and test.conditions.is_notable:
-        return verdict, text  # one direction would be found earlier than the other
+        return verdict, text  # the test finds one direction earlier than the other
     text += f" A change of {found.detectable[0] * 100:.1f} % or more would be found."
     if test.conditions.is_notable and not test.is_paired:
         text += f" {in_turn(names)}"

@@ -1,8 +1,8 @@
 """The critical path: the longest chain of work and waits from the start of a profile to its end.
 
-Nothing beside the path makes the code faster. Each step of the path lasts as long as was measured:
-code of the host, an API call, a kernel or copy, or a delay between two of them. So the path is at
-least as long as any chain of dependent work, and at most as long as the profile.
+Only changes on the path can make the code faster. A step of the path is host code, an API call, a
+kernel or copy, or a delay between two of them, with its measured duration. So the path is at least
+as long as any chain of dependent work, and at most as long as the profile.
 `epprof_nb.analysis.critical_path.events` has the rules by which events wait for each other.
 """
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 STEPS = ("host", "api_call", "activity", "launch_delay", "stream_gap", "event_wait", "wait_return")
-"""Kinds of steps, by the code that the native core gives them."""
+"""Kinds of steps, by their code in the native core."""
 HOST, API_CALL, ACTIVITY, _LAUNCH, _GAP, _EVENT, RETURN = range(len(STEPS))
 
 SAVINGS = 3 * VARIANTS
-"""Number of ops whose saving is computed: those with most time on the path."""
+"""Number of ops whose saving is computed: those with the most time on the path."""
 
 
 class CriticalPath:
@@ -68,7 +68,7 @@ class CriticalPath:
 
     def __init__(self, index: ProfileIndex, attribution: Attribution = "launch") -> None:
         self.input = CriticalPathEvents(index, attribution)
-        # Of a time that was not recorded, the path is not known.
+        # The path is unknown if records are missing.
         is_known = slice(0 if index.cached(lacks_records) else None)
         found = {name: column[is_known] for name, column in self.input.path().items()}
         self.step, self.row = found["step"], found["row"]
@@ -135,7 +135,7 @@ def critical_path_op_table(index: ProfileIndex, attribution: Attribution = "laun
     groups, first = group_codes(names.codes, types.codes, cells.codes, ops["line"])
     n = len(first)
     on_device = (path.step != HOST) & (path.step != API_CALL)
-    # An op below one of its own group is in the other's time already.
+    # The time of an op below another op of its group is already included.
     outermost = tree.is_outermost(groups)
     owner = np.where(outermost, groups, MISSING)
     sums = [
@@ -176,7 +176,7 @@ def critical_path_op_table(index: ProfileIndex, attribution: Attribution = "laun
 def _savings(
     index: ProfileIndex, path: CriticalPath, groups: IntArray, order: IntArray
 ) -> IntArray:
-    """Return by how much the path is shorter if the ops of a group, and below, cost nothing.
+    """Return how much shorter the path is if the ops of a group, and all below, take no time.
 
     The first `SAVINGS` groups of `order` are computed, the others are `MISSING`.
     """
@@ -203,12 +203,12 @@ def ops_below(index: ProfileIndex, mask: npt.NDArray[np.bool_]) -> npt.NDArray[n
 
 
 def _sum(ops: IntArray, values: IntArray, count: int) -> IntArray:
-    """Sum values by op, leaving out those without one."""
+    """Sum values by op; values without an op are left out."""
     return sum_by_group(ops, values, count)[:-1]
 
 
 def _first_known(*columns: CategoryColumn) -> CategoryColumn:
-    """Return the first name of each row that is not missing."""
+    """Return the first non-missing name of each row."""
     categories: dict[str, int] = {}
     codes = np.full(len(columns[0]), MISSING, np.int32)
     for column in columns:

@@ -1,14 +1,14 @@
-"""Input of the critical path: ops, calls and activities as columns of the native core.
+"""Input of the critical path: ops, calls and activities as columns for the native core.
 
 The rules by which one event waits for another are here and in
 ``native/analysis/critical_path.cpp``:
 
 * A host thread works through its ops and API calls in order. A thread without an open op starts
-  when the thread of the cell has come that far.
+  when the thread of the cell has reached that time.
 * An activity waits for its launch and for earlier work on its stream. The nodes of a graph replay
   are on the stream of its first node.
-* After a stream waited for an event, its next activity waits for the work of another stream that
-  was launched before and ended last: records do not say which event it was.
+* After a stream waits for an event, its next activity waits for the last-ending work of another
+  stream that was launched before, because records do not name the event.
 * A synchronization, and a copy of pageable memory, waits for the stream or context.
 """
 
@@ -41,7 +41,7 @@ _NO_WAIT, _LANE, _CONTEXT, _ALL = range(4)
 _MAX_NS = 2**61
 """Bound of times: sums of two of them fit in 64 bits."""
 _SAMPLE = 100_000
-"""Number of launch delays from which the shortest usual one is taken."""
+"""Maximum number of launch delays to estimate the usual one from."""
 _DEFAULT_LATENCY_NS = 5_000
 VARIANTS = 8
 """Number of variants that the core computes at once."""
@@ -193,7 +193,7 @@ def _call_ops(op: Rows, call: Rows, activity_op: Rows) -> Rows:
 
 
 def _after_launch(start: IntArray, call: Rows, call_start: IntArray) -> IntArray:
-    """Return when activities started, at the earliest with their call.
+    """Return when activities started, but not before their call.
 
     Device times are interpolated: a kernel can seem to start before its launch.
     """
@@ -230,10 +230,10 @@ def _lanes(index: ProfileIndex, call: Rows, start: IntArray) -> tuple[Rows, Rows
 def _waiting_calls(
     index: ProfileIndex, call: Rows, lane: Rows, end: IntArray
 ) -> tuple[npt.NDArray[np.uint8], Rows]:
-    """Return how each API call waits, and a lane that it waits for or of its context."""
+    """Return how each API call waits, and the lane that it waits for or a lane of its context."""
     activities, calls = (index.profile.tables[name] for name in ("activities", "api_calls"))
     names = calls.names("name")
-    # Without a record of what it waited for, a synchronization waits for everything.
+    # A synchronization without a record waits for everything.
     wait = np.where(_named(names, "Synchronize"), _ALL, _NO_WAIT).astype(np.uint8)
     call_lane = np.zeros(len(calls), np.int32)
 
@@ -251,7 +251,7 @@ def _waiting_calls(
 
 
 def _blocking_copies(index: ProfileIndex, call: Rows, end: IntArray) -> IntArray:
-    """Return the rows of the copies that had ended when their call returned, as it does."""
+    """Return the rows of the copies whose call returned after they ended."""
     activities, calls = (index.profile.tables[name] for name in ("activities", "api_calls"))
     rows = np.flatnonzero((index.kinds == MEMCPY) & (call >= 0))
     may_block = ~_named(calls.names("name").take(call[rows]), "Async")
@@ -261,7 +261,7 @@ def _blocking_copies(index: ProfileIndex, call: Rows, end: IntArray) -> IntArray
 
 
 def _event_waits(index: ProfileIndex, call: Rows, lane: Rows) -> tuple[IntArray, Rows]:
-    """Return when streams were told to wait for an event, ascending, and their lanes."""
+    """Return when calls made streams wait for an event, ascending, and the lanes."""
     activities, calls = (index.profile.tables[name] for name in ("activities", "api_calls"))
     rows = np.flatnonzero(activities.names("kind").equals("synchronization"))
     rows = rows[_named(activities.names("name").take(rows), "wait")]

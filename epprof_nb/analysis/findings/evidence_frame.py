@@ -1,6 +1,6 @@
-"""EvidenceFrame: a DataFrame of rows behind a finding that is shown without its empty columns.
+"""EvidenceFrame: a DataFrame of the rows behind a finding, displayed without empty columns.
 
-A module of its own, because it imports pandas.
+A separate module, because it imports pandas.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from epprof_nb.util.format import plural
 
 
 class EvidenceFrame(pd.DataFrame):
-    """DataFrame that is shown without empty columns. What is computed from it is a DataFrame.
+    """DataFrame displayed without empty columns. Operations on it return a plain DataFrame.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class EvidenceFrame(pd.DataFrame):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how to pickle it: as a DataFrame, which needs no other package."""
+        """Pickle as a plain DataFrame, so that unpickling needs only pandas."""
         return pd.DataFrame, (), pd.DataFrame(self).__getstate__()
 
     def __repr__(self) -> str:

@@ -1,7 +1,6 @@
 """Finding: one sentence on what to change, with its remedy, its gain and the rows that show it.
 
-Each analysis has its own functions that return findings; `epprof_nb.analysis.findings.ranking`
-ranks them.
+Each rule has functions that return findings; `epprof_nb.analysis.findings.ranking` ranks them.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 EvidenceTable = Literal["activities", "ops", "api_calls"]
 
 LATER_STEPS = "record later steps only (`epprof run --steps A:B`; `epprof_nb.step()` begins a step)"
-"""How a script leaves work out of its profile, where a cell uses ``--warmup``."""
+"""How a script leaves work out of its profile; a cell uses ``--warmup``."""
 
 _CODE_CHARACTERS = 56
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One sentence, and what proves it.
+    """One sentence and its evidence.
 
     Attributes
     ----------
@@ -44,21 +43,21 @@ class Finding:
     start_ns, end_ns
         The time range that shows it.
     kind
-        Cause, as ``idle``; empty for none.
+        Cause, such as ``idle``; empty for none.
     remedy
         One sentence on what to change.
     gain_low_ns, gain_high_ns
         Bounds of the gain, nanoseconds; None for 0 and `gain_ns`.
     op_id
-        The op to change; of several, the one that contributes most. `MISSING` for none.
+        The op to change; if there are several, the one that contributes most. `MISSING` for none.
     table
         Table of the evidence.
     rows
-        Returns the row numbers of the evidence, int64, ascending; None for all rows that overlap
-        the time range.
+        Function that returns the row numbers of the evidence, int64, ascending; None for all rows
+        that overlap the time range.
     spans
-        Returns starts and ends of the time that the finding is on, nanoseconds, int64; None if
-        another finding cannot be on the same time.
+        Function that returns starts and ends of the time that the finding is about, nanoseconds,
+        int64; None if no other finding can be about the same time.
     """
 
     text: str
@@ -125,7 +124,7 @@ def code(text: str) -> str:
 
 
 def is_cell(info: dict[str, Any]) -> bool:
-    """Return whether a profile is that of a notebook's cell, not of a script.
+    """Return whether a profile is of a notebook cell and not of a script.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """FindingsFrame: a DataFrame of findings that shows their sentences in full.
 
-A module of its own, because it imports pandas.
+A separate module, because it imports pandas.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GAIN = 'style="text-align: left; vertical-align: top; min-width: 11em"'
 
 
 class FindingsFrame(pd.DataFrame):
-    """DataFrame that is shown as sentences. What is computed from it is a DataFrame.
+    """DataFrame displayed as sentences. Operations on it return a plain DataFrame.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class FindingsFrame(pd.DataFrame):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how to pickle it: as a DataFrame, which needs no other package."""
+        """Pickle as a plain DataFrame, so that unpickling needs only pandas."""
         return pd.DataFrame, (), pd.DataFrame(self).__getstate__()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""insights: the findings of all analyses, causes first, ranked by what they can save."""
+"""insights: the findings of all analyses, causes first, ranked by their gain."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 def many_launches(index: ProfileIndex) -> Iterable[Finding]:
-    """Return what a graph would save if it holds ONNX Runtime's nodes, else on any launches."""
+    """Return the finding on a graph of ONNX Runtime's nodes, else on launches in general."""
     return graph_opportunity(index) or launch_bound(index)
 
 
@@ -100,7 +100,7 @@ def findings(index: ProfileIndex, *, limit: int | None = 2) -> list[Finding]:
 
 
 def _ranked(index: ProfileIndex) -> list[Finding]:
-    # The sum is negative if the times of an overflown clock are in it.
+    # The sum is negative if it includes times of an overflown clock.
     of_work = OF_DEVICE_WORK if index.cached(device_time) > 0 else OF_HOST_WORK
     if index.cached(lacks_records):
         of_work = ()  # the missing records may hold the largest costs
@@ -197,7 +197,8 @@ def _find(index: ProfileIndex, insight: Mapping[str, Any] | int) -> Finding:
         )
     if not is_known or text not in (None, found[rank - 1].text):
         raise ValueError(
-            f"This profile has {has}, and none of them is the given one (rank {rank}): it is of "
-            "another profile or an older version. Pass a row of prof.insights() of this profile."
+            f"This profile has {has}, and none of them is the given one (rank {rank}): it is "
+            "a row of another profile or an older version. Pass a row of prof.insights() of this "
+            "profile."
         )
     return found[rank - 1]

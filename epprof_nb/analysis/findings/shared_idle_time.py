@@ -33,9 +33,9 @@ _SHARED = 0.5
 def without_consequences(found: Sequence[Finding], places: Sequence[int]) -> list[Finding]:
     """Leave out findings whose gain mostly belongs to findings on their cause.
 
-    Idle time that follows waits for the device, or in which ONNX Runtime ran a node on the CPU, has
-    the remedy of these. So has idle time at the place of waits that cost more. Outlying
-    iterations that are slow while a device is idle share the remedy of this idle time.
+    Idle time after waits for the device, or during an ONNX Runtime node on the CPU, has the same
+    remedy as the waits or the node. The same applies to idle time at a place whose waits cost more.
+    Outlying iterations that are slow while a device is idle share the remedy of this idle time.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def without_consequences(found: Sequence[Finding], places: Sequence[int]) -> lis
 
 
 def with_references(ranked: Sequence[Finding]) -> list[Finding]:
-    """Let a finding that counts much of the idle time of an earlier one say so."""
+    """Add a reference to each finding that counts much of the idle time of an earlier one."""
     spans = [_spans(finding) for finding in ranked]
     result = []
     for number, finding in enumerate(ranked):
@@ -87,6 +87,6 @@ def _length(intervals: Intervals) -> int:
 
 
 def _common(one: Intervals, other: Intervals) -> int:
-    """Return how long both were, ns."""
+    """Return the length of the intersection, ns."""
     before, until = covered_before(*one, np.stack(other))
     return int((until - before).sum())

@@ -41,8 +41,8 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
     ops, tree = index.profile.tables["ops"], index.tree
     is_module = is_of_type(index, *MODULE_TYPES)
     named = np.flatnonzero(is_framework_op(index))
-    # The paths of modules are groups of their own: a module may have the name of an optimizer.
-    # A fused kernel has one row for the forward and the backward pass, as modules have.
+    # Paths of modules form separate groups: a module may have the name of an optimizer. A fused
+    # kernel has one row for the forward and the backward pass, as modules have.
     is_fused = is_of_type(index, *FUSED_TYPES)
     types = np.where(is_fused, MISSING - 1, ops.names("op_type").codes)
     group_type = np.where(is_module, MISSING, types)[named]
@@ -54,7 +54,7 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
     owner = np.append(groups, MISSING)[tree.nearest_ancestor(groups >= 0)]
 
     def total_of(values: IntArray) -> IntArray:
-        """Sum over each group itself; the last element is for what belongs to none."""
+        """Sum over each group itself; the last element is for work without a group."""
         own = sum_by_group(owner, values[:-1], n)
         own[outside] += values[-1]
         return own
@@ -159,10 +159,10 @@ def _host_ns_outside(index: ProfileIndex, groups: IntArray) -> int:
 
 
 def _time_inside(index: ProfileIndex, groups: IntArray) -> IntArray:
-    """Return how much of each op (ns) the nearest ops below it that have a group cover.
+    """Return how much time of each op (ns) the nearest ops with a group below it cover.
 
-    It is known for ops that have a group, and for those without a parent.
-    They count on any thread: a backward pass waits while threads of its own run the modules.
+    It is known for ops with a group and for ops without a parent. Ops of all threads count: a
+    backward pass waits while its own threads run the modules.
     """
     ops, tree = index.profile.tables["ops"], index.tree
     outermost = tree.parent == MISSING
@@ -185,7 +185,7 @@ def _types(index: ProfileIndex, first: IntArray, is_module: BoolArray) -> Catego
 
 
 def _classes(index: ProfileIndex, rows: IntArray, groups: IntArray, n: int) -> CategoryColumn:
-    """Return the class of each group: of its last op, which is not a wrapper."""
+    """Return the class of each group, taken from its last op, which is not a wrapper."""
     texts = index.profile.tables["ops"].names("args")
     argument = arguments(texts, rows, ["class"])[0]
     last = np.full(n, MISSING, np.int64)

@@ -79,7 +79,7 @@ def operator_table(
 
 
 def hints(index: ProfileIndex) -> list[str]:
-    """Return where the operators of a profile are, which no line of its summary names.
+    """Return hints on where to find the operators, which the summary does not list.
 
     Examples
     --------

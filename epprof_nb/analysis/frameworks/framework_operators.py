@@ -25,14 +25,13 @@ class FrameworkOperators(NamedTuple):
     ----------
     label
         The kind of name: "operator" if operators were recorded, else "module" (for the class of a
-        module), "function", or "op" for what a trace without frameworks has.
+        module), "function", or "op" in traces without frameworks.
     names
         The names, those with the most time first.
     ranks
         int64 array, one value per op: the position of its name in `names`; `MISSING` for none.
     host_ns, counts
-        int64 arrays, one value per name: host time without that of other names below it, and
-        executions.
+        int64 arrays, one value per name: host time without other names below it, and executions.
     """
 
     label: str

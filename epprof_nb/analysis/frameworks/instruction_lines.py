@@ -1,4 +1,4 @@
-"""Lines of code of the instructions that XLA compiled, as far as the profile has their text."""
+"""Source lines of the instructions that XLA compiled, if the profile has their text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class InstructionLines(NamedTuple):
 
 
 def instruction_lines(index: ProfileIndex, files: Container[str]) -> InstructionLines:
-    """Return the instructions that come from a line of some files which the profile has."""
+    """Return the instructions that come from a line of one of `files`."""
     ops, sources = index.profile.tables["ops"], index.profile.sources
     rows = np.flatnonzero(is_of_type(index, "hlo"))
     file, line = arguments(ops.names("args"), rows, ["file", "line"])

@@ -37,9 +37,9 @@ def kernel_sources(
     groups
         Group of each activity.
     shown
-        The groups to return the place of.
+        The groups whose places to return.
     names, distinct
-        Name of the first kernel, and number of names, of each of these.
+        Name of the first kernel, and number of names, of each group in `shown`.
     """
     known = index.profile.info.get("kernel_places") or {}
     found = [known.get(name) for name in names.to_list()]
@@ -58,7 +58,7 @@ def kernel_sources(
 def _of_instructions(
     index: ProfileIndex, groups: npt.NDArray[np.int32], shown: IntArray
 ) -> list[str | None]:
-    """Return the place of the instructions that all kernels of a group belong to, if it is one."""
+    """Return the common place of the instructions of each group's kernels; None if they differ."""
     ops = index.profile.tables["ops"]
     instructions = np.flatnonzero(is_of_type(index, "hlo"))
     if not len(instructions) or not len(shown):

@@ -56,7 +56,7 @@ def module_tree(index: ProfileIndex, *, attribution: Attribution = "launch") -> 
     is_module = is_of_type(index, *MODULE_TYPES)
     calls = np.flatnonzero(is_module)
     outside = n + len(calls)
-    # The step of the work that each op launches: of a call of a module, a further one below it.
+    # The step of the work that each op launches; a call of a module has a further step below it.
     work_step = np.arange(n)
     work_step[calls] = n + np.arange(len(calls))
     steps = _steps(index, calls, work_step, outside)
@@ -102,7 +102,7 @@ def _steps(index: ProfileIndex, calls: IntArray, work_step: IntArray, outside: i
 def _calling_modules(index: ProfileIndex, calls: IntArray, names: IntArray) -> IntArray:
     """Return the row of the nearest call of another module around each call, else `MISSING`.
 
-    A module is inside of a call of itself where it is recomputed, recursive, or wrapped.
+    A module is inside of a call of itself if it is recomputed, recursive, or wrapped.
     """
     outer = np.append(np.append(index.cached(modules), MISSING)[index.tree.parent], MISSING)
     above = outer[calls]

@@ -1,4 +1,4 @@
-"""Operators of nodes, or names of what frameworks ran, by time, for the colours of the timeline."""
+"""Operators of nodes, or names of framework ops, by time, for the colours of the timeline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """Operators of the nodes of a profile, or names of what frameworks ran.
+    """Operators of the nodes of a profile, or names of framework ops.
 
     Attributes
     ----------
@@ -27,12 +27,12 @@ class Operators:
         The operators, those with the most time first.
     ranks
         int64 array, one value per op: the position of its operator in `names`; `MISSING` for an op
-        that is no node.
+        that is not a node.
     label
         The kind of name: "operator", "module" or "function".
     totals
-        Host time (ns) and executions of each name of a framework; None for nodes, whose times the
-        breakdown by operator has.
+        Host time (ns) and executions of each name of a framework; None for nodes, because the
+        breakdown by operator has their times.
     """
 
     names: tuple[str, ...]

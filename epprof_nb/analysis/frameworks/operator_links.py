@@ -27,14 +27,14 @@ def is_node(index: ProfileIndex) -> BoolArray:
 def forward_operators(index: ProfileIndex) -> IntArray:
     """Return the row of the operator that created each node of a backward pass.
 
-    Operators carry the number that the next node of their thread gets, so the one that started
-    last with a number created its node. A number that several threads used belongs to none.
+    An operator has the number of the next node of its thread, so the last operator with a number
+    created its node. A number that several threads used is ambiguous.
 
     Returns
     -------
     rows
-        int64 array, one value per op; `MISSING` for ops that are no nodes and for nodes whose
-        operator was not recorded or cannot be told.
+        int64 array, one value per op; `MISSING` for ops that are not nodes and for nodes whose
+        operator was not recorded or is ambiguous.
     """
     ops = index.profile.tables["ops"]
     numbers, threads = ops["sequence_number"], ops["thread_id"]

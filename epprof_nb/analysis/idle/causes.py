@@ -34,7 +34,7 @@ HELD = CAUSES.index("held")
 _LATENCY_FACTOR = 2
 """A launch is on its way for at most this many times the median latency of launches."""
 _LONGEST_LATENCY_NS = 1_000_000
-"""No launch is on its way for longer; of a single launch, the median would explain any time."""
+"""Maximum time of a launch, because the median of a single launch would explain any time."""
 
 
 class IdleIntervals(NamedTuple):
@@ -59,7 +59,7 @@ class IdleIntervals(NamedTuple):
 def idle_intervals(index: ProfileIndex, min_ns: int = 1) -> IdleIntervals:
     """Return the intervals of at least `min_ns` in which a device that did work was idle.
 
-    An interval in which work may have run whose record is missing is not idle.
+    An interval in which unrecorded work may have run is not idle.
     """
     found = index.cached(_all_intervals)
     return found if min_ns <= 1 else found.take(found.end - found.start >= min_ns)
@@ -91,7 +91,7 @@ def _of_device(index: ProfileIndex, device: int) -> IntArray:
 
 
 def split_by_cause(index: ProfileIndex, idle: IdleIntervals) -> dict[str, IntArray]:
-    """Return how long each interval lasted for each of its causes.
+    """Return how long each cause lasted in each interval.
 
     Parameters
     ----------
@@ -135,10 +135,10 @@ def main_cause(parts: dict[str, IntArray]) -> CategoryColumn:
 
 
 def launch_latency(index: ProfileIndex) -> int:
-    """Return how long a launch takes at most from the return of its call to its start, ns.
+    """Return the maximum time from the return of a launch's call to its start, ns.
 
-    It is `_LATENCY_FACTOR` times the median of the launches that a device was idle for, of which
-    no other work delayed most, and at most 1 ms.
+    It is `_LATENCY_FACTOR` times the median of the launches during which a device was idle, because
+    other work does not delay most of these, and at most 1 ms.
     """
     return index.cached(_launch_latency)
 
@@ -176,8 +176,8 @@ def _thread_of(index: ProfileIndex, rows: IntArray) -> IntArray:
 def is_wait(index: ProfileIndex) -> BoolArray:
     """Return which API calls block the host until the device has finished something.
 
-    These are the calls that synchronize, the copies that are not asynchronous, and those to
-    pageable memory, whose calls return when they are done, whatever their name.
+    These are synchronizing calls, synchronous copies, and copies to pageable memory, whose calls
+    return when the copy is done, even if their name says asynchronous.
     """
     tables = index.profile.tables
     names = tables["api_calls"].names("name")

@@ -38,7 +38,7 @@ Window: TypeAlias = tuple[int, int]
 POINTS = 4096
 """Maximum number of points of a counter."""
 MAX_UNKNOWN = 1000
-"""Maximum number of times without records in the data of a view."""
+"""Maximum number of intervals without records in the data of a view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def queued(
     t, level = index.cached(queued_launches, device_id)
     if not len(t):
         return RangeCounter(t, level, level)
-    # Without a window: until all launches are done.
+    # Without a window, the counter ends when all launches are done.
     low_end, high_end = window or (int(t[0]) - 1, int(t[-1]) + 1)
     first, last = np.searchsorted(t, (low_end, high_end), "right").tolist()
     if last - first < points:
@@ -220,8 +220,8 @@ def tracks(index: ProfileIndex) -> list[dict[str, Any]]:
     tracks
         One ``{"what", "device", "name"}`` per counter, by device: ``what`` is ``"busy"``,
         ``"launches"`` or ``"copied"``. A device without copies has no counter of copies. If records
-        are missing, ``"unknown"`` of the first has the times of which nothing is known: the longest
-        ones, as starts and ends in ns, ascending.
+        are missing, ``"unknown"`` of the first counter has the longest intervals without records,
+        as starts and ends in ns, ascending.
     """
     activities = index.profile.tables["activities"]
     rows = np.flatnonzero(index.kinds == MEMCPY)

@@ -81,7 +81,7 @@ def gap_table(index: ProfileIndex, min_ns: int = IDLE_GAP_NS) -> ResultTable:
 def _host_op(index: ProfileIndex, launched: IntArray, times: IntArray) -> IntArray:
     """Return the row of the op that the host ran at each time; `MISSING` for none.
 
-    ``launched`` is an activity for each time; its launching thread is the one examined.
+    ``launched`` has an activity for each time; the thread that launched it is examined.
     """
     tables, tree = index.profile.tables, index.tree
     launcher = tree.rows(tables["activities"]["op_id"][launched])

@@ -1,4 +1,4 @@
-"""Bandwidth of the link between a device and the host: measured, else of its PCI Express."""
+"""Bandwidth of the link between a device and the host: measured, else from PCI Express."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
 """Bytes per second of a lane and direction, by generation of PCI Express."""
 _USABLE = 0.87
-"""Share of it that copies of pinned memory reach; the headers of packets take the rest."""
+"""Share of it that copies of pinned memory reach; packet headers take the rest."""
 
 
 def link_bytes_per_s(info: Mapping[str, Any], device_id: int, direction: str) -> float | None:
@@ -25,13 +25,13 @@ def link_bytes_per_s(info: Mapping[str, Any], device_id: int, direction: str) ->
     device_id
         The device.
     direction
-        ``"HtoD"`` or ``"DtoH"``; others have no link to the host.
+        ``"HtoD"`` or ``"DtoH"``; other directions do not use the link.
 
     Returns
     -------
     bandwidth
-        What ``prof.roofline()`` measured, else what the generation and the lanes of the device's
-        PCI Express allow; None if neither is known.
+        The bandwidth that ``prof.roofline()`` measured, else the one that the generation and the
+        lanes of the device's PCI Express allow; None if both are unknown.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def link_bytes_per_s(info: Mapping[str, Any], device_id: int, direction: str) ->
     if peaks is not None and direction in peaks.link_bytes_per_s:
         return peaks.link_bytes_per_s[direction]
     rates = [_LANE.get(generation, 0.0) * lanes for generation, lanes in _links(info, device_id)]
-    # Of several GPUs with the name of the device, the one with the slowest link.
+    # If several GPUs have the name of the device, the slowest link counts.
     return _USABLE * min(rates) if rates and min(rates) > 0 else None
 
 

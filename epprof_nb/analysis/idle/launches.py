@@ -1,4 +1,4 @@
-"""launches: what launching costs the host and the device, for each place that launches."""
+"""launches: cost of launching on the host and the device, by place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 LAUNCH_GAP_NS = 1_000_000
-"""Longest idle gap that counts as launching; the findings on idle gaps have the longer ones."""
+"""Longest idle gap that counts as launching; findings on idle gaps cover longer ones."""
 
 
 def launch_table(index: ProfileIndex) -> ResultTable:
@@ -57,7 +57,7 @@ _COUNTS = ("launches", "graph_launches", "kernels", "short_kernels")
 
 
 def _sums(index: ProfileIndex, places: Places) -> dict[str, IntArray]:
-    """Return sums over the launches of each place, and of those without an op as the last one."""
+    """Return sums over the launches of each place; the last element is for no op."""
     calls, made = index.profile.tables["api_calls"], index.cached(launched_by_call)
     names = (*_COUNTS, "api_ns", "delay_ns", "queued")
     sums = {name: np.zeros(places.count + 1, np.int64) for name in names}
@@ -122,10 +122,10 @@ def launched_by_call(index: ProfileIndex) -> Launched:
 
 
 class LaunchGaps(NamedTuple):
-    """Idle gaps in which a device waited for a launch of its own.
+    """Idle gaps in which a device waited for a kernel that was launched on its own.
 
     ``idle`` has the intervals, ``length`` the time until the next work arrived (ns), ``in_call``
-    the part of it from the API call on, and ``saving`` what a CUDA graph would save of it.
+    the part of it from the API call on, and ``saving`` the part that a CUDA graph would save.
     """
 
     idle: IdleIntervals
@@ -144,7 +144,7 @@ def launch_gaps(index: ProfileIndex) -> LaunchGaps:
     in_graph = activities["graph_id"][between.next_row] != MISSING
     is_kernel = index.kinds[between.next_row] == KERNEL
     returned = np.append(index.profile.tables["api_calls"]["end_ns"], 0)[call]
-    # Had arrived before the device became idle: the device, not the host, made the gap.
+    # The launch arrived before the device became idle: the device, not the host, made the gap.
     queued = (call != MISSING) & (returned + launch_latency(index) <= between.start)
     node_gap = _typical(between.take(in_graph & queued)) or _typical(between.take(queued))
     found = is_kernel & ~in_graph & ~queued & (call != MISSING)

@@ -41,7 +41,7 @@ def overlap_table(index: ProfileIndex) -> ResultTable:
     names = ("span_ns", "compute_ns", "copy_ns", "communication_ns", "overlap_ns")
     times = {name: rows[:, i].copy() for i, name in enumerate(names)}
     idle_ns = sum_by_group(number, idle.end - idle.start, len(devices))[:-1]
-    # What is neither work nor idle: records are missing of this time.
+    # Time that is neither work nor idle lacks records.
     unknown_ns = rows[:, 0] - rows[:, 1:].sum(axis=1) - idle_ns
     return ResultTable(
         {

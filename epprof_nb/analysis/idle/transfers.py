@@ -71,7 +71,7 @@ def _durations(index: ProfileIndex, rows: IntArray) -> IntArray:
 
 
 def exposed(index: ProfileIndex, rows: IntArray) -> IntArray:
-    """Return for how long each copy ran while its device computed nothing, ns."""
+    """Return how long each copy ran while its device computed nothing, ns."""
     activities = index.profile.tables["activities"]
     result = np.zeros(len(rows), np.int64)
     for device in index.device_ids:
@@ -99,8 +99,8 @@ def _has_earlier_size(groups: IntArray, size: IntArray) -> BoolArray:
 def _peaks(index: ProfileIndex, rows: IntArray) -> npt.NDArray[np.float64]:
     """Return the bandwidth that each copy could reach, bytes per second; NaN if unknown.
 
-    It is the highest of a copy of 1 MB or more in the same direction on the same device, or that
-    of the device's link, if that is known to be higher.
+    It is the highest bandwidth of a copy of at least 1 MB in the same direction on the same device,
+    or the bandwidth of the device's link if it is known and higher.
     """
     activities = index.profile.tables["activities"]
     kinds, device = activities.names("copy_kind"), activities["device_id"][rows]

@@ -1,4 +1,4 @@
-"""waits: where the host waited for a device, for what, and how long the device idled then."""
+"""waits: places where the host waited for a device, the awaited work, and idle time after it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _idle_after(
     fits &= (launcher[at] == thread) & (launched[at] >= end)
     result, next_row = none, none + MISSING
     of_gap = np.flatnonzero(fits)
-    # Of several waits before one launch, the longest, which comes first, made it late.
+    # If several waits precede one launch, the longest one, which comes first, made it late.
     of_gap = of_gap[np.lexsort((start[of_gap] - end[of_gap], at[of_gap]))]
     _, first = np.unique(at[of_gap], return_index=True)
     chosen = of_gap[first]
@@ -133,7 +133,7 @@ def _idle_everywhere(index: ProfileIndex) -> tuple[IntArray, IntArray, IntArray]
 def _most_awaited(index: ProfileIndex, found: Waits, groups: IntArray, n: int) -> IntArray:
     """Return for each group an activity of the name that it waited for the longest."""
     calls, activities = index.profile.tables["api_calls"], index.profile.tables["activities"]
-    # A wait is for the work that ended last before it returned.
+    # The host waited for the work that ended last before the wait returned.
     end = calls["end_ns"][found.call]
     by_end = np.argsort(end, kind="stable")
     awaited = np.full(len(end), MISSING, np.int64)

@@ -82,7 +82,7 @@ def _replays(
     -------
     graph_id, nodes
         int64 arrays, one value per run: the last graph replayed, else captured, `MISSING` for none,
-        and executions of nodes by replays, as far as the nodes are known.
+        and executions of known nodes by replays.
     """
     activities, tree = index.profile.tables["activities"], index.tree
     graph_id, nodes = np.full(runs, MISSING, np.int64), np.zeros(runs, np.int64)
@@ -107,7 +107,7 @@ def _replays(
 def _known_by(
     states: list[str | None], graph_id: IntArray, own_nodes: IntArray, replayed_nodes: IntArray
 ) -> list[str | None]:
-    """Return how the nodes of runs are known; ONNX Runtime reports no event of a replay."""
+    """Return how the nodes of runs are known; ONNX Runtime does not report events of replays."""
     of_replay = (own_nodes == 0) & ((graph_id != MISSING) | (replayed_nodes > 0))
     return [
         (CAPTURED if nodes else NOT_RECORDED) if replays and state == RECORDED else state

@@ -53,7 +53,7 @@ def has_accelerator(providers: Iterable[str]) -> bool:
 
 
 def providers_of(info: Mapping[str, Any], session: int) -> list[str]:
-    """Return the execution providers of a session, as a profile's info has them."""
+    """Return the execution providers of a session from a profile's info."""
     told = info.get("onnxruntime_providers")
     names = told.get(str(session)) if isinstance(told, dict) else None
     return list(map(str, names)) if isinstance(names, list) else []
@@ -67,8 +67,8 @@ def find_fallbacks(profile: ProfileData, groups: IntArray) -> FallbackReport:
     profile
         The profile.
     groups
-        int64 array, one value per op: the same number for all executions of one node; `MISSING`
-        for ops that are no nodes.
+        int64 array, one value per op: the same number for all executions of one node; `MISSING` for
+        ops that are not nodes.
     """
     ops = profile.tables["ops"]
     node = np.flatnonzero(groups >= 0)
@@ -81,7 +81,7 @@ def find_fallbacks(profile: ProfileData, groups: IntArray) -> FallbackReport:
     caused_by = np.full(len(ops), MISSING, np.int64)
     copies = node[accelerated & is_copy]
     if len(copies) and fell_back.any():
-        # The graph decides which node a copy serves: one execution is enough to find out.
+        # The graph decides which node a copy serves, so one execution is enough.
         copy_groups, first = np.unique(groups[copies], return_index=True)
         served = np.full(int(groups.max()) + 1, MISSING, np.int64)
         served[copy_groups] = _served_nodes(ops, copies[first], fell_back)
@@ -102,7 +102,7 @@ def copies_caused(
         Result of `find_fallbacks`.
     groups
         int64 array, one value per op: the node that it executes, numbered from 0 without gaps;
-        `MISSING` for ops that are no nodes.
+        `MISSING` for ops that are not nodes.
 
     Returns
     -------

@@ -41,8 +41,8 @@ def usage_columns(
     Returns
     -------
     columns
-        Totals over the executions of a group, and of ``in_use_bytes`` the greatest value; missing
-        if no execution has a value.
+        Totals over the executions of a group, and the maximum of ``in_use_bytes``; missing if no
+        execution has a value.
     """
     result = {}
     for name in _COLUMNS:

@@ -1,7 +1,7 @@
 """FLOPs and least bytes of ONNX operators, from the types and shapes of their inputs and outputs.
 
-A multiplication and an addition are two FLOPs; an elementwise function is one per element, whatever
-it computes. The least bytes are those of reading every input and writing every output once.
+A multiplication and an addition are two FLOPs; any elementwise function is one FLOP per element.
+The least bytes are the bytes to read every input and write every output once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _TENSOR = re.compile(r"(\w+)\[((?:(?:0|[1-9][0-9]*)(?:,(?=[0-9])|(?=\])))*)\]")
 _MAX_ELEMENTS = 2**52
-"""Shapes of a damaged file may be larger than any tensor; floats hold integers up to here."""
+"""Floats are exact for integers up to this limit; shapes of a damaged file may exceed it."""
 
 _ITEM_BYTES = {
     "float": 4, "float16": 2, "bfloat16": 2, "double": 8, "int8": 1, "uint8": 1, "int16": 2,
@@ -27,7 +27,7 @@ _ITEM_BYTES = {
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """Element type, in ONNX Runtime's words, and shape of a tensor."""
+    """Element type, as ONNX Runtime names it, and shape of a tensor."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -55,7 +55,7 @@ class Cost:
 def parse_shapes(text: str | None) -> list[Tensor] | None:
     """Parse the shapes of a node, as ``float[8,256], float[256,256]``.
 
-    None if one of them is of another form or type, as strings and sequences are.
+    None if one of them has another form or type, such as a string or a sequence.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def _matmul(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> float:
 
 def _gemm(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> float:
     rows, _ = outputs[0].shape[-2:]
-    # However the first matrix is transposed, the other dimension is that of the sums.
+    # The sums run over the other dimension, whether or not the first matrix is transposed.
     inner = inputs[0].elements / rows
     return outputs[0].elements * (2 * inner + (len(inputs) > 2))
 

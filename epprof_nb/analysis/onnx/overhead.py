@@ -25,10 +25,10 @@ RECORDED, LEARNED, MISMATCHED, NOT_RECORDED = (
 )  # fmt: skip
 """How the nodes of a run are known."""
 CAPTURED = "captured"
-"""Likewise, of a run that replays a graph: by the ops that captured the graph."""
+"""How the nodes of a run that replays a graph are known: by the ops that captured the graph."""
 
 NOTABLE_SLOWDOWN = 1.1
-"""Smallest ratio that is worth mentioning."""
+"""Minimum notable ratio."""
 
 
 def call_durations(ops: Table, runs: IntArray) -> tuple[IntArray, IntArray]:
@@ -58,8 +58,8 @@ def call_durations(ops: Table, runs: IntArray) -> tuple[IntArray, IntArray]:
 def input_classes(ops: Table, runs: IntArray) -> tuple[IntArray, IntArray]:
     """Return two numbers that are equal for runs of a session with comparable inputs.
 
-    Those of language models are the sequences and their tokens: the KV cache grows from call to
-    call. Others have the number of the shapes of their inputs.
+    For language models, they are the numbers of sequences and tokens, because the KV cache grows
+    from call to call. For other models, they are a code of the input shapes.
     """
     args = _args(ops, runs)
     one, other = (
@@ -73,7 +73,7 @@ def input_classes(ops: Table, runs: IntArray) -> tuple[IntArray, IntArray]:
 def node_events(ops: Table, runs: IntArray) -> list[str | None]:
     """Return how the nodes of some runs are known; see `epprof_nb.Profile.by_run`.
 
-    It is unknown, None, of a run that was still in progress at the end of the profile.
+    The value is None for a run that was still in progress at the end of the profile.
     """
     is_open = ops.names("status").equals("open")[runs].tolist()
     known = [of_run.get("nodes", RECORDED) for of_run in _args(ops, runs)]
@@ -144,8 +144,8 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
         JSON-serialisable, one entry per session: ``session`` (its number), ``runs`` (in the
         profile), ``compared`` (runs for which an unprofiled run is known), and if there are such,
         ``profiled_ns`` and ``unprofiled_ns`` (their medians) and ``stretch``, the median of their
-        ratios. If only some of them were recorded node by node, ``recorded_stretch`` is theirs;
-        ``stretch`` is left out if no other run was compared, but most runs were others.
+        ratios. If only some runs were recorded node by node, ``recorded_stretch`` is the median of
+        these; ``stretch`` is left out if only these were compared but most runs were not recorded.
     """
     rows = run_rows(ops)
     recorded = np.array(node_events(ops, rows), object) == RECORDED
@@ -159,7 +159,7 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
         if both.any():
             profiled_ns, unprofiled_ns = (int(np.median(ns[both])) for ns in (call, unprofiled))
             entry |= {"profiled_ns": profiled_ns, "unprofiled_ns": unprofiled_ns}
-            # Runs of other shapes take other times, so each is compared with its own.
+            # Runs with different shapes take different times, so each has its own unprofiled time.
             ratio = call / unprofiled
             some = both & recorded
             is_of_recorded = bool(recorded[both].all())
@@ -172,7 +172,7 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
 
 
 def _entry(info: dict[str, Any], session: int) -> dict[str, Any]:
-    """Return what a profile's info has on the slowdown of a session; empty for nothing."""
+    """Return the entry on the slowdown of a session in a profile's info; empty for none."""
     entries = info.get("onnxruntime_stretch") or ()
     of_session = (e for e in entries if isinstance(e, dict) and e.get("session") == session)
     return next(of_session, {})
@@ -202,8 +202,8 @@ def measured_slowdown(info: dict[str, Any], session: int) -> float | None:
 def without_profiling(info: dict[str, Any], session: int, call_ns: IntArray) -> FloatArray | None:
     """Return how long recorded runs take unprofiled; None if none of the session was compared.
 
-    Each run executes the same nodes, so that recording these costs a long one no more than a short
-    one: it takes the cost of the runs that were compared, and is not slowed by more than they were.
+    Each run executes the same nodes, so recording costs a long run no more than a short one. The
+    cost of the compared runs is subtracted, but no more than their slowdown explains.
     """
     slowdown = measured_slowdown(info, session)
     if slowdown is None:

@@ -1,8 +1,8 @@
 """The roofline: how close operators come to the peaks of their device.
 
-The least time of an operator is the longer of two: its FLOPs at the peak of the arithmetic, and its
-least bytes at the peak of the bandwidth. Peaks are measured, see `epprof_nb.analysis.base.peaks`;
-costs are those of `epprof_nb.analysis.onnx.op_costs`.
+The least time of an operator is the longer of two times: its FLOPs at the peak of the arithmetic,
+and its least bytes at the peak of the bandwidth. Peaks are measured, see
+`epprof_nb.analysis.base.peaks`; costs come from `epprof_nb.analysis.onnx.op_costs`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Times of ONNX Runtime's runs and nodes without the profiler, of which some were recorded.
+"""Times of ONNX Runtime's runs and nodes without the profiler, estimated from recorded runs.
 
 Runs with inputs of the same shapes take the same time. If only some of them were recorded node by
-node, these stand for the others: the nodes have the same share of the time in all of them.
+node, these represent the others: each node has the same share of the time in all of them.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def runs(index: ProfileIndex) -> Runs:
 
 
 def unprofiled_host_ns(index: ProfileIndex) -> FloatArray:
-    """Return what each op stands for in all runs without the profiler, for `ProfileIndex.cached`.
+    """Return the time of each op in all runs without the profiler, for `ProfileIndex.cached`.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def unprofiled_host_ns(index: ProfileIndex) -> FloatArray:
     """
     ops = index.profile.tables["ops"]
     found = index.cached(runs)
-    # What is not known is taken as it was recorded.
+    # Unknown times are used as recorded.
     without = np.where(np.isnan(found.unprofiled_ns), found.call_ns, found.unprofiled_ns)
     n = int(found.inputs.max(initial=-1)) + 1
     recorded_ns = np.maximum(
@@ -125,7 +125,7 @@ def unprofiled_host_ns(index: ProfileIndex) -> FloatArray:
     factor = np.full(len(ops) + 1, np.nan)
     factor[found.row] = weight
     of_op = factor[index.tree.nearest_ancestor(is_run)]
-    # An event on a thread of a pool need not know its run: its session says how slow it was.
+    # An event on a thread of a pool may lack its run; its session's slowdown applies.
     for number in np.unique(ops["session"][np.isnan(of_op)]).tolist():
         slowdown = measured_slowdown(index.profile.info, number) or 1.0
         of_op[np.isnan(of_op) & (ops["session"] == number)] = 1 / slowdown
@@ -138,7 +138,7 @@ def _sum(groups: IntArray, values: npt.NDArray[np.generic], n: int) -> FloatArra
 
 
 def sampled_runs(index: ProfileIndex, sessions: IntArray) -> tuple[int, int] | None:
-    """Return how many runs of some sessions were recorded, and of how many; None if all were."""
+    """Return the number of recorded runs and of all runs of some sessions; None if equal."""
     found = index.cached(runs)
     of_sessions = np.isin(found.session, sessions)
     recorded, count = int(found.is_recorded[of_sessions].sum()), int(of_sessions.sum())

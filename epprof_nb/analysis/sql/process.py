@@ -1,9 +1,9 @@
-"""SQL in a process of its own, for queries that nobody has read.
+"""SQL in a separate process, for untrusted queries.
 
 DuckDB does not count all memory against its limit (functions on one long text or list), and cannot
-be interrupted everywhere. What runs in another process is bounded by the system: it fails above
-its limit of address space, and is killed at the end of its time. `epprof_nb.analysis.sql.worker`
-is the code of that process.
+be interrupted everywhere. The system can limit a process: it fails above its limit of address
+space, and is killed at the end of its time. `epprof_nb.analysis.sql.worker` is the code of that
+process.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class CsvAnswer(NamedTuple):
     Attributes
     ----------
     csv
-        The text, cut after the most characters.
+        The text, cut after ``max_chars`` characters.
     characters
         Length of the whole text.
     has_more_rows
-        Whether there are more rows than asked for.
+        Whether there are more than ``max_rows`` rows.
     """
 
     csv: str
@@ -72,9 +72,9 @@ def csv_of_query(
     max_bytes
         Memory of the query, beyond its tables, after which it fails.
     max_rows
-        Most rows to return.
+        Maximum number of rows to return.
     max_chars
-        Most characters to return.
+        Maximum number of characters to return.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def csv_of_query(
     # -P: the working directory may hold files with the names of modules.
     command = [sys.executable, "-P", "-m", "epprof_nb.analysis.sql.worker"]
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    # A session of its own: Jupyter interrupts the whole process group of a kernel.
+    # A separate session, because Jupyter interrupts the whole process group of a kernel.
     with subprocess.Popen(  # noqa: S603
         command,
         stdin=subprocess.PIPE,
@@ -110,7 +110,7 @@ def csv_of_query(
         start_new_session=True,
     ) as process:
         try:
-            with suppress(BrokenPipeError):  # its end says why
+            with suppress(BrokenPipeError):  # its exit status says why
                 _send(process.stdin, request, tables)  # type: ignore[arg-type]
             answer, errors = process.communicate(timeout=time_limit_s)
         except subprocess.TimeoutExpired:

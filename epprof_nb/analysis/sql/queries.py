@@ -1,7 +1,7 @@
 """SQL over the tables of a profile, by DuckDB.
 
-A query runs on a connection of its own that sees the profile and nothing else: it cannot read or
-write files, load extensions or change its limits.
+A query runs on a separate connection that sees only the profile: it cannot read or write files,
+load extensions or change its limits.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def select(
         names, batches = _within(deadline, connection, fetch, too_late)
     except TimeoutError:
         raise
-    except (duckdb.Error, OSError, pa.ArrowException) as error:  # also of Arrow's reader
+    except (duckdb.Error, OSError, pa.ArrowException) as error:  # Arrow's reader raises some too
         raise _failure(error, max_bytes, too_late) from error
     columns = []
     for name, column in zip(names, pa.Table.from_batches(batches).columns, strict=True):
@@ -144,19 +144,19 @@ def _check_text(query: str) -> None:
     except UnicodeEncodeError as error:
         found = f"U+{ord(query[error.start]):04X}"
         raise ValueError(
-            f"the query has the lone surrogate {found} at character {error.start}, which is no "
-            "text. Remove it."
+            f"the query has the lone surrogate {found} at character {error.start}, which is "
+            "not valid text. Remove it."
         ) from error
 
 
 def _within(
     deadline: float, connection: duckdb.DuckDBPyConnection, fetch: Callable[[], T], late: Exception
 ) -> T:
-    """Return what a function that uses a connection returns, and close the connection.
+    """Run a function that uses a connection, close the connection, and return the result.
 
-    The function runs on a thread of its own. After the deadline, it is interrupted until it ends.
-    DuckDB looks for interrupts between the chunks of a query only, so a function on one long text
-    or list may go on: it is left alone, and the error says so.
+    The function runs on a separate thread. After the deadline, it is interrupted until it ends.
+    DuckDB checks for interrupts only between the chunks of a query, so a function on one long text
+    or list may continue. It is left running, and the error says so.
     """
     future: Future[T] = Future()
 
@@ -168,14 +168,14 @@ def _within(
         finally:
             connection.close()
 
-    # Python waits for it when it exits. A daemon thread that ends in DuckDB then would abort.
+    # Python waits for this thread when it exits; a daemon thread inside DuckDB would abort.
     Thread(target=work, name="epprof query").start()
     wait_s = min(max(deadline - monotonic(), 0), TIMEOUT_MAX)
     try:
         while not wait([future], wait_s).done:
             if monotonic() > deadline + _GRACE_S:
                 raise TimeoutError(
-                    f"{late} DuckDB cannot stop the function that it is in: it goes on in the "
+                    f"{late} DuckDB cannot stop the current function: it continues in the "
                     "background, and Python waits for it when it exits."
                 )
             # An interrupt has no effect before the query has begun, or between two batches.
@@ -246,7 +246,7 @@ def _batches(relation: Any, max_bytes: int) -> Iterator[pa.RecordBatch]:  # noqa
     reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
     size = 0
     with reader(_BATCH_ROWS) as stream:
-        # The schema, also of a result without rows.
+        # A result without rows needs its schema too.
         yield pa.RecordBatch.from_pylist([], stream.schema)
         for batch in stream:
             size += batch.nbytes

@@ -48,8 +48,8 @@ VIEWS = {
 """Views of a connection besides the tables of a profile, in the order of their creation.
 
 ``device_work`` has the kernels, copies and memsets, and graph launches whose nodes were not
-recorded; ``busy`` the disjoint intervals in which a device was busy; ``idle`` those between them
-in which nothing can have run: ``unrecorded`` has the times of which records are missing.
+recorded; ``busy`` the disjoint intervals in which a device was busy; ``idle`` the intervals between
+them in which nothing can have run; ``unrecorded`` has the times with missing records.
 """
 
 
@@ -62,7 +62,7 @@ def tables_of(profile: ProfileData, query: str) -> dict[str, pa.Table]:
         The profile.
     query
         The query. ``nested_ops``, ``insights`` and ``evidence_<rank>`` take long to compute and are
-        there only if it names them.
+        included only if it names them.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def _to_table(table: Table) -> pa.Table:
 
 
 def _without_surrogates(args: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Replace lone surrogates in JSON, with which DuckDB calls it malformed."""
+    """Replace lone surrogates in JSON, which DuckDB rejects as malformed."""
     texts = args.dictionary.to_pylist()
     if not any(map(_SURROGATE_ESCAPE.search, texts)):
         return args

@@ -33,7 +33,7 @@ def main() -> None:
     request, tables = _receive(sys.stdin.buffer)
     is_limited = False
     try:
-        # What is loaded before the limit does not count, and does not fail to load because of it.
+        # Modules loaded before the limit is set do not count and cannot fail to load.
         csv_of(tables, {**request, "query": "select 'text', 1"})
         _limit(request["max_bytes"], request["time_limit_s"])
         is_limited = True
@@ -85,7 +85,7 @@ def _limit(max_bytes: int, time_limit_s: float) -> None:
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     most = used + max_bytes + _OVERHEAD_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    # If the whole machine is short of memory, this process ends and not the notebook.
+    # If the whole machine is short of memory, the system ends this process, not the notebook.
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
     # The process that started this one may have ended.

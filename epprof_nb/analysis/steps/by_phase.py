@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 MIN_STEPS = 4
-"""Least number of decode steps that have statistics."""
+"""Minimum number of decode steps that have statistics."""
 
 
 def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
@@ -75,7 +75,7 @@ def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> 
 
 
 def _ends(index: ProfileIndex, steps: ModelSteps, group: IntArray, first: IntArray) -> IntArray:
-    """Return the end of each phase: where the next one of its generation begins, else its own.
+    """Return the end of each phase: the start of its generation's next phase, else its own end.
 
     A library may begin to decode before it has processed all of the prompt. Such a phase ends with
     its own last call.
@@ -163,7 +163,7 @@ def decode_statistics(index: ProfileIndex) -> RepeatStatistics | None:
     goes_on = np.diff(steps.generation[order], append=MISSING) == 0
     wall = np.empty(len(start), np.int64)
     wall[order] = np.where(goes_on, np.roll(start[order], -1), end[order]) - start[order]
-    wall = np.maximum(wall, 0)  # the times of a damaged file
+    wall = np.maximum(wall, 0)  # a damaged file may have negative times
     prefill, tokens = wall[~is_decode], int(steps.tokens[~is_decode].sum())
     before = (
         f"; prefill: {plural(tokens, 'token')} in {duration(int(prefill.sum()))}"

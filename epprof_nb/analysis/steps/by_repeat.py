@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 _MAX_POINTS = 120
-"""Points of the strip chart; of more repeats, each point is a mean of several."""
+"""Maximum number of points of the strip chart; with more repeats, each point is a mean."""
 
 
 def repeat_table(index: ProfileIndex) -> ResultTable:
@@ -67,7 +67,7 @@ def repeat_table(index: ProfileIndex) -> ResultTable:
 def _begun_in(
     index: ProfileIndex, calls: IntArray, starts: IntArray, ends: IntArray
 ) -> npt.NDArray[np.bool_]:
-    """Return the repeats in which some of these API calls began, as a mask."""
+    """Return a mask of the repeats in which one of these API calls began."""
     at = repeat_at(starts, ends, index.profile.tables["api_calls"]["start_ns"][calls])
     return np.bincount(at[at >= 0], minlength=len(starts)) > 0
 
@@ -76,8 +76,9 @@ def _begun_in(
 class RepeatStatistics:
     """Statistics of the wall times (ns) of two or more repeats; ``std_ns`` is of a sample.
 
-    ``names`` is how to call them. ``points_ns`` has the wall time of each repeat in order; of very
-    many, means of consecutive ones. ``phases`` says how a training step spends its time, if known.
+    ``names`` has the word for them. ``points_ns`` has the wall time of each repeat in order; if
+    there are very many, means of consecutive ones. ``phases`` says how a training step spends its
+    time, if known.
     """
 
     names: RepeatNames

@@ -65,7 +65,7 @@ def steps(index: ProfileIndex) -> Steps:
         empty = np.empty(0, np.int64)
         return Steps(empty, empty, 0)
     rows = rows[np.argsort(ops["end_ns"][rows], kind="stable")]
-    # What a closure computes inside of the optimizer's step is part of that step.
+    # The work of a closure inside of the optimizer's step is part of that step.
     above = index.tree.nearest_ancestor(optimizer)
     work = np.sort(ops["start_ns"][is_of_type(index, *_WORK) & (above < 0)])
     ends = ops["end_ns"][rows]
@@ -90,7 +90,7 @@ def _activity_rows(index: ProfileIndex) -> IntArray:
     rows = np.empty(len(starts), np.int64)
     for chunk in chunks(len(starts)):
         # Without a recorded call, the launch was during the op; without an op, the start of the
-        # activity is the best-known time.
+        # activity is the best known time.
         times = starts[chunk].copy()
         for start, of in ((ops, index.activity_op[chunk]), (calls, index.calls.rows(ids[chunk]))):
             known = of >= 0
@@ -142,7 +142,7 @@ def _host_ns(index: ProfileIndex) -> dict[int, IntArray]:
 
 
 def _in_phases(index: ProfileIndex, starts: IntArray, ends: IntArray) -> IntArray:
-    """Return for how much of each step the host was in a phase other than `OTHER`, ns."""
+    """Return how long the host was in a phase other than `OTHER` in each step, ns."""
     ops, begins = index.profile.tables["ops"], index.cached(phase_starts)
     is_phase = index.cached(op_phases) != OTHER
     covered = np.zeros(len(starts), np.int64)
@@ -156,7 +156,7 @@ def _in_phases(index: ProfileIndex, starts: IntArray, ends: IntArray) -> IntArra
 def _device_ns(index: ProfileIndex, step: IntArray, n: int) -> IntArray:
     """Return the device time of each step by phase, shape ``(n, _COMMUNICATION + 1)``.
 
-    The kernels of NCCL have a column of their own, whatever their phase.
+    The kernels of NCCL have a separate column, whatever their phase.
     """
     columns = _COMMUNICATION + 1
     phase_of_op = np.append(index.cached(op_phases), np.uint8(OTHER))
@@ -180,7 +180,7 @@ def _is_communication(index: ProfileIndex) -> BoolArray:
 
 
 def step_statistics(index: ProfileIndex) -> RepeatStatistics | None:
-    """Return the statistics of the optimizer's steps of code that was not repeated; else None.
+    """Return the statistics of the optimizer's steps; None if the code was repeated.
 
     Examples
     --------

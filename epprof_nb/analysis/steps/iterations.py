@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 MIN_ITERATIONS = 10
-"""Least number of iterations of a loop."""
+"""Minimum number of iterations of a loop."""
 
 
 class Iterations(NamedTuple):
     """Time ranges of the iterations, in order.
 
-    ``number`` has their numbers, ``start`` and ``end`` their times in ns, int64; ``unit`` is what
-    to call one, and ``loop`` the row of the op of the loop, `MISSING` for repeats.
+    ``number`` has their numbers, ``start`` and ``end`` their times in ns, int64; ``unit`` is
+    the word for one, and ``loop`` the row of the op of the loop, `MISSING` for repeats.
     """
 
     number: IntArray
@@ -70,7 +70,7 @@ def _longest_loop(index: ProfileIndex) -> Iterations:
     if time[longest] == MISSING:
         return Iterations(none, none, none, "iteration", MISSING)
     loop, body = int(outer[first[longest]]), inner[groups == longest]
-    # A row that stands for many executions ends the ones that are known.
+    # Times are unknown from the first row of several executions on.
     alone = body[ops["count"][body] == 1]
     start = np.sort(ops["start_ns"][alone])
     end = np.append(start[1:], ops["end_ns"][loop])

@@ -22,7 +22,7 @@ PREFILL, DECODE = 0, 1
 PHASES = ("prefill", "decode")
 _MAX = 2**40
 _MAX_DRAFT = 16
-"""Most tokens of a decode step: those that another model has proposed, and that are verified."""
+"""Maximum number of tokens of a decode step, which may verify the proposals of another model."""
 
 
 class ModelSteps(NamedTuple):
@@ -45,11 +45,11 @@ class ModelSteps(NamedTuple):
 def model_steps(index: ProfileIndex) -> ModelSteps:
     """Return the calls of language models of a profile, for `ProfileIndex.cached`.
 
-    Libraries that generate say which calls belong together. Otherwise a call continues a generation
+    Generation libraries report which calls belong together. Otherwise a call continues a generation
     if the model's cache holds as many tokens as that generation has processed, in the same number
-    of sequences; among several, the generation of the same thread. Its calls are the prefill until
-    one processes a single token. Later, a call that processes many tokens begins a generation, such
-    as the next turn of a chat.
+    of sequences; among several, the generation of the same thread. Calls belong to the prefill
+    until one processes a single token. After that, a call that processes many tokens begins a new
+    generation, such as the next turn of a chat.
     """
     ops = index.profile.tables["ops"]
     rows, arguments = _calls(index)
@@ -79,7 +79,7 @@ def _may_be_call(index: ProfileIndex) -> BoolArray:
 
 
 def _arguments(text: str) -> list[int] | None:
-    """Return the arguments of a call; None if the call is not of a model."""
+    """Return the arguments of a call; None if it does not call a model."""
     if '"tokens"' not in text:
         return None
     try:
@@ -96,7 +96,7 @@ def _is_size(value: object) -> bool:
 
 
 def _models(index: ProfileIndex, rows: IntArray) -> list[_Model]:
-    """Return what tells models apart: the session, or the name of the module."""
+    """Return the identity of each model: the session, or the name of the module."""
     ops = index.profile.tables["ops"]
     sessions, names = ops["session"][rows].tolist(), ops.names("name").codes[rows].tolist()
     return [

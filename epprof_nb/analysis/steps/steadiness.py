@@ -26,10 +26,10 @@ _OUTLYING, _LEAST_EXCESS = 5.0, 0.1
 """An iteration is outlying if it exceeds the steady median by this many standard deviations, and by
 this share."""
 _NORMAL = 1.4826
-"""Standard deviation of a normal distribution over its median absolute deviation."""
+"""Standard deviation of a normal distribution divided by its median absolute deviation."""
 _MAX_POINTS = 300
 _LEAST_DRIFT = 0.01
-"""Least change from the first to the second half of the iterations, as a share."""
+"""Minimum change from the first to the second half of the iterations, as a share."""
 
 
 def steadiness_table(index: ProfileIndex) -> ResultTable:
@@ -40,7 +40,7 @@ def steadiness_table(index: ProfileIndex) -> ResultTable:
     times = {"busy": busy, "idle": wall - busy}
     phase = _phases(wall)
     steady = phase == STEADY
-    # The steady ones are what the others are compared with.
+    # The others are compared with the steady ones.
     no_excess = is_unknown | is_unknown[steady].any()
     return ResultTable(
         {

@@ -21,7 +21,7 @@ _VERSIONS = {
 _MAX_LENGTH = 80
 _MAX_DEVICES = 8
 _LATEST_NS = 253_402_300_799 * 10**9
-"""The end of the year 9999, the last that a date can have."""
+"""The end of the year 9999, the last one that `datetime` supports."""
 
 
 def title_of(profile: ProfileData) -> str:

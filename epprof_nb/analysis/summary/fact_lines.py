@@ -29,8 +29,8 @@ class TextLines:
     Parameters
     ----------
     sql
-        Whether to number the values and to list their queries at the end. Without, values are
-        written for people: times and sizes with units, columns aligned.
+        Whether to number the values and to list their queries at the end. If false, values are
+        formatted for people: times and sizes with units, columns aligned.
     """
 
     def __init__(self, *, sql: bool) -> None:

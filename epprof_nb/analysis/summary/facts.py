@@ -186,7 +186,7 @@ def _rankings(index: ProfileIndex, time: IntArray) -> Iterator[Ranking]:
         sums={"device_ns": "sum(duration_ns)", "count": "count(*)",
               "bytes": "coalesce(sum(bytes), 0)"},
     )  # fmt: skip
-    # An op below one of its own name is part of its time.
+    # An op below another op of its name is part of that op's time.
     host_ns = np.where(index.cached(outermost_of_name), ops["duration_ns"], 0)
     recorded = np.flatnonzero(~ops.names("status").equals("earlier"))
     yield _ranking(
@@ -266,7 +266,7 @@ def _ranking(
         f"select {order}, {select} {source} group by {order} "
         f"order by {main} desc, {order} limit {RANKING_ROWS}"
     )
-    # Groups that equal the last one shown compete by their names.
+    # Groups with the same sum as the last one shown are ordered by name.
     at = max(len(first) - RANKING_ROWS, 0)
     candidates = np.arange(len(first))
     if at:

@@ -39,7 +39,7 @@ class Busy:
     """Busy time of one device.
 
     ``share`` is its part of the wall time, 0 to 1. If records are missing, it is the part of
-    ``known_ns``, the time in which nothing can have run that was not recorded.
+    ``known_ns``, the time in which no unrecorded work can have run.
     """
 
     device_id: int
@@ -50,7 +50,7 @@ class Busy:
 
     @property
     def text(self) -> str:
-        """The share, and of how much time if that is not the wall time."""
+        """The share, and the known time if it is not the wall time."""
         if self.known_ns is None:
             return percent(self.share)
         if not self.known_ns:
@@ -60,7 +60,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """The profiler's own time, ns: to start, and to join its records; None if not known apart."""
+    """The profiler's own time, ns: to start, and to join its records; None if unknown."""
 
     total_ns: int
     start_ns: int | None = None
@@ -73,10 +73,10 @@ class Headline:
 
     ``gaps`` is the number of idle gaps (`epprof_nb.analysis.idle.gaps`) and ``longest_gaps`` has
     the start and end (ns) of up to a thousand of them, in the order of time. ``recorded`` is the
-    number of records that the profile has, and of how many, ``overhead`` the profiler's own time,
-    and ``slowdown`` how much longer the profiled code took than unprofiled; None if unknown.
-    ``says_no_gpu`` is whether this profile is the first of its process without a GPU.
-    ``repeats`` are the statistics of the repeats, training steps or decode steps; None without any.
+    number of records, without and with the missing ones, ``overhead`` the profiler's own time, and
+    ``slowdown`` the ratio of the profiled to the unprofiled time; None if unknown. ``says_no_gpu``
+    is whether this profile is the first of its process without a GPU. ``repeats`` are the
+    statistics of the repeats, training steps or decode steps; None without any.
     """
 
     wall_ns: int
@@ -173,7 +173,7 @@ class Headline:
                 if start is not None and join is not None
                 else f"The profiler took {duration(total)} before and after the code."
             )
-            sentences = [took, "This is not part of the wall time and no slowdown."]
+            sentences = [took, "This is neither part of the wall time nor a slowdown."]
         if self.slowdown is not None:
             sentences.append(
                 f"ONNX Runtime's runs took {self.slowdown:.3g} times as long as unprofiled ones."

@@ -26,7 +26,7 @@ _PLOT = _WIDTH - _LEFT - 8
 _MIN_NAMED = 34
 _CHARACTER = 6.2
 _NARROW = 2
-"""Least width of a rectangle with a name, the width of a character, and the width below which
+"""Minimum width of a rectangle with a name, the width of a character, and the width below which
 neighbours are joined, in pixels."""
 _TICKS = 6
 VERDICTS = {"slower": "#c24e00", "faster": "#00855f"}

@@ -32,7 +32,7 @@ _VERDICT = 4
 _NO_PLACE = "not in any op"
 _WAITS = "waiting for a core, subtracted"
 _LEAST_REST = 0.005
-"""Least share of a repeat that time outside of all ops must have to be shown."""
+"""Minimum share of a repeat that time outside of all ops must have to be shown."""
 _HOST_DIFFERS = 0.05
 """Relative difference of host and elapsed time from which host times are shown."""
 _COLOURED = {"faster": "faster", "slower": "slower", "removed": "faster", "added": "slower"}

@@ -104,7 +104,7 @@ def _is_on_host_device(index: ProfileIndex, nodes: ResultTable) -> BoolArray:
 
 
 def _left_out(index: ProfileIndex, nodes: ResultTable) -> tuple[BoolArray, str]:
-    """Return a mask of nodes that the user kept from kernels in Python, and the options."""
+    """Return a mask of the nodes that options exclude from kernels in Python, and the options."""
     selected = index.profile.info.get("onnxruntime_selected") or {}
     left_out, used = np.zeros(len(nodes), np.bool_), []
     sessions = [str(number) for number in nodes["session"]]
@@ -142,8 +142,8 @@ def _host_times(index: ProfileIndex, nodes: ResultTable) -> tuple[IntArray, IntA
 def _copying_ns(index: ProfileIndex, nodes: ResultTable, copies: int) -> int:
     """Return how long the host ran `copies` of the copy nodes while no device computed, ns.
 
-    The host prepares and waits for a copy, so that its nodes take longer than the device. A copy to
-    the host also waits for the kernels before it, which would run all the same.
+    The host prepares and waits for a copy, so its nodes take longer than the device. A copy to the
+    host also waits for the kernels before it, which would run anyway.
     """
     op_type = nodes.names("op_type")
     is_copy = op_type.equals(TO_HOST) | op_type.equals(FROM_HOST)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 IDLE_SHARE = 0.02
-"""Least share of the wall time in which the device is idle while one statement waits for data."""
+"""Minimum share of the wall time in which the device is idle while one statement waits for data."""
 _CODE_CHARACTERS = 56
 
 

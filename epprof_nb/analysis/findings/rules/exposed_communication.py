@@ -43,7 +43,7 @@ def exposed_communication(index: ProfileIndex) -> Iterator[Finding]:
     yield Finding(
         f"{label} only communicated for {duration(alone)} ({percent(share)} of its span)"
         f"{f', most of all in {where}' if where else ''}.",
-        # What runs beside communication has to be there.
+        # Communication can overlap only with existing computation.
         min(alone, compute),
         int(activities["start_ns"][longest]),
         int(activities["end_ns"][longest]),

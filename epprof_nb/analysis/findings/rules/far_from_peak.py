@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 FAR = 0.5
-"""Greatest share of the roof for an operator to be named."""
+"""Maximum share of the roof for an operator to be named."""
 REACHABLE = 0.7
 """Share of the roof that good kernels reach."""
 
@@ -31,7 +31,7 @@ _LIMITS = {"compute": "arithmetic", "memory": "bandwidth"}
 
 
 def far_from_roof(index: ProfileIndex) -> Iterator[Finding]:
-    """Yield a finding on the operator that loses most time to the peaks of the device.
+    """Yield a finding on the operator that loses the most time relative to the device's peaks.
 
     The peaks are known after ``prof.roofline()``.
     """

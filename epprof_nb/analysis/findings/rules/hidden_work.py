@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 MIN_SHARE = 0.1
-"""Least share of the work of one place in the critical path."""
+"""Minimum share of the work of one place in the critical path."""
 HIDDEN = 0.5
-"""Greatest part of the device time of the hottest place that is on the critical path."""
+"""Maximum part of the device time of the hottest place that is on the critical path."""
 
 
 def critical_work(index: ProfileIndex) -> Iterator[Finding]:
-    """Yield a finding if the place with most device time is not the one that costs most time."""
+    """Yield a finding if the place with the most device time has less time on the critical path."""
     places = index.cached(Places)
     if places.count < 2:
         return

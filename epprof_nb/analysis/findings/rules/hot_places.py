@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 HOT_SHARE = 0.4
-"""Least share of the device time for a line, or an op outside of all lines, to be named."""
+"""Minimum share of the device time for a line, or an op outside of all lines, to be named."""
 
 _REMEDY = "Make this work faster or do less of it. `evidence()` with this rank lists its kernels."
 

@@ -1,4 +1,4 @@
-"""Findings on idle gaps: what the host ran while a device was idle, or what held its work."""
+"""Findings on idle gaps: host work while a device was idle, or the cause of held work."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _OVERLAP = {
     "after": "Do this work while the {word} is busy, if it does not need all results.",
 }
 _OVERLAPPED = 0.5
-"""Least part of the idle time that overlap can save, for it to be what to change."""
+"""Minimum part of the idle time that overlap must save to be the remedy."""
 
 
 def idle_gaps(index: ProfileIndex) -> Iterator[Finding]:
@@ -53,7 +53,7 @@ def idle_gaps(index: ProfileIndex) -> Iterator[Finding]:
     gaps = index.cached(gap_table)
     grouped: dict[tuple[str, int, str, float], list[int]] = {}
     names = ("position", "line", "name", "op_id")
-    # Whatever the host ran, it had launched held work. Data loaders have findings of their own.
+    # The host had already launched held work. Data loaders have findings of their own.
     waits_for_data = np.append(is_of_type(index, "data"), np.False_)
     is_other = (gaps.names("cause").codes == HELD) | waits_for_data[index.tree.rows(gaps["op_id"])]
     for row, (position, line, name, op_id) in enumerate(zip(*map(gaps.values, names), strict=True)):
@@ -67,13 +67,13 @@ def idle_gaps(index: ProfileIndex) -> Iterator[Finding]:
         if found["duration_ns"].sum() < MIN_GAIN_SHARE * wall_of(profile):
             continue
         host_op = _host_op(line, name)
-        # Idle time between work needs an op, or the absence of all ops, to tell its cause.
+        # Idle time between work has a known cause only if the host ran one op, or none at all.
         if position != "between" or host_op or not _open_ns(index, found):
             yield _finding(index, found, position, host_op, slowdown)
 
 
 def held_work(index: ProfileIndex) -> Iterator[Finding]:
-    """Yield findings on idle intervals in which launched work was held, by who launched it."""
+    """Yield findings on idle intervals in which launched work was held, by launching place."""
     idle, places = idle_intervals(index, IDLE_GAP_NS), index.cached(Places)
     parts = split_by_cause(index, idle)
     held, found = parts["held"], np.flatnonzero(main_cause(parts).codes == HELD)
@@ -145,9 +145,9 @@ def _finding(
 
 
 def _change(index: ProfileIndex, position: str, total_ns: int) -> tuple[str, int]:
-    """Return what to change about the work of the host in idle time, and what that saves at most.
+    """Return the remedy for host work in idle time, and its maximum saving.
 
-    Work can overlap with no more than the devices do: beyond that, only less of it helps.
+    Host work can overlap only with device work; the rest must become shorter.
     """
     if position == "before":
         done_before = "Do this work before the cell, or make it faster."

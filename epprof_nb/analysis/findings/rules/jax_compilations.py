@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 MIN_COMPILATIONS = 3
-"""Least number of compilations of one function at one place: the first one is needed."""
+"""Minimum number of compilations of one function at one place: the first one is needed."""
 _SHOWN_ARGUMENTS, _SHOWN_VALUES, _VALUE_CHARACTERS = 2, 3, 40
 
 
 def repeated_compilations(index: ProfileIndex) -> Iterator[Finding]:
-    """Yield a finding on each place that has JAX compile the same functions again and again.
+    """Yield a finding on each place that makes JAX compile the same functions repeatedly.
 
     Examples
     --------

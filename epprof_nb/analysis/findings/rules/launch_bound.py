@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 MIN_LAUNCHES = 100
-"""Least number of launches that kept a device waiting."""
+"""Minimum number of launches that kept a device waiting."""
 _MAIN_SHARE = 0.5
-"""Least share of one place in the idle time for the finding to name it."""
+"""Minimum share of one place in the idle time for the finding to name it."""
 
 
 def launch_bound(index: ProfileIndex) -> Iterator[Finding]:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 MIN_NODES, MIN_RUNS = 4, 2
-"""Least number of adjacent nodes, and of runs with the same nodes, for a graph to pay off."""
+"""Minimum number of adjacent nodes, and of runs with the same nodes, for a graph to pay off."""
 GAP_SHARE = 0.05
-"""Least share of the wall time for the idle time between the kernels of such nodes."""
+"""Minimum share of the wall time for the idle time between the kernels of such nodes."""
 _HOST_PROVIDER = "CPUExecutionProvider"
 _COPIES = ("MemcpyFromHost", "MemcpyToHost")
 _NAME_CHARACTERS = 40
@@ -41,7 +41,7 @@ class _Stretches(NamedTuple):
 
 
 def graph_opportunity(index: ProfileIndex) -> list[Finding]:
-    """Return the finding on the eager nodes that a graph would help most, if there are some.
+    """Return the finding on the eager nodes that a graph would help most, if there are any.
 
     Parameters
     ----------

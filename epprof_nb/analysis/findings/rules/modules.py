@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
 
 _HOT_SHARE = 0.3
-"""Least share of the wall time for a module to be named."""
+"""Minimum share of the wall time for a module to be named."""
 _IN_BACKWARD = ("backward", "recompute")
 
 

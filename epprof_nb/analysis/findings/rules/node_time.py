@@ -1,4 +1,4 @@
-"""Findings on host time and memory of ONNX Runtime's nodes, and what all findings on them share."""
+"""Findings on host time and memory of ONNX Runtime's nodes, and helpers of such findings."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 NODE_SHARE = 0.3
-"""Least share of an operator in the host time of all nodes."""
+"""Minimum share of an operator in the host time of all nodes."""
 MEMORY_BYTES = 100_000_000
-"""Least memory in use by a session's allocator for the node to be named."""
+"""Minimum memory in use by a session's allocator for the node to be named."""
 
 TYPE_CHARACTERS = 32
 
@@ -50,8 +50,8 @@ def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
     -------
     nodes, share
         Their rows of `epprof_nb.Profile.by_node` by descending host time in all runs, and their
-        share of the time of all nodes; None if no operator stands out. The nodes inside of another
-        one, such as a Loop, have its time.
+        share of the time of all nodes; None if no operator stands out. The time of a node that
+        contains others, such as a Loop, counts for the inner nodes.
     """
     nodes = innermost_nodes(index)
     op_type, host_ns = nodes.names("op_type"), nodes["unprofiled_host_ns"]
@@ -149,7 +149,7 @@ def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:
 
 
 def _of_slowest(index: ProfileIndex, node: ResultTable) -> str:
-    """Return how long a node took, and of how many executions that is known."""
+    """Return how long a node took, and the number of executions with a known time."""
     sampled = sampled_runs(index, node["session"])
     if sampled is None:
         recorded = plural(int(node["recorded"][0]), "execution")
@@ -158,7 +158,7 @@ def _of_slowest(index: ProfileIndex, node: ResultTable) -> str:
 
 
 def node_memory(index: ProfileIndex) -> Iterator[Finding]:
-    """Yield the node at whose end an allocator had the most memory in use, if it is much."""
+    """Yield the node at whose end an allocator had the most memory in use, if this is much."""
     ops = index.profile.tables["ops"]
     if ops.is_absent("in_use_bytes") or not len(ops):
         return
@@ -176,7 +176,7 @@ def node_memory(index: ProfileIndex) -> Iterator[Finding]:
         text += f" of {size(held)} that its allocator held"
     yield Finding(
         f"{text}.",
-        0,  # less memory need not be faster
+        0,  # less memory may not be faster
         int(ops["start_ns"][row]),
         int(ops["end_ns"][row]),
         kind="memory",

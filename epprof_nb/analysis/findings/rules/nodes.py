@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 CONVERSION_SHARE = 0.1
-"""Least share of nodes that only convert values in the host time of all nodes."""
+"""Minimum share of nodes that only convert values in the host time of all nodes."""
 POOL_SHARE = 0.2
-"""Least share of starting and awaiting threads in the time of all nodes."""
+"""Minimum share of starting and awaiting threads in the time of all nodes."""
 _MIN_PART = 0.01
-"""Least share of one of both for it to be named."""
+"""Minimum share of either for it to be named."""
 
 _QUANTIZATION = ("QuantizeLinear", "DequantizeLinear")
 _INSERTED_CAST = "InsertedPrecisionFreeCast"

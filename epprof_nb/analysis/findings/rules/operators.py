@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
 
 _HOT_SHARE = 0.3
-"""Least share of the host time of all operators for one to be named."""
+"""Minimum share of the host time of all operators for one to be named."""
 
 
 def slowest_torch_operator(index: ProfileIndex) -> Iterator[Finding]:
@@ -37,7 +37,7 @@ def slowest_torch_operator(index: ProfileIndex) -> Iterator[Finding]:
         return
     table = operator_table(index)
     names = table.values("name")
-    # Of each operator without those that it calls.
+    # The time of each operator without the operators that it calls.
     time = np.where([name == NO_OPERATOR for name in names], 0, table["self_host_ns"])
     slowest, whole = int(time.argmax()), int(time.sum())
     own_ns = int(time[slowest])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 MIN_CAPTURES = 5
-"""Least number of captures by a session: the first run with each of a few shapes captures one."""
+"""Minimum number of captures by a session: the first run with each of a few shapes captures one."""
 _NAME_CHARACTERS = 60
 _NEW_SHAPES = "The input shapes change with each run, and a graph is for one set of shapes."
 _OTHERWISE = (
@@ -36,8 +36,8 @@ _REMEDY = (
 def wasted_captures(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding on each session that captures more graphs than it replays.
 
-    The saving is the time of the runs that captured, without one pass over their nodes: each of
-    them makes several, to warm up and to capture.
+    The saving is the time of the capturing runs minus one pass over their nodes: each run makes
+    several passes, to warm up and to capture.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def _wasted_ns(index: ProfileIndex, runs: IntArray, captures: IntArray) -> IntAr
 
 
 def _all_have_own_shapes(index: ProfileIndex, run: IntArray, runs: IntArray) -> bool:
-    """Whether the nodes of no two of the runs have inputs of the same shapes."""
+    """Return whether the nodes of each run have inputs of different shapes."""
     ops = index.profile.tables["ops"]
     shapes = ops.names("input_shapes").codes
     found = []

@@ -61,7 +61,7 @@ def torch_compilations(index: ProfileIndex) -> Iterator[Finding]:
     number, reason = arguments(ops.names("args"), rows, ["compile_id", "recompile_reason"])
     again = _are_again(number) | (reason.codes != MISSING)
     caller = tree.nearest_ancestor(~is_compile)[rows]
-    # Code that is compiled in calls of one place is one finding, whatever module it belongs to.
+    # Compilations in calls of one place form one finding, whatever the module.
     groups, first = group_codes(index.cached(Places).of_op[caller])
     for group in range(len(first)):
         of_group = groups == group

@@ -1,4 +1,4 @@
-"""Findings on copies: of pageable memory, many small ones, and those that could overlap."""
+"""Findings on copies: of pageable memory, many small ones, and copies that could overlap."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 COPY_SHARE, COPY_WALL_SHARE = 0.15, 0.01
-"""Least shares of the device time and of the wall time for copies of pageable memory."""
+"""Minimum shares of the device time and of the wall time for copies of pageable memory."""
 SMALL_BYTES, MANY_COPIES = 65_536, 50
 """Largest size of a small copy, and the least number of them at one place."""
 MIN_TO_OVERLAP = 4
-"""Least number of copies at one place that could overlap with kernels."""
+"""Minimum number of copies at one place that could overlap with kernels."""
 
 
 def pageable_copies(index: ProfileIndex) -> Iterator[Finding]:
@@ -61,7 +61,7 @@ def pageable_copies(index: ProfileIndex) -> Iterator[Finding]:
         kind="pageable copies",
         remedy="Copy from and to pinned memory: it is faster and overlaps with kernels.",
         gain_low_ns=0 if pinned is None else gain // 2,
-        # Pinned copies can overlap, too, with what devices compute.
+        # Pinned copies can also overlap with computation.
         gain_high_ns=min(gain + _compute_alone(index, rows), max(total - hidden, gain)),
         op_id=op_id_of(index, int(index.activity_op[longest])),
         rows=lambda: rows,
@@ -71,8 +71,8 @@ def pageable_copies(index: ProfileIndex) -> Iterator[Finding]:
 def _pinned_ns(index: ProfileIndex, copies: IntArray) -> int | None:
     """Return how long the pageable copies would take at the bandwidth of pinned ones.
 
-    Large pinned copies of the profile show this bandwidth, else the device's link has it; None if
-    neither is known for each of their directions.
+    This is the bandwidth of large pinned copies in the profile, else of the device's link. None if
+    it is unknown for one of the directions.
     """
     activities = index.profile.tables["activities"]
     copied = copied_bytes(index, copies)
@@ -138,7 +138,7 @@ def copies_to_overlap(index: ProfileIndex) -> Iterator[Finding]:
 
 
 def _compute_alone(index: ProfileIndex, copies: IntArray) -> int:
-    """Return for how long devices only computed, from the first of some copies on, ns."""
+    """Return how long devices only computed after the first of some copies, ns."""
     activities = index.profile.tables["activities"]
     total = 0
     for device in np.unique(activities["device_id"][copies]).tolist():
@@ -173,7 +173,7 @@ def small_copies(index: ProfileIndex) -> Iterator[Finding]:
     total = int(by_place[top])
     where = place_name(index, int(index.activity_op[of_top[0]]))
     copied = size(int(copied_bytes(index, of_top).sum()))
-    # One copy of all bytes takes little longer than one of these.
+    # One copy of all bytes takes little longer than one small copy.
     gain = total - total // len(of_top)
     yield Finding(
         f"{plural(len(of_top), 'small copy', 'small copies')} ({copied} in all)"

@@ -27,8 +27,8 @@ _SLOW_CLOCK = "Lock the clocks to compare runs (`nvidia-smi --lock-gpu-clocks`),
 _GROWTH = "Look for what grows: lists of tensors, memory, data that is kept."
 _MIN_CLOCK_CHANGE = 0.02
 _LEAST_EXCESS_NS = 10_000
-"""Least mean excess of outlying iterations: below, time stamps and caches are as likely a cause as
-garbage collection or other processes."""
+"""Minimum mean excess of outlying iterations: below, time stamps and caches are as likely a cause
+as garbage collection or other processes."""
 _LIMITS = ("power", "thermal", "slowdown")
 """Parts of the names of NVML's clock events that say why a GPU is slow."""
 
@@ -114,7 +114,7 @@ def _of_phase(index: ProfileIndex, phase: int) -> ResultTable | None:
 
 
 def _where(index: ProfileIndex, found: ResultTable) -> str:
-    """Return whether the devices were busy or idle in the excess, if one of them explains most."""
+    """Return whether the devices were busy or idle in most of the excess; empty if neither."""
     state, word = _state(index, found), device_word(index.profile.info)
     return f", mostly while the {word} was {state}" if state else ""
 
@@ -134,7 +134,7 @@ def _state(index: ProfileIndex, found: ResultTable) -> str:
 def _idle_spans(
     index: ProfileIndex, found: ResultTable
 ) -> Callable[[], tuple[IntArray, IntArray]] | None:
-    """Return what computes when no device was busy, if that is why these iterations were slow."""
+    """Return a function that computes idle times, if these made the iterations slow, else None."""
     return (lambda: _idle_in(index, found)) if _state(index, found) == "idle" else None
 
 

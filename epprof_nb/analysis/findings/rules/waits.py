@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 MIN_WAITS = 3
-"""Least number of waits at one place: each but the last delays a launch."""
+"""Minimum number of waits at one place: each but the last delays a launch."""
 
 _REMEDY = (
     "Read the value later, or less often, so that the next work is launched while the {word} is "
@@ -35,7 +35,7 @@ _REMEDY_OF_RUNS = (
 )
 """A run of an ONNX Runtime session waits for the outputs that it returns as NumPy arrays."""
 _SYNCHRONISING = (
-    # A dict has a method `get`, too, but that takes a key.
+    # A dict also has a method `get`, but it takes a key.
     re.compile(r"\.(?:item|cpu|numpy|tolist|synchronize|block_until_ready)\(|\.get\(\)"),
     re.compile(r"\b(?:to_host|asnumpy|synchronize)\("),
     re.compile(r"\b(?:float|int|bool|print)\("),
@@ -65,7 +65,7 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
     call = _call_of(index, op)
     where = place_name(index, op) or "the code"
     waited = f"waits for the {word} in `{call}`" if call else f"waits for the {word}"
-    # A statement that names no waiting call copies what its runs return.
+    # A statement without a waiting call waits for the outputs of its runs.
     is_of_run = _is_in_run(index, op) or (not call and _has_run(index, op))
     longest = int(avoidable.argmax())
     idle_end = activities["start_ns"][found.next_row[waits]]
@@ -103,7 +103,7 @@ def _has_run(index: ProfileIndex, op: int) -> bool:
 
 
 def _call_of(index: ProfileIndex, op: int) -> str:
-    """Return the call in the source of an op's statement that waits, as ``.item()``."""
+    """Return the waiting call in the source of an op's statement, such as ``.item()``."""
     statement = int(index.statement[op]) if op >= 0 else MISSING
     if statement < 0:
         return ""

@@ -91,8 +91,8 @@ def test_the_overhead_is_explained():
     summary = headline_of(ProfileIndex(profile([kernel(1, 0, 20)], profiling_cost=cost)))
     assert summary.overhead_note == (
         "The profiler took 30.0 ms to start, and 10.0 ms after the code to find the op of each "
-        "record. This is not part of the wall time and no slowdown. How much recording slowed the "
-        "code down is not known."
+        "record. This is neither part of the wall time nor a slowdown. How much recording slowed "
+        "the code down is not known."
     )
     assert (
         "took 40.0 ms"
