@@ -44,7 +44,7 @@ _WITH_DEVICE_WORK = {
     "transfers": "There was device work, but no copy.",
     "waits": "The host did not wait for a device.",
 }
-"""Notes of tables on device work, if there was some."""
+"""Notes of tables on device work, if there was any."""
 _WITH_NODES_ON_CPU = {
     "roofline": "The nodes ran on the CPU: `roofline()` compares the device work of nodes "
     "with the peaks of the device. `by_node()` has their host times.",

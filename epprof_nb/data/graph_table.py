@@ -24,7 +24,7 @@ _OF_REPLAYS = ("replays", "device_ns", "device_ns_per_replay", "launch_ns", "gap
 def graph_table(
     activities: Table, ops: Table, call_ns: IntArray, call: IntArray, known: Sequence[Table]
 ) -> Table:
-    """Return one row per graph that was replayed, or whose capture a recorder knows.
+    """Return one row per graph that was replayed, or whose capture a recorder reported.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def graph_table(
     if not known:
         return _with_capture(replayed, ops)
     facts = concat(list(known))
-    # A recorder tells all that it knows each time.
+    # A recorder reports everything that it knows each time.
     facts = facts.take(np.unique(facts["graph_id"], return_index=True)[1])
     captured = _only_captured(facts, replayed, ops)
     table = concat([_with_facts(replayed, facts), captured])
@@ -51,7 +51,7 @@ def graph_table(
 
 
 def _replayed(activities: Table, call_ns: IntArray, call: IntArray) -> Table:
-    # Not the replays as a whole, which some recorders report, too.
+    # Leave out the replays as a whole, which some recorders also report.
     rows = np.flatnonzero(
         (activities["graph_id"] != MISSING) & ~activities.names("kind").equals("graph_launch")
     )
@@ -94,7 +94,7 @@ def _only_captured(facts: Table, replayed: Table, ops: Table) -> Table:
 
 
 def _replays(graph: IntArray, correlation: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Number the replays; return that of each row, and graph and first row of each replay."""
+    """Number the replays; return the number of each row, and the graph and first row of each."""
     keys = np.stack([graph, correlation])
     _, first, replay = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     return replay.reshape(-1), graph[first], first
@@ -135,7 +135,7 @@ def _gaps(replay: IntArray, start: IntArray, end: IntArray, count: int) -> IntAr
 
 
 def _with_facts(table: Table, facts: Table) -> Table:
-    """Fill in what the recorders know."""
+    """Fill in the facts from the recorders."""
     at = IdIndex(facts["graph_id"]).rows(table["graph_id"])
     is_known = at >= 0
     if not is_known.any():

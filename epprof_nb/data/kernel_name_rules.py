@@ -13,7 +13,7 @@ groups. Some groups are rewritten:
 ``ops``        cut if very long
 =============  ====================================================================
 
-Patterns must not backtrack over the name: names come from files that others wrote.
+Patterns must not backtrack over the name, because names come from untrusted files.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ LIBRARY_KERNELS = (
     r"(?:regular|vector)_fft|postprocess_kernel$|trsm_|kernel_trsm|gem[mv]|dot_kernel|getrf_|ipiv_"
     r"|implicit_convolve|RNN_|nhwc|nchw|gen_sequenced|batch_norm_|softmax_warp_"
 )
-"""Kernels of libraries that are in no namespace."""
+"""Kernels of libraries without a namespace."""
 
 IGNORED_CLASSES = {
     "policy_hub", "NullType", "identity", "__identity", "identity_decomposer_t", "ScanTileState",
@@ -85,7 +85,7 @@ IGNORED_CLASSES = {
     "OffsetCalculator", "TrivialOffsetCalculator", "HermitianSymmetryOffsetCalculator", "array",
     "cublasGemvTensorStridedBatched", "cublasGemvTensorBatched", "curandStateXORWOW", "tuple",
 }  # fmt: skip
-"""Classes among the template arguments of libraries' kernels that say nothing to a reader."""
+"""Classes among the template arguments of libraries' kernels that do not help a reader."""
 
 _AT = "at::native::"
 _TIB = "at::TensorIteratorBase&"

@@ -1,8 +1,8 @@
-"""Short names of kernels: what a kernel is, and what tells it apart from its siblings.
+"""Short names of kernels, with the details that distinguish similar ones.
 
-The short name has no return type, namespaces, template arguments and parameters. What tells
-kernels apart (the operation, the dtype, the tile) follows in brackets. The rules and their
-examples are in `epprof_nb.data.kernel_name_rules`.
+The short name has no return type, namespaces, template arguments and parameters. The details
+(operation, dtype, tile) follow in brackets. The rules and their examples are in
+`epprof_nb.data.kernel_name_rules`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.kernel_name_rules import Rule
 
 _MAX_LENGTH = 20_000
-"""Longer names are left as they are."""
+"""Longer names are left unchanged."""
 _MAX_DETAILS = 72
 """Maximum length of the text in brackets."""
 
@@ -43,7 +43,7 @@ _INTEGER_DTYPES = {"i32", "i64", "u32", "u64"}
 
 @lru_cache(maxsize=4096)
 def short_name(name: str) -> str:
-    """Return the short name of a kernel; a name that no rule knows is returned as it is.
+    """Return the short name of a kernel; a name that matches no rule is returned unchanged.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def short_name(name: str) -> str:
     if function is None or not function.base.isidentifier():
         return name
     if function.return_type and not function.arguments:
-        return name  # only the names of templates have a return type: this is no C++ function
+        return name  # only names of templates have a return type: this is not a C++ function
     return _with_details(function.base, _details(function))
 
 

@@ -71,7 +71,7 @@ class CategoryColumn:
     def compact(self) -> CategoryColumn:
         """Return the same values with only the categories that occur, in sorted order."""
         if len(self.categories) <= self.codes.max(initial=MISSING) + 1 <= 1:
-            return self  # there is no category, or one that occurs
+            return self  # no category, or a single one that occurs
         present = np.zeros(len(self.categories) + 1, np.bool_)
         present[self.codes] = True  # -1, missing, refers to the last element
         order = sorted(np.flatnonzero(present[:-1]).tolist(), key=lambda i: self.categories[i])
@@ -82,7 +82,7 @@ class CategoryColumn:
         return CategoryColumn(remap[self.codes], tuple(self.categories[i] for i in order))
 
     def map(self, change: Callable[[str], str]) -> CategoryColumn:
-        """Apply `change` to each category; those that become equal are merged.
+        """Apply `change` to each category; equal results are merged.
 
         Examples
         --------
@@ -94,7 +94,7 @@ class CategoryColumn:
         return CategoryColumn(np.array([*place, MISSING], np.int32)[self.codes], tuple(index))
 
     def replaced(self, rows: IntArray, values: CategoryColumn) -> CategoryColumn:
-        """Return the column with other values at some rows, except where these are missing.
+        """Return the column with new values at some rows; missing new values are ignored.
 
         Examples
         --------

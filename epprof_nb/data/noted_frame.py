@@ -1,6 +1,6 @@
-"""DataFrames that show notes below their rows, such as why they have none.
+"""DataFrames that show notes below their rows, such as the reason why they are empty.
 
-A module of its own, because it imports pandas.
+A separate module, because it imports pandas.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOTE = "note"
 
 
 class NotedFrame(pd.DataFrame):
-    """DataFrame whose output ends with ``attrs["note"]``. What is computed from it is a DataFrame.
+    """DataFrame whose output ends with ``attrs["note"]``. Operations on it return a DataFrame.
 
     Examples
     --------
@@ -33,7 +33,7 @@ class NotedFrame(pd.DataFrame):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how to pickle it: as a DataFrame, which needs no other package."""
+        """Pickle as a plain DataFrame, so that unpickling needs only pandas."""
         frame = pd.DataFrame(self)
         frame.attrs.update(self.attrs)
         return pd.DataFrame, (), frame.__getstate__()
@@ -43,12 +43,12 @@ class NotedFrame(pd.DataFrame):
 
     def _repr_html_(self) -> str | None:
         table: str | None = self._shown()._repr_html_()  # type: ignore[operator]
-        if table is None:  # HTML is switched off
+        if table is None:  # HTML output is disabled
             return None
         return table + "".join(f"<p>Note: {escape(note)}</p>" for note in self._notes())
 
     def _shown(self) -> pd.DataFrame:
-        """Return what is shown above the notes."""
+        """Return the frame shown above the notes."""
         return pd.DataFrame(self)
 
     def _notes(self) -> list[str]:
@@ -56,9 +56,9 @@ class NotedFrame(pd.DataFrame):
 
 
 class HostFrame(NotedFrame):
-    """Table of a profile without device work, which is shown without columns that have no value.
+    """Table of a profile without device work, shown without columns that have no value.
 
-    So are its first and last rows. Anything else that is computed from it is a DataFrame.
+    `head` and `tail` return a `HostFrame` too; other operations return a DataFrame.
 
     Examples
     --------

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Arguments(dict[str, Any]):
-    """The arguments of an op: a dict that cannot be changed, so it can be hashed and sorted.
+    """The arguments of an op: an immutable dict that can be hashed and sorted.
 
     Rows with equal arguments share one object. pandas can group and merge by a column of these.
 

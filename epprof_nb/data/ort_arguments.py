@@ -1,4 +1,4 @@
-"""Names of the arguments of ONNX Runtime's node events that columns of the ops hold."""
+"""Names of the arguments of ONNX Runtime's node events that are stored in columns of the ops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ NODE_SIZES = {
     "parameter_bytes": "parameter_size",
     "activation_bytes": "activation_size",
 }
-"""Sizes of what a node wrote and read: column to argument."""
+"""Sizes of a node's outputs and inputs: column to argument."""
 
 NODE_MEMORY = {
     "arena_held_bytes": "mem_arena_held",
@@ -18,4 +18,4 @@ NODE_MEMORY = {
     "in_use_delta_bytes": "mem_in_use_delta",
     "requested_delta_bytes": "mem_requested_in_use_delta",
 }
-"""The allocator of a node at its end, from ONNX Runtime 1.28 on: column to argument."""
+"""State of a node's allocator at its end, from ONNX Runtime 1.28 on: column to argument."""

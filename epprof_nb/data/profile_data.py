@@ -25,9 +25,9 @@ class ProfileData:
     tables
         Table name to `Table`; tables left out are empty.
     info
-        What was recorded, on which devices, and what was dropped; JSON-serialisable.
+        Metadata of the recording, such as devices and dropped records; JSON-serialisable.
     sources
-        Cell name (as ``In[3]``) to the cell's source text.
+        Cell name (such as ``In[3]``) to the cell's source text.
 
     Notes
     -----
@@ -70,7 +70,7 @@ class ProfileData:
 
         Notes
         -----
-        Changes of the frame do not reach the profile. Only ``to_numpy()`` of an Int64 column may
+        Changes to the frame do not affect the profile. Only ``to_numpy()`` of an Int64 column may
         return the profile's own array, which pandas does not protect: use ``to_numpy(copy=True)``
         before you write to it. The same holds for `ops` and `api_calls`.
         """

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class RepeatNames(NamedTuple):
-    """How to call the repeats: what one is, and the number of the first one."""
+    """Name of the repeats: what one is, and the number of the first one."""
 
     unit: Literal["repeat", "step", "decode step"]
     first: int
 
 
 def repeat_names(info: Mapping[str, Any]) -> RepeatNames:
-    """Return how to call the repeats: steps have the numbers of ``info["first_step"]`` on."""
+    """Return the name of the repeats; steps are numbered from ``info["first_step"]`` on."""
     first = info.get("first_step")
     return RepeatNames("repeat", 0) if first is None else RepeatNames("step", first)
 
@@ -60,13 +60,13 @@ def with_repeats(tables: Mapping[str, Table], info: Mapping[str, Any]) -> dict[s
     starts, ends = repeat_bounds(info)
     ops, activities, calls = (tables[name] for name in ("ops", "activities", "api_calls"))
     of_op = repeat_at(starts, ends, ops["start_ns"])
-    # A row that stands for executions in several repeats belongs to none of them.
+    # A row with executions in several repeats belongs to none of them.
     several = (ops["count"] > 1) & (repeat_at(starts, ends, ops["end_ns"]) != of_op)
     of_op[several] = MISSING
     call = IdIndex(calls["correlation_id"]).rows(activities["correlation_id"])
     op = IdIndex(ops["op_id"]).rows(activities["op_id"])
-    # Without a recorded call, the launch was during the op; without an op, its start is the
-    # best-known time.
+    # Without a recorded call, the launch was during the op; without an op, its start is the best
+    # known time.
     launch = np.append(calls["start_ns"], 0)[call]
     launched = np.where(call >= 0, repeat_at(starts, ends, launch), np.append(of_op, MISSING)[op])
     unknown = (call < 0) & (op < 0)

@@ -36,7 +36,7 @@ MISSING = types.MISSING
 """The stored value of a missing ``id``."""
 
 MISSING_DELTA = -(2**63)
-"""The stored value of a missing ``delta``, of which -1 is a possible value."""
+"""The stored value of a missing ``delta``, because -1 is a valid one."""
 
 DEVICE_KINDS = ("kernel", "memcpy", "memset")
 """Kinds of activities that a device executes; the other kinds are waits and graph launches."""
@@ -138,7 +138,7 @@ OPS = TableSchema(
             "time between an await, a yield or a switch to another greenlet and the resumption",
         ),
         Column("count", "int", "executions of this row; over 1 for coalesced statements"),
-        Column("cell", "name", "the cell that contains the statement, as In[3]"),
+        Column("cell", "name", "the cell that contains the statement, such as In[3]"),
         Column("line", "id", "first line of the statement in its cell, from 1"),
         Column("end_line", "id", "last line of the statement"),
         Column(
@@ -164,8 +164,8 @@ OPS = TableSchema(
         _optional("activation_bytes", "id", "size of a node's inputs without its parameters"),
         _optional("arena_held_bytes", "id", "memory held by the allocator of a node at its end"),
         _optional("in_use_bytes", "id", "memory in use in this allocator"),
-        _optional("requested_bytes", "id", "the same before it is rounded up to blocks"),
-        _optional("peak_bytes", "id", "most memory in use since the allocator was created"),
+        _optional("requested_bytes", "id", "the same before rounding up to blocks"),
+        _optional("peak_bytes", "id", "maximum memory in use since the allocator was created"),
         _optional("arena_held_delta_bytes", "delta", "arena_held_bytes, change during the node"),
         _optional("in_use_delta_bytes", "delta", "in_use_bytes, change during the node"),
         _optional("requested_delta_bytes", "delta", "requested_bytes, change during the node"),
@@ -186,7 +186,7 @@ ACTIVITIES = TableSchema(
         Column("start_ns", "time", "start on the device, since the profile's start"),
         Column("end_ns", "time", "end on the device"),
         Column("duration_ns", "time", "end_ns - start_ns"),
-        Column("correlation_id", "id", "ties the activity to its API call; host device: 2**32 up"),
+        Column("correlation_id", "id", "ties the activity to its API call; host device: >= 2**32"),
         Column("op_id", "id", "the op on top of the launching thread's stack at the launch"),
         Column("capture_op_id", "id", "the op that captured the graph node, for a graph replay"),
         Column("attribution", "name", "how op_id was found: stack, cell, learned, none"),
@@ -225,7 +225,7 @@ API_CALLS = TableSchema(
     None,
     (
         Column("domain", "name", "driver, runtime, host"),
-        Column("name", "name", "the API function, as cuLaunchKernel"),
+        Column("name", "name", "the API function, such as cuLaunchKernel"),
         Column("thread_id", "int", "operating-system thread that called"),
         Column("start_ns", "time", "entry, since the profile's start"),
         Column("end_ns", "time", "return"),
@@ -246,7 +246,7 @@ GRAPHS = TableSchema(
         Column("gpu_graph_id", "id", "its gpu_graph_id in that session"),
         Column("capture_op_id", "id", "the op that captured it, or most of its nodes"),
         Column("captured_in", "name", "line or range that captured it"),
-        Column("nodes", "int", "its nodes, or those seen executing"),
+        Column("nodes", "int", "number of its nodes, or of those that executed"),
         Column("replays", "int", "launches of the graph in the profile; 0 if it was captured only"),
         Column("device_ns", "time", "device time of all its replays"),
         Column("device_ns_per_replay", "time", "device_ns / replays"),

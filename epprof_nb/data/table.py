@@ -31,7 +31,7 @@ FILL: dict[Kind, int | bool] = {
     "time": 0, "int": 0, "id": MISSING, "delta": MISSING_DELTA, "name": MISSING, "args": MISSING,
     "bool": False,
 }  # fmt: skip
-"""Stored values in columns that are left out: missing, or 0 of kinds without missing values."""
+"""Stored values in columns that are left out: missing, or 0 for kinds without missing values."""
 
 
 class Table:
@@ -50,7 +50,7 @@ class Table:
     Raises
     ------
     ValueError
-        If the schema lacks a column, if values are not of the column's kind (fractions are no
+        If the schema lacks a column, if values are not of the column's kind (fractions are not
         integers), or if columns differ in length.
     """
 
@@ -146,7 +146,7 @@ class Table:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Build the DataFrame; the dtypes follow from the schema, also of an empty table.
+        """Build the DataFrame; the dtypes follow from the schema, even for an empty table.
 
         Changing the frame does not change the table: pandas copies a column on write. Only
         ``Series.to_numpy()`` of an Int64 column may be the table's own array; see

@@ -1,8 +1,8 @@
 """Descriptions of the columns of every table that a profile returns as a DataFrame.
 
 Each group of tables has a module of this package, and `TABLES` collects them. The docstrings of
-`epprof_nb.profiles.Profile` take their columns from it (`with_columns`), and so does
-``docs/tables.md``, which ``python -m tests.tools.make_table_docs`` writes.
+`epprof_nb.profiles.Profile` take their columns from it (`with_columns`).
+``python -m tests.tools.make_table_docs`` writes ``docs/tables.md`` from it.
 """
 
 from __future__ import annotations

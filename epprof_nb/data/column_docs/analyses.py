@@ -62,13 +62,13 @@ ANALYSES: dict[str, TableDoc] = {
         "One row per finding: causes by descending gain, then hot lines and operators.",
         (
             column("rank", "int64", "number of the finding, from 1"),
-            column("kind", "category", "cause, as `idle` or `wait`"),
+            column("kind", "category", "cause, such as `idle` or `wait`"),
             column("text", "object", "the finding; source text is between backticks"),
             column("remedy", "object", "change that removes the cause"),
             column("gain_ns", "int64", "estimate of the wall time that this saves"),
             column("gain_low_ns", "int64", "lower bound of the gain"),
             column("gain_high_ns", "int64", "upper bound of the gain"),
-            column("op_id", "Int64", "op to change; of several, the main one"),
+            column("op_id", "Int64", "op to change; the main one if there are several"),
             column("cell", "category", "cell of the innermost statement that contains the op"),
             column("line", "Int64", "first line of that statement"),
             column("start_ns", "int64", "start of a time range that shows it"),
@@ -141,10 +141,10 @@ ANALYSES: dict[str, TableDoc] = {
             column(
                 "peak_bandwidth", "float64",
                 "highest bandwidth of a copy of 1 MB or more in this direction, or of the link, "
-                "if known to be higher; NaN if both are unknown",
+                "if it is known and higher; NaN if both are unknown",
                 "bytes/s",
             ),
-            column("synchronous", "int64", "copies that had ended when their API call returned"),
+            column("synchronous", "int64", "copies that ended before their API call returned"),
             column(
                 "same_size", "int64",
                 "copies of the same size as an earlier one of this row; their contents may differ",
@@ -159,7 +159,7 @@ ANALYSES: dict[str, TableDoc] = {
         "descending time.",
         (
             *PLACE_COLUMNS,
-            column("api_name", "category", "API call, as `cudaStreamSynchronize`"),
+            column("api_name", "category", "API call, such as `cudaStreamSynchronize`"),
             column("waited_for", "category", "work that it waited for the longest"),
             column("waits", "int64", "number of calls"),
             column("wait_ns", "int64", "host time in these calls"),
@@ -170,7 +170,7 @@ ANALYSES: dict[str, TableDoc] = {
             ),
             column(
                 "avoidable_ns", "int64",
-                "part of this idle time that could overlap with the work waited for",
+                "part of this idle time that could overlap with the awaited work",
             ),
         ),
     ),
@@ -182,10 +182,10 @@ ANALYSES: dict[str, TableDoc] = {
         (
             column(
                 "number", "int64",
-                "number of the repeat or step as in the timeline; of an iteration, from 0",
+                "number of the repeat or step, as in the timeline; iterations count from 0",
             ),
             column("start_ns", "int64", "start, since the profile's start"),
-            column("phase", "category", "warm-up, steady or outlier; missing for fewer than 10"),
+            column("phase", "category", "warm-up, steady or outlier; missing if fewer than 10"),
             column("wall_ns", "int64", "time to the start of the next one, or end of the code"),
             column("busy_ns", "Int64", "time in which a device was busy; missing without records"),
             column("idle_ns", "Int64", "`wall_ns` - `busy_ns`"),
@@ -204,7 +204,7 @@ ANALYSES: dict[str, TableDoc] = {
                 "`host`: code between API calls; `api_call`; `activity`; `launch_delay`: from the "
                 "start of an API call to its activity; `stream_gap`: from the end of earlier work "
                 "on the stream, `event_wait`: on another stream, to the start of an activity; "
-                "`wait_return`: from the end of the work that an API call waited for to its return",
+                "`wait_return`: from the end of the awaited work to the return of the API call",
             ),
             column("name", "category", "name of the op, API call or activity"),
             column("start_ns", "int64", "start, since the profile's start"),
@@ -228,7 +228,7 @@ ANALYSES: dict[str, TableDoc] = {
             "name",
             column(
                 "saving_ns", "Int64",
-                "time by which the path is shorter if the op and all ops below it cost nothing; "
+                "time by which the path is shorter if the op and all ops below it take no time; "
                 "at most `path_ns`; missing beyond the first 24 rows",
             ),
             column("path_ns", "int64", f"inclusive: time on the path {INCLUSIVE}"),
@@ -249,7 +249,7 @@ ANALYSES: dict[str, TableDoc] = {
             column("input_shapes", "category", "element types and shapes of its inputs"),
             column("output_shapes", "category", "element types and shapes of its outputs"),
             column("device_id", "Int64", "device, as in `activities`"),
-            column("count", "int64", "executions; of a captured node, replays"),
+            column("count", "int64", "executions; replays for a captured node"),
             column("device_ns", "int64", "device time of all executions"),
             column("share", "float64", "`device_ns` / all device time", "fraction"),
             column("flops", "float64", "FLOPs of all executions", "FLOPs"),

@@ -77,7 +77,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("busy_ns", "int64", "time during which at least one of them ran"),
             "share", "mean_device_ns", "p95_device_ns", "kernels", "memcpys", "memsets", "bytes",
             "bandwidth", "launch_delay_ns",
-            count="activities", device_ns="their total time; each counts where they overlap",
+            count="activities", device_ns="their total time; overlapping time counts for each",
             mean_device_ns="mean time of an activity", kernels="kernels", memcpys="copies",
             memsets="memsets", bytes="bytes copied and set",
         ),
@@ -93,9 +93,10 @@ BREAKDOWNS: dict[str, TableDoc] = {
             *columns(
                 "count", *(name for name in DEVICE if name != "self_device_ns"), "host_ns",
                 "mean_host_ns", "p95_host_ns",
-                count="executions of the line's statements; a one-line loop's body counts, too",
+                count="executions of the line's statements, including the body of a one-line loop",
                 mean_host_ns="mean of the inclusive host time of an execution; if statements "
-                "of the line are nested, as in a one-line loop, `count` times it exceeds `host_ns`",
+                "of the line are nested, as in a one-line loop, `count` times this mean "
+                "exceeds `host_ns`",
                 device_ns="inclusive: device time of the statement and everything that it ran",
                 kernels="inclusive: kernels of the statement and everything that it ran",
                 memcpys="inclusive: copies of the statement and everything that it ran",
@@ -133,7 +134,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("depth", "int64", "steps from the session"),
             column(
                 "level", "category",
-                "session, cell, line, range, run, node, ...; for an activity its kind",
+                "session, cell, line, range, run, node, ...; the kind of an activity",
             ),
             "name", "op_type", "cell", "line", "count", "device_ns", "self_device_ns", "host_ns",
             "kernels", "bytes",
@@ -143,7 +144,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
             device_ns="inclusive: device time of the row and all rows below it",
             self_device_ns="self: device time of work that the op itself launched; 0 for an "
             "activity, whose time belongs to the op above",
-            host_ns="inclusive: host time of an op; of the session, of the outermost ops",
+            host_ns="inclusive: host time of an op; for the session, of the outermost ops",
             kernels="inclusive: kernels of the row and all rows below it",
         ),
     ),

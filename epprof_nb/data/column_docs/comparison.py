@@ -9,8 +9,8 @@ _COMPARED = (
     column("before_ns", "Int64", "old: median time; missing if added"),
     column(
         "after_ns", "Int64",
-        "new: median time; missing if removed. Of repeats that alternated, `before_ns` and the "
-        "change of pairs",
+        "new: median time; missing if removed. If repeats alternated, `before_ns` changed by the "
+        "change of the pairs",
     ),
     column("change", "float64", "`after_ns` / `before_ns` - 1; NaN if unknown", "fraction"),
     column(
@@ -21,7 +21,8 @@ _COMPARED = (
     ),
     column("change_high", "float64", "upper end of this interval", "fraction"),
     column(
-        "p_value", "float64", "of no change, with Holm's correction over all rows", "probability"
+        "p_value", "float64", "p-value of no change, with Holm's correction over all rows",
+        "probability",
     ),
     column(
         "verdict", "category",
@@ -35,7 +36,7 @@ _ELAPSED = (
     column(
         "elapsed_before_ns", "Int64",
         "old: elapsed time, inclusive: time in which the code of the repeat was in the op, or "
-        "the op's device work ran on after the end of the code; missing if added, or if the op "
+        "the op's device work ran after the end of the code; missing if added, or if the op "
         "ran on another thread",
     ),
     column("elapsed_after_ns", "Int64", "new: elapsed time; missing if removed"),
@@ -52,7 +53,7 @@ _ELAPSED = (
     column("elapsed_change_high", "float64", "upper end of this interval", "fraction"),
     column(
         "elapsed_p_value", "float64",
-        "of no change of the elapsed time, with Holm's correction over all rows", "probability",
+        "p-value of no change of it, with Holm's correction over all rows", "probability",
     ),
     column("elapsed_verdict", "category", "verdict on the elapsed time, as `verdict`"),
 )  # fmt: skip
@@ -79,8 +80,8 @@ COMPARISON: dict[str, TableDoc] = {
             column(
                 "contribution_ns", "int64",
                 "change of the elapsed time of the repeat that the op causes: the change of its "
-                "elapsed time without the ops below, and of waits for its device work, as far "
-                "as this work takes longer or shorter",
+                "elapsed time without the ops below, and of waits for its device work, up to "
+                "the change of this work",
             ),
             column(
                 "device_contribution_ns", "int64",

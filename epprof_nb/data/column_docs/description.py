@@ -34,7 +34,7 @@ class TableDoc:
 
 
 def column(name: str, dtype: str, meaning: str, unit: str | None = None) -> ColumnDoc:
-    """Return a description; without `unit`, the name's ending tells it."""
+    """Return a description; without `unit`, the suffix of the name determines it."""
     if unit is None:
         unit = "ns" if name.endswith("_ns") else "bytes" if name.endswith("bytes") else ""
     return ColumnDoc(name, dtype, unit, meaning)
@@ -46,7 +46,7 @@ SHARED = {
     for shared in (
         column("name", "category", "name of the op"),
         column("op_type", "category", "cell, line, range, or an ONNX operator"),
-        column("cell", "category", "cell of a statement, as In[3]; missing for other ops"),
+        column("cell", "category", "cell of a statement, such as In[3]; missing for other ops"),
         column("line", "Int64", "first line of a statement in its cell, from 1"),
         column("arg_<name>", "by value", "value of the argument; missing if the op has none"),
         column("count", "int64", "executions"),
@@ -66,12 +66,12 @@ SHARED = {
             "mean time from a kernel's API call to its start; missing if no call was recorded",
         ),
         column("mean_device_ns", "int64", "mean of the inclusive device time of an execution"),
-        column("p95_device_ns", "int64", "its 95th percentile, a time that occurred"),
+        column("p95_device_ns", "int64", "its 95th percentile, a measured time"),
         column("host_ns", "int64", f"inclusive: host time {INCLUSIVE}"),
         column("self_host_ns", "int64", "self: host time without the ops below on its thread"),
         column("mean_host_ns", "int64", "mean of the inclusive host time of an execution"),
-        column("p50_host_ns", "int64", "its median, a time that occurred"),
-        column("p95_host_ns", "int64", "its 95th percentile, a time that occurred"),
+        column("p50_host_ns", "int64", "its median, a measured time"),
+        column("p95_host_ns", "int64", "its 95th percentile, a measured time"),
         column("device_id", "Int64", "device, as in `activities`"),
         column("provider", "category", "execution provider that ran it"),
         column("session", "Int64", "ONNX Runtime session, as in `ops`"),
@@ -80,7 +80,7 @@ SHARED = {
 
 
 def columns(*items: str | ColumnDoc, **meanings: str) -> tuple[ColumnDoc, ...]:
-    """Return columns given as descriptions or names of shared ones, some with other meanings."""
+    """Return columns from descriptions or names of shared columns; `meanings` replaces some."""
     found = [SHARED[item] if isinstance(item, str) else item for item in items]
     return tuple(replace(c, meaning=meanings[c.name]) if c.name in meanings else c for c in found)
 

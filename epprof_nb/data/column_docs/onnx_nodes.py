@@ -10,7 +10,7 @@ _RECORDED = column(
 )  # fmt: skip
 _UNPROFILED = column(
     "unprofiled_host_ns", "int64",
-    "estimate of the host time in all runs without the profiler: recorded runs stand for other "
+    "estimate of the host time in all runs without the profiler: recorded runs represent other "
     "runs with inputs of the same shapes",
 )  # fmt: skip
 _NODE_COUNT = "executions, including replays of a captured node"
@@ -29,7 +29,7 @@ _NODE_USAGE = (
     ),
     column(
         "in_use_bytes", "Int64",
-        "most memory of the allocator in use at the end of one of them; likewise",
+        "maximum memory of the allocator in use at the end of one of them; likewise",
     ),
     column(
         "pool_start_ns", "Int64",
@@ -42,9 +42,10 @@ ONNX_NODES: dict[str, TableDoc] = {
     "by_node": TableDoc(
         "prof.by_node()",
         "One row per node of an ONNX Runtime session, by descending device time, then host time. A "
-        "node inside an If, Loop or Scan also counts for that one. A last row `(no node)` holds "
-        "device work without a node. The first columns have the node, its provider, counts and "
-        "times; the place of the node, details of its times, fallbacks, memory and threads follow.",
+        "node inside an If, Loop or Scan also counts for the outer node. A last row `(no node)` "
+        "holds device work without a node. The first columns have the node, its provider, counts "
+        "and times; the place of the node, details of its times, fallbacks, memory and threads "
+        "follow.",
         columns(
             "name", "op_type", "provider", *_NODE_COST, "session",
             column("inside", "category", "name of the node whose subgraph contains it"),
@@ -58,7 +59,7 @@ ONNX_NODES: dict[str, TableDoc] = {
             column("fallback_bytes", "int64", "bytes that these copied"),
             column(
                 "fallback_copy_ns", "int64",
-                "device time of these copies, which the rows of the copy nodes have, too",
+                "device time of these copies, also included in the rows of the copy nodes",
             ),
             *_NODE_USAGE,
             name="name of the node", op_type="operator", count=_NODE_COUNT,
@@ -86,12 +87,12 @@ ONNX_NODES: dict[str, TableDoc] = {
             column("start_ns", "int64", "start, since the profile's start"),
             "host_ns",
             column("graph_id", "Int64", "graph that the run replayed, or captured, as in `graphs`"),
-            column("nodes", "int64", "executions of nodes, also by the replay of a graph"),
+            column("nodes", "int64", "executions of nodes, including replays of a graph"),
             column(
                 "node_events", "category",
                 "how they are known: `recorded`; `learned` (the run launched the same as a "
                 "recorded run); `captured` (the run replays a graph that captured them); "
-                "`mismatched` (its launches equal no run's: the device work has no nodes); "
+                "`mismatched` (its launches match no recorded run: the work has no nodes); "
                 "`not recorded`; missing for a run that did not end in the profile",
             ),
             "device_ns", "kernels", "memcpys", "bytes",

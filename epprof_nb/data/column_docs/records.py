@@ -35,7 +35,7 @@ RECORDS: dict[str, TableDoc] = {
             column("op_category", "category", "category of the op, as in `ops`"),
             column("cell", "category", "cell of the innermost statement that contains the op"),
             column("line", "Int64", "first line of that statement"),
-            column("range_id", "Int64", "op id of the nearest named range: the op or above it"),
+            column("range_id", "Int64", "op id of the nearest named range: the op or an ancestor"),
             column("range_name", "category", "name of that range"),
             column("arg_<name>", "by value", "argument of that range, one column for each"),
             column("module", "category", "path of the module, in its forward or backward pass"),

@@ -9,7 +9,7 @@ TRAINING: dict[str, TableDoc] = {
         "prof.by_repeat()",
         "One row per repeat of the code (`--repeat`), in order. `device_ns` and the numbers "
         "count the work that the repeat launched; `busy_ns` and `idle_ns` are times of the devices "
-        "during the repeat. Values that missing records make incomplete are missing.",
+        "during the repeat. Values are missing if missing records affect them.",
         columns(
             column("repeat", "int64", "number of the repeat, from 0"),
             column("start_ns", "int64", "start, since the profile's start"),
@@ -82,7 +82,7 @@ TRAINING: dict[str, TableDoc] = {
             ),
             column(
                 "unprofiled_tokens_per_s", "float64",
-                "estimate of the same without the profiler; NaN if its slowdown is not known",
+                "estimate of the same without the profiler; NaN if its slowdown is unknown",
                 "1/s",
             ),
             column("host_ns", "int64", "host time of the calls"),
@@ -104,12 +104,12 @@ TRAINING: dict[str, TableDoc] = {
         "One row per path of a module, by descending device time, and rows for work outside "
         "modules. `self_device_ns` adds up to the device time of the profile.",
         columns(
-            column("path", "category", "path, as `model.encoder.layers.3.self_attn`: the index"),
+            column("path", "category", "index: path, such as `model.encoder.layers.3.attn`"),
             column("type", "category", "module, fused, optimizer, autograd, data or compile"),
             column("class", "category", "class of the module"),
             column(
                 "calls", "int64",
-                "calls, without those that recompute a forward pass or are compiled into the code "
+                "calls, except those that recompute a forward pass or are compiled into the code "
                 "of another module",
             ),
             "device_ns", "host_ns",
@@ -127,7 +127,7 @@ TRAINING: dict[str, TableDoc] = {
             column(
                 "other_host_ns", "int64",
                 "host time of a row outside modules and the backward pass, such as an "
-                "optimizer; in the last row, host time that no other row has",
+                "optimizer; in the last row, the remaining host time",
             ),
             "self_device_ns", "share", "kernels",
             host_ns="sum of `forward_host_ns`, `backward_host_ns` and `other_host_ns`; in a row "
@@ -149,7 +149,7 @@ TRAINING: dict[str, TableDoc] = {
             "count", "device_ns", "host_ns", "self_device_ns", "self_host_ns",
             column(
                 "backward_ns", "int64",
-                "device time of the backward nodes that the operator, or those in it, created",
+                "device time of backward nodes that the operator, or operators in it, created",
             ),
             column("backward_host_ns", "int64", "host time of these nodes"),
             *(name for name in DEVICE if name not in ("device_ns", "self_device_ns")),
