@@ -37,9 +37,9 @@ class Profile(ProfileAnalyses):
     tables
         Table name to `Table`; tables left out are empty.
     info
-        What was recorded, on which devices, and what was dropped; JSON-serialisable.
+        Metadata of the recording, such as devices and dropped records; JSON-serialisable.
     sources
-        Cell name (as ``In[3]``) to the cell's source text.
+        Cell name (such as ``In[3]``) to the cell's source text.
 
     Notes
     -----
@@ -48,7 +48,7 @@ class Profile(ProfileAnalyses):
     """
 
     baseline: Profile | None = None
-    """Profile of the baseline's code whose repeats alternated with those of this one
+    """Profile of the baseline's code if its repeats alternated with the repeats of this profile
     (``--interleave``), for `epprof_nb.compare`; None otherwise. `save` does not include it."""
 
     @classmethod
@@ -59,7 +59,7 @@ class Profile(ProfileAnalyses):
     def summary(
         self,
         max_chars: int = 8_000,
-        format: Literal["text", "json"] = "text",  # noqa: A002 - the word of other libraries
+        format: Literal["text", "json"] = "text",  # noqa: A002 - as in other libraries
         *,
         redact: bool | str | Iterable[str] = False,
         sql: bool = True,
@@ -69,22 +69,22 @@ class Profile(ProfileAnalyses):
         Parameters
         ----------
         max_chars
-            Maximum length of the result, at least 500, however large the profile is. The least
-            important parts are left out, and counted.
+            Maximum length of the result, at least 500, whatever the size of the profile. The least
+            important parts are left out and counted.
         format
             ``"text"``, or ``"json"`` for an object with the same parts.
         redact
-            What to leave out; see `redacted`.
+            Parts to leave out; see `redacted`.
         sql
-            Whether a text has the queries, which language models need; False for a shorter text,
-            with units and aligned columns. JSON always has them.
+            Whether a text includes the queries, which language models need. False returns a shorter
+            text with units and aligned columns. JSON always has them.
 
         Returns
         -------
         text
-            Totals, findings, notes and rankings. Each number and ranking has the query, for
-            `Profile.sql`, that reproduces it, at the end of a text; each finding the query of its
-            evidence. Names longer than 100 characters are shortened.
+            Totals, findings, notes and rankings. Each number and ranking has the query for
+            `Profile.sql` that reproduces it, and each finding the query of its evidence. A text
+            lists the queries at its end. Names longer than 100 characters are shortened.
 
         Raises
         ------
@@ -110,8 +110,8 @@ class Profile(ProfileAnalyses):
         Parameters
         ----------
         select
-            Rows of `activities`, `ops` or `api_calls` of this profile, in any order and with
-            their original index. They are highlighted, and the timeline opens where they are.
+            Rows of `activities`, `ops` or `api_calls` of this profile, in any order and with their
+            original index. The timeline highlights them and opens at their position.
 
         Raises
         ------
@@ -138,9 +138,9 @@ class Profile(ProfileAnalyses):
         Parameters
         ----------
         by
-            The table shown first: ``"op"`` for `by_op` and so on; ``"tree"`` for the
-            icicle of `by_path`; ``"module_tree"`` for its icicle of modules. Tables of
-            modules are in a tab of their own, if the profile has modules.
+            The table shown first: ``"op"`` for `by_op` and so on; ``"tree"`` for the icicle of
+            `by_path`; ``"module_tree"`` for its icicle of modules. Tables of modules are in a
+            separate tab if the profile has modules.
 
         Returns
         -------
@@ -168,8 +168,8 @@ class Profile(ProfileAnalyses):
         Parameters
         ----------
         redact
-            What to remove: ``"source"``, ``"paths"``, ``"hosts"``, ``"shapes"``, several of
-            these, or True for all; see `epprof_nb.files.redaction.profile.redacted`.
+            Parts to remove: ``"source"``, ``"paths"``, ``"hosts"``, ``"shapes"``, several of these,
+            or True for all; see `epprof_nb.files.redaction.profile.redacted`.
 
         Raises
         ------
@@ -193,7 +193,7 @@ class Profile(ProfileAnalyses):
     ) -> None:
         """Write the profile to an ``.epprof`` file, which `epprof_nb.load` reads.
 
-        `redact` is what to remove from the file; see `redacted`.
+        `redact` selects what to remove from the file; see `redacted`.
         """
         from epprof_nb.files.epprof.reading_writing import save
 
@@ -205,7 +205,7 @@ class Profile(ProfileAnalyses):
         """Write a Chrome trace (JSON), which Perfetto can open.
 
         It is compressed if the name ends in ``.gz`` or has no suffix.
-        `redact` is what to remove from the file; see `redacted`.
+        `redact` selects what to remove from the file; see `redacted`.
         """
         from epprof_nb.files.exporters.chrome_trace import to_chrome
 
@@ -216,9 +216,9 @@ class Profile(ProfileAnalyses):
     ) -> None:
         """Write a trace in Perfetto's own format, for https://ui.perfetto.dev.
 
-        It is compressed if the name ends in ``.gz``. `redact` is what to remove from the file; see
-        `redacted`. ``pip install epprof-nb[perfetto]`` installs what this needs; an ImportError
-        says so where it is missing.
+        It is compressed if the name ends in ``.gz``. `redact` selects what to remove from the file;
+        see `redacted`. The export requires ``pip install epprof-nb[perfetto]`` and raises
+        ImportError without it.
         """
         from epprof_nb.files.exporters.perfetto import to_perfetto
 
@@ -230,7 +230,8 @@ class Profile(ProfileAnalyses):
         """Write flame graphs for https://www.speedscope.app: device time by op, and host threads.
 
         Each stream is a profile whose stacks lead from the statement to the kernel. The file is
-        compressed if its name ends in ``.gz``. `redact` is what to remove from it; see `redacted`.
+        compressed if its name ends in ``.gz``. `redact` selects what to remove from it; see
+        `redacted`.
         """
         from epprof_nb.files.exporters.speedscope import to_speedscope
 
@@ -242,7 +243,7 @@ class Profile(ProfileAnalyses):
         """Write a self-contained HTML page with every event. It needs neither kernel nor network.
 
         A million activities with their API calls take about 10 MB. The page inflates the events of
-        the window in view. `redact` is what to remove from the page; see `redacted`.
+        the window in view. `redact` selects what to remove from the page; see `redacted`.
         """
         from epprof_nb.views.view import write_html
 
@@ -262,8 +263,8 @@ class Profile(ProfileAnalyses):
 class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like contextlib's own
     """Profile the body of a ``with`` statement.
 
-    A body that calls `epprof_nb.step` is divided into steps, by which `epprof_nb.compare` compares
-    it: step 0 lasts from the start of the body to the first call.
+    A body that calls `epprof_nb.step` is divided into steps, which `epprof_nb.compare` compares.
+    Step 0 lasts from the start of the body to the first call.
 
     Parameters
     ----------
@@ -370,16 +371,16 @@ def read_trace(path: str | PathLike[str], *, max_bytes: int = 16 * 2**30) -> Pro
     ----------
     path
         Path of a trace of PyTorch's profiler (Kineto), a JSON profile of ONNX Runtime, or a Chrome
-        trace, as of viztracer or `Profile.to_chrome`; plain or compressed with gzip. They are
-        distinguished by their content. The file is read in pieces.
+        trace, such as one of viztracer or `Profile.to_chrome`; plain or compressed with gzip. They
+        are distinguished by their content. The file is read in pieces.
     max_bytes
         Maximum memory of the tables in bytes.
 
     Returns
     -------
     Profile
-        The profile. Columns that the trace has no values for are missing;
-        ``profile.info["notes"]`` lists what was skipped, with numbers.
+        The profile. Columns without values in the trace are missing; ``profile.info["notes"]``
+        lists what was skipped, with counts.
 
     Raises
     ------

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ProfileAnalyses(Breakdowns, TrainingTables, GenerationTables, NodeTables, Findings):
-    """Tables of one profiling session, with what can be computed from them.
+    """Tables of one profiling session, with the analyses of them.
 
     `epprof_nb.Profile` adds views and files.
     """
@@ -31,18 +31,18 @@ class ProfileAnalyses(Breakdowns, TrainingTables, GenerationTables, NodeTables, 
         query
             One SELECT statement in DuckDB's dialect. It reads the tables of the profile (``ops``,
             ``activities``, ``api_calls``, ``graphs``, ``memory``, ``overhead``) with the same
-            columns; ``info``, with a JSON ``value`` for each ``key``; and the views
-            ``device_work`` (the activities that keep a device busy), ``busy`` (``device_id``,
-            ``start_ns`` and ``end_ns`` of the disjoint intervals in which a device was busy) and
-            ``idle`` (the intervals between them). ``nested_ops`` has the columns of ``ops`` and
-            ``is_outermost``: whether an op is below none of its own name, type and place, so that
-            sums over these count no time twice. ``insights`` has the findings and ``evidence_1``
-            the rows behind the first one. Missing ids and names are NULL.
+            columns; ``info``, with a JSON ``value`` for each ``key``; and the views ``device_work``
+            (the activities that keep a device busy), ``busy`` (``device_id``, ``start_ns`` and
+            ``end_ns`` of the disjoint intervals in which a device was busy) and ``idle`` (the
+            intervals between them). ``nested_ops`` has the columns of ``ops`` and ``is_outermost``:
+            whether an op has no ancestor of the same name, type and place. Sums over these ops do
+            not count time twice. ``insights`` has the findings and ``evidence_1`` the rows behind
+            the first one. Missing ids and names are NULL.
         time_limit_s
             Time after which the call raises TimeoutError, seconds.
         max_bytes
-            Maximum memory of the query and of its result, bytes each. The memory in which functions
-            such as ``range`` and ``list_sort`` make one long list is not limited.
+            Maximum memory of the query and of its result, bytes each. Functions that make one long
+            list, such as ``range`` and ``list_sort``, can exceed it.
 
         Returns
         -------
@@ -59,7 +59,7 @@ class ProfileAnalyses(Breakdowns, TrainingTables, GenerationTables, NodeTables, 
         TimeoutError, MemoryError
             If a limit is exceeded. DuckDB cannot interrupt a function that works on one very long
             list or text, such as ``list_sort`` or ``levenshtein``: the call returns soon after the
-            limit, but the function goes on in a background thread until it ends or Python exits.
+            limit, but the function continues in a background thread until it ends or Python exits.
 
         Examples
         --------

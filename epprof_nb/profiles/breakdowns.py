@@ -39,10 +39,10 @@ class Breakdowns(ProfileData):
         frame
             {columns}
 
-            The index is the one of `activities`. An argument is of dtype boolean, Int64, float64 or
-            category if all its values are bools, integers, numbers or strings, else object; lists
-            and dicts become JSON text. With ``attribution="capture"``, `op_id` and the columns that
-            follow from it describe the op that captured a graph's activity.
+            The index is the index of `activities`. An argument is of dtype boolean, Int64, float64
+            or category if all its values are bools, integers, numbers or strings, else object;
+            lists and dicts become JSON text. With ``attribution="capture"``, `op_id` and the
+            columns derived from it describe the op that captured a graph's activity.
 
         Raises
         ------
@@ -80,22 +80,23 @@ class Breakdowns(ProfileData):
         Parameters
         ----------
         args
-            Names of arguments to group by as well, as in ``prof.by_op(args=["layer"])``: ops of one
-            name with different values of these have a row each.
+            Names of arguments to group by as well, as in ``prof.by_op(args=["layer"])``: ops with
+            the same name and different values have separate rows.
         attribution
-            ``"launch"`` attributes an activity to the op that launched it: the activities of a CUDA
-            graph to the op that replayed it. ``"capture"`` attributes the activities of a graph to
-            the ops that captured them, and counts replays as executions of these ops.
+            ``"launch"`` attributes an activity to the op that launched it. For an activity of a
+            CUDA graph, this is the op that replayed the graph. ``"capture"`` attributes the
+            activities of a graph to the ops that captured them, and counts replays as executions of
+            these ops.
 
         Returns
         -------
         frame
             {columns}
 
-            Device times are sums over activities: they exceed the wall time where activities
+            Device times are sums over activities: they can exceed the wall time if activities
             overlap. `self_device_ns` always adds up to the device time of the profile. An op below
-            one of the same row is not counted twice. If one row of `ops` stands for several
-            executions, each counts as their mean.
+            another op of the same row is not counted twice. If a row of `ops` has several
+            executions, each counts with their mean.
 
         Raises
         ------
@@ -121,8 +122,8 @@ class Breakdowns(ProfileData):
         Parameters
         ----------
         by
-            ``"name"`` for one row per full name, ``"short_name"`` for one row per short name, as
-            ``reduce_kernel [sum f32]``. Several full names can share a short name; the column
+            ``"name"`` for one row per full name, ``"short_name"`` for one row per short name, such
+            as ``reduce_kernel [sum f32]``. Several full names can share a short name; the column
             ``names`` counts them.
 
         Returns
@@ -179,7 +180,7 @@ class Breakdowns(ProfileData):
         ----------
         inclusive
             Whether a line includes the statements nested in it. A table never has columns of both
-            kinds: those of a self time or number begin with ``self_``.
+            kinds: columns of self times and numbers begin with ``self_``.
         attribution
             See `by_op`.
 
@@ -225,8 +226,8 @@ class Breakdowns(ProfileData):
         is not part of it.
 
         The rows of a script are its steps. Row 0 precedes the first call of `epprof_nb.step`, and
-        the last row follows the last call. Statistics and comparisons leave out both, the last row
-        only if it lacks what each step before it did.
+        the last row follows the last call. Statistics and comparisons leave out row 0, and the last
+        row if it lacks work that all earlier steps have.
 
         Examples
         --------
@@ -248,14 +249,14 @@ class Breakdowns(ProfileData):
         Parameters
         ----------
         by
-            ``"module"`` for paths of PyTorch's modules instead: below a module are the modules
-            that it calls, and rows ``forward`` and ``backward`` with the ops and kernels of its
-            own work. Work outside of modules is below the framework op around it, as that of an
-            optimizer, or below ``(outside of modules)`` and the op that launched it. The host time
-            of a row includes all rows below.
+            ``"module"`` for paths of PyTorch's modules instead: below a module are the modules that
+            it calls, and rows ``forward`` and ``backward`` with the ops and kernels of its own
+            work. Work outside of modules is below the framework op around it, such as an optimizer,
+            or below ``(outside of modules)`` and the op that launched it. The host time of a row
+            includes all rows below.
         attribution
-            See `by_op`. By launch, the work of a graph is below the op that replayed it, in a row
-            for the op that captured it.
+            See `by_op`. With ``"launch"``, the work of a graph is below the op that replayed it, in
+            a row for the op that captured it.
 
         Returns
         -------

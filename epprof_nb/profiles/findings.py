@@ -27,10 +27,10 @@ class Findings(ProfileData):
         frame
             {columns}
 
-            Findings can save 2 % or more of the wall time; those that name a cause come first, then
-            those that can save most. If missing records leave 2 % of the wall time or more unknown,
-            the table says nothing on the work of devices. The frame is shown as sentences; a
-            selection of its columns or rows is shown as any other DataFrame.
+            Findings can save 2 % or more of the wall time. Findings that name a cause come first,
+            then larger gains. If missing records leave 2 % of the wall time or more unknown, the
+            table has no findings on device work. The frame is displayed as sentences; a selection
+            of its columns or rows is a plain DataFrame.
 
         Examples
         --------
@@ -52,13 +52,13 @@ class Findings(ProfileData):
         Parameters
         ----------
         insight
-            A row of `insights`, as ``prof.insights().iloc[0]``, or its rank.
+            A row of `insights`, such as ``prof.insights().iloc[0]``, or its rank.
 
         Returns
         -------
         frame
             Rows of `activities`, `ops` or `api_calls`, with their index; `timeline` highlights
-            them. A column without a value in any of these rows is there, but not shown.
+            them. Columns without values in these rows exist but are not displayed.
 
         Raises
         ------
@@ -133,7 +133,7 @@ class Findings(ProfileData):
 
     @with_columns("launches")
     def launches(self) -> pd.DataFrame:
-        """Launches of each statement: API time, delay, queue, and what a graph would save.
+        """Launches of each statement: API time, delay, queue, and the saving of a graph.
 
         Returns
         -------
@@ -189,10 +189,9 @@ class Findings(ProfileData):
 
         Notes
         -----
-        The host waits in calls that synchronize and in copies that are not asynchronous. While it
-        waits, it cannot launch, so the devices idle afterwards until it has prepared the next work.
-        If the host did not wait, this preparation would overlap with the work that it waited for,
-        for `avoidable_ns`.
+        The host waits in synchronizing calls and in synchronous copies. While it waits, it cannot
+        launch, so the devices idle afterwards until it has prepared the next work. Without the
+        wait, this preparation would overlap with the awaited work for `avoidable_ns`.
 
         Examples
         --------
@@ -248,7 +247,7 @@ class Findings(ProfileData):
         ----------
         by
             ``"step"`` for the steps of the path, in order; ``"op"`` for the time of each op on it,
-            and the most that the op could save: the path is computed again without its time.
+            and the maximum that the op could save: the path is computed again without its time.
         attribution
             See `by_op`.
 
@@ -258,9 +257,9 @@ class Findings(ProfileData):
             {columns}
 
             The activities of a CUDA graph's replay are on the path like others. Records do not say
-            for which event a stream waited: the work of another stream that was launched before
-            the wait and ended last before the next activity is taken. There are no rows if missing
-            records leave 2 % of the time or more unknown.
+            for which event a stream waited. The path takes the work of another stream that was
+            launched before the wait and ended last before the next activity. There are no rows if
+            missing records leave 2 % of the time or more unknown.
 
         Raises
         ------

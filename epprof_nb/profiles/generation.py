@@ -48,15 +48,15 @@ class GenerationTables(ProfileData):
         Transformers' ``generate`` and onnxruntime-genai mark generations and phases. For sessions
         of ONNX Runtime they follow from the lengths of the inputs: a generation begins with a call
         whose KV cache is empty, or holds what no other call of the profile has processed. Its calls
-        are prefill until one processes a single token. Later calls of up to 16 tokens are decode,
-        too, such as those that verify a draft; a longer call begins a generation, such as the next
-        turn of a chat. `wall_ns` lasts to the start of the next phase, so the prefill's is the time
-        to the first token, sampling included.
+        are prefill until one processes a single token. Later calls of up to 16 tokens are decode
+        too, such as calls that verify a draft; a longer call begins a generation, such as the next
+        turn of a chat. `wall_ns` lasts to the start of the next phase. For the prefill, it is the
+        time to the first token, including sampling.
 
-        The profiler slows calls down, most of all the ones that it records node by node.
-        `unprofiled_tokens_per_s` is the rate without it: it takes the time of unprofiled calls with
-        inputs of the same shapes, else the time of calls of as many tokens that were not recorded
-        node by node.
+        The profiler slows calls down, most of all calls that it records node by node.
+        `unprofiled_tokens_per_s` is the rate without it, from the time of unprofiled calls with
+        inputs of the same shapes, else of calls with as many tokens that were not recorded node by
+        node.
 
         Examples
         --------

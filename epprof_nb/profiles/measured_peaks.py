@@ -1,4 +1,4 @@
-"""Measurement of the peaks of the devices of a profile that are in this machine."""
+"""Measurement of the peaks of a profile's devices that are in this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PINNED = 2**24
 def measure_devices(info: Mapping[str, Any]) -> dict[int, Peaks]:
     """Measure the devices of a profile, each in less than two seconds.
 
-    A CUDA device needs CuPy or PyTorch, if the process has already imported one of them.
+    A CUDA device is measured only if the process has already imported CuPy or PyTorch.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def measure_devices(info: Mapping[str, Any]) -> dict[int, Peaks]:
     Returns
     -------
     peaks
-        Device id to its peaks. Devices of other machines, and those that no imported library can
+        Device id to its peaks. Devices of other machines, and devices that no imported library can
         use, are left out.
     """
     found = {}

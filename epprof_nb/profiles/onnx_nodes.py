@@ -23,7 +23,8 @@ class NodeTables(ProfileData):
         ----------
         attribution
             ``"capture"`` counts the activities of a graph at the nodes that captured them, as if
-            these had run; ``"launch"`` at the op that replayed it, which is outside of the nodes.
+            these had run; ``"launch"`` counts them at the op that replayed the graph, outside of
+            the nodes.
 
         Returns
         -------
@@ -94,10 +95,10 @@ class NodeTables(ProfileData):
         Parameters
         ----------
         measure
-            Whether to measure the peaks of the profile's devices, if it does not have them yet: by
-            a matrix product and a copy, which take a second or two. A CUDA device needs CuPy or
-            PyTorch to be imported. Devices of other machines are not measured. The peaks are kept
-            in ``info["peaks"]``, and saved.
+            Whether to measure the peaks of the profile's devices, if it lacks them, with a matrix
+            product and a copy. This takes a second or two. A CUDA device needs CuPy or PyTorch to
+            be imported. Devices of other machines are not measured. The peaks are stored in
+            ``info["peaks"]`` and saved.
 
         Returns
         -------
@@ -105,9 +106,8 @@ class NodeTables(ProfileData):
             {columns}
 
             The activities of a CUDA graph count for the nodes that captured them. `device_ns` adds
-            up to the device time of the profile: the last row has the share of the work that the
-            others do not cover. A matrix product in cache, or of another type, can exceed the
-            peaks.
+            up to the device time of the profile: the last row has the remaining work. A matrix
+            product in cache, or of another type, can exceed the peaks.
 
         Examples
         --------

@@ -25,7 +25,7 @@ def table_frame(
     *args: _P.args,
     **kwargs: _P.kwargs,
 ) -> pd.DataFrame:
-    """Return the DataFrame of a table function; if it is empty, with the reason.
+    """Return the DataFrame of a table function, with the reason if it is empty.
 
     Parameters
     ----------

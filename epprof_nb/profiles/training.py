@@ -30,11 +30,11 @@ class TrainingTables(ProfileData):
         frame
             {columns}
 
-            The index is the path. Work outside of all modules has rows of its own: one for each
+            The index is the path. Work outside of all modules has separate rows: one for each
             method of an optimizer, one for the rest of the backward pass, and a last one
             ``(outside of modules)``; the column `type` distinguishes them. A kernel that
             ``torch.compile`` has fused from several modules has a row of type ``fused``, and counts
-            in the modules that contain them all.
+            for the modules that contain all of these.
 
         Raises
         ------
@@ -65,10 +65,10 @@ class TrainingTables(ProfileData):
         Parameters
         ----------
         modules
-            Whether operators of different modules have rows of their own.
+            Whether operators of different modules have separate rows.
         shapes
-            Whether operators with different shapes of their inputs have rows of their own; they
-            need ``detail="shapes"``.
+            Whether operators with different input shapes have separate rows; this needs
+            ``detail="shapes"``.
         attribution
             See `by_op`.
 
@@ -78,7 +78,7 @@ class TrainingTables(ProfileData):
             {columns}
 
             `self_device_ns` adds up to the device time of the profile. Nodes of the backward pass
-            have rows, too; their time is also the `backward_ns` of the operator that created them.
+            also have rows; their time is also the `backward_ns` of the operator that created them.
 
         Raises
         ------
@@ -122,9 +122,9 @@ class TrainingTables(ProfileData):
 
         Notes
         -----
-        Optimizers whose steps follow each other directly end one step together. Steps that the
-        code marks with `epprof_nb.step` in ``epprof run`` take precedence. Work after the last
-        step belongs to none.
+        Optimizers whose steps follow each other directly end one step together. Steps that the code
+        marks with `epprof_nb.step` in ``epprof run`` take precedence. Work after the last step
+        belongs to no step.
 
         Examples
         --------
