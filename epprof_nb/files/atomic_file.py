@@ -42,8 +42,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     Notes
     -----
     The draft is a hidden file in the folder of `path`. If the block raises, the draft is removed
-    and `path` stays as it was. Drafts that a killed process left behind are removed by the next
-    write to the folder.
+    and `path` is unchanged. Drafts that a killed process left behind are removed by the next write
+    to the folder.
     """
     target, old = _writable_target(path)
     if old is not None and not stat.S_ISREG(old.st_mode):
@@ -57,7 +57,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     draft_path = target.with_name(f"{_PREFIX}{secrets.token_hex(4)}{_SUFFIX}")
     try:
         with draft_path.open("xb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # tells other processes that the draft is in use
+            fcntl.flock(file, fcntl.LOCK_EX)  # marks the draft as in use
             if old is not None:
                 os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
             yield file
@@ -69,7 +69,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Check that `replacing` can write a file, before the work whose result it will hold.
+    """Check that `replacing` can write a file, before its content is computed.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 def _writable_target(path: str | os.PathLike[str]) -> tuple[Path, os.stat_result | None]:
     """Return the file that a path leads to, and its status if it exists.
 
-    The errors name what the caller asked for, where those of the draft would name the draft.
+    The errors name the given path; errors of the draft would name the draft.
     """
     if not os.fspath(path):
         raise ValueError('the path is empty; name a file, such as "run.epprof"')

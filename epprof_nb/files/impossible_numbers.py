@@ -1,7 +1,7 @@
-"""Numbers of a file that no recording contains, such as times of a thousand years.
+"""Impossible numbers in a file, such as times of a thousand years.
 
-Sums over the rows of a table are 64-bit integers. With the numbers that this module lets through,
-they cannot overflow, so that no analysis has to expect it.
+Sums over the rows of a table are 64-bit integers. After this check they cannot overflow, so
+analyses need not handle it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The file of the user's cache that holds measured spreads between recordings.
+"""The file in the user's cache with the measured spreads between recordings.
 
-It is JSON: machine to devices to the values of one measurement.
+It is JSON and maps machine and devices to the values of one measurement.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _MAX_BYTES = 1 << 20
 
 
 def spread_path() -> Path:
-    """Return the path of the file, which need not exist."""
+    """Return the path of the file, which may not exist."""
     return user_cache_path("epprof_nb", appauthor=False) / "spread.json"
 
 
 def load_spread(machine: str, devices: str) -> dict[str, Any] | None:
     """Return the values measured on a machine and its devices; None without measurements.
 
-    A file that cannot be read, or holds something else, counts as none.
+    An unreadable or invalid file counts as no measurement.
     """
     entry = _read().get(machine, {})
     values = entry.get(devices) if isinstance(entry, dict) else None
@@ -47,7 +47,7 @@ def load_spread(machine: str, devices: str) -> dict[str, Any] | None:
 
 
 def check_spread_writable() -> None:
-    """Check that `save_spread` can write, before the recordings that it needs.
+    """Check that `save_spread` can write, before recordings are made for it.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The types of a profile's info, checked once when a file is loaded.
 
-Views and analyses rely on them, so that none of them has to expect a damaged info. Keys that are
-not listed may hold anything that is not nested too deeply.
+Views and analyses rely on them and need not handle a damaged info. Keys that are not listed may
+hold anything that is not nested too deeply.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ANY = "*"
 
 
 def is_text(value: object) -> bool:
-    """Tell whether a value is text that can be shown: UTF-8 has no lone surrogates."""
+    """Return whether a value is text that can be shown: UTF-8 has no lone surrogates."""
     return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
 
 

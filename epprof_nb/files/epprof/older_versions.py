@@ -41,7 +41,7 @@ def _rename_gpus(info: dict[str, Any]) -> None:
 def _separate_repeats(profile: ProfileData) -> ProfileData:
     """Move repeats from `run_id`, which 1.0 shared with ONNX Runtime's runs, to `repeat`.
 
-    1.0 did not store when a repeat started: the first of its ops is taken for its start.
+    1.0 did not store the start of a repeat, so the start of its first op is used.
     """
     ops = profile.tables["ops"]
     is_repeat = ~ops.names("source").equals("onnxruntime") & (ops["run_id"] != MISSING)

@@ -116,7 +116,7 @@ def decode(
 def _check_pages(
     data: bytes, file: pq.ParquetFile, columns: Mapping[str, Column], table: str, max_bytes: int
 ) -> None:
-    """Bound the memory of the columns to read by their page headers, before anything is read."""
+    """Check the memory of the columns to read by their page headers, before they are read."""
     leaves = [columns.get(file.schema.column(i).path) for i in range(len(file.schema))]
     needed, values = 0, dict.fromkeys(columns, 0)
     for chunks in row_groups(data):

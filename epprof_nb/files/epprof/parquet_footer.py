@@ -1,7 +1,7 @@
 """Column chunks of a Parquet file, read from its footer (``FileMetaData`` in ``parquet.thrift``).
 
 pyarrow's ``RowGroupMetaData.column`` ends the process if a level histogram of the footer has a
-wrong length: its exception leaves a function that may raise none. Nothing here calls it.
+wrong length: its exception leaves a function that must not raise. This module does not call it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _chunk(column: dict[tuple[int, int], Any], size: int) -> Chunk:
         stated.get((number, I64), -1) for number in (_VALUES, _COMPRESSED, _DATA_PAGE)
     )
     if not values:
-        return Chunk(0, 0, 0)  # never read; writers may state no offset of a data page
+        return Chunk(0, 0, 0)  # never read; writers may omit the offset of a data page
     dictionary = stated.get((_DICTIONARY_PAGE, I64), 0)
     if dictionary > 0:
         start = min(start, dictionary)

@@ -1,7 +1,7 @@
 """True sizes of the pages of a Parquet file, read from the page headers.
 
 The footer of a Parquet file states how many bytes its column chunks need, but readers allocate by
-the headers of the pages, which the footer need not agree with. This module walks the page headers
+the headers of the pages, which may disagree with the footer. This module walks the page headers
 (``PageHeader`` in Apache Parquet's ``parquet.thrift``) without decompressing anything.
 """
 

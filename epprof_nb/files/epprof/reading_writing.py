@@ -187,7 +187,7 @@ def _check_directory(file: IO[bytes], path: Path, size: int) -> None:
         raise _damaged(path, "its end is missing")
     entries, directory_bytes = struct.unpack_from("<HI", tail, 30)
     if tail.startswith(b"PK\6\7"):
-        # The numbers are in the zip64 record, which large archives must have and small ones never.
+        # The numbers are in the zip64 record, which only large archives have.
         bounded = size >= _ZIP64_BYTES
     else:
         bounded = entries <= _MAX_MEMBERS and directory_bytes <= _MAX_DIRECTORY_BYTES

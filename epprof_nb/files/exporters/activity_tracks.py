@@ -51,7 +51,7 @@ class ActivityTracks:
                 label = name if i == 0 else f"{name}, overlapping ({i + 1})"
                 self.labels[int(self.process[first[group]]), thread + i] = label
             thread += int(track.max()) + 1
-        # Viewers take the thread with the id of its process for the main thread, and sort it
-        # first: skip this id.
+        # Viewers treat a thread with the id of its process as the main thread and sort it first:
+        # skip this id.
         self.thread += self.thread >= self.process
         self.labels = {(p, t + (t >= p)): label for (p, t), label in self.labels.items()}

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
 
 Batch: TypeAlias = "tuple[int, Callable[[], memoryview]]"
-"""A number of events, and what makes their JSON."""
+"""A number of events, and the function that makes their JSON."""
 _HOST = 1
 """Process id of the host; 0 has a special meaning in viewers."""
 _REPEATS = 2**22 + 1
 """Thread id of the track of the repeats, larger than Linux gives to any thread."""
 _INFO = ("started_at_epoch_ns", "wall_ns", "devices", "versions")
-"""Entries of the profile's info that a trace has."""
+"""Entries of the profile's info that a trace includes."""
 _MAX_THREADS = 4
 
 
@@ -307,7 +307,7 @@ def _arrow_ends(
 
 
 def _head_of(phase: str, *process: int) -> Callable[..., str]:
-    """Return a function from process, if it is not given here, and thread to an event's head."""
+    """Return a function from the process, unless given here, and the thread to an event's head."""
 
     def head(*track: int) -> str:
         pid, tid = (*process, *track)

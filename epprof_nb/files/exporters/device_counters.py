@@ -36,7 +36,7 @@ class Counter:
         ``busy`` in ``%``: the percentage of an interval in which the device was busy. ``queued``
         in ``launches``: the number of queued launches at the start of the interval.
     times
-        int64 array, ns: times from which the counter has another value.
+        int64 array, ns: times at which the counter changes.
     values
         float64 or int64 array: these values.
     """
@@ -63,7 +63,7 @@ def device_counters(profile: ProfileData) -> Iterator[Counter]:
     begin = min(int(queued.t[0]) for queued in launches.values())
     end = int(activities["end_ns"][work].max())
     span = max(end - begin, 1)
-    # Integers of Python, because times in files may be anything that int64 holds.
+    # Python integers do not overflow: times in files may be as large as int64 allows.
     edges = np.unique([begin + span * point // POINTS for point in range(POINTS + 1)])
     for device, queued in launches.items():
         percent = busy_shares(index, device, edges) * 100

@@ -25,7 +25,7 @@ _ROUNDING_NS = 1_000
 
 
 def is_shown(ops: Table) -> BoolArray:
-    """Return which ops have a place in a trace.
+    """Return which ops a trace shows.
 
     Ops of an earlier profile, which captured graphs, have no time on this clock.
     """
@@ -33,13 +33,13 @@ def is_shown(ops: Table) -> BoolArray:
 
 
 def is_nested(ops: Table) -> BoolArray:
-    """Return which ops nest as slices must: not those that merge many or were suspended."""
+    """Return which ops nest as slices must: ops that merge many or were suspended do not."""
     nested: BoolArray = (ops["count"] <= 1) & (ops["suspended_ns"] == 0)
     return nested
 
 
 def host_threads(profile: ProfileData) -> dict[int, str]:
-    """Return thread id to name of the threads with ops or API calls, the cell's thread first."""
+    """Map ids to names of the threads with ops or API calls, the cell's thread first."""
     ops, calls = profile.tables["ops"], profile.tables["api_calls"]
     threads = np.unique(np.concatenate([ops["thread_id"], calls["thread_id"]])).tolist()
     cells = ops["thread_id"][ops.names("category").equals("cell")]
@@ -62,8 +62,8 @@ class HostTrack:
     name
         Name of the track.
     slices
-        int64 array, one value per begin and end in the order of time: the row of `ops`, or that of
-        `api_calls` plus the number of ops.
+        int64 array, one value per begin and end in the order of time: the row of `ops`, or the row
+        of `api_calls` plus the number of ops.
     begins
         bool array: whether the slice begins.
     times
@@ -112,7 +112,7 @@ def host_tracks(profile: ProfileData) -> Iterator[HostTrack]:
 
 
 def _ends_within_ops(ops: Table, calls: Table) -> IntArray:
-    """Return the ends of API calls; if the rounded end of the op is earlier, return that."""
+    """Return the ends of API calls, or the rounded end of the op if that is earlier."""
     end: IntArray = np.maximum(calls["start_ns"], calls["end_ns"])
     op = IdIndex(ops["op_id"]).rows(calls["op_id"])
     of_op = np.append(ops["end_ns"], MISSING)[op]
@@ -126,7 +126,7 @@ def _nested(
     rows: IntArray, start: IntArray, end: IntArray
 ) -> tuple[tuple[IntArray, BoolArray, IntArray], IntArray]:
     """Return begins and ends of the slices that nest, as in `HostTrack`, and the other slices."""
-    # Of slices that start together, the longest is the outermost.
+    # Among slices that start together, the longest is the outermost.
     rows = rows[np.lexsort((rows, -end[rows], start[rows]))]
     slices: list[int] = []
     begins: list[bool] = []

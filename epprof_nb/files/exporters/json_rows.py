@@ -53,7 +53,7 @@ def integers(values: IntArray, *, optional: bool = False) -> Piece:
 
 
 def microseconds(times: IntArray, then: str) -> list[Piece]:
-    """Return columns that together are nanoseconds as microseconds, followed by the text `then`."""
+    """Return columns that write nanoseconds as microseconds, followed by the text `then`."""
     whole, rest = np.divmod(np.abs(times), 1000)
     parts = [integers(whole), _thousandths(then).take(pa.array(rest.astype(np.int32)))]
     negative = times < 0

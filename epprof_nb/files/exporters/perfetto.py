@@ -1,7 +1,7 @@
 """Perfetto's own trace format, by the protobuf messages of the package ``perfetto``.
 
-It holds what a Chrome trace cannot: times in nanoseconds, typed arguments, counters with units, and
-groups of tracks. https://ui.perfetto.dev opens the file without uploading it.
+Unlike a Chrome trace, it has times in nanoseconds, typed arguments, counters with units, and groups
+of tracks. https://ui.perfetto.dev opens the file without uploading it.
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ def _trace_builder() -> Any:  # noqa: ANN401 - a class of a module that may be a
         raise ImportError(
             "prof.to_perfetto() needs the package perfetto, which is not installed. Install it "
             "with: pip install epprof-nb[perfetto]. prof.to_chrome() writes a trace that Perfetto "
-            "opens, too, and needs nothing."
+            "can open, without further packages."
         ) from error
     return TraceProtoBuilder
 
 
 def _origin(profile: ProfileData) -> int:
-    """Return the time that is 0 in the trace, whose times cannot be negative."""
+    """Return the time that becomes 0 in the trace, because its times cannot be negative."""
     ops = profile.tables["ops"]
     starts = [ops["start_ns"][is_shown(ops)], repeat_bounds(profile.info)[0]]
     starts += [profile.tables[name]["start_ns"] for name in ("activities", "api_calls")]
@@ -111,7 +111,7 @@ class _Trace:
     Parameters
     ----------
     stream
-        Receives the bytes.
+        File that receives the bytes.
     builder
         Class ``TraceProtoBuilder``; a trace may be written in parts.
     origin
@@ -134,7 +134,7 @@ class _Trace:
             self._flush()
 
     def track(self, name: str, parent: int = 0, rank: int = 0, unit: str | None = None) -> int:
-        """Add a track, of a counter if there is a unit, and return its uuid."""
+        """Add a track, or a counter track if there is a unit, and return its uuid."""
         descriptor = self._packet().track_descriptor
         descriptor.uuid = next(self._uuids)
         descriptor.name = _valid(name)
@@ -372,7 +372,7 @@ class _Values:
 
 
 def _arguments(text: str) -> dict[str, str | float]:
-    """Return the arguments of an op; those that are not scalars are JSON."""
+    """Return the arguments of an op; other values than scalars become JSON."""
     values = json.loads(text)
     if not isinstance(values, dict):
         return {}
@@ -389,5 +389,5 @@ def _is_scalar(value: object) -> bool:
 
 
 def _valid(text: str) -> str:
-    """Return the text without lone surrogates, which protobuf does not take."""
+    """Return the text without lone surrogates, which protobuf does not accept."""
     return text.encode("utf-8", "replace").decode("utf-8")

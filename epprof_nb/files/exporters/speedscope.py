@@ -48,7 +48,7 @@ def to_speedscope(profile: ProfileData, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     profile
-        The profile. Waits are not written: the work that they wait for is.
+        The profile. Waits are left out; the awaited work is written.
     path
         The file; an existing file is replaced. It is compressed with gzip, which speedscope reads,
         if its name ends in ``.gz``. Times are nanoseconds since the earliest event.
@@ -85,7 +85,7 @@ class _Frames:
 
 
 class _Pieces:
-    """The text of a file, in pieces; frames come last, because the others number them.
+    """The text of a file, in pieces; frames come last, because the other pieces number them.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ class _Pieces:
 
 
 class _Stacks(NamedTuple):
-    """Distinct stacks as text, the code of each activity's, and the length of the longest."""
+    """Distinct stacks as text, the code of each activity's stack, and the maximum length."""
 
     codes: IntArray
     texts: list[str]
@@ -220,7 +220,7 @@ class _Stream(NamedTuple):
 
 
 def _streams(profile: ProfileData) -> list[_Stream]:
-    """Return the tracks of activities of the devices, less the waits of host threads."""
+    """Return the tracks of activities of the devices, without the waits of host threads."""
     activities = profile.tables["activities"]
     tracks = ActivityTracks(profile)
     start = activities["start_ns"]
@@ -246,6 +246,6 @@ def _streams(profile: ProfileData) -> list[_Stream]:
 
 
 def _busiest(streams: Sequence[_Stream]) -> int:
-    """Return the number of the stream with most work, which speedscope shows first."""
+    """Return the number of the stream with the most work, which speedscope shows first."""
     busy = [int((stream.end - stream.start).sum()) for stream in streams]
     return max(range(len(busy)), key=busy.__getitem__, default=0)

@@ -31,7 +31,7 @@ class ByteStream:
     Attributes
     ----------
     damage
-        Description of a damage that ended the content early; None without damage.
+        Description of the damage that ended the content early; None without damage.
     """
 
     def __init__(self, file: IO[bytes]) -> None:

@@ -129,7 +129,7 @@ def _args(event: dict[str, Any], skipped: Skipped) -> str | None:
 
 
 def _written(args: dict[str, Any], skipped: Skipped) -> str | None:
-    """Return arguments as JSON; None if they cannot be written, which is counted."""
+    """Return arguments as JSON; count them and return None if they cannot be written."""
     try:
         return orjson.dumps(args).decode()
     except orjson.JSONEncodeError:
@@ -271,7 +271,7 @@ class _OwnTables:
 
     def _add_op(self, op: _Op | None, start: int, end: int) -> None:
         if op is None:
-            self._skipped.add("that are no ops, calls or activities")
+            self._skipped.add("that are not ops, calls or activities")
         else:
             self._ops.append(*op, start, end)
 

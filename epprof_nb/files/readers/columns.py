@@ -1,4 +1,4 @@
-"""Columns of the values of many events at once, by the rules that `rows` has for one."""
+"""Columns of the values of many events, by the same rules as `rows` for one event."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def times(values: list[Any]) -> tuple[IntArray, BoolArray]:
     ([1500, 2000], [True, False, True])
     """
     if set(map(type, values)) == {float}:
-        with np.errstate(over="ignore"):  # infinity is out of range, too
+        with np.errstate(over="ignore"):  # infinity is out of range too
             scaled = np.array(values) * 1000
         is_valid = np.abs(scaled) < MAX_NS
         return np.rint(np.where(is_valid, scaled, 0)).astype(np.int64), is_valid

@@ -28,20 +28,20 @@ def correlated(tables: dict[str, Table], source: str, notes: list[str]) -> dict[
     source
         Source of the ops.
     notes
-        Notes of the trace, to which those on correlation are added.
+        Notes of the trace; notes on correlation are appended.
 
     Returns
     -------
     tables
-        The tables with the columns that follow from the join, and ``graphs``.
+        The tables with the columns derived from the join, and ``graphs``.
     """
     calls, activities = tables["api_calls"], tables["activities"]
     ops, stacks = with_stacks(tables["ops"], source)
     op_ids = np.append(ops["op_id"], MISSING)
     call_op = op_ids[stacks.open_at(calls["thread_id"], calls["start_ns"])]
     known = np.flatnonzero(calls["correlation_id"] != MISSING)
-    # A runtime call has the correlation id of the driver call in it, on the same thread. Other
-    # calls with the same id, as after a restart of the ids, do not tell whose the work is.
+    # A runtime call has the correlation id of the driver call in it, on the same thread. If other
+    # calls share an id, such as after a restart of the ids, the work is ambiguous.
     ids, first = np.unique(calls["correlation_id"][known], return_index=True)
     of_id = np.searchsorted(ids, calls["correlation_id"][known])
     outer = known[first][of_id]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def activity_rows(budget: Budget) -> Rows:
-    """Return the rows of a table of activities, without any yet."""
+    """Return empty rows of a table of activities."""
     return Rows(ACTIVITIES, (
         "kind", "name", "device_id", "context_id", "stream_id", "start_ns", "end_ns",
         "correlation_id", "bytes", "copy_kind", "src_kind", "dst_kind", "grid_x", "grid_y",
@@ -22,6 +22,6 @@ def activity_rows(budget: Budget) -> Rows:
 
 
 def call_rows(budget: Budget) -> Rows:
-    """Return the rows of a table of API calls, without any yet."""
+    """Return empty rows of a table of API calls."""
     columns = ("domain", "name", "thread_id", "start_ns", "end_ns", "correlation_id")
     return Rows(API_CALLS, columns, budget)

@@ -32,14 +32,14 @@ def from_zero(tables: dict[str, Table]) -> tuple[dict[str, Table], int]:
         if "end_ns" in table.schema.names:
             columns["end_ns"] = table["end_ns"] - origin
             columns["duration_ns"] = table["end_ns"] - table["start_ns"]
-        # Of ops that start together, the longest is the outermost.
+        # Among ops that start together, the longest is the outermost.
         order = np.lexsort((-columns.get("duration_ns", start), start))
         shifted[name] = table.replace(**columns).take(order)
     return shifted, origin
 
 
 def with_stacks(ops: Table, source: str) -> tuple[Table, OpStacks]:
-    """Fill the columns of ops that follow from their order and nesting."""
+    """Fill the columns of ops derived from their order and nesting."""
     stacks = OpStacks(ops["thread_id"], ops["start_ns"], ops["end_ns"])
     ids = np.arange(1, len(ops) + 1)
     filled = ops.replace(

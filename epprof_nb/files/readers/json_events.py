@@ -1,4 +1,4 @@
-"""The events of a Chrome trace in lists of bounded size, however large the file is.
+"""The events of a Chrome trace in lists of bounded size, whatever the size of the file.
 
 A piece of the file is cut after its last complete event and parsed at once. That event ends
 at the last "},", if everything up to there can be parsed. Otherwise NumPy finds it by counting
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAX_EVENT_BYTES = 64 * 2**20
-"""Maximum size of an event, and of what precedes and what follows the events."""
+"""Maximum size of an event, and of the text before and after the events."""
 _KEY = re.compile(rb'(?<!\\)"traceEvents"[ \t\r\n]*+:[ \t\r\n]*+\[')
 _LIST_DEPTH = 2
 """Depth within a list that is a value of the outermost object."""
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACE = b" \t\r\n"
-# Without the text of the error, which takes longer.
+# Skips the error text, which takes longer.
 _LENIENT = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
 
 
@@ -103,7 +103,7 @@ class JsonEvents:
     Raises
     ------
     ProfileFileError
-        If the content is not of this form.
+        If the content does not have this form.
     """
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
@@ -170,7 +170,7 @@ class JsonEvents:
         while piece is not None:
             if not skipping and not is_last and len(pending) < len(piece):
                 text = bytes(pending) + piece
-                # What can be parsed up to here consists of complete events.
+                # If the text up to here can be parsed, it consists of complete events.
                 end = text.rfind(b"},") + 1
                 events = self._events(text[:end]) if end else None
                 if events is not None:
@@ -260,7 +260,7 @@ def _object(value: object) -> dict[str, Any] | None:
 def _loads(text: bytes) -> Any:  # noqa: ANN401
     """Parse JSON as leniently as Python does, which accepts NaN; None if it is invalid.
 
-    Lone surrogates, which no text in UTF-8 can have, become U+FFFD.
+    Lone surrogates, which UTF-8 cannot encode, become U+FFFD.
     """
     try:
         return orjson.loads(text)

@@ -2,8 +2,8 @@
 
 Operators, annotations and Python functions are ops. An activity belongs to the API call with its
 correlation id, and to the op open on the calling thread at that call; so the kernels of a CUDA
-graph belong to the op that launched the graph. In traces of ROCm without correlation ids, the
-external ids of launches and kernels take their place.
+graph belong to the op that launched the graph. Traces of ROCm without correlation ids are joined by
+the external ids of launches and kernels.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class _Tables:
         copies = zip(*map(_copy, kinds, names), strict=True)
         device = integers([of.device for of in args])
         device = np.where(device == MISSING, integers([event.pid for event in events]), device)
-        # Kineto's thread of an activity is its stream, which ROCm has nowhere else.
+        # Kineto's thread of an activity is its stream; ROCm does not write it elsewhere.
         tracks = zip(args, events, strict=True)
         stream = integers([e.tid if of.stream is None else of.stream for of, e in tracks])
         graph = integers([of.graph for of in args])

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
 
 _ENGINE = "autograd::engine::evaluate_function: "
-"""Begin of the name of the engine's op around a node, followed by the name of the node."""
+"""Prefix of the name of the engine's op around a node, before the name of the node."""
 
 
 def with_nodes(ops: Table) -> Table:
     """Return the ops of a trace, which are numbered from 1, with the nodes of backward passes.
 
-    A node has the type that it has in recordings. The number that links a node to the operator that
-    created it is taken from the engine's op, which has it, too.
+    Nodes have the same type as in recordings. The number that links a node to the operator that
+    created it comes from the engine's op.
     """
     names = ops.names("name")
     code = {name: i for i, name in enumerate(names.categories)}

@@ -19,8 +19,8 @@ _SLACK = 2
 class OpStacks:
     """Stacks of ops by thread: each op is below the innermost open op that contains it.
 
-    An op that ends before a later one which began in it does not contain that one, and leaves the
-    stack where it begins.
+    If a later op begins in an op and ends after it, the op does not contain the later one and
+    leaves the stack where that begins.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class OpStacks:
     """
 
     def __init__(self, thread: IntArray, start: IntArray, end: IntArray) -> None:
-        # Of ops that start together, the longest is the outermost.
+        # Among ops that start together, the longest is the outermost.
         self._order = np.lexsort((np.arange(len(thread)), -end, start, thread))
         self._thread, self._start = thread, start
         columns = (column[self._order].tolist() for column in (thread, start, end))
@@ -54,8 +54,8 @@ class OpStacks:
 
     def open_at(self, thread: IntArray, time: IntArray) -> IntArray:
         """Return the row of the innermost op open on each thread at each time, or `MISSING`."""
-        # The innermost op changes where one begins or leaves the stack. What begins and leaves at
-        # one time is never open.
+        # The innermost op changes where one begins or leaves the stack. An op that begins and
+        # leaves at one time is never open.
         shown = self._order[self.left[self._order] > self._start[self._order]]
         count = len(shown)
         threads = np.concatenate([self._thread[shown[::-1]], self._thread[shown], thread])
@@ -73,7 +73,7 @@ class OpStacks:
 
 
 def rounding(start: IntArray, end: IntArray) -> int:
-    """Return by how much (ns) a nested op may end late, as starts and durations are rounded."""
+    """Return how late (ns) a nested op may end, because starts and durations are rounded."""
     is_whole = not (start % _MICROSECOND).any() and not (end % _MICROSECOND).any()
     return _SLACK * (_MICROSECOND if is_whole else 1)
 
@@ -84,7 +84,7 @@ def _nested(ops: list[tuple[int, int, int]], slack: int) -> tuple[list[int], lis
     Parameters
     ----------
     ops
-        Thread, start and end of each op, sorted by thread and start; of those that start together,
+        Thread, start and end of each op, sorted by thread and start; among ops that start together,
         the longest comes first.
     slack
         Time by which a child may end after its parent, because times are rounded.

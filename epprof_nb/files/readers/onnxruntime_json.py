@@ -1,4 +1,4 @@
-"""JSON profiles of ONNX Runtime, also the invalid ones of releases up to 1.30.
+"""JSON profiles of ONNX Runtime, including invalid ones of releases up to 1.30.
 
 These releases do not escape quotes, backslashes and control characters in names. Each event begins
 a line with its category, and its fields have a fixed order, so the name is found between its
@@ -51,7 +51,7 @@ _SESSION = 1
 
 
 def is_onnxruntime(head: bytes) -> bool:
-    """Tell whether a file begins like a profile of ONNX Runtime."""
+    """Return whether a file begins like a profile of ONNX Runtime."""
     return _FIRST.match(head) is not None
 
 
@@ -61,7 +61,7 @@ class OnnxRuntimeEvents:
     Attributes
     ----------
     repaired, invalid
-        Number of events with invalid JSON that were read, and that were not.
+        Number of events with invalid JSON that could be read, and that could not.
     """
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
@@ -195,7 +195,7 @@ def _numbered(ops: Table) -> Table:
 def _without_times_of_earlier_runs(ops: Table) -> Table:
     """Drop the pool's times of the first node of each run and thread.
 
-    ONNX Runtime adds the times of earlier runs that were not profiled to them.
+    ONNX Runtime adds the times of earlier unprofiled runs to them.
     """
     nodes = np.flatnonzero(ops.names("category").equals("node"))
     nodes = nodes[np.argsort(ops["end_ns"][nodes], kind="stable")]

@@ -1,7 +1,7 @@
 """Calls of Python functions that overlap the ranges which they begin and end.
 
 A range begins inside the call that begins it, and ends inside the call that ends it, so neither
-contains the other. Host time counts once if the part of the call counts that is outside.
+contains the other. Host time counts once if only the part of the call outside of the range counts.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def without_overlaps(ops: Table, notes: list[str]) -> Table:
-    """Cut calls of Python where an op begins or ends that overlaps them.
+    """Cut calls of Python where an overlapping op begins or ends.
 
     Parameters
     ----------
     ops
-        The ops of a trace, in any order. Those of type ``function`` are calls of Python; the times
-        of others stay as they are.
+        The ops of a trace, in any order. Ops of type ``function`` are calls of Python; other ops
+        keep their times.
     notes
-        Notes of the trace, to which one on the calls that were cut is added.
+        Notes of the trace; a note on the calls that were cut is appended.
     """
     is_call = ops.names("op_type").equals("function")
     if not is_call.any():

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
 
 _LATE = (
-    "The trace names its devices after their slices, which are ops for that reason. It was read "
-    "from a pipe; read it from a file to have its device work."
+    "The trace names its devices after their slices, so these slices are ops. It was read from a "
+    "pipe; read it from a file to get its device work."
 )
 
 
@@ -69,7 +69,7 @@ def read_trace(path: str | os.PathLike[str], *, max_bytes: int = 16 * 2**30) -> 
 
 @contextmanager
 def _without_gc() -> Iterator[None]:
-    """Pause the search for reference cycles: parsed events have none, and there are millions."""
+    """Pause the search for reference cycles: millions of parsed events have none."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

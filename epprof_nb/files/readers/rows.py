@@ -224,6 +224,6 @@ class Threads:
         processes = len({process for process, _ in self._ids})
         note = (
             f"{self._made_up:,} threads have made-up ids, because the trace has {processes:,} "
-            "processes whose thread ids are equal or no numbers."
+            "processes whose thread ids are equal or not numbers."
         )
         return [note]

@@ -35,8 +35,8 @@ class XlaTracks:
     streams
         Number of the stream by process and thread.
     are_late
-        Whether a name followed slices. These were read without it, so the trace is to be read
-        again with the same tracks.
+        Whether a name followed slices. These were read without it, so the trace must be read again
+        with the same tracks.
     others
         Names of devices that are not GPUs. Their slices are ops.
     """
@@ -55,7 +55,7 @@ class XlaTracks:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         note = (
             f"The slices of {', '.join(names[:3])}{more} are ops, nested as in the trace: only "
-            "those of GPUs become activities with device time."
+            "slices of GPUs become activities with device time."
         )
         return [note]
 
@@ -97,7 +97,7 @@ class XlaDevices:
         self._tracks.describe(event, follows_slices=self._has_slices)
 
     def add(self, event: dict[str, Any], start: int, end: int) -> bool:
-        """Add a slice if it is one of a device or launches its work, and return whether it is."""
+        """Add a slice of a device, or a call that launches its work; return whether it is one."""
         self._has_slices = True
         if not self._tracks.devices:
             return False

@@ -148,7 +148,7 @@ def _source_text(profile: ProfileData) -> set[str]:
 
 
 def _file_names(profile: ProfileData) -> set[str]:
-    """Names of scripts and models, which may have no extension or spaces in them."""
+    """Names of scripts and models, which may lack an extension or contain spaces."""
     names = {profile.info.get("script"), *profile.sources}
     sessions = profile.info.get("onnxruntime_sessions")
     if isinstance(sessions, dict):

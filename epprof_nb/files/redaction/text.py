@@ -25,8 +25,7 @@ _COMMON_NAMES = {"root", "user", "users", "ubuntu", "jovyan", "admin", "localhos
 # Texts may be truncated, so the closing quotation mark may be missing.
 _QUOTED = re.compile(r"""(["'])((?:(?!\1)[^\n])*+)(\1|$)""", re.MULTILINE)
 _QUOTED_PATH = re.compile(r"[/\\]|^[\w .~-]*\.[A-Za-z]\w{0,5}$")
-# A name before brackets names a function, unless they have the number of a line:
-# `net.py(4): forward`.
+# A name before brackets names a function, unless they contain a line number: `net.py(4): forward`.
 _NO_CALL = r"(?!\((?!\d+\):))"
 _BARE_PATH = re.compile(
     r"""\b[a-z][a-z0-9+.-]*://[^\s"'<>]+"""  # a URL
@@ -41,7 +40,7 @@ _FILE_TYPES = {
     "parquet", "pb", "pickle", "pkl", "png", "pt", "pth", "py", "pyc", "pyw", "safetensors", "sh",
     "sqlite", "tar", "tflite", "toml", "tsv", "txt", "xml", "yaml", "yml", "zip", "zst",
 }  # fmt: skip
-"""Extensions by which a word is the name of a file, without a folder."""
+"""Extensions that identify a word without a folder as the name of a file."""
 _HOSTS = re.compile(
     r"""(?<=://)[^\s/"'<>]+"""
     r"""|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b(?!\()"""
