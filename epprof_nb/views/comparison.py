@@ -39,24 +39,24 @@ class Comparison:
     ----------
     verdict
         ``"faster"``, ``"slower"`` or ``"no difference found"``, of the new code; ``"cannot tell"``
-        if the recordings vary too much, or were made under conditions that may be why they differ,
-        and ``"cannot be compared"`` if that would mislead. It is about the elapsed time of a
+        if the recordings vary too much, or if their conditions may explain the difference, and
+        ``"cannot be compared"`` if a verdict would mislead. It is about the elapsed time of a
         repeat, including the device work that the repeat launched.
     reason
         The times, the interval of the change and the smallest change that would have been found,
         or why the recordings cannot be compared and what to do.
     change, change_low, change_high
-        Relative change of the elapsed time, as 0.05 for 5 % slower, and the ends of its interval,
-        which are None if the recordings cannot be compared.
+        Relative change of the elapsed time, such as 0.05 for 5 % slower, and the ends of its
+        interval. They are None if the recordings cannot be compared.
     detectable_change
         Smallest relative change of the elapsed time that would have been found; None if the
         recordings cannot be compared.
     notes
-        Differences between the recordings that were allowed, and of how many repeats the nodes of
-        ONNX Runtime sessions are known, if not of all.
+        Allowed differences between the recordings, and the number of repeats whose ONNX Runtime
+        nodes are known, unless all are.
     assumes_spread
-        Whether it is assumed how much recordings of the same code vary on the host, because
-        ``epprof calibrate`` did not measure it.
+        Whether the verdict assumes the variation between recordings of the same code on the host,
+        because ``epprof calibrate`` did not measure it.
     """
 
     def __init__(
@@ -121,8 +121,8 @@ class Comparison:
     def widget(self) -> tuple[LiveView, LiveView]:
         """Show the timelines of both sides, which zoom and move together.
 
-        They begin with the typical repeat that the picture of the comparison has, aligned on the
-        same op. Of several recordings per side, the first is shown.
+        They begin with the typical repeat in the picture of the comparison, aligned on the same op.
+        If a side has several recordings, the first one is shown.
 
         Returns
         -------
@@ -176,8 +176,8 @@ def compare(
     ----------
     old, new
         A profile recorded with ``--repeat``, or a sequence of such profiles of the same code.
-        Several recordings per side, made alternately, show smaller changes: how much recordings of
-        the same code vary is then measured.
+        Several recordings per side, made alternately, reveal smaller changes, because they measure
+        the variation between recordings of the same code.
     allow
         Differences between the recordings that do not prevent a comparison: ``"devices"``,
         ``"clocks"``, ``"counts"`` (executions of an op), ``"shapes"`` (of the inputs of ONNX
@@ -202,13 +202,14 @@ def compare(
     -----
     The sampling unit is the repeat, and each interval belongs to a ratio of medians. Its variance
     has two parts: between repeats, from resampling them (`scipy.stats.bootstrap`), and between
-    recordings of the same code. Three or more recordings per side show the second part. With fewer
-    it is what ``epprof calibrate`` measured on this machine and device, or else an assumed value:
-    0.5 % for device times of GPUs, 1 % for the elapsed time of code whose work ran on one, and 3 %
-    for times measured on the host and on the host device. It is larger if a recording drifts.
-    Repeats that alternated (``--interleave``) are compared in pairs, in which the drift cancels;
-    0.25 % to 0.5 % remain. If the code is the same and recordings vary by no more than that, the
-    total differs with a probability of 5 %, and so does any row of `ops`, and any row of `kernels`.
+    recordings of the same code. Three or more recordings per side show the second part. With fewer,
+    it is the value that ``epprof calibrate`` measured on this machine and device, else an assumed
+    value: 0.5 % for device times of GPUs, 1 % for the elapsed time of code whose work ran on one,
+    and 3 % for times measured on the host and on the host device. It is larger if a recording
+    drifts. Repeats that alternated (``--interleave``) are compared in pairs, in which the drift
+    cancels; 0.25 % to 0.5 % remain. If the code is the same and recordings vary by no more than
+    that, the probability of a wrong difference is 5 % for the total, for any row of `ops`, and for
+    any row of `kernels`.
 
     A recording may have been slowed down by other processes, up to a bound that follows from its
     ``info["load"]``. Intervals of recordings that did not alternate are wider by these bounds: in

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _FAR = 10
-"""Events further outside of the profile than this many times its length are not shown."""
+"""Events outside of the profile by more than this many times its length are not shown."""
 
 UNNAMED = "(unnamed)"
 """An op without a name, which only files made by other programs have."""
@@ -45,7 +45,7 @@ class ViewModel:
     profile
         The profile; it must not change while the view model is in use.
     also_shown
-        Time range (ns) to show as well, if it extends beyond the profile's.
+        Time range (ns) to show as well, if it extends beyond the profile.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class ViewModel:
 
     @property
     def operators(self) -> Operators:
-        """The operators of ONNX Runtime's nodes, or names of what frameworks ran, by time."""
+        """The operators of ONNX Runtime's nodes, or names of framework ops, by time."""
         return self.index.cached(rank_operators)
 
     @cached_property

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 _MAX_POINTS = 1000
-"""Maximum number of steps of a distribution; more could not be told apart."""
+"""Maximum number of steps of a distribution; more would not be visible."""
 _BINS_PER_DECADE = 10
 _LABEL_CHARACTERS = 40
 _NO_NAME = "(no name)"

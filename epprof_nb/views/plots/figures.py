@@ -51,7 +51,7 @@ class Figures:
         Parameters
         ----------
         ax
-            Axes to draw on; by default a new figure has them.
+            Axes to draw on; a new figure by default.
         start_ns, end_ns
             The time range, nanoseconds since the profile's start; the whole profile if None.
         rows
@@ -60,9 +60,9 @@ class Figures:
         Returns
         -------
         axes
-            One `matplotlib.collections.PolyCollection` per kind of op or activity. Events too
-            short to be told apart are merged; the merged shape is the fainter, the more of it is
-            idle. Large numbers of shapes are rasterised, so that a vector file stays small.
+            One `matplotlib.collections.PolyCollection` per kind of op or activity. Events too short
+            to distinguish are merged; a merged shape is fainter if more of it is idle. Large
+            numbers of shapes are rasterised, so that a vector file stays small.
 
         Raises
         ------
@@ -80,7 +80,7 @@ class Figures:
         Parameters
         ----------
         ax
-            Axes to draw on; by default a new figure has them.
+            Axes to draw on; a new figure by default.
         by
             The breakdown: ``"op"`` for ``prof.by_op()``, ``"kernel"`` for ``prof.by_kernel()``
             and so on.
@@ -110,7 +110,7 @@ class Figures:
         Parameters
         ----------
         ax
-            Axes to draw on; by default a new figure has them.
+            Axes to draw on; a new figure by default.
         bins
             Number of equal intervals of the profile, each with one share.
 
@@ -136,7 +136,7 @@ class Figures:
         Parameters
         ----------
         ax
-            Axes to draw on; by default a new figure has them.
+            Axes to draw on; a new figure by default.
         top
             Number of kernels: those with the most device time are drawn.
         kind
@@ -163,7 +163,7 @@ class Figures:
         Parameters
         ----------
         ax
-            Axes to draw on; by default a new figure has them.
+            Axes to draw on; a new figure by default.
         min_ns
             Shortest interval, nanoseconds.
 

@@ -1,4 +1,4 @@
-"""Style of the figures: axes of their own, and ticks labelled in the unit that fits."""
+"""Style of the figures: new axes, and ticks labelled in the unit that fits."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def printable(text: str) -> str:
 
 
 def explain_empty(axes: Axes, text: str) -> None:
-    """Write in the middle of empty axes why they are empty."""
+    """Write the reason why axes are empty in their middle."""
     axes.text(
         0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=palette.OTHER
     )

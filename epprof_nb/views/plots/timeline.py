@@ -35,7 +35,7 @@ _HEIGHTS = {0: 0.5, 1: 0.9, 2: 0.58, 3: 0.36}
 _KINDS = {1: "kernel", 2: "copy", 3: "memset"}
 _LANE_GAP = 0.4
 _MAX_LEGEND = 8
-"""Number of operators with the most time that the legend has."""
+"""Number of operators in the legend: those with the most time."""
 _FONT_POINTS, _CHARACTER_INCHES = 6.5, 0.058
 _MIN_CHARACTERS, _MIN_BOTH_ENDS, _MAX_NAMES = 4, 16, 120
 
@@ -116,7 +116,7 @@ def draw_lanes(
         shown = np.zeros(len(layout.lanes) + 1, np.int64)
         for number, count, _ in lanes:
             shown[number] = count
-        # Waits have no row. As an index, lane -1 refers to the last element, 0 rows.
+        # Waits have no row. The index -1 of such a lane selects the last element, 0 rows.
         rows = np.flatnonzero((row >= 0) & (row < shown[lane]))
         start, length, kind = (
             columns[f"{prefix}.{name}"][rows] for name in ("start", "dur", "kind")
@@ -213,6 +213,6 @@ def _label(axes: Axes, rects: _Rects, names: list[str], rows: IntArray, colour: 
 
 
 def _fitting(name: str, room: int) -> str:
-    """Cut a name to `room` characters: in the middle, or at the end where few are left."""
+    """Cut a name to `room` characters: in the middle, or at the end if few are left."""
     tail = room // 3 if room >= _MIN_BOTH_ENDS else 0
     return elide(" ".join(name.split()), room, tail=tail)

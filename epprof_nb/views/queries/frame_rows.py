@@ -126,7 +126,7 @@ def _verify(frame: pd.DataFrame, table: Table, rows: IntArray) -> None:
     for name in compared:
         if not np.array_equal(np.asarray(frame[name], np.int64), table[name][rows]):
             raise ValueError(
-                f"The {name} of these rows differs from that of the {table.schema.name} with the "
+                f"The {name} of these rows differs from the {table.schema.name} with the "
                 f"same index: the index was reset, or the rows belong to another profile. "
                 f"{_HOW_TO_FIX}"
             )

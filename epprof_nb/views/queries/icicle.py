@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from epprof_nb.views.view_model import ViewModel
 
 MAX_NODES = 1500
-"""Maximum number of paths; each may have one more child that stands for those left out."""
+"""Maximum number of paths; each may have one more child for the omitted ones."""
 _MAX_NAME_LENGTH = 600
 _SUMS = ("count", "device_ns", "self_device_ns", "host_ns", "kernels", "bytes")
 
@@ -39,20 +39,19 @@ def icicle(
     Returns
     -------
     tree
-        ``names`` (string table); ``short_names`` (of kernels, and of modules below others, by
-        index into it); ``parent``
-        (index of the parent node, -1 for roots; parents precede their children); ``level`` and
-        ``name`` (indices into ``names``); the sums; and ``others``, the number of paths that a
-        node stands for, 0 for a path itself. ``paths`` is the number of all paths. Without device
-        work, ``hue`` is the hue of the operator of each node, -1 for none; see
-        `epprof_nb.util.palette.operator_hue`.
+        ``names`` (string table); ``short_names`` (of kernels, and of modules below others, by index
+        into it); ``parent`` (index of the parent node, -1 for roots; parents precede their
+        children); ``level`` and ``name`` (indices into ``names``); the sums; and ``others``, the
+        number of paths that a node represents, 0 for a path itself. ``paths`` is the number of all
+        paths. Without device work, ``hue`` is the hue of the operator of each node, -1 for none;
+        see `epprof_nb.util.palette.operator_hue`.
     """
     tree = view_model.breakdown(by)
     parent = tree["parent"]
     kept = _largest(tree, max_nodes)
     index = np.full(len(tree) + 1, MISSING, np.int64)
     index[kept] = np.arange(len(kept))
-    # Only the topmost paths left out: their sums include their descendants.
+    # Only the topmost omitted paths: their sums include their descendants.
     omitted = np.flatnonzero((index[:-1] == MISSING) & (index[parent] != MISSING))
     above, group = np.unique(index[parent[omitted]], return_inverse=True)
     sums = {}
@@ -100,7 +99,7 @@ def _hues(view_model: ViewModel, tree: ResultTable) -> list[int]:
 def _short_names(
     tree: ResultTable, kept: npt.NDArray[np.int64], texts: npt.NDArray[np.int64]
 ) -> dict[int, str]:
-    """Return the short names of kernels, and of modules below the one that has them."""
+    """Return the short names of kernels, and of modules below their parent module."""
     short_names = {}
     names, above = tree.names("name"), tree["parent"]
     for level in ("kernel", "module"):

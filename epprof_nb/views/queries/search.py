@@ -1,8 +1,8 @@
 r"""Search by regular expression over the names of ops, API calls and activities.
 
 Patterns use RE2 syntax. RE2 matches in linear time, so no pattern can block the kernel, and memory
-is bounded. In return it has no look-around and no back-references, and ``\w``, ``\d`` and
-``\b`` know ASCII characters only.
+is bounded. In return it has no look-around and no back-references, and ``\w``, ``\d`` and ``\b``
+match ASCII characters only.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _explain(reason: str, pattern: str) -> str:
     if what.startswith("pattern too large"):
         return "The pattern is too large; use fewer or smaller repeats."
     if what == "invalid repetition size" and _is_reversed(part):
-        return f"Not a regular expression: {part} repeats at least more often than at most."
+        return f"Not a regular expression: the minimum of {part} exceeds its maximum."
     if what == "invalid repetition size":
         unsupported = "Repeating more than 1,000 times in total"
     elif what == "invalid perl operator" and part in _LOOK_AROUND:

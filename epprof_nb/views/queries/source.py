@@ -91,7 +91,7 @@ def _by_source(totals: list[LineTotals]) -> dict[str, list[LineTotals]]:
 def _most_device_time(
     names: Iterable[str], *totals: Mapping[str, list[LineTotals]]
 ) -> frozenset[str]:
-    """Return the sources to show; the first ones of equal device time."""
+    """Return the sources to show; among equal device times, the first ones."""
 
     def device_ns(name: str) -> int:
         return sum(line.device_ns for by_source in totals for line in by_source.get(name, ()))

@@ -23,7 +23,7 @@ def syntax_spans(lines: list[str]) -> list[list[Span]]:
     Parameters
     ----------
     lines
-        Source lines. They need not all be Python: lines after the first tokenizer error are not
+        Source lines, which may not be Python: lines after the first tokenizer error are not
         highlighted.
     """
     spans: list[list[Span]] = [[] for _ in lines]

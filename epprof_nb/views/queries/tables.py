@@ -48,7 +48,7 @@ def available_breakdowns(view_model: ViewModel) -> list[str]:
 def breakdown_table(view_model: ViewModel, by: str, **options: Any) -> dict[str, Any]:
     """Return a breakdown as a table; with options, the result of `query_table`.
 
-    As in the timeline, a ``with epprof_nb.op(...)`` statement has no row beside its op's.
+    As in the timeline, a ``with epprof_nb.op(...)`` statement has no row besides the row of its op.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def query_table(
 
 
 def _order(values: list[Any], *, descending: bool) -> npt.NDArray[np.int64]:
-    """Return the rows in the order of their values, equal ones as they are, missing ones last."""
+    """Return the rows sorted by value; the sort is stable, and missing values come last."""
     keys = [str(v).lower() if isinstance(v, str | tuple) else v for v in values]
     known = [row for row, key in enumerate(keys) if key is not None and key == key]  # noqa: PLR0124 - NaN
     missing = [row for row, key in enumerate(keys) if key is None or key != key]  # noqa: PLR0124
@@ -160,7 +160,7 @@ def _to_json(value: Any) -> str | float | int | None:  # noqa: ANN401 - whatever
         return " \N{MULTIPLICATION SIGN} ".join(map(str, value))
     if value is None:
         return None
-    if isinstance(value, bool):  # like zeros, no is left empty
+    if isinstance(value, bool):  # False is left empty, like 0
         return "yes" if value else None
     if isinstance(value, int | float):
         return value if math.isfinite(value) else None

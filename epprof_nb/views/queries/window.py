@@ -38,7 +38,7 @@ _NOT_FIELDS = {"start_ns", "end_ns", "op_id", "parent_op_id", "kind"}
 MAX_RECTS = 50_000
 """Maximum number of rectangles of a response, whatever the number of lanes."""
 _OFFSCREEN_FACTOR = 8
-"""How much coarser the lanes outside the viewport are."""
+"""Factor by which lanes outside the viewport are coarser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,10 @@ def query_window(
     window
         The time range, and the width it is drawn at.
     max_rects
-        Maximum number of rectangles. With more events, one rectangle stands for several.
+        Maximum number of rectangles. With more events, one rectangle represents several.
     details
-        Include every column with a value. If False, only what is drawn is included, and the row
-        numbers by which the viewer can ask for the details of an event.
+        Include every column with a value. If False, only drawn columns are included, and the row
+        numbers with which the viewer requests the details of an event.
     highlighted, pinned
         Positions of the highlighted events, and of the events not to merge, by prefix (``op``,
         ``api``, ``act``); see `epprof_nb.views.timeline.lod.positions_of`.
@@ -96,12 +96,12 @@ def query_window(
         ``kinds`` (kinds of activities by code), ``names`` (string table), ``short_names`` (of
         kernels, by index into it), ``texts`` (columns of codes into it), ``slices`` (by prefix,
         runs of rectangles in one row: lane, row, first, last + 1) and ``shown`` (by table, the
-        number of rectangles and of the events they stand for).
+        number of rectangles and of the events they represent).
     columns
         Integers by ``<prefix>.<column>``. ``op`` is the index of the op among those sent, -1 for
         none; text columns are codes into ``names``, -1 for missing. ``op.operator`` is the hue of
         an op's operator, see `epprof_nb.util.palette.operator_hue`, -1 for other ops. If a
-        rectangle stands for several events, ``members`` is their number and ``cover`` the time they
+        rectangle represents several events, ``members`` is their number and ``cover`` the time they
         cover; the other columns describe the longest event.
     """
     tables, layouts = view_model.profile.tables, view_model.layout.by_prefix()
@@ -266,14 +266,14 @@ def detailed_columns(
             values = strings.encode(f"{prefix}.{name}", texts.codes[of], texts.categories)
         else:
             values = table[name][of].astype(np.int64)
-            if kind == "delta":  # a missing one is a number that JavaScript has
+            if kind == "delta":  # JavaScript represents the stored missing value exactly
                 values = np.maximum(values, -(2**53))
         columns[f"{prefix}.{name}"] = values
     return columns
 
 
 def rows_of_place(view_model: ViewModel, ops: IntArray) -> IntArray:
-    """Return the rows that say where ops are in the source.
+    """Return the rows that have the place of ops in the source.
 
     An op drawn in place of its ``with`` statement has the place of the statement.
     """

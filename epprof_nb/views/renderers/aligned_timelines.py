@@ -77,7 +77,7 @@ def draw(timelines: AlignedTimelines, verdicts: Verdicts, anchor: str) -> Drawin
 def _rects(
     row: Row, low: int, scale: float, y: int, verdicts: Verdicts
 ) -> Iterator[Rectangle | Text]:
-    """Yield the rectangles of a row; events that share a pixel are one."""
+    """Yield the rectangles of a row; events that share a pixel are merged."""
     left = _LEFT + (row.starts - low) * scale
     right = np.maximum(_LEFT + (row.ends - low) * scale, left + 1)
     for first, last in _merged(left, right):

@@ -5,7 +5,8 @@ is many times faster than a Matplotlib figure, which takes longer than the rest 
 cell.
 
 The background is transparent, because front ends that remove styles show the picture on a light or
-a dark page. No colour has a contrast of 4.5 to both: text on the background has a plate of its own.
+a dark page. No colour has a contrast of 4.5 to both, so text on the background has a plate below
+it.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class Canvas:
 
 
 def blend(colour: str, share: float) -> str:
-    """Return a colour that covers a share (0 to 1) of white, as text needs below it."""
+    """Return a colour that covers a share (0 to 1) of white, for the background of text."""
     rgba = _mixed(_rgba(colour), _rgba("#ffffff"), share)
     return "#{:02x}{:02x}{:02x}".format(*rgba)
 

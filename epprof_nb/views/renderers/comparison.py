@@ -1,6 +1,6 @@
 """A comparison of recordings as text, Markdown and HTML.
 
-The HTML keeps its order, its numbers and a picture where styles, scripts and frames are removed.
+If styles, scripts and frames are removed, the HTML keeps its order, its numbers and a picture.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _STYLE = (
     ".epprof-compare table{border-collapse:collapse;margin:.5em 0;"
     "font:inherit;font-variant-numeric:tabular-nums;color:inherit}"
     ".epprof-compare tr{background:none}"
-    # Cells wrap, and the names keep room: a narrow page makes rows higher, not the names illegible.
+    # Cells wrap, and names keep a minimum width: a narrow page makes rows higher.
     ".epprof-compare td,.epprof-compare th{padding:2px 12px 2px 0;vertical-align:top;"
     "font-weight:normal;background:none;white-space:normal}"
     ".epprof-compare thead th{opacity:.7;border-bottom:1px solid #8b95a3;vertical-align:bottom}"
@@ -102,7 +102,7 @@ def as_text(comparison: ComparisonResult) -> str:
 
 
 def as_markdown(comparison: ComparisonResult) -> str:
-    """Return the same as Markdown."""
+    """Return the comparison as Markdown."""
     parts = [f"**{comparison.verdict}**"]
     parts += [_markdown_text(line) for line in _sentences(comparison)]
     for table in shown_tables(comparison):
@@ -116,7 +116,7 @@ def as_markdown(comparison: ComparisonResult) -> str:
 
 
 def as_html(comparison: ComparisonResult) -> str:
-    """Return the same as HTML for a notebook.
+    """Return the comparison as HTML for a notebook.
 
     The timelines are in a frame, with a picture as its fallback: a sanitizer that drops the
     elements of SVG keeps their texts.
@@ -205,7 +205,7 @@ def _html_row(row: Row, text_columns: Sequence[int]) -> str:
 
 
 def _aligned(cell: int, text_columns: Sequence[int]) -> str:
-    """Return attributes of a cell; -1 is the name. Sanitizers leave one of the two."""
+    """Return attributes of a cell; -1 is the name. Sanitizers keep one of the two."""
     side = "left" if cell < 0 or cell in text_columns else "right"
     return f' align="{side}" style="text-align:{side}"'
 

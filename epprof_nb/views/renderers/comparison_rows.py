@@ -1,7 +1,7 @@
-"""The tables of a comparison as shown: titles and cells as text, for every output alike.
+"""The tables of a comparison for every output: titles and cells as text.
 
-Times of one column are of one kind, which its title says: elapsed times come first, device and host
-times have columns of their own.
+A column has times of one kind, which its title names: elapsed times come first, device and host
+times have separate columns.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _VERDICT = 4
 _NO_PLACE = "not in any op"
 _WAITS = "waiting for a core, subtracted"
 _LEAST_REST = 0.005
-"""Minimum share of a repeat that time outside of all ops must have to be shown."""
+"""Minimum share of a repeat for time outside of all ops to be shown."""
 _HOST_DIFFERS = 0.05
-"""Relative difference of host and elapsed time from which host times are shown."""
+"""Minimum relative difference of host and elapsed time to show host times."""
 _COLOURED = {"faster": "faster", "slower": "slower", "removed": "faster", "added": "slower"}
 
 
@@ -42,7 +42,7 @@ _COLOURED = {"faster": "faster", "slower": "slower", "removed": "faster", "added
 class Row:
     """A row: its name, its cells, and the verdict that colours it, ``""`` for none.
 
-    `is_name` says whether the name is one of the code, else it is a word of ours.
+    `is_name` is whether the name comes from the code; else it is a fixed text.
     """
 
     name: str
@@ -55,8 +55,7 @@ class Row:
 class ShownTable:
     """A table: the title of the names, the titles of the cells, and the rows.
 
-    `text_columns` are the positions of the cells that are read from the left; the first one has the
-    verdict.
+    `text_columns` are the positions of the left-aligned cells; the first one has the verdict.
     """
 
     title: str
@@ -77,7 +76,7 @@ def shown_tables(comparison: ComparisonResult) -> Iterator[ShownTable]:
 def _of_ops(comparison: ComparisonResult) -> ShownTable:
     rows = list(rows_of(comparison.ops))
     first, others = rows[:_ROWS], rows[_ROWS:]
-    # Columns that say nothing are left out.
+    # Columns without information are left out.
     has_device = any(row[f"device_{side}_ns"] for row in first for side in ("before", "after"))
     has_host = any(_host_differs(row) for row in first)
     total = comparison.total
@@ -122,7 +121,7 @@ def _op_row(row: Values, least_ns: float, *, has_device: bool, has_host: bool) -
     """Return the cells of an op, coloured if it contributes at least `least_ns` to the change."""
     verdict, source = cause(row)
     elapsed = row["elapsed_before_ns"], row["elapsed_after_ns"]
-    # An op on another thread has no part in the elapsed time.
+    # The elapsed time does not include an op on another thread.
     has_part = bool(row["contribution_ns"]) or elapsed != (None, None)
     notes = [source] if source and verdict in CHANGED else []
     notes += ["renamed"] * (row["status"] == "renamed")
@@ -204,9 +203,9 @@ def _interval(low: float, high: float) -> str:
 
 
 def _device_change(row: Values, verdict: str, source: str) -> str:
-    """Return the change of the device time and its verdict, if it is not that of the row.
+    """Return the change of the device time, and its verdict if the row has another one.
 
-    If it is the cause of the row's verdict, the interval is in its place.
+    If the device time causes the row's verdict, its interval replaces its verdict.
     """
     if row["measure"] != "device" or row["status"] in ("added", "removed"):
         return ""

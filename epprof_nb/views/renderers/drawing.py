@@ -62,7 +62,7 @@ class Line:
 
 @dataclass(slots=True)
 class Drawing:
-    """Shapes and texts in the order in which they are drawn; ``label`` says what they show."""
+    """Shapes and texts in the order in which they are drawn; ``label`` describes them."""
 
     width: int
     height: int

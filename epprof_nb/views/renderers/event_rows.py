@@ -24,7 +24,7 @@ _INNER = 16
 _HEIGHTS = {0: 8, 1: 16, 2: 10, 3: 6}
 """Height of each kind of activity: kinds differ in height too, not only in hue."""
 _SHADES, _MIN_SHADE = 5, 0.35
-"""Shades of a rectangle that stands for several events, by the share that they cover."""
+"""Shades of a rectangle that represents several events, by the share that they cover."""
 _MIN_SEPARATED = 4
 """Minimum width of an op that is separated from the next one, in pixels."""
 _MAX_NAMES, _MIN_NAMED, _MIN_CHARACTERS = 120, 24, 5
@@ -90,7 +90,7 @@ def draw_events(
 def _write_names(
     canvas: Canvas, names: list[str], left: IntArray, right: IntArray, y: float
 ) -> None:
-    """Write the names of the ops of a row on those that have room for them, the widest first."""
+    """Write names on the ops of a row that have room for them, the widest first."""
     room = right - left
     named = np.flatnonzero(room >= _MIN_NAMED)
     for i in named[np.argsort(-room[named])][:_MAX_NAMES].tolist():
@@ -100,7 +100,7 @@ def _write_names(
 
 
 def _shades(length: IntArray, cover: IntArray) -> IntArray:
-    """Return the shade of each rectangle: the fuller, the more of it events cover."""
+    """Return the shade of each rectangle, by the share that events cover."""
     share = np.where(length > 0, cover / np.maximum(length, 1), 1.0)
     shades: IntArray = np.rint(np.clip(share, 0, 1) * (_SHADES - 1)).astype(np.int64)
     return shades

@@ -113,7 +113,7 @@ def _packed_viewer() -> str:
 def _top_ops_table(view_model: ViewModel) -> str:
     """Return the ops with the most device time as a table without styles or scripts.
 
-    Without device work, the table has the operators of nodes, or what frameworks ran.
+    Without device work, the table has the operators of nodes, or framework ops.
     """
     if view_model.colours_operators:
         titles = (view_model.operators.label, "host time", "share", "count")
@@ -176,7 +176,7 @@ def page_html(
 
 
 def write_page(view_model: ViewModel, file: IO[bytes]) -> None:
-    """Write an HTML document as `page_html` returns it, with every event.
+    """Write an HTML document as from `page_html`, but with every event.
 
     The viewer starts before the events are read, and inflates only the blocks in view.
     """
@@ -253,7 +253,7 @@ def framed(
     Parameters
     ----------
     document, fallback
-        HTML of the document, and of what stands in for it.
+        HTML of the document, and of its replacement.
     title
         Name of the frame.
     height

@@ -1,4 +1,4 @@
-"""A static picture of the profile, for front ends that show no HTML and in fallbacks."""
+"""A static picture of the profile, for front ends without HTML and for fallbacks."""
 
 from __future__ import annotations
 

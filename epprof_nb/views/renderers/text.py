@@ -1,4 +1,4 @@
-"""Plain text of a profile: the headline, the findings and the ops or operators with most time."""
+"""Plain text of a profile: headline, findings, and the ops or operators with the most time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NAME_WIDTH = 48
 def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
     """Return the headline, repeats, findings and a table of the top `rows` ops by device time.
 
-    The ops that captured the work of graphs follow in a table of their own. Without device work,
-    the table has the operators of nodes, or what frameworks ran, by host time.
+    The ops that captured the work of graphs follow in a separate table. Without device work, the
+    table has the operators of nodes, or framework ops, by host time.
     """
     headline = view_model.headline
     lines = [headline.line]
@@ -60,7 +60,7 @@ def _by_device_time(table: ResultTable, rows: int, title: str, omitted: str) -> 
 
 
 def _distinct_names(table: ResultTable) -> list[str]:
-    """Return the names of ops; of several with one name, also their line or type."""
+    """Return the names of ops, with their line or type if several share a name."""
     names = table.values("name")
     counts = Counter(names)
     found = []

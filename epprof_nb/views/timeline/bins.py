@@ -1,4 +1,4 @@
-"""Merges the events of one row by time bin: those that start in one bin become one rectangle.
+"""Merges the events of one row by time bin: events that start in one bin become one rectangle.
 
 Dense time ranges are read from the mip levels and only sparse ones event by event, so a query
 costs O(bins), not O(events). This is the first stage of the level of detail; see
@@ -22,7 +22,7 @@ Bools = npt.NDArray[np.bool_]
 
 _NONE: IntArray = np.empty(0, np.int64)
 _MAX_BLOCK_WIDTH = 0.5
-"""Longer blocks, in bins, are split: a rectangle may end that much after its bin."""
+"""Maximum length of a block, in bins, that is not split: a rectangle may end so much later."""
 _MAX_LONG_PER_BIN = 4
 """Blocks of overlapping events per bin that are split because they contain a long event."""
 
@@ -123,14 +123,14 @@ def _nodes(
     """Cover a range of positions with the largest blocks that are fine enough for the bins."""
     low, high = positions
     overlapping = bool(event_rows.overlapping[row])
-    # Start at the coarsest level with several blocks per bin: of coarser ones nearly all would
-    # have to be split.
+    # Start at the coarsest level with several blocks per bin: nearly all coarser blocks would have
+    # to be split.
     coarsest = 0
     per_bin = (high - low) / len(bins.times)
     while coarsest < len(event_rows.levels) and per_bin > events_per_block(coarsest + 1):
         coarsest += 1
     parts: list[tuple[Any, ...]] = []
-    # Blocks of the level that no block of the level above stands for.
+    # Blocks of the level that no block of the level above covers.
     top = events_per_block(coarsest)
     items = np.arange(-(-low // top), high // top)
     for level in range(coarsest, 0, -1):
@@ -161,9 +161,9 @@ def _nodes(
 
 
 def _children(level: int, positions: tuple[int, int], split: IntArray) -> IntArray:
-    """Return the blocks of the level below that `split` consists of, and those at the two ends.
+    """Return the blocks of the level below in `split`, and the blocks at the two ends.
 
-    The latter are in range while no whole block of `level` around them is.
+    The blocks at the ends are in range although their parents are not entirely.
     """
     low, high = positions
     above, size, count = (

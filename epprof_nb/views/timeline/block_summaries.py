@@ -71,7 +71,7 @@ class BlockSummaries:
         np.add.at(self._covered, blocks, np.add.reduceat(length, edges))
 
     def _check_order(self, row: IntArray, cut: IntArray, start: IntArray, end: IntArray) -> None:
-        # An event that starts before its predecessor does also starts before that one ends.
+        # An event that starts before its predecessor also starts before the predecessor ends.
         overlapping = self._rows_starting_before(row, cut, start, end, self._last_end)
         self._overlapping[overlapping] = True
         if len(overlapping):

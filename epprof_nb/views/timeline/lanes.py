@@ -208,7 +208,7 @@ def _stream_lanes(
 
 
 def _total_ns(codes: SmallCodes, durations: IntArray) -> Counter[Any]:
-    """Return the sum of the durations of each value, but None."""
+    """Return the sum of the durations of each value except None."""
     sums = np.bincount(codes.codes, np.maximum(durations, 0), len(codes.values))
     totals = zip(codes.values, sums.tolist(), strict=True)
     return Counter({value: int(total) + 1 for value, total in totals if value is not None})
@@ -243,7 +243,7 @@ def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
         layout = TimelineLayout((), ops, calls.result(), activities.result())
     for event_layout in layout.by_prefix().values():
         event_rows = event_layout.event_rows
-        # MAX_ROWS stands for the bottom edge, which is not a row.
+        # MAX_ROWS is the bottom edge, which is not a row.
         for lane, row in zip(event_rows.lane.tolist(), event_rows.row.tolist(), strict=True):
             if row < MAX_ROWS:
                 lanes[lane].rows = max(lanes[lane].rows, row + 1)
@@ -251,7 +251,7 @@ def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
 
 
 def _min_rows(profile: ProfileData, index: ProfileIndex, hidden: IntArray) -> npt.NDArray[np.uint8]:
-    """Return the row that each op takes at least: its nesting depth within its thread."""
+    """Return the minimum row of each op: its nesting depth within its thread."""
     threads, tree = profile.tables["ops"]["thread_id"], index.tree
     depth, parent = depth_without(tree, hidden), tree.parent
     # Ops whose parent is on another thread start at the top of their own lane.

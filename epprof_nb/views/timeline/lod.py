@@ -1,13 +1,13 @@
-"""Level of detail: what becomes of millions of events before they reach the screen.
+"""Level of detail: reduction of millions of events to what a screen can show.
 
-Three stages reduce the events, each with a coarser idea of the screen than the next.
+Three stages reduce the events; each knows the screen more exactly than the one before.
 
 1. *Window bins*, in Python. A window query knows the time range and its width in pixels. If a row
    has more events in the window than the width can show, the window is cut into bins, and the
    events that start in one bin become one rectangle. It records the number of its events, the time
-   they cover and the longest of them. Events at least as long as a bin keep a rectangle of their
-   own. This module decides how many bins each row gets; `epprof_nb.views.timeline.bins` fills them.
-   To cost O(bins) and not O(events), it reads dense time ranges from the mip levels that
+   they cover and the longest of them. Events at least as long as a bin keep a separate rectangle.
+   This module decides how many bins each row gets; `epprof_nb.views.timeline.bins` fills them. To
+   cost O(bins) and not O(events), it reads dense time ranges from the mip levels that
    `epprof_nb.views.timeline.mipmap` and `epprof_nb.views.timeline.block_summaries` build once per
    profile.
 2. *Mip levels*, in the viewer. The rectangles of a window stay in use while the reader pans and
@@ -105,8 +105,8 @@ def allocate_bins(counts: IntArray, bins: npt.NDArray[np.float64], max_rects: in
     bins
         Desired number of bins of each row, float64.
     max_rects
-        Maximum number of rectangles of all rows. Each row gets at least one bin, so that very many
-        rows may exceed it.
+        Maximum number of rectangles of all rows. Each row gets at least one bin, so very many rows
+        may exceed it.
     """
     low, high = 0.0, 1.0
     if _rects_of(counts, bins) <= max_rects:
@@ -147,7 +147,7 @@ def rects_in_window(
         Number of bins of each row; int64, shape ``(rows,)``. The events of a row are not merged if
         there are at most twice as many as bins.
     keep
-        Positions of events that keep a rectangle of their own, ascending.
+        Positions of events that keep a separate rectangle, ascending.
     visible
         The result of `visible_positions` for this window, if known.
     """

@@ -1,7 +1,7 @@
 """Sorts the events of a table into the rows of the timeline.
 
-Passes go through the columns in chunks that fit the CPU cache, so that rows and block summaries
-are built in one go.
+Passes go through the columns in chunks that fit the CPU cache, so that rows and block summaries are
+built in one pass.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def build_rows(
     for index in unsorted:
         within = slice(first[index], first[index + 1])
         rows = order[within]
-        # Of events that start together the longest comes first: it encloses the others.
+        # Among events that start together, the longest comes first: it encloses the others.
         order[within] = rows[np.lexsort((-end_ns[rows], start_ns[rows]))]
     if unsorted:
         _summarise(event_rows)
@@ -77,7 +77,7 @@ def _fill(event_rows: EventRows, code: npt.NDArray[Any]) -> list[int]:
         at, size = free[row_index], np.diff(cut)
         free[row_index] += size
         start, end = starts[: len(rows)], ends[: len(rows)]
-        # All rows are in range; mode="clip" only spares NumPy a buffered copy.
+        # All rows are in range; mode="clip" only avoids a buffered copy.
         np.take(event_rows.start[chunk], rows, out=start, mode="clip")
         np.take(event_rows.end[chunk], rows, out=end, mode="clip")
         rows += chunk.start
@@ -113,7 +113,7 @@ def _grouped(code: npt.NDArray[Any], count: int) -> tuple[IntArray, IntArray, In
 
 
 def _summarise(event_rows: EventRows) -> None:
-    """Compute the block summaries again, from events that are sorted by now."""
+    """Compute the block summaries again, from the sorted events."""
     blocks = BlockSummaries(event_rows)
     for chunk in chunks(len(event_rows.order), _CHUNK):
         begin, end = np.clip((event_rows.first[:-1], event_rows.first[1:]), chunk.start, chunk.stop)

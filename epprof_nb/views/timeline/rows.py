@@ -130,7 +130,7 @@ class EventRows:
         return start, np.maximum(end, start, out=end)
 
     def new_coverage(self, positions: Positions, row_index: IntArray) -> IntArray:
-        """Time that each event covers and no event before it in its row does, ns."""
+        """Time that each event covers and no event before it in its row covers, ns."""
         start, end = self.starts(positions), self.ends(positions)
         second = np.flatnonzero(self.overlapping[row_index] & (positions > self.first[row_index]))
         index = self.running_max_offset[row_index[second]] + positions[second] - 1

@@ -19,7 +19,7 @@ _PREFIXES = ("with ", "with(", "async with")
 
 
 def ops_of_with_statements(index: ProfileIndex) -> dict[int, int]:
-    """Return the rows of the ``with epprof_nb.op(...)`` statements, and the row of each one's op.
+    """Map the rows of the ``with epprof_nb.op(...)`` statements to the rows of their ops.
 
     Such a statement has the range as its only child: the statements of its body are below the
     range.

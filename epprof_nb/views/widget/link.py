@@ -13,7 +13,7 @@ class Link(NamedTuple):
     group
         Id of the group.
     origin
-        Time that is shown at the same place as the origins of the others.
+        Time that is shown at the same position as the origins of the other views.
     first
         Start and end of the time range that is shown first, from `origin` on.
     low, high
@@ -27,6 +27,6 @@ class Link(NamedTuple):
     high: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the viewer needs."""
+        """Return the fields for the viewer."""
         first = dict(zip(("start", "end"), self.first, strict=True))
         return {"group": self.group, "origin": self.origin, "first": first}

@@ -45,7 +45,7 @@ class SelectionState:
         """
         query, marked = content.get("selection"), content.get("time_range")
         if query:
-            self._selections.of(query)  # the viewer asks for it next
+            self._selections.of(query)  # the viewer requests it next
         time_range = None
         if marked:
             start, end = marked
@@ -68,7 +68,7 @@ class SelectionState:
             prefix, rows = rows_of_frame(self._selections.view_model.profile, frame)
             self._selections.set_rows({prefix: rows})
             self._selections_from_python += 1
-            # The number distinguishes these rows from those selected before.
+            # The number distinguishes these rows from previously selected ones.
             self._query = {"what": "rows", "number": self._selections_from_python}
         return self._query
 

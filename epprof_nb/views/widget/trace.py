@@ -1,4 +1,4 @@
-"""The profile as a trace that the reader of a live view downloads and opens in Perfetto."""
+"""The profile as a trace that the user of a live view downloads and opens in Perfetto."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 _MAX_EVENTS = 1_000_000
-"""More would keep the kernel busy for seconds, and the browser out of memory."""
+"""Maximum number of events; more would block the kernel and exhaust the browser's memory."""
 _TABLES = ("ops", "api_calls", "activities")
 
 

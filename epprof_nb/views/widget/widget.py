@@ -1,11 +1,11 @@
 """The live view: the viewer of the static page with Python behind it.
 
 A saved notebook must not contain a widget view: its model ends with the kernel, and without a model
-front ends paint an error over the output. The widget therefore has a transient display of its own.
-It is shown first, so that it paints first; the static view follows and is what gets saved. Once
-mounted, the widget's front end moves into the place of the static view and reports back, and the
-transient display is cleared. If no front end reports, the next cell clears it. When the front end
-finds its output cleared, it reports that too, and the view is closed.
+front ends show an error over the output. The widget therefore has a separate transient display. It
+is shown first, so that it appears first; the static view follows and is saved. Once mounted, the
+widget's front end moves into the place of the static view and reports back, and the transient
+display is cleared. If no front end reports, the next cell clears it. When the front end finds its
+output cleared, it reports that too, and the view is closed.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class LiveView(anywidget.AnyWidget):
         An op selects the activities launched by it and by the ops below it. An activity or API call
         selects the activities with its correlation id. A search or a row of the breakdown selects
         the activities that it highlights. If a time range is selected, only activities that overlap
-        it are returned; rows are not clipped. The index is the one of `Profile.activities`.
+        it are returned; rows are not clipped. The index is the index of `Profile.activities`.
         """
         return self._state.to_frame()
 
@@ -141,7 +141,7 @@ class LiveView(anywidget.AnyWidget):
         if self.comm is not None:
             self.send({"type": "close"})
         super().close()
-        # The layout is a widget of its own; it would keep the view alive in the front end.
+        # The layout is a separate widget; it would keep the view alive in the front end.
         self.layout.close()
         # The profile belongs to the user; release what this view computed from it.
         self.selections = Selections(ViewModel(ProfileData()))

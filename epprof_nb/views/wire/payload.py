@@ -45,11 +45,11 @@ _MAX_NOTES, _MAX_NOTE_LENGTH = 20, 500
 _MAX_OPERATORS = 8
 """Operators in the legend."""
 _MAX_REPEATS = 2_000
-"""Boundaries on the time axis; more cannot be told apart."""
+"""Maximum number of boundaries on the time axis; more would not be visible."""
 
 
 def first_view_header(view_model: ViewModel) -> dict[str, Any]:
-    """Return what the first view needs: time range, lanes, and the available counters and tables.
+    """Return the header of the first view: time range, lanes, available counters and tables.
 
     The headline only has the numbers that need no pass over the events.
     """
@@ -138,7 +138,7 @@ def _repeats(repeats: RepeatStatistics | None) -> dict[str, Any] | None:
 
 
 def _repeat_bounds(profile: ProfileData) -> list[list[int]]:
-    """Return the start and end of each repeat, of very many only the first ones."""
+    """Return the start and end of each repeat; only the first ones if there are very many."""
     starts, ends = (times[:_MAX_REPEATS] for times in repeat_bounds(profile.info))
     return [list(bounds) for bounds in zip(starts.tolist(), ends.tolist(), strict=True)]
 
@@ -158,7 +158,7 @@ def _notes(view_model: ViewModel) -> list[str]:
 
 
 def full_header(view_model: ViewModel) -> dict[str, Any]:
-    """Return everything except events. A page embeds it, since it has no Python to ask."""
+    """Return everything except events. A page embeds it, because it cannot query Python."""
     offered = available_breakdowns(view_model)
     trees = TREES if "module" in offered else ["tree"]
     return {
@@ -187,8 +187,9 @@ def page_payload(
     selection
         Initial selection.
     max_rects
-        Maximum number of rectangles. In a large profile one stands for several events; ``shown`` in
-        the header has the numbers. It is reduced until the payload is small enough for a notebook.
+        Maximum number of rectangles. In a large profile, one represents several events; ``shown``
+        in the header has the numbers. It is reduced until the payload is small enough for a
+        notebook.
     with_detail
         Whether every event follows in the page (`epprof_nb.views.wire.detail`). Then the payload
         may be larger, and ``row`` has the position of each rectangle's event.
@@ -216,13 +217,13 @@ def page_payload(
 
 
 def is_merged(view_model: ViewModel) -> bool:
-    """Whether a page has too many events for a rectangle each."""
+    """Whether a page has too many events for separate rectangles."""
     layouts = view_model.layout.by_prefix().values()
     return sum(len(layout.event_rows.order) for layout in layouts) > _MAX_RECTS
 
 
 def _is_complete(view_model: ViewModel, columns: Mapping[str, IntArray]) -> bool:
-    """Whether there is a rectangle of its own for each event."""
+    """Whether each event has a separate rectangle."""
     tables = view_model.profile.tables
     return all(
         len(columns[f"{prefix}.start"]) >= len(tables[name]) - hidden
