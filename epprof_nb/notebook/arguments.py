@@ -55,15 +55,15 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
         argument("-d", "--detail", metavar="WHAT",
                  help="Record more: api (all CUDA calls), memory (allocations), overhead "
                  "(CUPTI's own overhead) or all; operators (of PyTorch) or shapes (operators "
-                 "with those of their inputs), which all does not include. Separate several "
+                 "and the shapes of their inputs), which all does not include. Separate several "
                  "values with commas."),
         argument("--time-limit", type=float, metavar="SECONDS",
                  help="Stop recording after this time. The code continues to run."),
         argument("--max-records", type=int, metavar="N",
                  help="Maximum number of activities. Further ones are dropped and counted."),
         argument("--ort-nodes", metavar="MODE",
-                 help="Which runs of ONNX Runtime sessions are recorded node by node: every, auto "
-                 "(some; the nodes of the others are identified by their launches) or off."),
+                 help="Runs of ONNX Runtime sessions to record node by node: every, auto (some; "
+                 "launches identify the nodes of the others) or off."),
         argument("--no-lines", action="store_true",
                  help="Do not record the statements of the cell as ops."),
         argument("-l", "--live", action="store_true",
@@ -121,8 +121,8 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
         )
     if args.interleave and (args.baseline is None or args.repeat < MIN_REPEATS):
         raise UsageError(
-            "--interleave needs a baseline, whose code alternates with that of the cell, and at "
-            f"least {MIN_REPEATS} repeats, as in: %%gpuprofile {name or 'new'} --repeat 20 "
+            "--interleave needs a baseline, whose code alternates with the code of the cell, and "
+            f"at least {MIN_REPEATS} repeats, as in: %%gpuprofile {name or 'new'} --repeat 20 "
             f"--baseline {args.baseline or 'old'} --interleave"
         )
     save = Path(args.save.strip("\"'")).expanduser() if args.save else None
@@ -164,7 +164,7 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
 
 
 def _without_comment(line: str) -> str:
-    """Return the options without the comment behind them; a # in quotation marks begins none.
+    """Return the options without the comment after them; a # in quotation marks is not a comment.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def _without_comment(line: str) -> str:
 
 
 def _is_taken(name: str) -> bool:
-    """Whether a variable of this name would hide a builtin, or one that IPython itself uses."""
+    """Whether a variable of this name would hide a builtin or a variable of IPython."""
     return (
         hasattr(builtins, name)
         or name in ("In", "Out", "get_ipython", "exit", "quit")
@@ -243,7 +243,7 @@ def parse_line(
 def _is_line_of_cell_magic(
     magic: Callable[..., Any], statement: str, transform: Callable[[str], str]
 ) -> bool:
-    """Whether a statement is a name, with options or not, as behind ``%%gpuprofile``."""
+    """Whether a statement is only a name, with or without options, as after ``%%gpuprofile``."""
     name, _, options = statement.partition(" ")
     if not name.isidentifier() or keyword.iskeyword(name):
         return False
@@ -252,7 +252,7 @@ def _is_line_of_cell_magic(
     if not options.lstrip().startswith("-"):
         return False
     if "--" not in options and _parses(statement, transform):
-        return False  # a difference
+        return False  # a subtraction
     try:
         parse_argstring(magic, statement)
     except (UsageError, ValueError):
@@ -261,7 +261,7 @@ def _is_line_of_cell_magic(
 
 
 def _name_before(statement: str, transform: Callable[[str], str]) -> str | None:
-    """Return the name that stands before a statement, as in the cell magic; None if none does."""
+    """Return the name before a statement, as in the cell magic; None if there is none."""
     match = re.fullmatch(r"([^\W\d]\w*)\s+(\S.*)", statement, re.DOTALL)
     if match is None or keyword.iskeyword(match[1]) or hasattr(builtins, match[1]):
         return None

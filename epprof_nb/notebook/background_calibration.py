@@ -1,4 +1,4 @@
-"""Calibration in the background: measures how much recordings vary here, after a comparison.
+"""Background calibration, which measures after a comparison how much recordings vary here.
 
 A comparison on a machine that was not calibrated assumes how much recordings of the same code vary.
 ``epprof calibrate`` then runs once, in separate processes with the lowest priority. They are
@@ -26,9 +26,9 @@ SECONDS = 120
 _COMMAND = (sys.executable, "-m", "epprof_nb.cli", "calibrate", "--if-quiet", "--until-eof")
 _LOWEST_PRIORITY = 19
 NOTE = (
-    "How much recordings vary on this machine is being measured in the background for later "
-    f"comparisons: once, at the lowest priority, for at most {SECONDS // 60} minutes, and not "
-    "while a profile is recorded. `%config GpuProfile.calibrate = False` prevents it."
+    "A background process now measures how much recordings vary on this machine, for later "
+    f"comparisons. It runs once, at the lowest priority, for at most {SECONDS // 60} minutes, and "
+    "not while a profile is recorded. `%config GpuProfile.calibrate = False` prevents it."
 )
 
 
@@ -52,7 +52,7 @@ class BackgroundCalibration:
         self.thread: threading.Thread | None = None
 
     def start(self) -> bool:
-        """Start the calibration, and return whether it did; False if it was started before."""
+        """Start the calibration. Return False if it cannot start or was started before."""
         with self._lock:
             if self.thread is not None:
                 return False
@@ -61,7 +61,7 @@ class BackgroundCalibration:
                 # A new process group, so that signals reach the scripts that it records. The group
                 # stays in this session: the system ends a suspended group of the session when this
                 # process dies.
-                # Its input ends with this process, however that ends, and it ends with its input.
+                # The pipe closes when this process ends in any way. That ends the calibration, too.
                 self._process = subprocess.Popen(  # noqa: S603 - our own command
                     self._command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL, process_group=0,
@@ -100,8 +100,7 @@ class BackgroundCalibration:
 
     def _signal(self, number: int) -> None:
         process = self._process
-        # Its number may be another process's once it was waited for. To a forked child it is none
-        # of its own.
+        # After the wait, another process may have this number. A forked child must not signal it.
         if process is not None and process.returncode is None and self._owner == os.getpid():
             with suppress(OSError):
                 os.killpg(process.pid, number)

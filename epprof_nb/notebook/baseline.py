@@ -29,7 +29,7 @@ class Baseline:
         """Compare a new profile, of variable `name`, with the baseline.
 
         A baseline whose repeats alternated with the new code is preferred. If the result
-        assumes how much recordings vary and `may_calibrate`, that is measured in the background.
+        assumes how much recordings vary and `may_calibrate`, a background process measures it.
         """
         from epprof_nb.notebook.background_calibration import CALIBRATION, NOTE
         from epprof_nb.views.comparison import compare
@@ -59,8 +59,8 @@ def find_baseline(text: str, variables: Mapping[str, Any]) -> Baseline:
         ):
             return Baseline(text, tuple(profiles))
         raise UsageError(
-            f"--baseline {text}: the variable holds no profile, but {type(value).__name__}. The "
-            f"cell did not run. Record a baseline with: %%gpuprofile {text} --repeat 20"
+            f"--baseline {text}: the variable is of type {type(value).__name__}, not a profile. "
+            f"The cell did not run. Record a baseline with: %%gpuprofile {text} --repeat 20"
         )
     if text.endswith(".epprof"):
         try:

@@ -67,7 +67,7 @@ class CellRun:
     assign
         Called with a name and the profile to assign the variable.
     code
-        The code as parsed, to run it again; None if it cannot be.
+        The code as parsed, to run it again; None if it cannot be copied.
     baseline
         Profiles to compare with, if there are any.
     interleaving
@@ -159,7 +159,7 @@ class CellRun:
             warn(f"progress cannot be shown ({format_error(error)}). Profiling continues.")
 
     def repeat(self) -> bool:
-        """Mark the start of the next repeat; False if it is the last one, run outside the loop."""
+        """Mark the start of the next repeat; False for the last one, which runs after the loop."""
         __tracebackhide__ = True
         if self._session is not None and self._interleaving is not None:
             for _ in range(self._interleaving.runs_before(self._repeats)):
@@ -172,7 +172,7 @@ class CellRun:
         return self._repeats < self.request.repeat
 
     def _begin_repeat(self, session: Session, interleaving: Interleaving, side: int) -> None:
-        """End the repeat of the other side, or the one before, and begin one of this side."""
+        """End the open repeat and begin a repeat of `side`."""
         from epprof_nb.recording.session.op_log import CELL
 
         _native.pop(self._op)  # also closes the statement that is still open

@@ -117,7 +117,7 @@ def assemble(
         The nodes, and the reason if the cell must run without markers and repeats.
     """
     try:
-        for node in body:  # of other transformers; IPython does this after the last one
+        for node in body:  # from other transformers; IPython does this after the last one
             ast.fix_missing_locations(node)
         plain = copy.deepcopy(body)
         # A misplaced break or return would become valid inside the loop added for repeats.

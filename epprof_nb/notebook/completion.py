@@ -23,7 +23,7 @@ _VALUES = {"detail": DETAILS}
 def matcher(parser: ArgumentParser) -> Callable[[CompletionContext], SimpleMatcherResult]:
     """Return a matcher for IPython's completer.
 
-    Where it has no completions, it leaves the text to the other matchers.
+    If it has no completions, it leaves the text to the other matchers.
     """
 
     def match(context: CompletionContext) -> SimpleMatcherResult:

@@ -1,7 +1,7 @@
 """The option ``--interleave``: the baseline's code runs again, between the repeats of the new code.
 
-The speed of a machine drifts, so two recordings of the same code differ. Repeats that alternate
-meet the same drift.
+The speed of a machine drifts, so two recordings of the same code differ. The drift affects
+alternating repeats alike.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class CellCode:
         _codes[profile] = self
 
     def reassigned(self, variables: Mapping[str, Any]) -> list[str]:
-        """Return the names of callables that are others by now than when the code ran."""
+        """Return the names of callables that were reassigned after the code ran."""
         return sorted(name for name, ref in self._used.items() if variables.get(name) is not ref())
 
     def compile(self, flags: int, *, marked: bool) -> CodeType:
@@ -97,13 +97,13 @@ class Interleaving:
     """The runs of a baseline's code between the repeats of the new code.
 
     The order changes from one pair of repeats to the next (old new new old), so that a steady drift
-    and the state that one code leaves behind meet both sides alike. The last repeat is one of the
-    new code, whose variables and value remain.
+    and the state that one code leaves behind affect both sides alike. The last repeat runs the new
+    code, so its variables and value remain.
 
     Parameters
     ----------
     baseline
-        The baseline that was named.
+        The baseline that the user named.
     new
         The new code.
     repeats

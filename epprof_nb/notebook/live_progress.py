@@ -92,13 +92,13 @@ class LiveProgress:
     Parameters
     ----------
     session
-        The session, which must be stopped after this.
+        The session; it must be stopped after this object.
     screen
         The screen to show it on.
     """
 
     def __init__(self, session: Session, screen: Screen) -> None:
-        self._session = weakref.ref(session)  # it ends when nobody else holds it
+        self._session = weakref.ref(session)  # this thread must not keep the session alive
         self._screen = screen
         self._opened_ns = _native.now_ns()
         self._totals = RunningTotals(self._opened_ns)

@@ -31,7 +31,7 @@ class GpuProfile(Configurable):
     ort_nodes = Unicode(
         None,
         allow_none=True,
-        help="Which runs of ONNX Runtime sessions are recorded node by node: every, auto or off. "
+        help="Runs of ONNX Runtime sessions to record node by node: every, auto or off. "
         "None: as passed to epprof_nb.onnxruntime.install.",
     ).tag(config=True)
     frameworks = List(
