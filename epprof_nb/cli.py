@@ -1,4 +1,4 @@
-"""The command line: ``epprof``, with a command for each thing to do outside a notebook.
+"""The command line ``epprof``, with a command for each task outside a notebook.
 
 Each command is a file of `epprof_nb.commands`. These files import what a command needs when it
 runs, so that ``epprof run`` and ``epprof --help`` start quickly.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--run", "script", metavar="COMMAND", help="Record this, as 'python train.py'.")
+@click.option("--run", "script", metavar="COMMAND", help="Command to record.")
 @click.option(
     "--rounds",
     type=click.IntRange(5, 999),
@@ -39,9 +39,10 @@ def calibrate(
 ) -> None:
     """Measure how much recordings of the same code vary on this machine, for comparisons.
 
-    FILES are profiles of the same code, made with --repeat 20 or in steps. Without any, COMMAND
-    is recorded several times, or a short piece of work on the host device. The result replaces
-    the assumed value in comparisons of recordings made on this machine and its devices.
+    FILES are profiles of the same code, made with --repeat 20 or in steps. Without FILES, COMMAND
+    (such as 'python train.py') is recorded several times; by default it is a short workload on
+    the host device. Comparisons of recordings made on this machine and its devices then use the
+    result instead of the assumed value.
     """
     if until_eof:
         threading.Thread(target=_end_with_input, daemon=True).start()
@@ -55,7 +56,7 @@ def calibrate(
 def _end_with_input() -> None:
     """Interrupt this process and the scripts that it records once standard input has ended.
 
-    The process that holds the other end of the pipe is then gone, by whatever signal.
+    The process at the other end of the pipe has then ended, whatever the signal was.
     """
     while os.read(0, 1):
         pass

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _BUSY = 0.1
-"""Bound of the logarithm of a recording's slowdown from which it tells more of the load."""
+"""Logarithm of the slowdown from which a recording measures the load rather than its spread."""
 
 
 def run(paths: Sequence[Path], script: str | None, rounds: int, *, if_quiet: bool = False) -> None:
@@ -40,19 +40,19 @@ def run(paths: Sequence[Path], script: str | None, rounds: int, *, if_quiet: boo
     Parameters
     ----------
     paths
-        Recordings of the same code; without any, a script is recorded.
+        Recordings of the same code. If empty, a script is recorded.
     script
-        The script; None for the work that comes with the command, on the host device.
+        The script; None for the command's own workload on the host device.
     rounds
         Number of recordings to make.
     if_quiet
-        Whether recordings of a busy machine do not count.
+        Whether to ignore recordings of a busy machine.
 
     Raises
     ------
     click.ClickException
-        If there are too few recordings, or they are not of the same code. If the cache cannot be
-        written, after the values were printed.
+        If there are too few recordings, or their code differs. After the values are printed, if the
+        cache cannot be written.
     """
     if not paths:
         try:
@@ -71,7 +71,7 @@ def run(paths: Sequence[Path], script: str | None, rounds: int, *, if_quiet: boo
     if machine != machine_id():
         raise click.ClickException(
             "The recordings were not made on this machine with the same devices, so they do not "
-            "tell how much recordings vary here."
+            "show how much recordings vary here."
         )
     spread = measure_spread(side, datetime.now(UTC).astimezone().date().isoformat())
     click.echo(
@@ -85,7 +85,7 @@ def run(paths: Sequence[Path], script: str | None, rounds: int, *, if_quiet: boo
     if not paths and load_average > cores:
         click.echo(
             f"Other processes kept the machine busy (load average {load_average:.1f} on {cores} "
-            "cores). On a quiet machine, recordings vary by less: calibrate again when it is.",
+            "cores). Recordings vary less on a quiet machine: calibrate again when it is quiet.",
             err=True,
         )
     try:
@@ -104,7 +104,7 @@ def run(paths: Sequence[Path], script: str | None, rounds: int, *, if_quiet: boo
 def _quiet(side: Recordings) -> Recordings:
     """Return the recordings that other processes hardly slowed down.
 
-    Comparisons bound the slowdown by a load separately, so the spread does not include it.
+    Comparisons account for the slowdown by a load separately, so the spread does not include it.
     """
     quiet = [index.profile for index in side.indexes if slowdown_of_host(index) < _BUSY]
     if len(quiet) < MIN_RECORDINGS:
@@ -127,7 +127,7 @@ def _is_host(side: Recordings) -> bool:
 def _why(error: OSError) -> str:
     return (
         f"{spread_path()} cannot be written: {error.strerror or error}. Set XDG_CACHE_HOME to a "
-        "folder that can be."
+        "writable folder."
     )
 
 
@@ -144,7 +144,7 @@ def _record(script: str | None, rounds: int) -> list[ProfileData]:
 def _check(side: Recordings) -> None:
     if len(side.indexes) < MIN_RECORDINGS:
         raise click.ClickException(
-            f"{len(side.indexes)} recordings tell too little; record the same code at least "
+            f"{len(side.indexes)} recordings are too few. Record the same code at least "
             f"{MIN_RECORDINGS} times, better 10."
         )
     if min(side.repeats) < MIN_REPEATS:
@@ -154,7 +154,7 @@ def _check(side: Recordings) -> None:
             "of a script."
         )
     for refusal in refusals(side.indexes[:1], side.indexes[1:]):
-        raise click.ClickException(f"The recordings cannot be taken together. {refusal.text}")
+        raise click.ClickException(f"The recordings cannot be combined. {refusal.text}")
     first = Recordings([side.indexes[0].profile])
     for index in side.indexes[1:]:
         pairs = match(first.side, Recordings([index.profile]).side)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from epprof_nb.views.comparison import Comparison
 
 _NOTICED = 2.0
-"""A comparison does for a limit if it finds changes of this many times the limit."""
+"""A comparison is precise enough if it finds changes of this many times the limit."""
 NOT_SLOWER, SLOWER, NO_VERDICT, UNUSABLE_FILE = 0, 1, 3, 4
 """Exit codes; 2 is Click's for a wrong command line."""
 
@@ -36,7 +36,7 @@ class Output:
     Attributes
     ----------
     fail_above
-        Relative change, as 0.03. The new code is slower if all of the interval is above it.
+        Relative change, as 0.03. The new code is slower if the whole interval is above it.
     markdown
         Whether to print Markdown.
     allow
@@ -108,7 +108,7 @@ def compare(
     """Compare two saved profiles of code that ran with --repeat or in steps.
 
     With --run, two scripts are run and compared. A script may begin each step with
-    epprof_nb.step(); of others, whole runs are compared, which takes 10 rounds or more.
+    epprof_nb.step(). Without steps, whole runs are compared, which needs 10 rounds or more.
 
     Exit codes: 0 the new code is not slower, 1 it is slower, 3 they cannot be compared or vary too
     much to tell (or to find a change of --fail-above), 4 a file cannot be used or a script failed.
@@ -229,7 +229,7 @@ def _missed_limit(result: Comparison, limit: float) -> str | None:
     """Return why a comparison cannot tell whether a change is above the limit; None if it can.
 
     A limit of 0 requires no precision, because no comparison finds every change. One recording of
-    each side finds 3 to 9 % at best, which does for such a limit.
+    each side finds changes of 3 to 9 % at best, which is enough for this limit.
     """
     detectable, high = result.detectable_change, result.change_high
     if not limit or detectable is None or high is None:
@@ -237,8 +237,8 @@ def _missed_limit(result: Comparison, limit: float) -> str | None:
     if min(detectable, high) <= _NOTICED * limit:
         return None
     return (
-        f"--fail-above {100 * limit:g}%: these recordings cannot tell. Only a change of "
-        f"{100 * detectable:.1f} % or more would be found, and the new code may be up to "
+        f"--fail-above {100 * limit:g}%: these recordings are not precise enough. They show only "
+        f"changes of {100 * detectable:.1f} % or more, and the new code may be up to "
         f"{100 * high:.1f} % slower. Record more repeats, three or more recordings of each side, "
         "or both versions alternately (--run or --interleave) while no other program uses the "
         "machine, run `epprof calibrate`, or set a higher --fail-above."

@@ -14,7 +14,7 @@ from epprof_nb.commands.parameters import NEW_FILE, refuse_unwritable
 @click.option(
     "--report",
     type=NEW_FILE,
-    help="Path of the HTML report. By default a new folder for temporary files, which is printed.",
+    help="Path of the HTML report; default: a file in a new temporary folder.",
 )
 def demo(report: Path | None) -> None:
     """Profile a small training loop, print its ops and write an HTML report."""

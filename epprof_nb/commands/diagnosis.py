@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 _OF_THE_GPU = ("CUDA", "libcupti", "profiling permission", "other profilers")
-"""Checks of what recording a GPU needs, besides the driver."""
+"""Checks of the requirements for recording a GPU, apart from the driver."""
 
 
 def diagnose() -> list[Check]:
@@ -37,7 +37,7 @@ def render(checks: list[Check], width: int = 100) -> str:
 
 
 def verdict(checks: list[Check]) -> str:
-    """Return what this machine can record, in a sentence.
+    """Return a sentence that says what this machine can record.
 
     Examples
     --------
@@ -54,12 +54,12 @@ def verdict(checks: list[Check]) -> str:
         return "Ready, without a GPU: the host device and ONNX Runtime on the CPU are recorded."
     doubts = [name for name in _OF_THE_GPU if status.get(name, "ok") != "ok"]
     if doubts:
-        return f"Work of the GPU may not be recorded: see {', '.join(doubts)}."
-    return "Ready: work of the GPU is recorded."
+        return f"GPU work may not be recorded: see {', '.join(doubts)}."
+    return "Ready: GPU work is recorded."
 
 
 def run() -> int:
-    """Print the results; return the exit code: 1 if anything is missing, else 0."""
+    """Print the results. Return the exit code: 1 if anything is missing, else 0."""
     checks = diagnose()
     print(render(checks))
     print(f"\n{verdict(checks)}")

@@ -1,9 +1,9 @@
-"""The end of a script under ``epprof run``: what saves its profile, and by which signal it ends."""
+"""The end of a script under ``epprof run``: its profile is saved, and its signal is kept."""
 
 from __future__ import annotations
 
 import atexit
-import concurrent.futures.thread  # noqa: F401 - cannot be imported any more at the end
+import concurrent.futures.thread  # noqa: F401 - cannot be imported at exit
 import ctypes
 import os
 import signal
@@ -26,12 +26,12 @@ NOT_WRITTEN = os.EX_CANTCREAT
 class Ending:
     """Saves the profile once: when the interpreter ends, or at a signal that would end it.
 
-    An ``atexit`` callback saves it, as the first one registered and so the last one called: the
-    interpreter has then waited for the threads that the script left.
+    An ``atexit`` callback saves it. It is the first one registered, so it is called last, when the
+    interpreter has waited for the threads that the script left.
 
     A handler of SIGTERM and SIGHUP saves it, too, and ends the process by the same signal. It
-    raises nothing, so the script neither catches it nor runs its ``finally`` blocks. A handler
-    that the script installs replaces it; forked children have the default action.
+    raises no exception, so the script's ``except`` and ``finally`` blocks do not run. A handler
+    that the script installs replaces it. Forked children have the default action.
 
     Parameters
     ----------
@@ -107,10 +107,10 @@ class Ending:
             end_by(number)
             return
         if self._saver is not None:
-            return  # it came twice, as from timeout(1)
+            return  # a second signal, as timeout(1) sends it
         self.by = number
         # This may have interrupted the main thread while it held a lock of the profiler. Another
-        # thread therefore saves. If it cannot stop the recording, the script goes on until it can.
+        # thread therefore saves. The script continues until that thread can stop the recording.
         self._saver = threading.Thread(target=self._save_and_end, args=(number,), daemon=True)
         try:
             self._saver.start()
@@ -153,10 +153,10 @@ def end_by(number: int) -> None:
 
 
 def say(text: str, *, prefix: str = "epprof: ") -> None:
-    """Print a message to stderr, if there is one that can be written to.
+    """Print a message to stderr, if it can be written to.
 
-    What cannot be written stays in no buffer: the interpreter would fail to flush it at its end,
-    and change the exit code of the script.
+    The message bypasses the buffer. If it remained there, the interpreter would fail to flush it
+    at exit and change the exit code of the script.
     """
     stream = sys.stderr
     with suppress(Exception):

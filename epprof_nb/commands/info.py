@@ -40,7 +40,7 @@ def describe(profile: ProfileData) -> str:
     width = max(len(label) for label, _ in rows)
     lines = [f"{label:<{width}}  {text}" for label, text in rows]
     lines += [f"note: {note}" for note in profile.info.get("notes") or ()]
-    # A file may have come from anywhere: its texts must not command the terminal.
+    # A file may come from anywhere: its texts must not send control sequences to the terminal.
     return "\n".join(map(printable, lines))
 
 

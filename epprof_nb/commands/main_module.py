@@ -83,7 +83,7 @@ class MainModule:
             return plain  # markers in deeply nested blocks can exceed limits of the compiler
 
     def execute(self, code: CodeType) -> None:
-        """Run the code in a new ``__main__`` module, which stays after it has ended."""
+        """Run the code in a new ``__main__`` module, which remains after the code has ended."""
         main = ModuleType("__main__")
         loader = SourceFileLoader("__main__", self.path) if self.spec is None else self.spec.loader
         vars(main).update(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, type=EXISTING_FILE)
 @redact_option("Leave out")
 def mcp(*, files: tuple[Path, ...], redact: str) -> None:
-    """Offer profiles to an assistant, by the Model Context Protocol over stdin and stdout.
+    """Offer profiles to an assistant through the Model Context Protocol on stdin and stdout.
 
     FILES are saved profiles (.epprof) or traces of other tools. The tools are profiles, summary,
     sql, compare and timeline_png. Needs: pip install epprof-nb[mcp]

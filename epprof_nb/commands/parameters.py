@@ -46,12 +46,12 @@ def redacted_parts(redact: str) -> tuple[str, ...]:
 
 
 def refuse_same_file(option: str, path: Path | None, others: dict[str, Path | None]) -> None:
-    """Refuse to write over another file of the command; symbolic and hard links are followed.
+    """Refuse to overwrite another file of the command. Symbolic and hard links are followed.
 
     Raises
     ------
     click.BadParameter
-        If `path` is one of the files of `others`, whose keys name them.
+        If `path` is one of the files in `others`. Its keys name the files in the message.
     """
     for what, other in others.items():
         if path is None or other is None:

@@ -1,4 +1,4 @@
-"""``epprof ep parity``: which operators other execution providers have beyond ours."""
+"""``epprof ep parity``: a comparison of the operators of execution providers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDTH = 100
     help="Compare with this provider only; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--all", "every", is_flag=True, help="List all operators, also those without difference."
+    "--all", "every", is_flag=True, help="List all operators, not only those that differ."
 )
 @click.option("--csv", is_flag=True, help="Print the whole table as CSV.")
 def parity(*, providers: tuple[str, ...], every: bool, csv: bool) -> None:

@@ -35,7 +35,7 @@ def describe(table: pd.DataFrame, *, every: bool, width: int = 100) -> Iterator[
     table
         Result of `epprof_nb.ep.parity`.
     every
-        Whether to list all operators; else those with types or kernels that are missing.
+        Whether to list all operators, or only operators with missing types or kernels.
     width
         Maximum length of a line.
     """
@@ -47,8 +47,8 @@ def describe(table: pd.DataFrame, *, every: bool, width: int = 100) -> Iterator[
     unknown = table.attrs.get("unknown")
     if unknown:
         yield from _wrapped(
-            f"not known: the kernels of {', '.join(unknown)}, because ONNX Runtime cannot load the "
-            "libraries of all of them",
+            f"not known: the kernels of {', '.join(unknown)}, because ONNX Runtime cannot load "
+            "all their libraries",
             width,
         )
     yield ""
@@ -74,7 +74,7 @@ def describe(table: pd.DataFrame, *, every: bool, width: int = 100) -> Iterator[
 
 
 def _groups(rows: Sequence[Row], others: list[str], width: int) -> Iterator[str]:
-    """Yield the operators that lack the same types, or are of one domain and the same providers."""
+    """Yield the operators, grouped by their missing types, or by domain and providers."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         heading = _missing_types(row)
@@ -117,7 +117,7 @@ def _missing_types(row: Row) -> str:
 
 
 def _names(rows: list[Row]) -> list[str]:
-    """Return operators with their opset versions, ranges that meet as one."""
+    """Return operators with their opset versions; adjacent ranges are joined."""
     several = len({row["domain"] for row in rows}) > 1
     joined: list[tuple[Row, Any]] = []
     for row in rows:

@@ -65,15 +65,19 @@ class Script:
         interpreter, options = sys.executable, []
         if parts and re.fullmatch(r"python[\d.]*", Path(parts[0]).name):
             named = parts.pop(0)
-            # A bare name is the Python of this environment, which has the profiler.
+            # A bare name means the Python of this environment, which has the profiler.
             if "/" in named:
                 interpreter = named
             while parts and parts[0].startswith("-") and parts[0] != "-m":
                 options += [parts.pop(0) for _ in range(1 + (parts[0] in _VALUED)) if parts]
         if not parts or (parts[0] == "-m" and len(parts) == 1):
-            raise ValueError(f"{text!r} runs no Python script. Write it as: 'python script.py'")
+            raise ValueError(
+                f"{text!r} does not run a Python script. Write it as: 'python script.py'"
+            )
         if parts[0] != "-m" and not Path(parts[0]).is_file():
-            raise ValueError(f"{text!r} runs no Python script: the file {parts[0]} does not exist.")
+            raise ValueError(
+                f"{text!r} does not run a Python script: the file {parts[0]} does not exist."
+            )
         if shutil.which(interpreter) is None:
             raise ValueError(f"{text!r} cannot run: the interpreter {interpreter} does not exist.")
         return cls(text, interpreter, tuple(options), tuple(parts))
@@ -114,7 +118,7 @@ def record_rounds(
     Returns
     -------
     profiles
-        Those of each script, in the order of the rounds.
+        The profiles of each script, in the order of the rounds.
 
     Raises
     ------

@@ -16,7 +16,7 @@ class _RunCommand(click.Command):
     """A command whose options end at the script, or at the module after ``-m``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options; what follows the script or module is left to it."""
+        """Parse the options; the script or module gets the arguments after it."""
         valued = {
             name
             for param in self.params
@@ -45,14 +45,14 @@ class _RunCommand(click.Command):
     "--steps",
     metavar="A:B",
     help="Record only steps A to B-1; the script begins a step with epprof_nb.step(). Step 0 is "
-    "what comes before the first call.",
+    "the code before the first call.",
 )
 @click.option(
     "-d",
     "--detail",
     default="default",
     help="Record more: api, memory, overhead, all; operators (of PyTorch) or shapes (operators "
-    "with those of their inputs), which are not part of all.",
+    "and the shapes of their inputs), which all does not include.",
 )
 @click.option("--max-records", type=int, default=5_000_000, help="Maximum number of activities.")
 @click.option("--time-limit", type=float, help="Stop recording after this many seconds.")
@@ -128,11 +128,11 @@ def run(
 
 
 def _steps(text: str) -> tuple[int, int]:
-    """Parse ``A:B``, where either may be left out."""
+    """Parse ``A:B``; both numbers are optional."""
     match = re.fullmatch(r"(\d*):(\d*)", text)
     if not match:
         raise click.BadParameter(
-            f"{text!r} is not of the form A:B, as 10:20.", param_hint="--steps"
+            f"{text!r} is not of the form A:B, such as 10:20.", param_hint="--steps"
         )
     first, end = int(match[1] or 0), int(match[2] or sys.maxsize)
     if end <= first:

@@ -39,9 +39,9 @@ class RunRequest:
     options
         Options of the session.
     out, html
-        Paths of the profile and of the page; None for none.
+        Paths of the profile and of the page; None not to write it.
     steps
-        First step and last + 1 to record; None for the whole script.
+        First step to record, and the step after the last one; None for the whole script.
     lines
         Whether to record the statements of the script as ops.
     quiet
@@ -224,7 +224,7 @@ def _observe_onnxruntime() -> None:
 
 
 def _raise_recursion_limit() -> None:
-    """Give the script the depth that the frames of the command line take up."""
+    """Raise the limit by the frames of the command line, so that the script has all of it."""
     frame: FrameType | None = sys._getframe()  # noqa: SLF001
     depth = 0
     while frame is not None:

@@ -1,4 +1,4 @@
-"""Shell syntax in commands that run without a shell: it is found before anything runs."""
+"""Detection of shell syntax in commands that run without a shell, before anything runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def refuse_shell_syntax(text: str) -> None:
     ...
     ValueError: 'python train.py > log.txt' has `> log.txt`, but it runs without a shell. Leave ...
     """
-    # Quoted text keeps its place, but does not count as syntax.
+    # Quoted text does not count as syntax. The mask keeps the positions of the rest.
     bare = _QUOTED.sub(lambda found: "q" * len(found[0]), text)
     why = ""
     if found := _ASSIGNMENT.match(bare):
@@ -45,7 +45,7 @@ def refuse_shell_syntax(text: str) -> None:
         shown = text[found.start() : found.end() + (target.end() if target else 0)]
         why = (
             f"has `{shown}`, but it runs without a shell. Leave it out: the output of the script "
-            "is only shown if it fails. What the script reads can be an argument of it."
+            "is only shown if it fails. Pass input to the script as an argument."
         )
     elif found := _OPERATOR.search(bare):
         why = (

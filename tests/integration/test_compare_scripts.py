@@ -95,9 +95,9 @@ def test_whole_runs_are_the_repeats_of_scripts_without_steps(epprof, tmp_path):
     [
         (["--run", "steps.py 0", "steps.py x"], 4, "could not convert string to float"),
         (["--run", "steps.py 0", "gone.py"], 2, "the file gone.py does not exist"),
-        (["--run", "steps.py 0", "ls -l"], 2, "runs no Python script"),
+        (["--run", "steps.py 0", "ls -l"], 2, "does not run a Python script"),
         (["--run", "steps.py 0", "/nowhere/python steps.py"], 2, "the interpreter"),
-        (["--run", "steps.py 0", "python -m"], 2, "runs no Python script"),
+        (["--run", "steps.py 0", "python -m"], 2, "does not run a Python script"),
         (["--run", "steps.py 0", "python 'steps.py"], 2, "No closing quotation"),
         (["--run", "steps.py 0", "steps.py 0", "--more-old", "x.epprof"], 2, "--more-old"),
         (["steps.py", "steps.py", "--keep", "."], 2, "--keep needs --run"),

@@ -255,11 +255,11 @@ def test_two_wheels_of_onnx_runtime_are_told_with_what_to_do(monkeypatch):
 @pytest.mark.parametrize(
     ("statuses", "expected"),
     [
-        ({}, "Ready: work of the GPU is recorded."),
+        ({}, "Ready: GPU work is recorded."),
         ({"NVIDIA driver": "warning"}, "Ready, without a GPU:"),
         ({"NVIDIA driver": "warning", "front end": "missing"}, "Not ready: see front end."),
         ({"profiling permission": "warning"}, "may not be recorded: see profiling permission."),
-        ({"ONNX Runtime": "warning"}, "Ready: work of the GPU is recorded."),
+        ({"ONNX Runtime": "warning"}, "Ready: GPU work is recorded."),
     ],
 )
 def test_the_last_line_says_what_can_be_recorded(monkeypatch, capsys, statuses, expected):

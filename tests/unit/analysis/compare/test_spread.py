@@ -249,10 +249,10 @@ def test_an_unwritable_cache_is_reported_before_recording(monkeypatch):
 @pytest.mark.parametrize(
     ("recordings", "text"),
     [
-        ([{}] * 4, "4 recordings tell too little"),
+        ([{}] * 4, "4 recordings are too few"),
         ([{"repeats": 9}] + [{}] * 5, "has 9 repeats"),
         ([{"machine": "another"}] * 5, "not made on this machine"),
-        ([{}] * 5 + [{"devices": [{"device_id": 0, "name": "GPU Y"}]}], "cannot be taken together"),
+        ([{}] * 5 + [{"devices": [{"device_id": 0, "name": "GPU Y"}]}], "cannot be combined"),
         ([{}] * 5 + [{"times": {"other": MS}}], "their ops differ"),
     ],
 )
