@@ -1,8 +1,8 @@
-"""A GPU profiler that lives in the notebook.
+"""A GPU profiler for notebooks.
 
-``%load_ext epprof_nb``, then ``%%gpuprofile prof`` above a cell: under it appears which of its
-lines and named ops kept the GPU busy, with every kernel, copy and memset joined to the op that
-launched it. ``prof`` holds the same as pandas DataFrames.
+Run ``%load_ext epprof_nb``, then put ``%%gpuprofile prof`` above a cell. The view under the cell
+shows which lines and named ops kept the GPU busy, and joins every kernel, copy and memset to the
+op that launched it. ``prof`` holds the same data as pandas DataFrames.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ __all__ = [
     "unload_ipython_extension",
 ]
 
-# Public name -> the module it lives in. They are imported when first used: importing the package
-# costs nothing that is not used, pandas and IPython least of all.
+# Public name -> its module, which is imported when the name is first used. Importing the package
+# does not import pandas and IPython.
 _HOMES = {
     "Profile": "epprof_nb.profiles",
     "compare": "epprof_nb.views.comparison",
@@ -80,13 +80,13 @@ def _import_native() -> object:
 
 
 def _offer_nvtx() -> None:
-    """Let libraries that use NVTX find the native core: they ask once, at their first range."""
-    with suppress(ImportError):  # a checkout that is not installed; using it says so
+    """Let libraries that use NVTX find the native core; they look once, at their first range."""
+    with suppress(ImportError):  # a checkout that is not installed; its first use reports it
         import_module("epprof_nb.recording.nvtx.injection").offer()
 
 
 def _watch_torch() -> None:
-    """Note which modules the kernels have that torch compiles, before the first profile as well."""
+    """Note the modules of the kernels that torch compiles, also before the first profile."""
     import_module("epprof_nb.recording.torch.inductor_origins").watch()
 
 

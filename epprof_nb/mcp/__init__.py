@@ -1,4 +1,4 @@
-"""Profiles for assistants and other programs, by the Model Context Protocol (MCP).
+"""Profiles for assistants and other programs, through the Model Context Protocol (MCP).
 
 `serve` offers the profiles of a running notebook; ``epprof mcp FILE...`` offers saved ones. Both
 need ``pip install epprof-nb[mcp]``.
@@ -31,8 +31,8 @@ def serve(
     Parameters
     ----------
     profiles
-        The profiles by name. By default those that are variables of the notebook, as they are at
-        each request.
+        The profiles by name; by default the variables of the notebook that hold a profile at the
+        time of a request.
     port
         TCP port on 127.0.0.1; 0 for any free one.
     token
@@ -61,7 +61,7 @@ def serve(
     >>> server = epprof_nb.mcp.serve()  # doctest: +SKIP
     >>> server.url, server.token  # doctest: +SKIP
     """
-    from epprof_nb.mcp.tools import make_server  # first, for its error without the SDK
+    from epprof_nb.mcp.tools import make_server  # first: its error says that the SDK is missing
 
     from epprof_nb.mcp.local_server import LocalServer  # isort: skip
 

@@ -20,7 +20,7 @@ _START_S, _STOP_S = 30.0, 10.0
 
 
 class LocalServer:
-    """A server in progress.
+    """A running server.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class LocalServer:
     port
         TCP port; 0 for any free one.
     token
-        What clients must send; None for a random one.
+        Token that clients must send; None for a random one.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class LocalServer:
 
     @property
     def is_running(self) -> bool:
-        """Whether the server answers; a forked child of the process has none."""
+        """Whether the server answers; False in a forked child of its process."""
         return self._process == os.getpid() and self._thread.is_alive()
 
     def stop(self) -> None:
@@ -91,7 +91,7 @@ class LocalServer:
 
 
 class _Uvicorn(uvicorn.Server):
-    """A server that tells when it accepts connections, and leaves signals to the main thread."""
+    """A server that sets an event when it accepts connections."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -103,7 +103,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 class _WithToken:
-    """An application that answers requests with the token only."""
+    """An application that refuses requests without the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app

@@ -8,7 +8,7 @@ from epprof_nb.profiles import Profile
 
 
 def profiles_of_notebook() -> dict[str, Profile]:
-    """Return name to profile, for the variables whose names do not begin with an underscore.
+    """Return the profiles by name, for variables whose names do not begin with an underscore.
 
     The baseline of a profile (``--interleave``) follows it, as ``new.baseline``.
     """

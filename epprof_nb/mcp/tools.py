@@ -1,4 +1,4 @@
-"""The tools of the MCP server. They read profiles; none changes anything."""
+"""The tools of the MCP server, which only read profiles."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
 
 MAX_CHARS = 50_000
-"""Longest answer, in characters."""
+"""Maximum length of an answer, in characters."""
 _MAX_ERROR_CHARS = 2_000
 _MAX_SECONDS, _MAX_BYTES = 30.0, 2 * 2**30
 _SMALL_BYTES, _ROW_BYTES = 256 * 2**20, 256
@@ -51,9 +51,9 @@ _INSTRUCTIONS = (
 
 Name = Annotated[str, Field(description="Name of a profile, as listed by `profiles`.")]
 Characters = Annotated[
-    int, Field(ge=500, le=MAX_CHARS, description="Longest answer, in characters.")
+    int, Field(ge=500, le=MAX_CHARS, description="Maximum length of the answer, in characters.")
 ]
-Rows = Annotated[int, Field(ge=1, le=10_000, description="Most rows to return.")]
+Rows = Annotated[int, Field(ge=1, le=10_000, description="Maximum number of rows.")]
 
 
 def make_server(
@@ -64,7 +64,7 @@ def make_server(
     Parameters
     ----------
     source
-        Returns name to profile.
+        Returns the profiles by name.
     redact
         What to leave out of all answers; see `Profile.redacted`.
 
@@ -89,10 +89,10 @@ def make_server(
 
 
 class _Server(MCPServer[Any]):
-    """A server whose errors do not repeat all that they were sent."""
+    """A server that shortens error messages, which may repeat the whole request."""
 
     async def call_tool(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
-        """Call a tool; an error of any size becomes a short one."""
+        """Call a tool and shorten the message of its error."""
         try:
             return await super().call_tool(*arguments, **options)
         except UnexpectedToolError:
@@ -103,12 +103,12 @@ class _Server(MCPServer[Any]):
 
 
 class Tools:
-    """The tools; their docstrings and parameters are what clients see.
+    """The tools. Clients see their docstrings and parameters.
 
     Parameters
     ----------
     source
-        Returns name to profile.
+        Returns the profiles by name.
     redact
         Parts to leave out.
     """
