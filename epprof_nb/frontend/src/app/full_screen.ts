@@ -1,4 +1,4 @@
-// Button that shows the viewer on the whole screen, with a timeline as high as there is room.
+// Button that shows the viewer on the whole screen, with a timeline that fills the height.
 
 import { h, on } from "../base/dom.ts";
 import type { Timeline } from "../timeline/timeline.ts";
@@ -6,8 +6,8 @@ import type { Timeline } from "../timeline/timeline.ts";
 const LEAST = 280;
 
 /**
- * Button and shortcut for the full screen; null where the page may not use it, as a frame that was
- * not allowed to. The browser ends it on Escape.
+ * Button and shortcut for the full screen; null if the page may not use it, such as a frame without
+ * permission. The browser ends it on Escape.
  */
 export function fullScreen(timeline: Timeline): HTMLElement | null {
   if (!document.fullscreenEnabled) return null;

@@ -5,7 +5,7 @@ import { kindLabel } from "../data/kinds.ts";
 import { hue } from "../render/colours.ts";
 import type { ColourBy, Colouring } from "../timeline/colouring.ts";
 
-/** Legend with a choice of what the colours stand for; `kinds` are those of the profile. */
+/** Legend with a choice of what the colours mean; `kinds` are the kinds in the profile. */
 export function legend(
   kinds: readonly string[],
   colouring: Colouring,

@@ -1,6 +1,6 @@
-// Views that zoom and move together, such as those before and after a change.
+// Views that zoom and move together, such as the views before and after a change.
 //
-// They send each other events of the document, because each widget has a copy of this module.
+// They communicate through events of the document, because each widget has a copy of this module.
 
 import type { Range } from "../base/time_scale.ts";
 import type { Viewport } from "../base/viewport.ts";
@@ -19,11 +19,11 @@ interface Moved {
   view: Range;
 }
 
-/** Link a view to the others of its group. Returns a function that ends it. */
+/** Link a view to the others of its group. Returns a function that removes the link. */
 export function linkView({ group, origin, first }: Link, viewport: Viewport): () => void {
   const name = `epprof-moved-${group}`;
   const ended = new AbortController();
-  /** Whether the view follows another one; it then leads none. */
+  /** Whether the view follows another one; it then sends no event. */
   let following = false;
   const shift = ({ start, end }: Range, by: number): Range => ({
     start: start + by,

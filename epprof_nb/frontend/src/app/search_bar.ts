@@ -48,7 +48,7 @@ export class SearchBar {
       this.#timer = setTimeout(() => void this.#search(), PAUSE_MS) as unknown as number;
     });
     on(this.element, "keydown", (event) => {
-      // Here the timeline's shortcuts are letters to type.
+      // Keys typed here are text, not shortcuts of the timeline.
       event.stopPropagation();
       if (event.key === "Escape") this.close();
       else if (event.key === "Enter" && event.target === this.#field) {

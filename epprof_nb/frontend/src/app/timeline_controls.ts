@@ -84,13 +84,13 @@ export function addControls(timeline: Timeline, roomy: boolean): TimelineControl
     },
     {
       keys: ["]"],
-      help: "Next highlighted event; from a single event, what it launched",
+      help: "Next highlighted event, or the activity that a single event launched",
       group: GROUP,
       run: () => selection.next(1),
     },
     {
       keys: ["["],
-      help: "Previous highlighted event; from a single event, its launch",
+      help: "Previous highlighted event, or the launch of a single event",
       group: GROUP,
       run: () => selection.next(-1),
     },

@@ -1,4 +1,4 @@
-// Copying to the clipboard, with a dialog as fallback where a sandboxed frame may not use it.
+// Copying to the clipboard, with a dialog as fallback if a sandboxed frame may not use it.
 
 import { h } from "./dom.ts";
 

@@ -27,7 +27,7 @@ export function on<K extends keyof HTMLElementEventMap>(
   target.addEventListener(type, run, options);
 }
 
-/** Button with a sign or nothing as its text, and a title that screen readers say. */
+/** Button with a sign or no text, and a title for screen readers. */
 export function signButton(
   sign: string,
   title: string,
@@ -46,7 +46,7 @@ export function withCode(text: string): Node[] {
     .map((part, i) => (i % 2 ? h("code", {}, part) : document.createTextNode(part)));
 }
 
-/** 2D context of a canvas; throws an Error for the reader if the browser has none left. */
+/** 2D context of a canvas; throws an Error with a message for users if there is none. */
 export function context2d(
   canvas: HTMLCanvasElement,
   settings?: CanvasRenderingContext2DSettings,

@@ -27,7 +27,7 @@ export function count(value: number | bigint): string {
 
 /**
  * A count, preceded by the 1-based position of `number` if given; rounded if it is approximate. If
- * only `drawn` of them can be visited, the position is among these.
+ * only `drawn` of them can be visited, the position counts only these.
  */
 export function position(
   number: number | null,
@@ -97,11 +97,11 @@ export function shorten(text: string, limit: number): string {
   const head = Math.floor(limit / 2);
   const begin = characters.slice(0, head).join("");
   const end = characters.slice(characters.length - (limit - 1 - head)).join("");
-  // Of a text that was cut before, what is between both cuts is left out, too.
+  // If the text was cut before, omit the part between both cuts, too.
   return `${begin.split("…", 1)[0]}…${end.slice(end.lastIndexOf("…") + 1)}`;
 }
 
-/** Whether a text is names between dots, as the path of a module. Its end says what it is. */
+/** Whether a text is a dotted path, such as the path of a module. Its last name matters most. */
 export function isPath(text: string): boolean {
   return /^[\p{L}\p{N}_]+(?:\.[\p{L}\p{N}_]+)+(?<!\.py)$/u.test(text);
 }

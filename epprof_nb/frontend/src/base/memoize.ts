@@ -2,7 +2,7 @@
 
 const KEPT = 4000;
 
-/** Value of a key, made on first use. A full map starts anew. */
+/** Value of a key, made on first use. A full map is cleared first. */
 export function memoize<Key, Value>(
   known: Map<Key, Value>,
   key: Key,

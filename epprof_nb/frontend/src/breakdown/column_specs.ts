@@ -15,7 +15,7 @@ const SPECS: Record<string, Spec> = {
   short_name: ["name", "Short name; the full name is in the tooltip", 0],
   source: ["source", "The line's text", 0],
   path: ["module", "Path of the module in its model", 0],
-  type: ["type", "Module, or what else the framework did", 25],
+  type: ["type", "Module, or other work of the framework", 25],
   class: ["class", "Class of the module", 10],
   calls: ["calls", "Number of calls", 4],
   stream: ["stream", "Stream of the device", 0],
@@ -27,14 +27,14 @@ const SPECS: Record<string, Spec> = {
   busy_ns: ["busy", "Time during which any activity ran", 5],
   forward_ns: ["forward", "Device time of the forward pass", 3],
   backward_ns: ["backward", "Device time of the backward pass", 3],
-  other_ns: ["other", "Device time of neither pass", 6],
+  other_ns: ["other", "Device time outside both passes", 6],
   host_ns: ["host", "Host time, including all ops below", 8],
   forward_host_ns: ["host, forward", "Host time of the calls", 8],
   backward_host_ns: ["host, backward", "Host time of the backward pass", 8],
-  other_host_ns: ["host, other", "Host time of neither pass, of optimizers and loaders", 8],
+  other_host_ns: ["host, other", "Host time outside both passes: optimizers and loaders", 8],
   self_host_ns: ["host, self", "Host time outside the ops below", 17],
   count: ["count", "Number of executions", 4],
-  recorded: ["recorded", "Executions recorded by ONNX Runtime; host times are of these", 20],
+  recorded: ["recorded", "Executions that ONNX Runtime recorded; only these have host times", 20],
   nodes: ["nodes", "Number of different nodes", 12],
   kernels: ["kernels", "Kernels, including all ops below", 6],
   memcpys: ["copies", "Copies, including all ops below", 13],
@@ -55,7 +55,7 @@ const SPECS: Record<string, Spec> = {
   fell_back: ["fell back", "Ran on the CPU in a session with an accelerator", 15],
   fallback_copy_ns: ["fallback copies, time", "Device time of the copies for its fallback", 16],
   fallback_copies: ["fallback copies", "Copies that ONNX Runtime inserted for its fallback", 20],
-  fallback_bytes: ["fallback bytes", "Bytes that these copied", 21],
+  fallback_bytes: ["fallback bytes", "Bytes of the fallback copies", 21],
   in_use_bytes: ["memory in use", "Most memory in use at the end of an execution", 24],
   output_bytes: ["outputs", "Size of the outputs of all executions", 25],
   activation_bytes: ["activations", "Size of the inputs of all executions, without weights", 26],
@@ -96,7 +96,7 @@ const BEFORE_NAMES = 15;
 
 export function label(name: string, by?: string): string {
   const text = SPECS[name]?.[0] ?? name.replaceAll("_", " ");
-  // Kernels and streams have no host times to tell apart.
+  // Kernels and streams have only device times.
   return by && DEVICE_ONLY.has(by) ? text.replace("device, ", "") : text;
 }
 
@@ -130,7 +130,7 @@ export function formatCell(column: string, value: Cell): string {
   return PLAIN_NUMBERS.has(column) ? String(value) : count(value);
 }
 
-/** Columns with any information, in display order. */
+/** Columns that contain information, in display order. */
 export function informativeColumns(table: TableData): Column[] {
   const main = nameColumn(table.columns);
   const informative = table.columns.filter(({ name, values }) => {

@@ -35,7 +35,7 @@ export function markdown(columns: Column[], rows: number[], by: string): string 
   ].join("\n");
 }
 
-/** Names of this length were shortened in the payload, so no row has them. */
+/** Names of this length were shortened in the payload, so they match no row. */
 const SHORTENED = 600;
 const FRAMES = { op: "prof.ops", api: "prof.api_calls", act: "prof.activities" };
 
@@ -56,7 +56,7 @@ export function python(query: SelectionQuery | null): string | null {
   return `${FRAMES[query.prefix]}[lambda rows: ${tests.join(" & ")}]`;
 }
 
-/** Python string literal in ASCII, so that no name can change how the code reads. */
+/** Python string literal in ASCII, so that a name cannot disguise the code. */
 export function pythonString(text: string): string {
   const body = [...text].map((letter) => {
     const code = letter.codePointAt(0) ?? 0;

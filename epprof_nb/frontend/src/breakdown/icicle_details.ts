@@ -11,7 +11,7 @@ export function nodeTooltip(tree: Tree, node: number): Node[] {
   return [title, level, list(tree, node)];
 }
 
-/** `show` leads to the node's events in the timeline. */
+/** `show` selects the node's events in the timeline. */
 export function nodePanel(tree: Tree, node: number, show: () => void): Node[] {
   const name = tree.name(node);
   const button = h("button", { type: "button", class: "ep-tool" }, "show in the timeline");

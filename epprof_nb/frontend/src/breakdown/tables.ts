@@ -195,7 +195,7 @@ export class Tables {
   async #code(row: Record<string, Cell>): Promise<void> {
     const query = queryForRow(this.#by, row);
     const text = python(query);
-    if (!query) this.onStatus("No op has the work outside of modules.");
+    if (!query) this.onStatus("Work outside of modules does not belong to an op.");
     else if (!text) this.onStatus("This name is too long to copy in full.");
     else if (await copyText(text, this.element))
       this.onStatus(`Copied to the clipboard: ${shorten(text, 90)}`);

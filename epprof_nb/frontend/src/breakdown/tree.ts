@@ -8,12 +8,12 @@ import { SHADES } from "../render/colours.ts";
 /** Measure shown by the width of a box. */
 export type Measure = "device" | "host" | "kernels";
 
-/** Levels of the work of a module itself. */
+/** Levels for a module's own work. */
 export const PASSES = ["forward", "backward"];
 
-/** Node as its events are selected by. */
+/** Name and level that select the events of a node. */
 export interface TreeNode {
-  /** Name of an op or activity; of a module's own work, that of the module. */
+  /** Name of an op or activity; the module's name for its own work. */
   name: string;
   level: string;
 }
@@ -53,7 +53,7 @@ export class Tree {
     this.maxDepth = this.depth.reduce((most, d) => Math.max(most, d), 0);
   }
 
-  /** Displayed name of a node: of a kernel its short name. */
+  /** Displayed name of a node; the short name of a kernel. */
   name(node: number): string {
     const { others } = this.data;
     if (others[node]) return `(${others[node]} smaller)`;
@@ -70,7 +70,7 @@ export class Tree {
     return this.data.others[node] ? this.name(node) : this.fullName(node);
   }
 
-  /** Variant of the colour: the hue of the operator, where these have hues. */
+  /** Variant of the colour: the hue of the operator, if operators have hues. */
   variant(node: number): number {
     const hue = this.data.hue?.[node] ?? -1;
     return hue < 0 ? 0 : SHADES + hue;
@@ -91,12 +91,12 @@ export class Tree {
     return { name: this.fullName(named), level };
   }
 
-  /** Order of a node among its siblings before their sizes: merged ones come last. */
+  /** Rank of a node among its siblings, before its size counts; merged nodes come last. */
   rank(node: number): number {
     return this.data.others[node] ? 9 : PASSES.indexOf(this.level(node));
   }
 
-  /** Device time, or else host time, of what is below a node in one pass: forward or backward. */
+  /** Device time below a node in one pass (forward or backward); host time if there is none. */
   ofPass(pass: string, node: number): number {
     const { device_ns, host_ns } = this.data;
     if (this.level(node) === pass) return (device_ns[0] > 0 ? device_ns : host_ns)[node];
@@ -191,7 +191,7 @@ class IcicleBoxes implements EventColumns {
     return [...new Set(Array.from(this.nodes.slice(first, end), (node) => this.tree.name(node)))];
   }
 
-  /** Position of a node's box; undefined if it has none here. */
+  /** Position of a node's box; undefined if the node is not among these boxes. */
   position(node: number): number | undefined {
     return this.#positions.get(node);
   }
@@ -237,7 +237,7 @@ export class IcicleLayout {
     );
   }
 
-  /** Children with a width, largest first; then a module's own work, and merged ones. */
+  /** Children with a width, largest first; then a module's own work, then merged nodes. */
   #sortedChildren(node: number, values: Float64Array): number[] {
     const { children } = this.tree;
     return children[node]

@@ -46,7 +46,7 @@ export interface DataSource {
   /** Load the columns of the header's counters; a live source also loads those of a window. */
   counters(window?: Range): Promise<Bundle<object>>;
   describe(at: EventRef): Promise<Fields>;
-  /** Load the relations of an event; of very many flows, those in `window`. */
+  /** Load the relations of an event; if it has very many flows, only those in `window`. */
   related(at: EventRef, window: Range): Promise<Related>;
   /** Count the events of a query, and find one of them. */
   seek(query: SelectionQuery, where: SeekTarget): Promise<SeekResult>;

@@ -1,4 +1,4 @@
-// Data source of a static page: it answers from what the page embeds.
+// Data source of a static page, which answers from the embedded data.
 
 import type { Range } from "../base/time_scale.ts";
 import type { RangeBreakdown } from "./by_range.ts";
@@ -20,7 +20,7 @@ import type {
 import { fieldsOf, hitOf, type Related, type SeekTarget, type SelectionQuery } from "./queries.ts";
 import type { Bundle } from "./wire_format.ts";
 
-/** Answers from what the page embeds. */
+/** Answers from the embedded data. */
 export class EmbeddedSource implements DataSource {
   readonly live = false;
   readonly zooms: boolean;
@@ -84,7 +84,7 @@ export class EmbeddedSource implements DataSource {
     return byRange(this.#events, this.bundle, range, this.#detail);
   }
 
-  /** Every event, or what the page has of them. */
+  /** Every event, or the merged events if the page has only these. */
   async #all(): Promise<Events> {
     return this.#detail ? this.#detail.all() : this.#events;
   }

@@ -48,7 +48,7 @@ export class EventSet {
   /** Latest end among this event and those before it in its slice; makes ends searchable. */
   readonly reach: Float64Array;
   readonly kind: Float64Array | undefined;
-  /** Index of the op that launched it (of an op: its parent); -1 for none. */
+  /** Index of the op that launched it, or of an op's parent; -1 for none. */
   readonly op: Float64Array;
   /** Number of events each rectangle stands for; undefined if each is one event. */
   readonly members: Float64Array | undefined;
@@ -183,7 +183,7 @@ export type Fields = Record<string, Cell | bigint>;
 /** The three event tables of a bundle. */
 export class Events {
   readonly counts: EventsHeader["shown"];
-  /** All names its columns refer to, and the short ones of kernels by index. */
+  /** All names that the columns refer to, and the short names of kernels by index. */
   readonly names: string[];
   readonly shortNames: Record<number, string>;
   /**

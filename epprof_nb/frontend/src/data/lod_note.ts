@@ -11,5 +11,5 @@ export function lodNote(events: Events, zooms: boolean): string {
   const more = zooms
     ? "zoom in to separate them."
     : "zooming in shows no more, so that the notebook stays small. For every event, run prof.timeline().widget(), or open a file of prof.to_html(path).";
-  return `Neighbouring events thinner than a pixel are merged, none is omitted: ${parts.join(", ")} rectangles; ${more} Totals count every event; what is estimated says so.`;
+  return `Neighbouring events thinner than a pixel are merged, not omitted: ${parts.join(", ")} rectangles; ${more} Totals count every event; estimated numbers say so.`;
 }

@@ -102,7 +102,7 @@ export interface Counter {
   what: "busy" | "launches" | "copied";
   device: number;
   name: string;
-  /** Starts and ends of the times of which records are missing, ascending; of busy time only. */
+  /** Starts and ends of intervals with missing records, ascending; only for busy time. */
   unknown?: [number, number][];
 }
 
@@ -120,7 +120,7 @@ export interface TreeData {
   host_ns: number[];
   kernels: number[];
   bytes: number[];
-  /** Hue of the operator of each node, -1 for none; without device work only. */
+  /** Hue of the operator of each node, -1 for none; only without device work. */
   hue?: number[];
   /** Number of paths a node stands for; 0 for a single path. */
   others: number[];
@@ -173,7 +173,7 @@ export interface ProfileHeader extends EventsHeader {
     busy: { label: string; name: string; share: number; text: string }[];
     counts: Count[];
     quality: string;
-    /** The profiler's own time, and what it is. */
+    /** The profiler's own time, and its explanation. */
     overhead: { text: string; note: string };
     stray: Count | null;
     incomplete: boolean;
@@ -192,7 +192,7 @@ export interface ProfileHeader extends EventsHeader {
   /** Device, driver and versions the profile was made on, and its date. */
   made_on: string;
   findings: Finding[];
-  /** Idle gaps counted by the headline; of very many, the longest. */
+  /** Idle gaps that the headline counts; if there are very many, the longest. */
   gaps: [start: number, end: number][];
   /** Time range of each repeat of the code, in order. */
   repeats: [start: number, end: number][];

@@ -23,7 +23,7 @@ export interface Related {
   call: EventRef | null;
   /** Time from the start of its API call to its own start, ns. */
   delay: number | null;
-  /** Pairs of launch and activity, longest activity first; of very many, those in the window. */
+  /** Pairs of launch and activity, longest activity first; if very many, those in the window. */
   flows: [from: EventRef, to: EventRef][];
   launched: number;
   before: EventRef | null;
@@ -72,7 +72,7 @@ export function memberCount(set: EventSet, event: number): number {
 /** Columns that describe the rectangle, which may stand for several events. */
 const OF_RECTANGLE = new Set(["start", "dur", "members", "cover"]);
 
-/** Fields of an event that were sent with it; of a merged one, its times were not. */
+/** Fields that were sent with an event; a merged event has no times. */
 export function fieldsOf(set: EventSet, event: number): Fields {
   const fields: Fields = {};
   if (memberCount(set, event) === 1) {
@@ -84,7 +84,7 @@ export function fieldsOf(set: EventSet, event: number): Fields {
     const value = set.named(column) ? set.name(column, event) : set.number(column, event);
     if (value !== undefined && value !== "") fields[column] = value;
   }
-  // The kind of an op is that of most of its activities, which is not a field of the op.
+  // An op has the kind of most of its activities, which is not a field of the op.
   if (set.prefix === "act") fields.kind = KINDS[set.kind?.[event] ?? KIND.other];
   else delete fields.kind;
   return fields;

@@ -126,8 +126,8 @@ export class WindowCache {
   }
 
   /**
-   * The window to ask for. After a change of the highlight it is the one that was in view, so that
-   * its rectangles stay the same.
+   * Window to request. After a change of the highlight it is the one that was in view, so that its
+   * rectangles stay the same.
    */
   #extended(request: WindowRequest): WindowRequest {
     if (!this.#dropped || !covers(this.#dropped, request, this.whole))
@@ -159,7 +159,7 @@ export class WindowCache {
   /** Request a window that is likely to be needed next, once nothing else is pending. */
   #prefetch(): void {
     clearTimeout(this.#idle);
-    // A file has its events at hand, and inflates only those that are looked at.
+    // A file contains its events, and inflates only those in view.
     if (!this.source.live) return;
     const next =
       this.#current &&

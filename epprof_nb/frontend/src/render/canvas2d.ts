@@ -12,7 +12,7 @@ import { packed, Strip } from "./strip.ts";
 import type { Palette } from "./theme.ts";
 import { buildVisibleRects, VisibleRects } from "./visible_rects.ts";
 
-/** Rectangles from which on a strip of pixels is faster. */
+/** Minimum number of rectangles for which a strip of pixels is faster. */
 const MANY = 64;
 
 export class EventBars {
@@ -34,7 +34,7 @@ export class EventBars {
     buildVisibleRects(mipLevel(slice, pixel), view, pixels, ratio, this.#rects, toned);
     this.#paint(context, frame, ratio, band, highlight ? DIMMED : 1);
     if (highlight) {
-      // Highlighted events are combined apart, so that a dimmed neighbour never swallows them.
+      // Combine highlighted events separately, so that none is merged with a dimmed neighbour.
       const bright = mipLevel(slice, pixel, highlight[slice.set.prefix]);
       buildVisibleRects(bright, view, pixels, ratio, this.#rects, toned);
       this.#paint(context, frame, ratio, band, 1);

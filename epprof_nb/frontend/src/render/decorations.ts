@@ -61,7 +61,7 @@ export function counter(
 const LEVEL = { least: 12, most: 90 };
 /** Distance below a row's upper edge at which lines arrive, above its labels. */
 const INTO = 3;
-/** From this number on, lines are fainter than what they lead to, and ribbons have no edges. */
+/** From this number on, lines are fainter than their events, and ribbons have no edges. */
 const MANY = 24;
 const FEW_OPACITY = { line: 0.9, ribbon: 0.16, edge: 0.5 };
 const MANY_OPACITY = { line: 0.5, ribbon: 0.1, edge: 0 };
@@ -96,7 +96,7 @@ export function flows(
     c.globalAlpha = opacity.edge;
     c.stroke(area);
   }
-  // A halo in the background colour separates the lines from what they cross.
+  // A halo in the background colour separates the lines from the events they cross.
   const path = new Path2D();
   const ends = new Path2D();
   for (const { x0, y0, x1, y1: edge } of lines) {

@@ -20,10 +20,10 @@ interface Part {
 /**
  * Elide a text to fit; empty if nothing meaningful remains.
  *
- * Names of kernels often differ only at their ends, so they keep both. A statement says at its
- * beginning what it does, so with little room it keeps that. If one of `others` could be elided to
- * the same text, another part is kept that distinguishes it, if there is one; colours tell the others
- * apart. Only a module's path loses its beginning, which its ancestors have in common with it.
+ * Names of kernels often differ only at their ends, so they keep both. A statement begins with what
+ * it does, so with little room it keeps its beginning. If one of `others` could be elided to the same
+ * text, a part that distinguishes them is kept, if there is one; otherwise only their colours differ.
+ * Only a module's path loses its beginning, which it shares with its ancestors.
  */
 export function elide(
   text: string,

@@ -1,4 +1,4 @@
-// Bundling of parallel flow lines into ribbons, because many lines hide what they lead to.
+// Bundling of parallel flow lines into ribbons, because many lines hide the events below them.
 
 /** End points of a line in pixels. */
 export interface Line {

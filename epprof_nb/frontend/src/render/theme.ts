@@ -1,11 +1,11 @@
 // Palettes, the only place in TypeScript with colours; the CSS variables in styles/base.css and
 // styles/contrast.css repeat them, as a test checks. Python's palette is epprof_nb/util/palette.py.
-// The hues are those of Okabe and Ito, which colour-blind readers can distinguish.
+// The hues come from the palette of Okabe and Ito, which colour-blind readers can distinguish.
 //
 // test/render/theme.test.ts checks: kernel, memcpy, memset and synchronization stay apart as seen
 // without red, green or blue cones (Machado et al. 2009, full severity), the nearest two by 16 in
 // CIELAB; kinds also differ in height and hatching. Text has a contrast of at least 4.5 to its
-// background, of 7 with high contrast, where kinds also have 3 to the background.
+// background. With high contrast it has 7, and kinds have 3 to the background.
 
 import type { Kind } from "../data/kinds.ts";
 

@@ -180,8 +180,8 @@ export class SelectionController {
   }
 
   /**
-   * Select the next or the previous event of the query; from a single event, go to what it launched
-   * or to its launch.
+   * Select the next or the previous event of the query; from a single event, go to its first launched
+   * activity or to its launch.
    */
   next(by: 1 | -1): void {
     if (this.#multi) void this.seekBy(by);
@@ -249,7 +249,7 @@ export class SelectionController {
         this.source.related(at, this.timeline.view()),
       ]);
       if (!sameRef(this.#current, at)) return;
-      // The rectangle may stand for several events; the details are those of the longest.
+      // The rectangle may stand for several events; the details describe the longest.
       const [start, end] = [Number(fields.start_ns), Number(fields.end_ns)];
       if (end >= start) this.#current = { ...at, start, dur: end - start };
       show(related);
@@ -259,7 +259,7 @@ export class SelectionController {
     }
   }
 
-  /** Tell of the rectangle that is drawn now: its events are others after a zoom. */
+  /** Update the note on the rectangle that is drawn now; a zoom changes its events. */
   #updateMerged(): void {
     const hit = this.#current && hitOf(this.#events, this.#current);
     const parts = h("span", {});

@@ -46,7 +46,7 @@ function membersText(at: Hit, word = "events"): string {
 
 /**
  * Content of the panel: enclosing ops as links, buttons to its neighbours, `note`, and all fields by
- * group. Without `related`, which may take long to load, only what needs none.
+ * group. The parts that need `related`, which may take long to load, are omitted without it.
  */
 export function panel(
   at: EventRef,

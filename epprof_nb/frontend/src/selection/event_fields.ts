@@ -31,7 +31,7 @@ const GROUPS = {
   memory:
     "bytes bandwidth copy_kind src_kind dst_kind src_device_id dst_device_id output_bytes parameter_bytes activation_bytes in_use_bytes in_use_delta_bytes requested_bytes requested_delta_bytes arena_held_bytes arena_held_delta_bytes peak_bytes",
 };
-/** Labels of columns; that of others is their name without its unit. */
+/** Labels of columns; other columns show their name without its unit. */
 const LABELS: Record<string, string> = {
   op_type: "type",
   source: "recorded by",

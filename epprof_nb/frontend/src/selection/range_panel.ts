@@ -1,4 +1,4 @@
-// Breakdown of the marked time range: totals, and what took the device time.
+// Breakdown of the marked time range: totals, and the ops and kernels with the most device time.
 
 import { h, on } from "../base/dom.ts";
 import { count, duration, moment, percent, shorten, size } from "../base/format.ts";
@@ -143,7 +143,7 @@ export class RangePanel {
       return row;
     });
     const more = total > ROWS ? ` (first ${ROWS} of ${count(total)})` : "";
-    // Not a head of its own: that would make the column as wide as the word.
+    // Not a column head, which would make the column as wide as the word.
     const unit = h("span", { class: "ep-faint" }, "activities");
     return h("table", {}, h("caption", {}, `${title}${more} `, unit), h("tbody", {}, ...body));
   }

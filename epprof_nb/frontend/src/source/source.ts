@@ -34,17 +34,17 @@ export function sourceView(
   return place;
 }
 
-/** How much of the device time the lines of the cells account for; empty if it is all of it. */
+/** Sentence with the device time outside the lines of the cells; empty if there is none. */
 export function shareOfLines(cells: SourceCell[]): string {
   const device = cells[0]?.device_ns ?? 0;
-  // A function's time also counts for the line that called it: only lines of cells add up.
+  // A function's time also counts for the line that called it, so only lines of cells are added.
   const ofLines = cells
     .filter((cell) => !cell.file)
     .flatMap((cell) => cell.totals)
     .reduce((sum, totals) => sum + totals.device_ns, 0);
   const rest = device - ofLines;
   if (rest <= 0) return "";
-  return `${percent(rest / device)} of the device time (${duration(rest)}) belongs to no line shown.`;
+  return `${percent(rest / device)} of the device time (${duration(rest)}) does not belong to these lines.`;
 }
 
 /** Mark the line with the most time, and scroll to it unless it is in view at the top. */
@@ -116,7 +116,7 @@ interface LineColumn {
   text(of: LineTotals): string;
 }
 
-// A line that a compiler such as XLA has read runs on the device, and not as a statement.
+// A line that a compiler such as XLA has read runs on the device, not as a statement.
 export const executions = (of: LineTotals): string => (of.count ? count(of.count) : "");
 export const hostTime = (of: LineTotals): string => (of.count ? duration(of.host_ns) : "");
 const COLUMNS: LineColumn[] = [

@@ -1,4 +1,4 @@
-// Choice of what the colours of events stand for, and the assignment of hues and shades to names.
+// Choice of what the colours of events mean, and the assignment of hues and shades to names.
 
 import { memoize } from "../base/memoize.ts";
 import type { EventSet, Events } from "../data/events.ts";
@@ -12,11 +12,11 @@ export type ColourBy = (typeof COLOUR_BY)[number];
 const SETTING = "epprof-colour-by";
 
 export class Colouring {
-  /** Names that get hues, those with the most time first. */
+  /** Names that get hues, most time first. */
   readonly #names = new Map<ColourBy, string[]>();
   /** Shade of each name of ops and of kernels, in turn. */
   readonly #shades = { op: new Map<string, number>(), act: new Map<string, number>() };
-  /** Choices that tell the events of this profile apart. */
+  /** Choices that distinguish the events of this profile. */
   readonly choices: readonly ColourBy[];
   #by: ColourBy | undefined;
 
@@ -32,7 +32,7 @@ export class Colouring {
     );
     const stored = storedChoice();
     this.#by = this.choices.find((by) => by === stored) ?? this.choices[0];
-    // The kernels with the most time are those that are seen side by side.
+    // Users see the kernels with the most time side by side, so these get their shades first.
     for (const name of longest(first, "name")) this.#shade("act", name);
   }
 
@@ -104,7 +104,7 @@ export class Colouring {
   }
 }
 
-/** Names of activities, or of the ops that launched them, those with the most time first. */
+/** Names of activities, or of the ops that launched them, most time first. */
 function longest({ op, act }: Events, by: ColourBy): string[] {
   const total = new Map<string, number>();
   for (let i = 0; i < act.length; i++) {

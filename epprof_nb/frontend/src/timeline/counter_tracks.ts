@@ -125,7 +125,7 @@ export class CounterTracks {
 
   constructor(private readonly counters: Counter[]) {}
 
-  /** Use loaded columns: of a window, or without one of the whole profile. */
+  /** Use the loaded columns of a window, or of the whole profile without a `range`. */
   use(bundle: Bundle<object>, range?: Range): void {
     const tracks = this.counters.map(({ what }, i) => COUNTER_TYPES[what].load(bundle, i));
     if (range) this.#window = { tracks, range };
@@ -156,7 +156,7 @@ export class CounterTracks {
     const { name } = counter;
     const track = this.#for(range)[position];
     if (!track) return `${name}: loading`;
-    // What was not recorded is neither busy nor idle.
+    // Time without records is neither busy nor idle.
     if (unknownTime(counter, range) > 0) return `${name}: records are missing here`;
     return `${name}: ${track.describe(range, this.#whole[position]?.valueAt(range.end) ?? 0)}`;
   }

@@ -7,7 +7,7 @@ const KEPT = 8;
  * Split a label into a beginning, whose end may be cut off, and an end that stays.
  *
  * Threads of one pool differ at the end of their names, others by a number at the beginning. If one
- * of `others` has the same beginning and end, what differs takes the place of the end.
+ * of `others` has the same beginning and end, the first letters that differ replace the end.
  */
 export function labelParts(text: string, others: readonly string[]): [head: string, tail: string] {
   const rest = text.length - KEPT;

@@ -16,7 +16,7 @@ const LEAD = 4;
 const GAP = 7;
 /** From this number of streams on, even a single device gets a row that folds them. */
 const MANY_STREAMS = 9;
-/** This many threads have open lanes; a row folds the others, so that the streams stay in view. */
+/** Number of threads with open lanes; a row folds the others, so that the streams stay in view. */
 const OPEN_THREADS = 4;
 
 type RowKind = Lane["kind"] | "device" | "threads" | Counter["what"];

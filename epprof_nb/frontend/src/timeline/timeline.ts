@@ -53,7 +53,7 @@ export class Timeline {
   readonly #labels: LaneLabels;
   /** Folded and pinned rows. */
   readonly laneState: LaneState;
-  /** Choice of what the colours of events stand for. */
+  /** Choice of what the colours of events mean. */
   readonly colouring: Colouring;
   readonly #layout: RowLayout;
   readonly #tracks: CounterTracks;

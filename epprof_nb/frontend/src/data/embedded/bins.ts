@@ -55,8 +55,8 @@ export class Bins {
   }
 
   /**
-   * Add bins [first, end), and the work that runs into them if `running`; only a `share` of what a
-   * bin has.
+   * Add bins [first, end), and the work that runs into them if `running`. `share` scales the sums of
+   * a bin.
    */
   add(sums: RangeSums, first: number, end: number, running: boolean, share = 1): void {
     const column = this.#column;

@@ -1,8 +1,8 @@
-// Breakdown of a time range from what a page embeds; Python's is exact for a live view.
+// Breakdown of a time range from the embedded data of a page; a live view gets Python's exact one.
 //
-// Where the page has every event, their parts within the range are added up. Where it merges
-// events, sums by time bin take their place, and only the parts of bins at the two ends of the range
-// are estimated.
+// If the page has every event, the parts of events within the range are added. If it merges events,
+// sums by time bin replace them, and only the parts of bins at the two ends of the range are
+// estimated.
 
 import type { Range } from "../../base/time_scale.ts";
 import type { RangeBreakdown } from "../by_range.ts";
@@ -20,7 +20,7 @@ const BUSY = new Set<number>(BUSY_KINDS.map((name) => KIND[name]));
 
 type Page = ColumnBundle<ProfileHeader>;
 
-/** Break down a range: of the whole profile as Python did, else from bins or events. */
+/** Break down a range: the whole profile by Python's result, others from bins or events. */
 export async function byRange(
   events: Events,
   page: Page,
@@ -37,7 +37,7 @@ export async function byRange(
   return fromBinsAndEvents(atEnds, page, divided, range);
 }
 
-/** Every event of the range is drawn, or the page has no sums by bin. */
+/** Break down a range by its events: all are drawn, or the page has no sums by bin. */
 function fromEvents(events: Events, page: Page, range: Range): RangeBreakdown {
   const sums = new RangeSums();
   const { times, merged } = addEvents(sums, events, range);
@@ -55,7 +55,7 @@ function fromEvents(events: Events, page: Page, range: Range): RangeBreakdown {
 function fromBins(events: Events, page: Page, bins: Bins, range: Range): RangeBreakdown {
   const sums = new RangeSums();
   const { first, end, parts } = bins.divide(range);
-  // What runs into the range from before it is counted once, in its first bin.
+  // Work that began before the range is counted once, in its first bin.
   const isFirst = (start: number): boolean => start <= range.start;
   bins.add(sums, first, end, end > first && !parts.some(({ part }) => isFirst(part.start)));
   for (const { bin, part } of parts)
@@ -77,7 +77,7 @@ function fromBins(events: Events, page: Page, bins: Bins, range: Range): RangeBr
   return result;
 }
 
-/** Whole bins, and the events of the parts of bins at the ends. */
+/** Break down a range by whole bins, and by the events in the parts of bins at its ends. */
 function fromBinsAndEvents(events: Events, page: Page, bins: Bins, range: Range): RangeBreakdown {
   const sums = new RangeSums();
   const { first, end, parts } = bins.divide(range);
@@ -96,7 +96,7 @@ function fromBinsAndEvents(events: Events, page: Page, bins: Bins, range: Range)
   };
 }
 
-/** Share of a bin's work that lies in a part of the bin, by what the rectangles there cover. */
+/** Share of a bin's work that lies in a part of the bin, by the coverage of rectangles. */
 function shareOf(events: Events, bins: Bins, bin: number, part: Range): number {
   const covered = (range: Range): number => {
     const { act } = events;

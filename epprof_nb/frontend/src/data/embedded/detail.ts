@@ -47,13 +47,13 @@ export class Detail {
     return [new Events(bundle), row - number * header.size];
   }
 
-  /** Columns of the counters with more points than those of the page. */
+  /** Columns of the counters with more points than the page has. */
   counters(): Promise<Bundle<object>> {
     this.#counters ??= parsed().then(async () => new Bundle<object>(await embedded("counters")));
     return this.#counters;
   }
 
-  /** The activities that touch any of some time ranges. */
+  /** The activities that touch any of the time ranges. */
   async activities(ranges: Range[]): Promise<Events> {
     const { header } = await this.#loadIndex();
     const act = await this.#choose("act", ranges);
@@ -153,7 +153,7 @@ export class Detail {
   }
 }
 
-/** Wait until the page was read to its end: the viewer starts before. */
+/** Wait until the whole page is parsed; the viewer starts before that. */
 async function parsed(): Promise<void> {
   if (document.readyState === "loading")
     await new Promise((done) => document.addEventListener("DOMContentLoaded", done));

@@ -1,5 +1,5 @@
-// Events of a query in time order, among those embedded in the page. Where these stand for several,
-// the number of events comes from groups.
+// Events of a query in time order, among those embedded in the page. If these stand for several, the
+// number of events comes from groups.
 
 import type { EventSet, Events } from "../events.ts";
 import type { SeekResult } from "../model.ts";
@@ -10,7 +10,7 @@ import { matchingEvents } from "./selection.ts";
 /** Events of one query, searched once. */
 export class EventOrder {
   readonly #sets: EventSet[];
-  /** Of each event: number of its table, its index there, and its start. */
+  /** Table of each event by number, the event's index there, and its start. */
   readonly #table: Uint8Array;
   readonly #event: Uint32Array;
   readonly #start: Float64Array;

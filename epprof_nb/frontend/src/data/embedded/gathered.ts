@@ -5,7 +5,7 @@ import type { ColumnBundle } from "../wire_format.ts";
 
 export const PREFIXES: readonly Prefix[] = ["op", "api", "act"];
 
-/** Events by position, ascending; if some are merged, what each rectangle stands for. */
+/** Events by position, ascending; if some are merged, the columns of their rectangles. */
 export interface Chosen {
   positions: Float64Array;
   merged?: Record<"start" | "dur" | "members" | "cover", Float64Array>;
@@ -82,7 +82,7 @@ export class Gathered implements ColumnBundle<EventsHeader> {
   }
 }
 
-/** Runs of chosen events in one row, from those of all events. */
+/** Slices of the chosen events, from the slices of all events. */
 export function slicesOf(all: Slices, positions: Float64Array): Slices {
   const slices: Slices = [];
   let at = 0;
@@ -94,7 +94,7 @@ export function slicesOf(all: Slices, positions: Float64Array): Slices {
   return slices;
 }
 
-/** Function from the position of an op to the index of it, or of its nearest ancestor, among chosen ones. */
+/** Function that maps an op's position to the index of it, or of its nearest ancestor, in `chosen`. */
 export function nearestChosen(
   chosen: Float64Array,
   ops: number,

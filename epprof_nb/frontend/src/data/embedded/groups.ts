@@ -1,4 +1,4 @@
-// Numbers of all events by what selections refer to, for pages that merge events.
+// Numbers of events by the columns that selections use, for pages that merge events.
 
 import { Events } from "../events.ts";
 import type { EventsHeader, ProfileHeader, SeekResult } from "../model.ts";

@@ -100,7 +100,7 @@ function neighbours(
   return { before: ref(event - 1), after: ref(event + 1) };
 }
 
-/** Number of launches of an op; of an API call it is not known where activities are merged. */
+/** Number of launches of an op. Merged activities hide the launches of an API call. */
 function knownLaunches({ set, event }: Hit): number {
   if (set.prefix === "act") return 1;
   return Math.max(Number(set.number("launches", event) ?? 0), 0);
