@@ -88,7 +88,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Repeat what fails in CI."""
+    """Repeat failed tests in CI."""
     repeats = "CI" in os.environ and config.pluginmanager.hasplugin("rerunfailures")
     for item in items:
         params = item.callspec.params if hasattr(item, "callspec") else {}
@@ -107,7 +107,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture
 def named(monkeypatch):
-    """A function that makes objects variables of the user, which name their modules."""
+    """A function that assigns objects to variables of the user, which name their modules."""
 
     def name(**objects):
         for variable, value in objects.items():

@@ -1,4 +1,4 @@
-"""A stand-in for libcupti that reports what a test tells it, in a process of its own."""
+"""A stand-in for libcupti that reports the events of a test, in a separate process."""
 
 from __future__ import annotations
 

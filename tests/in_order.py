@@ -1,4 +1,4 @@
-"""Order of events that a test needs and the system may upset."""
+"""Order of events that a test needs and the system may change."""
 
 from __future__ import annotations
 

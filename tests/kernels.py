@@ -1,4 +1,4 @@
-"""Kernels for tests, which talk over sockets in a folder.
+"""Kernels for tests, which communicate over sockets in a folder.
 
 Jupyter chooses TCP ports before it starts a kernel. Another process can take one of them in the
 meantime; the kernel then ends with "Address already in use".
@@ -27,7 +27,7 @@ _OVER_SOCKETS = Config({"KernelManager": {"transport": "ipc"}})
 def run_notebook(
     notebook: NotebookNode, *, cwd: Path, timeout_s: float, kernel_name: str = "python3"
 ) -> None:
-    """Run a notebook's cells in a kernel of their own; add the outputs to the notebook."""
+    """Run a notebook's cells in a new kernel, and add the outputs to the notebook."""
     with tempfile.TemporaryDirectory(prefix="kernel-") as folder:
         manager = AsyncKernelManager(
             config=_OVER_SOCKETS, connection_file=_connection_file(folder), kernel_name=kernel_name
@@ -42,7 +42,7 @@ def running_kernel(*, timeout_s: float = 120) -> Iterator[BlockingKernelClient]:
     Raises
     ------
     RuntimeError
-        If the kernel ends, or does not answer. The error says what the kernel wrote.
+        If the kernel ends, or does not answer. The error has the output of the kernel.
     """
     with tempfile.TemporaryDirectory(prefix="kernel-") as folder:
         manager = KernelManager(config=_OVER_SOCKETS, connection_file=_connection_file(folder))
@@ -65,5 +65,5 @@ def running_kernel(*, timeout_s: float = 120) -> Iterator[BlockingKernelClient]:
 
 
 def _connection_file(folder: str) -> str:
-    # The sockets lie beside it. A relative path would mean another folder to the kernel.
+    # The sockets are beside it. The kernel would resolve a relative path in another folder.
     return str(Path(folder) / "kernel.json")

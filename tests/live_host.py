@@ -1,4 +1,4 @@
-"""The live widget's bundle in a page of its own, with Python answering: no Jupyter in between."""
+"""The live widget's bundle in a separate page that Python answers, without Jupyter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PAGE = """<!doctype html><meta charset="utf-8"><body style="margin:8px"><div id="cell"></div>"""
 
-# The model as anywidget hands it over. Bytes travel as base64, since the bridge knows JSON only.
+# The model as anywidget passes it. Bytes are sent as base64, because the bridge only has JSON.
 _HOST = """async ({ bundle, state, first }) => {
   const bytes = async (text) => {
     const all = await fetch(`data:application/octet-stream;base64,${text}`);
@@ -85,7 +85,7 @@ class LiveHost:
     Attributes
     ----------
     silent
-        While set, Python answers nothing, as a kernel that is busy or gone.
+        While set, Python does not answer, like a kernel that is busy or has stopped.
     asked
         Every message of the front end, in order.
     """
@@ -99,7 +99,7 @@ class LiveHost:
         page.set_content(_PAGE)
 
     def show(self, *, with_first: bool = True) -> float:
-        """Mount the viewer; return the milliseconds until its first picture stood."""
+        """Mount the viewer; return the milliseconds until its first picture was drawn."""
         first = (
             base64.b64encode(first_view_message(self._selections.view_model)).decode()
             if with_first
@@ -114,8 +114,8 @@ class LiveHost:
         self.page.evaluate("window.pythonTells({ type: 'close' })")
 
     def settle(self) -> None:
-        """Wait until every window that was asked for is painted."""
-        self.page.evaluate(_NEXT_FRAME)  # it asks for what the last input needs
+        """Wait until every requested window is painted."""
+        self.page.evaluate(_NEXT_FRAME)  # it requests the window of the last input
         self.page.wait_for_function("window.waiting === 0")
 
     def stamps(self, kind: str = "window") -> list[dict[str, Any]]:

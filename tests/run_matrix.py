@@ -4,9 +4,9 @@
 
     python -m tests.run_matrix [PACKAGE [VERSION ...]]
 
-Each release is unpacked into a folder of its own, which comes first on the path of this Python. All
-other packages, epprof_nb included, are those of this environment. The release that is installed
-here is tested by pytest itself. Without arguments, all releases of `MATRIX` are tested; with a
+Each release is unpacked into a separate folder, which comes first on the path of this Python. All
+other packages, epprof_nb included, come from this environment. pytest itself tests the release that
+is installed here. Without arguments, all releases of `MATRIX` are tested; with a
 package, its releases or the given ones.
 
 A release fails if it cannot be installed, if another one is imported, if a test fails, and if tests
@@ -127,7 +127,7 @@ def run(release: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def check(releases: Releases, version: str | None) -> tuple[str, str]:
-    """Test one release; return a line about it, and what is wrong or an empty text."""
+    """Test one release; return a line about it, and the problem or an empty text."""
     try:
         folder = install(releases, version)
     except subprocess.CalledProcessError as error:

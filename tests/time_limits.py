@@ -51,6 +51,6 @@ class TimeLimits:
         return self._limits[-1]
 
     def reach(self) -> None:
-        """Let the time be over."""
+        """Reach the limit now."""
         for limit in self._limits:
             limit.reach()

@@ -1,7 +1,7 @@
 """Duration of the breakdowns of a large profile: ``python -m tests.benchmarks.breakdowns [N]``.
 
 Each is computed three times for a new profile, which has no caches, and three times for the last of
-these; the least counts.
+these profiles. The shortest time counts.
 """
 
 from __future__ import annotations

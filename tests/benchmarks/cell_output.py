@@ -1,7 +1,7 @@
 """Output of a profiled cell: time until the cell is done, and its size in the notebook.
 
-Cells run in a real kernel, plain and profiled in turn. The time is that from the request to the
-kernel's next idle state; the processor time is that of the kernel's process.
+Cells run in a real kernel, plain and profiled in turn. The time is measured from the request to the
+kernel's next idle state; the processor time is the time of the kernel's process.
 """
 
 from __future__ import annotations

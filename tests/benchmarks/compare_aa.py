@@ -7,7 +7,7 @@ For the power, the kernel of one op of the new code does 5 % more steps. ``--kee
 times that were compared, so that other statistics can be tried on them.
 
 The simulated part draws the times instead, with a coefficient of variation of 2 %, as on a device
-with fixed clocks: the power of the statistics, whatever else this machine does.
+with fixed clocks. It shows the power of the statistics, independent of the load of this machine.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def power(pairs: int, planted: float, name: str, recorded: Callable[[float], Sid
 
 
 def several(recorder: Recorder, planted: float = 0.0, recordings: int = 3) -> Sides:
-    """Profile several recordings per side, alternately, so that a drift meets both sides."""
+    """Profile several recordings per side, alternately, so that a drift affects both sides."""
     pairs = [recorder.one_each(planted) for _ in range(recordings)]
     old, new = zip(*pairs, strict=True)
     return [list(old), list(new)]

@@ -1,7 +1,7 @@
 """Cost of graphs on the provider of Python kernels.
 
 A chain of one-element-wise operators on a tiny tensor. On the host device a replay calls the same
-Python functions as an eager run, on the worker of the stream; what it saves is ONNX Runtime's work
+Python functions as an eager run, on the worker of the stream, and saves only ONNX Runtime's work
 between the nodes. On a CUDA device (``--device cuda:0``, needs CuPy) it is one launch, and is also
 compared with a replay of ONNX Runtime's CUDA provider, if there is one. Needs onnx and ONNX Runtime
 1.26 or newer.
@@ -129,7 +129,7 @@ def arrays(args) -> None:
 def profiled(args) -> None:
     """Print a replay in a profile against one outside, and one with CUPTI's kernel records alone.
 
-    CUPTI's own cost is the same for each kernel, so it is shown by the length of the kernels.
+    CUPTI's own cost is the same for each kernel, so the rows have kernels of different lengths.
     """
     epprof_nb.onnxruntime.install()
     for length in args.lengths:
@@ -184,7 +184,7 @@ def of_replays(args, title: str, made, binding, runs: int) -> None:
 
 
 def resident_kb() -> int:
-    """Memory of the process, without what the allocator of the C library keeps free."""
+    """Memory of the process, without the free memory that the allocator of the C library keeps."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])

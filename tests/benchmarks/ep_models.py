@@ -24,7 +24,7 @@ CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
 
 class _Graph:
-    """Nodes and random weights of a model in the making."""
+    """Nodes and random weights of a model that is being built."""
 
     def __init__(self) -> None:
         self.nodes: list = []
@@ -147,8 +147,8 @@ def runs(args) -> None:
 def runs_on_cuda(args) -> None:
     """Print the time of a run of each model on a CUDA device, eager and as a graph.
 
-    ONNX Runtime's CUDA provider multiplies float32 in TF32 unless told otherwise, and the kernels
-    in float32, so it is measured in both.
+    By default, ONNX Runtime's CUDA provider multiplies float32 in TF32, and the kernels multiply in
+    float32. The provider is therefore measured in both.
     """
     number = int(args.device.partition(":")[2] or 0)
     graph = {"enable_cuda_graph": "1"}

@@ -1,12 +1,12 @@
-"""Gains of findings against what removing their causes wins.
+"""Gains of findings against the time that removing their causes saves.
 
 ::
 
     python -m tests.benchmarks.finding_gains [--rounds 10] [--device cuda:0]
 
-Each case runs with its cause and without it, in turns. On the host device, the times are those of
-sleeps, so that the speed of the machine hardly matters. The cases of a CUDA device are in
-`tests.gpu.causes`; what removing the cause wins is measured without the profiler as well.
+Each case runs with its cause and without it, in turns. On the host device, kernels sleep, so that
+the speed of the machine hardly matters. The cases of a CUDA device are in `tests.gpu.causes`; the
+time that removing the cause saves is measured without the profiler as well.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def small_copies(remove):
 
 
 class SlowLink:
-    """NumPy, but copies take longer, whatever else the memory of the machine serves."""
+    """NumPy, but copies take longer, independent of other use of the machine's memory."""
 
     def __getattr__(self, name):
         return getattr(np, name)
@@ -131,7 +131,7 @@ def gain_of(prof, kind):
 
 
 class Case(NamedTuple):
-    """A case: its kind of finding, and what records it and what times it, with or without."""
+    """A case: its kind of finding, and functions that record and time it, with or without it."""
 
     kind: str
     record: Callable[[bool], Profile]

@@ -1,8 +1,8 @@
 """Duration and memory of `prof.insights()`: ``python -m tests.benchmarks.findings [SIZE...]``.
 
-Each size runs in a process of its own, the sizes in turns. Times are of the CPU, in a profile of a
-training loop whose index and tables are fresh. Memory is the peak above that of the profile. The
-critical path is measured on its own, too, and then `prof.summary()`.
+Each size runs in a separate process, the sizes in turns. Times are CPU times, in a profile of a
+training loop whose index and tables are new. Memory is the peak above the memory of the profile.
+The critical path is measured separately, too, and then `prof.summary()`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Attribution of the work of CUDA graph replays, by what captured the graphs.
+"""Attribution of the work of CUDA graph replays, by the library that captured the graphs.
 
-Each kernel has a name of its own where the source allows it, so that a wrong node cannot pass.
+Each kernel has its own name if the source allows it, so that a wrong node cannot pass.
 Needs an NVIDIA GPU and CuPy; each source that cannot be imported is named and left out.
 """
 
@@ -39,7 +39,7 @@ Right = "Callable[[str, str], bool]"
 
 
 def launch(i: int, x, y) -> None:
-    """Launch a kernel whose name tells its node, on CuPy's current stream."""
+    """Launch a kernel named after its node, on CuPy's current stream."""
     KERNELS[i]((1,), (128,), (x, y, np.int32(x.size)))
 
 
@@ -244,7 +244,7 @@ SOURCES = {
 def shares(prof: epprof_nb.Profile, right: Right) -> dict[str, str]:
     """Share of the work of replays whose ops are the right ones, by kind.
 
-    The capturing op is right if itself or one around it is: frameworks add ops of their own.
+    The capturing op is right if it or an ancestor is, because frameworks add ops of their own.
     """
     rows = prof.activities
     rows = rows[rows["graph_id"].notna() & (rows["kind"] != "graph_launch")]

@@ -1,7 +1,7 @@
 """Overhead of ``--live`` for a loop of launches: ratio to the same profile without it.
 
-On the GPU where PyTorch finds one, else on the host device, whose launches are Python code of
-ours: the loop then also pays for everything that the progress does while it holds the GIL.
+It runs on the GPU if PyTorch finds one, else on the host device. The launches of the host device
+are Python code, so the loop also pays for everything that the progress does while it holds the GIL.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """A screen that formats like that of a notebook and counts its updates."""
+    """A screen that formats like a notebook's and counts its updates."""
 
     def __init__(self) -> None:
         self.shown = 0

@@ -24,7 +24,7 @@ from tests.benchmarks.shared.synthetic_records import API_VERSION, kernel_record
 
 
 class PythonRange:
-    """The least that a range written in Python does."""
+    """A minimal range written in Python."""
 
     __slots__ = ("name",)
 
@@ -122,7 +122,7 @@ def loop(source: str, unit: str, rounds: int) -> None:
 
 
 def decoding() -> None:
-    """Print the decoder's speed: raw kernel records of CUPTI 13.0 to columns in Python's hands."""
+    """Print the decoder's speed, from raw kernel records of CUPTI 13.0 to columns in Python."""
     layout, count = packed_layout(API_VERSION), 200_000
     raw = kernel_records(count, 1, 1000)
     native, whole = [], []

@@ -1,8 +1,8 @@
 """Overhead of a profile for a model on ONNX Runtime's CUDA provider, eager and as a graph.
 
 Needs onnx and a GPU with onnxruntime-gpu; for models exported by torch (``--exported``) also torch,
-transformers and torchvision. ONNX Runtime's own profiling of each run is what stretches an eager
-run most: it is measured beside, alone.
+transformers and torchvision. ONNX Runtime's own profiling slows an eager run most, so it is also
+measured alone.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def prof_of_one(session, feed):
 
 
 def in_profile(session, binding, args, check=True, mode="every") -> float:
-    """As `unprofiled`, recorded; the profile holds every kernel."""
+    """Like `unprofiled`, but recorded; the profile holds every kernel."""
     with epprof_nb.profile(ort_nodes=mode) as prof:
         seconds = unprofiled(session, binding, args.runs)
     rows = prof.activities

@@ -1,12 +1,12 @@
-"""Cost of ONNX Runtime's own recording per node, by what a node and its session look like.
+"""Cost of ONNX Runtime's own recording per node, by properties of the node and its session.
 
 ::
 
     python -m tests.benchmarks.ort_node_cost       # needs onnxruntime and onnx; no GPU
 
 Each row varies one thing: the threads of the session's intra-op pool, the number of inputs of a
-node, the length of its name, the size of its tensors. The least of several rounds counts, because
-other load only adds to it.
+node, the length of its name, the size of its tensors. The shortest of several rounds counts,
+because other load only adds to it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WIDTH = 4
 
 
 def model(nodes: int, inputs: int, name: str) -> bytes:
-    """A chain of nodes with as many inputs."""
+    """A chain of nodes with this number of inputs."""
     made, last = [], "x"
     for i in range(nodes):
         kind = ("Sum", "Max")[i % 2]

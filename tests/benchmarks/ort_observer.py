@@ -5,9 +5,9 @@
     python -m tests.benchmarks.ort_observer        # needs onnxruntime and onnx; no GPU
     python -m tests.benchmarks.ort_observer --nodes 36 --rows 64 --width 256     # about 1 ms a run
 
-ONNX Runtime's own profiling of a run, without the observer's session, is measured beside it: what
-is above that is the observer's. Times are processor times, as other load would add to elapsed ones.
-In the mode "auto" few runs are recorded: the sum of all rounds tells what they cost on average.
+ONNX Runtime's own profiling of a run, without the observer's session, is also measured; the rest is
+the cost of the observer. Times are processor times, because other load would add to elapsed times.
+In the mode "auto" few runs are recorded: the sum of all rounds shows their average cost.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def seconds(call, count: int) -> float:
 
 
 def processor_seconds(call, count: int) -> float:
-    """Seconds of processor time of `count` calls on this thread, whatever else the machine does."""
+    """Seconds of processor time of `count` calls on this thread, independent of other load."""
     begin = time.thread_time()
     for _ in range(count):
         call()
@@ -206,7 +206,7 @@ print(min(seconds(lambda: session.run(None, feeds), 1000) for _ in range(5)))
 def unused(args) -> None:
     """Print the cost of a registered provider for a session of the CPU provider.
 
-    Registration is permanent, so each measurement has a process of its own.
+    Registration is permanent, so each measurement has a separate process.
     """
 
     def measured(state):

@@ -1,10 +1,10 @@
 """Cost of kernels in Python on a CUDA device. Needs onnx, CuPy and a GPU.
 
-A node over the bare CuPy launch: launched by CuPy, by ``ctx.launch``, and repeated without Python.
-And models of ONNX Runtime's CUDA provider of which nodes are taken over by equally fast kernels:
-every third node of a chain, and one type of operator in models exported by torch (``--exported``).
-These need onnxruntime-gpu, and torch, transformers and torchvision. What a row needs is printed
-where it is missing.
+The first part compares a node with the bare CuPy launch: launched by CuPy, by ``ctx.launch``, and
+repeated without Python. In the second part, equally fast kernels take over nodes of ONNX Runtime's
+CUDA provider: every third node of a chain, and one type of operator in models exported by torch
+(``--exported``). These need onnxruntime-gpu, and torch, transformers and torchvision. If a package
+is missing, the row names it.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def chain_runs(kernel, count, entry, feeds, args):
 
 
 def print_misses(defined, entry, args) -> None:
-    """Print the time of a node where each run has other shapes, and nothing can be repeated."""
+    """Print the time of a node if each run has other shapes, so that no launch is repeated."""
     sizes = [4 * (1 + i) for i in range(64)]
 
     def chains(kernel, count):

@@ -7,10 +7,10 @@ PyTorch records a training step on the CPU (in this environment, or in that of `
 trace is repeated until it has the size of ``--sizes``. PyTorch on a CPU records no kernels, so a
 second trace has a launch and a kernel for each operator that has none inside, in Kineto's format.
 
-Both readers load a trace from a file into DataFrames in a process of its own, in turns. Memory is
-the peak above that of the imports. The number of kernels and their time are compared with the sum
-over the events in the JSON text. Of traces with kernels, each then computes how the time of the
-device is spent, the time of each kernel, and the idle time.
+Both readers load a trace from a file into DataFrames in a separate process, in turns. Memory is the
+peak above the memory of the imports. The number of kernels and their time are compared with the sum
+over the events in the JSON text. For traces with kernels, each reader then computes the breakdown
+of the device time, the time of each kernel, and the idle time.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def with_kernels(trace: dict[str, Any]) -> dict[str, Any]:
 
 
 def repeated(trace: dict[str, Any], size: int, path: Path) -> None:
-    """Write the trace so often that the file has `size` bytes, one repeat after the other."""
+    """Repeat the trace until the file has `size` bytes, one repeat after the other."""
     timed = [event for event in trace["traceEvents"] if event.get("ph") == "X"]
     others = [event for event in trace["traceEvents"] if event.get("ph") == "M"]
     first = min(event["ts"] for event in timed)
@@ -183,7 +183,7 @@ def load(python: str, program: str, path: Path) -> dict[str, Any]:
 
 
 def compare(path: Path, peer: str | None, rounds: int) -> None:
-    """Print what both readers took for a trace."""
+    """Print the time and memory of both readers for a trace."""
     size, (kernels, device_ns) = path.stat().st_size, totals(path)
     print(f"{path.stem}: {size / 1e6:.0f} MB, {kernels:,} kernels, {device_ns / 1e9:.6f} s of them")
     programs = {"epprof_nb": (sys.executable, _READ)}

@@ -150,7 +150,7 @@ def peers(timed, unmarked, x, n: int, rounds: int) -> None:
     }
     show(paired(variants, max(2, rounds // 2)), ("loop, unmarked",), "us a launch", 1e6 / n)
     print(f"torch.profiler's stop() alone: {sorted(stops)[len(stops) // 2] * 1e3:.0f} ms\n")
-    # In a process of its own: torch.profiler leaves CUPTI's one subscriber place taken.
+    # In a separate process: torch.profiler remains CUPTI's only subscriber.
     subprocess.run(
         [
             sys.executable,
@@ -165,7 +165,7 @@ def peers(timed, unmarked, x, n: int, rounds: int) -> None:
 
 
 def proton(timed, unmarked, x, n: int, rounds: int) -> None:
-    """Triton's Proton with a scope a launch."""
+    """Triton's Proton with one scope per launch."""
     try:
         from triton import profiler
     except ImportError:

@@ -55,7 +55,7 @@ def profiled_cell(training: Training, count: int) -> Profile:
 
 
 def shares(name: str, training: Training, count: int) -> None:
-    """Print what the kernels of a profiled cell belong to, and the sums of its device time."""
+    """Print the owners of the kernels of a profiled cell, and the sums of its device time."""
     prof = profiled_cell(training, count)
     print(f"{name}, {count} steps")
     belongs(prof)
@@ -74,7 +74,7 @@ def shares(name: str, training: Training, count: int) -> None:
 
 
 def belongs(prof: Profile) -> None:
-    """Print what the kernels, copies and memsets of a profile belong to."""
+    """Print the owners of the kernels, copies and memsets of a profile."""
     rows = prof.joined()
     work = rows[rows["kind"].isin(WORK)]
     owner = work["module"].astype(object)
@@ -204,7 +204,7 @@ def operators(name: str, training: Training, count: int) -> None:
 
 
 def compiled(name: str, training: Training, count: int, rounds: int) -> None:
-    """Print what the kernels of replays belong to, and the time of a step of compiled code."""
+    """Print the owners of the kernels of replays, and the time of a step of compiled code."""
     training.model = torch.compile(training.model, mode="reduce-overhead")
     begin = time.perf_counter()
     with epprof_nb.profile():

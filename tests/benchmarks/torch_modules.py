@@ -1,6 +1,6 @@
 """Cost of recording PyTorch's modules and backward passes, on the CPU.
 
-A training step of a model as GPT, of 12 layers: 123 calls of modules and a backward pass of about
+A training step of a model like GPT, of 12 layers: 123 calls of modules and a backward pass of about
 600 nodes. Ratios are to the same steps without a profile, and to a profile without frameworks. A
 small width makes the ratio of the profile's cost to the step's time large.
 """
@@ -35,7 +35,7 @@ class Block(nn.Module):
         )
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """Return the values with what the block adds."""
+        """Return the values plus the outputs of the block."""
         query, key, value = self.qkv(self.norm1(values)).chunk(3, -1)
         attended = nn.functional.scaled_dot_product_attention(query, key, value)
         values = values + self.project(attended)

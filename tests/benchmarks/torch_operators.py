@@ -1,4 +1,4 @@
-"""Cost of recording PyTorch's operators, beside that of torch.profiler, on the CPU.
+"""Cost of recording PyTorch's operators, compared with torch.profiler, on the CPU.
 
 The training step of `tests.benchmarks.torch_modules`. Ratios are to the same steps without a
 profile, and to torch.profiler with and without shapes. The second part is the time from the
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def training(width: int, count: int, rounds: int) -> None:
-    """Print the time of a step, and that to a table."""
+    """Print the time of a step, and the time until a table is ready."""
     made = Training(width)
     made.steps(3)
     to_table: dict[str, list[float]] = {"shapes": [], "torch.profiler, shapes": []}

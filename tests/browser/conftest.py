@@ -142,7 +142,7 @@ def loop_file(page_files) -> Path:
 
 @pytest.fixture(scope="package")
 def open_notebook(browser, lab):
-    """A notebook in JupyterLab that stays open: what costs seconds is done once."""
+    """A notebook in JupyterLab that stays open, so that the slow steps are done once."""
     _, folder = lab
     context = browser.new_context(viewport={"width": 1300, "height": 1000})
     context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -157,7 +157,7 @@ def open_notebook(browser, lab):
 
 @pytest.fixture
 def in_jupyterlab(open_notebook):
-    """The open notebook, where no test may leave an error behind."""
+    """The open notebook; a test that leaves an error there fails."""
     open_notebook.errors.clear()
     yield open_notebook
     assert open_notebook.errors == []
@@ -179,8 +179,8 @@ def exported(opened, page_files):
 def shows(request):
     """A function that shows a known profile on an exported page, and in JupyterLab.
 
-    For what differs between the two: the focus, the clipboard, styles, and what Python answers.
-    The rest uses `exported`, which is much faster.
+    For tests of their differences: the focus, the clipboard, styles, and Python's answers.
+    Other tests use `exported`, which is much faster.
     """
     if request.param == "JupyterLab":
         return request.getfixturevalue("in_jupyterlab").show
@@ -197,7 +197,7 @@ def page(exported):
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory):
-    """A JupyterLab on this machine alone: (address, folder of notebooks)."""
+    """A JupyterLab that only this machine reaches: (address, folder of notebooks)."""
     pytest.importorskip("jupyterlab")
     with _server("jupyterlab", tmp_path_factory.mktemp("lab")) as served:
         yield served

@@ -1,4 +1,4 @@
-"""Without a mouse, and as a screen reader finds it."""
+"""Views without a mouse and for screen readers."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_names_take_the_room_there_is(opened, loop_file, width):
     assert bool(cut) == (width < 1600)
     assert all(used <= room + 1 for _, _, room, used, _ in names)
     for whole, text, room, used, letter in cut:
-        # No letter more would fit, and both ends are there.
+        # Another letter would not fit, and both ends are there.
         assert used + letter > room - 1
         head, tail = text.split("…")
         assert whole.startswith(head)

@@ -1,4 +1,4 @@
-"""The committed front end is what its sources build, and small."""
+"""The committed front end equals the build of its sources, and is small."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_github_shows_the_picture_and_the_table_and_no_markup(opened, profile, t
     if pictures:
         assert _has_colours(_pixels(page.locator("img").screenshot()), KERNEL, COPY)
     else:
-        assert page.locator("img").get_attribute("src") is None  # its words stand in its place
+        assert page.locator("img").get_attribute("src") is None  # its text replaces it
     assert page.title() != "hacked"
 
 

@@ -1,4 +1,4 @@
-"""Pages of odd profiles open without an error and draw what there is."""
+"""Pages of odd profiles open without an error and draw their events."""
 
 from __future__ import annotations
 

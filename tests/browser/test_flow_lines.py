@@ -1,4 +1,4 @@
-"""Flow lines: a few as lines, many as ribbons that leave what they lead to in sight."""
+"""Flow lines: a few as lines, many as ribbons that do not hide the events they lead to."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_ribbon_leads_from_where_work_was_launched_to_it(shown):
     middle = round((lane_y(page, "main thread") + lane_y(page, "stream 7")) / 2)
     tinted = np.flatnonzero(np.abs(after[middle] - before[middle]).max(axis=1) > 6)
     assert len(tinted) > 0.15 * after.shape[1]
-    # Nothing of it is drawn in what is idle below it, and nothing after the last kernel.
+    # It is not drawn over idle time below it, nor after the last kernel.
     assert tinted.max() < x_at(page, 91)
     idle = after[round(lane_y(page, "stream 7")), round(x_at(page, 23))]
     assert tuple(idle) == WHITE

@@ -1,4 +1,4 @@
-"""The viewer on the whole screen, and where a page may not use it."""
+"""The viewer on the whole screen, and on pages that may not use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views in a real JupyterLab: themes, progress, a kernel that goes, several views."""
+"""Views in a real JupyterLab: themes, progress, a kernel that ends, several views."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_live_view_loads_what_was_thinned_out(in_jupyterlab):
     expect(viewer.locator(".ep-panel")).to_contain_text(
         "Every event of this window is drawn", timeout=60_000
     )
-    # Keys of the viewer are no commands of the notebook: A would insert a cell, D D delete one.
+    # Keys of the viewer are not commands of the notebook: A would insert a cell, D D delete one.
     for key in "addbs":
         page.keyboard.press(key)
     assert page.locator(".jp-Notebook .jp-CodeCell").count() == cells
@@ -83,7 +83,7 @@ def test_progress_moves_while_the_cell_runs_and_is_gone_after_it(opened, lab):
     second = progress.text_content()
     assert "kernels/s" in second
     assert "no records dropped" in second
-    # The display is made anew with each update: the picture is of its place.
+    # Each update replaces the display, so the picture is taken of its place.
     picture = pixels(page.screenshot(clip=place))
     assert ((picture == (0, 114, 178)).all(axis=2)).sum() > 100  # the bars
     (folder / "progress.seen").touch()
@@ -122,7 +122,7 @@ def test_a_live_view_follows_the_theme_while_it_is_on_the_screen(in_jupyterlab):
         for theme, background in (("dark", (20, 24, 29)), ("light", (255, 255, 255))):
             set_theme(page, theme)
             expect(viewer).to_have_attribute("data-theme", theme)
-            for _ in range(100):  # until the window is loaded, a shade lies over it
+            for _ in range(100):  # a shade covers it until the window is loaded
                 settled(page)
                 picture = pixels(viewer.locator(".ep-timeline canvas").screenshot())
                 values, counts = np.unique(picture.reshape(-1, 3), axis=0, return_counts=True)

@@ -1,4 +1,4 @@
-"""A live view goes with its output: in the browser and in the kernel."""
+"""A live view is removed with its output, in the browser and in the kernel."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_view_scrolled_out_of_sight_or_folded_lives_on(in_jupyterlab):
     view = page.locator(".epprof-live")
     in_jupyterlab.run(2, "for i in range(400): print(i)")
     page.locator(".jp-Notebook .jp-CodeCell").last.scroll_into_view_if_needed()
-    # So far out of sight that it is out of the document, or not drawn.
+    # So far out of view that it is not in the document, or not drawn.
     page.wait_for_function(
         "() => !(document.querySelector('.epprof-live')?.getBoundingClientRect().top > 0)"
     )
@@ -88,7 +88,7 @@ def test_a_view_shown_anew_leaves_where_it_was(in_jupyterlab):
     view.locator(".ep-headline .ep-count").first.wait_for(timeout=WAIT_MS)
     expect(in_jupyterlab.cell(0).locator(".epprof-live")).to_have_count(0)
     expect(in_jupyterlab.cell(0).locator("iframe.epprof-frame")).to_be_visible()
-    # At the edge of the window the notebook scrolls while one clicks.
+    # At the edge of the window, the notebook scrolls during a click.
     view.evaluate("e => e.scrollIntoView({ block: 'start' })")
     settled(page)
     view.locator("[role=tab][data-tab=source]").click()

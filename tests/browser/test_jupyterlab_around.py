@@ -1,4 +1,4 @@
-"""A live view among the cells of JupyterLab: whose keys, whose wheel, and when Python is away."""
+"""A live view among the cells of JupyterLab: owner of keys and wheel, and a busy Python."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _await_scroll(page, arrived) -> None:
 def test_keys_of_the_timeline_are_no_commands_of_the_notebook(page):
     page.locator(".ep-timeline").focus()
     before = _notebook(page)
-    # There: add and delete cells, cut, paste, undo, change the kind, run, move, search, save.
+    # In a notebook: add and delete cells, cut, paste, undo, change kinds, run, move, search, save.
     keys = "a b d d x v z m y r 1 o l h k j i i Enter ArrowUp ArrowDown Escape Space Backspace"
     for key in keys.split():
         page.keyboard.press(key)
@@ -91,7 +91,7 @@ def test_the_help_shows_over_the_notebook_and_gives_the_focus_back(page):
     box, wide = dialog.bounding_box(), page.viewport_size
     assert box["x"] > 0
     assert box["x"] + box["width"] < wide["width"]
-    # Nothing of the notebook covers it.
+    # No part of the notebook covers it.
     over = "d => document.elementFromPoint(d.x, d.y).shadowRoot?.elementFromPoint(d.x, d.y).tagName"
     corner = {"x": box["x"] + 3, "y": box["y"] + 3}
     assert page.evaluate(over, corner) == "DIALOG"
@@ -108,7 +108,7 @@ def test_a_wheel_scrolls_the_notebook_until_the_timeline_has_the_focus(page, in_
     in_jupyterlab.cell(0).locator(".jp-InputPrompt").click()
     page.mouse.move(*at(page, 50, 60))
     before = _scrolled(page)
-    # On its way over the page the pointer comes to lie on the canvas: that is no trap.
+    # While the page scrolls, the pointer comes to lie on the canvas. Scrolling must continue.
     for _ in range(4):
         page.mouse.wheel(0, 40)
         settled(page)
@@ -122,7 +122,7 @@ def test_a_wheel_scrolls_the_notebook_until_the_timeline_has_the_focus(page, in_
     start, end = window(page)
     assert end - start < 90
     assert _scrolled(page) == before
-    # Beside the canvas the wheel is the notebook's, focus or not.
+    # Beside the canvas the wheel scrolls the notebook, with or without the focus.
     in_jupyterlab.cell(1).hover()
     page.mouse.wheel(0, 100)
     _await_scroll(page, lambda now: now > before)
@@ -139,8 +139,8 @@ def test_a_wheel_scrolls_the_notebook_until_the_timeline_has_the_focus(page, in_
 
 @pytest.fixture
 def stopped(in_jupyterlab):
-    """A function that stops the kernel's process, and gives one that lets it go on."""
-    # A cell that runs long is not enough: some kernels answer a widget from a thread of its own.
+    """A function that stops the kernel's process, and returns one that continues it."""
+    # A long cell is not enough: some kernels answer a widget on a separate thread.
     pid = int(in_jupyterlab.told("__import__('os').getpid()"))
 
     def stop():
@@ -155,7 +155,7 @@ def test_while_python_is_silent_the_view_works_and_says_so(page, stopped):
     notice, stream = page.locator(".ep-silent"), lane_y(page, "stream 7")
     go_on = stopped()
     before = picture(page)
-    # What needs no answer is there at once: the events light up, the window moves.
+    # Actions without an answer work at once: events are highlighted, the window moves.
     click(page, 37, stream)
     assert pixel(page, x_at(page, 22), stream + 6) != KERNEL_2
     for _ in range(4):

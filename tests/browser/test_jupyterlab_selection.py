@@ -78,7 +78,7 @@ def test_a_view_opens_with_the_rows_it_was_asked_for(in_jupyterlab):
     )
     _shows_two_copies(page)
     assert in_jupyterlab.told(CHOSEN) == "[0, 4] None"
-    # Without the widget the static view lights them, too.
+    # Without the widget, the static view highlights them, too.
     in_jupyterlab.run(3, "prof.timeline(select=copies)")
     frame = page.frame_locator("iframe.epprof-frame")
     expect(frame.locator(".ep-panel")).to_contain_text("2 rows of a DataFrame", timeout=60_000)

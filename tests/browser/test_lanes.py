@@ -67,7 +67,7 @@ def test_a_pinned_lane_stays_on_top_while_the_others_scroll(opened, tmp_path):
     settled(page)
     assert pinned.bounding_box() == before
     assert labels(page, ".ep-clip .ep-label")[0] != top
-    # By the pointer's place and a key it goes back.
+    # P with the pointer on the lane moves it back.
     box = page.locator(".ep-stage canvas").bounding_box()
     page.mouse.move(box["x"] + 300, before["y"] + 6)
     page.locator(".ep-timeline").focus()

@@ -1,4 +1,4 @@
-"""The live widget's talk with Python: cached windows, silence, selections, closing."""
+"""Messages between the live widget and Python: cached windows, silence, selections, closing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _press(page, key: str, times: int = 1) -> None:
 
 
 def _quiet(host) -> None:
-    """Wait until no window is requested any more, those ahead of the reader included."""
+    """Wait until no window is requested any more, prefetched windows included."""
     requested = -1
     while requested != len(_windows(host)):
         requested = len(_windows(host))
@@ -73,7 +73,7 @@ def test_zooming_in_brings_single_events_and_going_back_asks_nothing(host):
     _press(page, "0")
     expect(page.locator(".ep-panel")).to_contain_text("60,000 activities")
     _quiet(host)
-    # On its way it may ask for what it passes, with margins; the whole was there from the start.
+    # On its way it may request the windows it passes, with margins; the whole was loaded first.
     assert [w for w in _windows(host)[asked:] if w["width"] <= width(page) + 1] == []
 
 
@@ -88,7 +88,7 @@ def test_silence_is_told_and_what_is_drawn_stays(host):
     status = page.locator(".ep-status")
     status.wait_for(timeout=60_000)
     assert status.text_content() == "no answer from Python: showing the events loaded so far"
-    # Asked, asked once more, and then left in peace.
+    # One request, one retry, and then no further one.
     assert len(_windows(host)) - before <= 3
     colours = page.locator(".ep-timeline canvas").last.screenshot()
     host.silent = False
@@ -102,7 +102,7 @@ VEIL = (238, 241, 244)
 
 
 def _veiled(page) -> list[bool]:
-    """Whether the left edge, the middle and the right edge of a lane are veiled."""
+    """Whether the left edge, the middle and the right edge of a lane are shaded."""
     y, wide = lane_y(page, "stream 13"), width(page)
     return [
         bool(np.abs(np.subtract(pixel(page, x, y), VEIL)).max() <= 1)
@@ -158,9 +158,9 @@ def test_a_closed_view_lets_go_of_what_it_held(host):
     page.wait_for_timeout(300)
     assert page.locator(".epprof-live").count() == 0
     assert not timeline.evaluate("e => e.isConnected")
-    # The canvas holds no pixels any more.
+    # The canvas has no pixels any more.
     assert canvas.evaluate("e => [e.width, e.height]") == [0, 0]
-    # Nobody listens: keys, size and contrast draw and ask for nothing.
+    # There are no listeners: keys, size and contrast cause no drawing and no request.
     asked, drawn = len(host.asked), page.evaluate("window.drawn")
     timeline.evaluate("e => e.dispatchEvent(new KeyboardEvent('keydown', { key: 'w' }))")
     page.set_viewport_size({"width": 700, "height": 500})
@@ -179,7 +179,7 @@ def test_a_closed_tree_lets_go_of_what_it_held(host):
     canvas.click(position={"x": 40, "y": 10})
     settled(page)
     held, stage = canvas.element_handle(), page.locator(".ep-icicle-stage").element_handle()
-    # From here on, whoever asks for a frame is counted.
+    # From here on, each request of a frame is counted.
     page.evaluate(
         """() => {
           window.drawn = 0;

@@ -1,4 +1,4 @@
-"""The live view's breakdown in a real JupyterLab: Python answers for what is not on the page."""
+"""The live view's breakdown in a real JupyterLab: Python sends rows that the page lacks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_python_answers_searches_sorts_and_the_tree_in_jupyterlab(in_jupyterlab)
     viewer.locator(".ep-tools input").fill("op 89[0-4]")
     expect(said).to_contain_text("5 of 900 rows", timeout=60_000)
     expect(rows).to_have_count(5)
-    # By duration op 890 is the first, too: the heading tells when the answer is there.
+    # Op 890 is also the first by duration, so the heading shows when the answer is there.
     name = viewer.locator("th[data-column=name]")
     name.locator("button").click()
     expect(name).to_have_attribute("aria-sort", "ascending")

@@ -1,4 +1,4 @@
-"""How ops look: an edge where there is room for one, calm where there are many."""
+"""Drawing of ops: an edge if there is room for one, a plain area if there are many."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_only_what_is_wide_has_an_edge(shown):
     page = shown(statements(start, duration))
     y = lane_y(page, "main thread") + ROW
     many = [inked(pixel(page, x_at(page, 20) + dx, y + 3)) for dx in range(60)]
-    # No fence: a row of narrow ops is about as light as a wide one, all along.
+    # No edges: a row of narrow ops is about as light as a wide one, over its whole length.
     assert max(many) < 0.5
     assert 0 < np.mean(many) < 0.3
     wide = [inked(pixel(page, x_at(page, 60) + dx, y + 3)) for dx in range(-3, 12)]

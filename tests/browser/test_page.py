@@ -1,4 +1,4 @@
-"""A view in a browser: what is drawn, and what the reader can do."""
+"""A view in a browser: its drawing and its actions."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_source_opens_at_the_marked_line_with_the_most_device_time(opened, loop_
     expect(hottest).to_have_count(1)
     expect(hottest).to_have_attribute("title", "Most time")
     assert "loss.backward()" in hottest.inner_text()
-    # The heads stay at the very top: no line shows above them.
+    # The heads stay at the top: no line is visible above them.
     view.evaluate("e => e.scrollBy(0, 40)")
     assert view.evaluate("e => e.scrollTop") > 0
     assert view.locator("th").first.bounding_box()["y"] == view.bounding_box()["y"]
@@ -315,7 +315,7 @@ def test_of_many_events_each_frame_shows_its_window(opened, tmp_path):
     assert canvas(page).evaluate("e => e.toDataURL()") != whole
     page.keyboard.press("0")
     settled(page)
-    # The way back leads to the very picture that there was, pixel by pixel.
+    # Going back restores the same picture, pixel by pixel.
     assert shown() == wide
     assert canvas(page).evaluate("e => e.toDataURL()") == whole
 

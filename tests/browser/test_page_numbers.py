@@ -1,4 +1,4 @@
-"""Every number of a page is that of the profile's tables, however many events it merges."""
+"""Every number of a page equals the profile's tables, however many events the page merges."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_a_merged_rectangle_has_the_numbers_of_its_activities(page, view_model):
             checked.append(told)
     assert len(checked) >= 3
     if is_file:
-        # What the page has is shown at once; the rest is inflated.
+        # Data in the page is shown at once; the rest is inflated.
         loading = [text for text in page.evaluate("panelTexts") if "Loading" in text]
         assert "Drawn as one rectangle" in loading[0]
         assert "kind" in loading[0]
@@ -254,6 +254,6 @@ def test_zooming_in_a_file_shows_every_event(view_model, opened, tmp_path):
         timeline = page.locator(".ep-timeline")
         low, high = (int(timeline.get_attribute(f"data-{edge}")) for edge in ("start", "end"))
     expect(page.locator(".ep-panel")).not_to_contain_text("merged")
-    # Calls of another part of the file than its beginning are there, too.
+    # Calls from a later part of the file are there, too.
     y = int(lane_y(page, "API calls"))
     assert (picture(page)[y - 8 : y + 8] == API_CALL).all(axis=2).sum() > 50

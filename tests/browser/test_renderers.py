@@ -1,4 +1,4 @@
-"""Bars stand where their times say, to the nanosecond, in the colours of the theme."""
+"""Bars are drawn at their times, to the nanosecond, in the colours of the theme."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.browser.helpers.settling import settled
 pytestmark = pytest.mark.browser
 
 MS, S = 1_000_000, 1_000_000_000
-FAINTEST = 0.35  # opacity of what covers almost nothing of its rectangle
+FAINTEST = 0.35  # opacity of an event that covers almost nothing of its rectangle
 
 
 def kernels(start, duration, length: int, kind: str = "kernel") -> Profile:
@@ -100,7 +100,7 @@ def test_dense_thin_events_are_as_faint_as_they_cover_little(shown):
     for ms in (5, 20.3, 33.7, 45):
         assert np.abs(np.array(pixel(page, x_at(page, ms), y)) - expected).max() < 26
     assert pixel(page, x_at(page, 57.3), y) == WHITE
-    # Alone, even what is far thinner than a pixel shows in full.
+    # Alone, even an event much thinner than a pixel is drawn in full.
     near = [pixel(page, x_at(page, 75) + dx, y) for dx in (-1, 0, 1, 2)]
     assert min(red for red, _, _ in near) < 140
     assert WHITE in near

@@ -50,7 +50,7 @@ def test_a_live_view_takes_the_static_ones_place_and_is_never_saved(front_end):
     assert page.locator("iframe.epprof-frame").count() == 0
 
     save(page, path, no_widget)
-    # The notebook disposed of the widget's own view by now: the moved viewer lives on.
+    # The notebook has disposed of the widget's own view: the moved viewer remains.
     page.wait_for_timeout(200)
     assert viewer.is_visible()
     box = viewer.locator("canvas").bounding_box()

@@ -202,7 +202,7 @@ def test_brackets_go_along_the_flows(page):
     assert press("[") == "cuLaunchKernel"
     assert press("]") == kernel
     assert press("[") == "cuLaunchKernel"
-    # Up the stack of ops, as far as it goes, and down to the longest that all of it launched.
+    # Up to the outermost op, and down to the longest activity that it launched.
     chain = [press("[") for _ in range(4)]
     assert "script" in chain[0]
     assert chain[1:] == ["y = step(x)", "In[3]", "In[3]"]

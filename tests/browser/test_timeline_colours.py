@@ -1,4 +1,4 @@
-"""Colours of the timeline: by kind, kernel name or op, with a legend; and what stands around it."""
+"""Colours of the timeline by kind, kernel name or op, its legend, and the texts around it."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class CudaDevice:
             return launch
 
         made = {name: kernel(name) for name in names}
-        # CUDA loads a kernel at its first launch, and may stop everything else for that.
+        # CUDA loads a kernel at its first launch, and may stop all other work for that.
         for launch in made.values():
             launch(self.empty(1), 1.0, 0.0)
         self.synchronize()

@@ -54,7 +54,7 @@ def test_the_innermost_op_owns_the_launch(device, rig):
                 if depth < 6:
                     nest(depth + 1)
                 if not before:
-                    # After inner ops have come and gone the outer one is on top again.
+                    # After the inner ops have ended, the outer one is on top again.
                     made[names[i]](array, 1.0, 0.0, stream=stream)
 
     with epprof_nb.profile() as profile:

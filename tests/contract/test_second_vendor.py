@@ -1,4 +1,4 @@
-"""A recorder of a second vendor's GPU beside the host device: it sets what it has."""
+"""A recorder of a second vendor's GPU beside the host device; it sets only what it has."""
 
 import numpy as np
 

@@ -127,7 +127,7 @@ def x():
 
 @pytest.fixture
 def running(ep, x):
-    """A session with a Sigmoid of the user's; returns a function that redefines and runs it."""
+    """A session with a user's Sigmoid; returns a function that redefines and runs it."""
     from tests.ep.sessions import model_of, session, sigmoid
 
     ep.kernel("Sigmoid")(sigmoid)

@@ -10,7 +10,7 @@ the table of the device: ``docs/onnx_backend.md``, which a test compares, or
 
 A case counts only if the session reports the node under test on our provider and its kernel was
 called: fallback to another provider, constant folding and expanded functions do not count.
-The oracle is the expected output that comes with the case.
+The oracle is the expected output of the case.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Result(NamedTuple):
     reason: str
     """Why it does not pass; empty if it does."""
     small_floats: bool = False
-    """Whether it has tensors of types that NumPy has from ml_dtypes."""
+    """Whether it has tensors of types from ml_dtypes."""
 
 
 def load_cases():
@@ -245,7 +245,7 @@ def _run_share(number, count, pattern, device):
 
 def run_in_processes(count, pattern, device):
     """Run the cases that match a pattern, in several processes."""
-    spawn = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
+    spawn = multiprocessing.get_context("spawn")  # CUDA does not work after a fork
     found = {}
     with ProcessPoolExecutor(count, mp_context=spawn) as pool:
         for share in [
@@ -277,7 +277,7 @@ _COMMAND = "python -m tests.ep.onnx_backend"
 
 
 def described(device):
-    """Parts of the page that tell of a device."""
+    """Parts of the page that describe a device."""
     if device == "host":
         return {"title": "", "device": "the host device", "command": _COMMAND}
     import cupy

@@ -1,11 +1,11 @@
-"""ONNX's backend node tests again, with graph capture: a replay gives what an eager run gives.
+"""ONNX's backend node tests with graph capture: a replay gives the results of an eager run.
 
 ::
 
     python -m tests.ep.onnx_backend_graphs [PATTERN] [--device cuda:0] [--processes 8]
 
-runs all cases that pass in `tests.ep.onnx_backend`, or those that match a pattern, and prints those
-of which no graph is captured. All cases write the table of the device:
+runs all cases that pass in `tests.ep.onnx_backend`, or those that match a pattern, and prints the
+cases without a captured graph. All cases write the table of the device:
 ``docs/onnx_backend_graphs.md``, which a test compares, or ``docs/onnx_backend_cuda_graphs.md``.
 ``--results FILE`` keeps the outcomes, so that a run that was interrupted can go on.
 
@@ -57,7 +57,7 @@ class Captured(NamedTuple):
 
 
 def run_case(case, device="host"):
-    """Run one case that passes without graphs; return what became of its graph."""
+    """Run one case that passes without graphs; return the outcome of its graph."""
     from epprof_nb import ep
 
     op_type = case.model.graph.node[0].op_type
@@ -107,11 +107,11 @@ def why_not(graphs, feeds, caught):
 def other_feeds(feeds, host_inputs, eager, expected):
     """Other inputs with which the outputs have the same shapes; None if none are found.
 
-    The values stay those of the case, in another order: indices, lengths and the like stay valid.
+    They have the values of the case in another order, so that indices and lengths remain valid.
     """
     movable = [n for n, v in feeds.items() if n not in host_inputs and v.size > 1]
     shapes = [value.shape for value in expected]
-    # All at once if possible; indices and sizes may be valid in their places only.
+    # All at once if possible; indices and sizes may be valid only in their places.
     for count in range(len(movable), 0, -1):
         for chosen in itertools.combinations(movable, count):
             others = {n: reordered(v) if n in chosen else v for n, v in feeds.items()}
@@ -148,7 +148,7 @@ def passing_cases(pattern="", device="host"):
 
 
 def outcome(name, device):
-    """Run the case of this name; return what became of it, whatever happens."""
+    """Run the case of this name; return its outcome, also after an error."""
     case = _cases()[name]
     try:
         return run_case(case, device)
@@ -169,7 +169,7 @@ def run_all(names, device="host", processes=1):
     if processes == 1:
         yield from (outcome(name, device) for name in names)
         return
-    # Loading the cases takes longer than running many of them. This process starts no CUDA.
+    # Loading the cases takes longer than running many of them. This process avoids CUDA.
     fork = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(processes, mp_context=fork) as pool:
         for done in as_completed([pool.submit(outcome, name, device) for name in names]):

@@ -118,7 +118,7 @@ def test_the_kernels_of_a_session_live_as_long_as_it(ep, made):
     with pytest.warns(UserWarning, match="Neg have changed"):
         ep.kernel("Neg", types="float64")(lambda ctx, x: None)
     for version in range(22, 22 + kernel_sets._MAX_SETS):
-        # Each has other versions, so that the declaration is another.
+        # Each has other versions, so that the declarations differ.
         ep.kernel("Softsign", types="float32", until=version)(lambda ctx, x: None)
         session(serialized, ep.provider("host"))
     assert len(kernel_sets._sets) == kernel_sets._MAX_SETS

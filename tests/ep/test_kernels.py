@@ -1,4 +1,4 @@
-"""Kernels of the user's: definition, redefinition, errors, operators without a schema."""
+"""Kernels of users: definition, redefinition, errors, operators without a schema."""
 
 from __future__ import annotations
 

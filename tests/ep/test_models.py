@@ -36,7 +36,7 @@ def test_a_model_runs_without_fallback_as_on_the_cpu(provider, name, sizes):
 @pytest.mark.parametrize("name", models.NAMES)
 def test_a_float16_model_is_as_precise_as_on_the_cpu(provider, name):
     # The CPU provider has few kernels for float16: it converts to float32 and back around most
-    # nodes, so its error against the float32 model is that of rounding weights and tensors. Ours
+    # nodes, so its error against the float32 model comes from rounding weights and tensors. Ours
     # rounds at the same places; twice that error leaves room for rounding to the other side.
     used, got = run(name, np.float16, provider())
     assert used == {OURS}

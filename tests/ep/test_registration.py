@@ -1,4 +1,4 @@
-"""Registering the provider: library, devices, options; and what stays as it was."""
+"""Registration of the provider: library, devices, options, and unchanged behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules with work on the host device: a kernel of a name of its own forward, one backward."""
+"""Modules with work on the host device: a kernel with its own name forward, and one backward."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Nested(torch.autograd.Function):
 
 
 def nested(values, layer, depth):
-    """Return values whose backward pass runs others of `layer`, and the threads that these use."""
+    """Return values whose backward pass runs further passes of `layer`, and their threads."""
     threads = set()
     return _Nested.apply(values, layer, depth, threads), threads
 

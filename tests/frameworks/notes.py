@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def notes_of(profile):
-    """Return the notes but the one that torch.profiler holds CUPTI, as it does with a GPU."""
+    """Return the notes without the one that torch.profiler holds CUPTI, as it does with a GPU."""
     return [note for note in profile.info["notes"] if "callbacks are held" not in note]

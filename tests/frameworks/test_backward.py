@@ -31,7 +31,7 @@ from tests.frameworks.notes import notes_of  # noqa: E402
 def each_way(request, monkeypatch):
     """Backward passes with hooks, and those that are followed at API calls, as on a GPU.
 
-    The last way is that of a release without the engine's functions.
+    The last way is for a release without the engine's functions.
     """
     if request.param == "followed":
         monkeypatch.setattr(torch_backward, "can_follow", lambda _: _native.engine_reads_nodes())

@@ -1,4 +1,4 @@
-"""torch.compile, scripting, tracing and export in a profile are what they are without it."""
+"""torch.compile, scripting, tracing and export behave the same with and without a profile."""
 
 from __future__ import annotations
 

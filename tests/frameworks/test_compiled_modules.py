@@ -145,7 +145,7 @@ def test_code_from_the_cache_on_disk(named, cache):
     named(model=model)
 
     def run_in_a_new_process():
-        """Compile as a process does that knows nothing but the files."""
+        """Compile like a process that only has the files."""
         torch._dynamo.reset()
         PyCodeCache.cache_clear()
         inductor_origins.known.clear()

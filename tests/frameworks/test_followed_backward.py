@@ -43,7 +43,7 @@ def test_the_nodes_of_this_release_can_be_read():
 
 
 def test_a_node_that_is_not_as_expected_is_not_read():
-    """In a process of its own, because later passes depend on the result."""
+    """In a separate process, because later passes depend on the result."""
     code = """if True:
         import torch
         from epprof_nb import _native

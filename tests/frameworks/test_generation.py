@@ -49,7 +49,7 @@ class Cache:
 
 @pytest.fixture
 def model(monkeypatch):
-    """A model of the only class of a module that looks like that of transformers."""
+    """A model of the only class of a module that looks like transformers' module."""
     name = "transformers.generation.utils"
     module = ModuleType(name)
     module.__spec__ = SimpleNamespace(_initializing=False)

@@ -95,7 +95,7 @@ def test_gradients_have_the_name_of_their_function(double):
     with epprof_nb.profile() as prof:
         found = jax.grad(loss)(values)
     assert found.tolist() == expected.tolist()
-    # Forward and backward: the latter is a program that JAX makes for it.
+    # Forward and backward: JAX makes a program for the latter.
     assert names_of(prof, "jit").count("double") == 2
     assert "jitted function" not in names_of(prof)
 

@@ -35,7 +35,7 @@ def test_a_first_call_contains_its_compilation():
         outer(values)
     ops = prof.ops
     assert names_of(prof) == ["outer", "jax.trace", "jax.lower", "jax.compile", "outer"]
-    # What a traced function calls is part of it.
+    # Functions that a traced function calls are part of it.
     assert [functions_of(prof, stage) for stage in ("trace", "lower", "compile")] == [["outer"]] * 3
     stages = ops[ops["op_type"].isin(["trace", "lower", "compile"])]
     assert set(stages["parent_op_id"]) == {ops.index[ops["name"] == "outer"][0]}

@@ -291,7 +291,7 @@ def test_torch_may_be_imported_in_the_profile():
         print(prof.ops["name"].tolist(), ours)
         assert torch.nn.Module.__call__ is torch.nn.Module._wrapped_call_impl
     """)
-    # What torch compiles is noted at any time.
+    # Compilations by torch are noted at any time.
     ours = "['torch._inductor.compile_fx']"
     assert printed == f"['model', 'model.0', 'backward', 'model', 'model.0'] {ours}\n"
 

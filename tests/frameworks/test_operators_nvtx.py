@@ -1,6 +1,6 @@
 """Operators of a torch with CUDA, whose messages come through NVTX.
 
-A library gives the torch for the CPU what a build with CUDA has: an NVTX observer that calls NVTX.
+A library gives torch for the CPU the NVTX observer of a build with CUDA.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def test_compiled_code_is_not_compiled_again(named, values):
         model(values)
     assert counter.frame_count == 1
     assert names_of(prof, "compile") == ["torch.compile"]
-    # What the compiler itself runs is no operator of the user's.
+    # Operators that the compiler itself runs are not the user's.
     inside = prof.ops["name"].reindex(prof.ops["parent_op_id"]) == "torch.compile"
     assert not inside.any()
     assert "aten::linear" in {row[0] for row in operators(again)}

@@ -186,7 +186,7 @@ CAUSES = {
 
 @cache
 def shell() -> InteractiveShell:
-    """A shell with the magic and what the cells use."""
+    """A shell with the magic and the variables of the cells."""
     created = InteractiveShell.instance(config=Config(HistoryManager={"hist_file": ":memory:"}))
     created.run_line_magic("load_ext", "epprof_nb")
     created.run_cell(SETUP).raise_error()

@@ -107,7 +107,7 @@ def test_no_kernel_starts_before_its_launch():
     calls = prof.api_calls.set_index("correlation_id")["start_ns"]
     kernels = prof.activities[prof.activities["kind"] == "kernel"]
     delay = kernels["start_ns"] - kernels["correlation_id"].map(calls)
-    # CUPTI interpolates device time: a kernel may seem to begin slightly too early.
+    # CUPTI interpolates device time, so a kernel may appear to begin slightly too early.
     assert len(delay) == 2000
     assert delay.min() > -2_000
     assert prof.info["clock"]["cupti"] == "shared"
@@ -205,7 +205,7 @@ def test_shown_and_lost_add_up_when_cupti_runs_out_of_buffers(monkeypatch):
 
 @pytest.fixture
 def callbacks_held(monkeypatch):
-    """CUPTI as it is while another profiler holds its callbacks."""
+    """CUPTI in the state in which another profiler holds its callbacks."""
     from epprof_nb import _native
 
     real = _native.cupti_start

@@ -1,4 +1,4 @@
-"""A device that fails inside a profile is named, with what was recorded before."""
+"""A device that fails inside a profile is named, and earlier records are shown."""
 
 import json
 import subprocess
@@ -91,7 +91,7 @@ def test_a_lost_device_is_called_by_its_name(program, error):
     assert "restart the Jupyter kernel" in note
     assert not any("max_records" in n for n in failed["notes"])
     recorded = failed["recorded"]
-    # What was launched is either shown or lost, and the note gives both numbers.
+    # Each launch is either shown or lost, and the note gives both numbers.
     lost = sum(recorded["lost"].values())
     assert lost > 0
     assert str(recorded["lost"]["kernel"]) in note

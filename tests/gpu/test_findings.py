@@ -1,4 +1,4 @@
-"""Findings of cells with a planted cause, and silence of the same cells without it."""
+"""Findings of cells with a planted cause, and none for the same cells without it."""
 
 import pytest
 

@@ -24,7 +24,7 @@ def ops_of(prof, rows):
 def test_triton_kernels_belong_to_their_op():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     pytest.importorskip("triton", reason="Triton is not installed")
-    # Triton compiles from source: the kernel lives in a file of its own.
+    # Triton compiles from source, so the kernel is in a separate file.
     from tests.gpu.triton_kernel import add_one
 
     x = torch.zeros(1024, device="cuda")

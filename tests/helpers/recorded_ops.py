@@ -23,7 +23,7 @@ _ended: list[SimpleNamespace] = []
 
 @contextlib.contextmanager
 def recording():
-    """Record ops inside the block, and leave nothing behind."""
+    """Record ops inside the block, and remove them afterwards."""
     _ended.clear()
     _native.set_recording(ops=True, launches=False)
     try:

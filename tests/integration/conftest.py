@@ -17,7 +17,7 @@ from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_exte
 
 @pytest.fixture
 def shell(monkeypatch):
-    # IPython sets no `_` where it is a builtin; Python's own display hook makes it one.
+    # IPython does not set `_` if it is a builtin, as after Python's own display hook.
     monkeypatch.delattr(builtins, "_", raising=False)
     InteractiveShell.clear_instance()
     config = Config()

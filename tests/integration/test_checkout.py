@@ -41,7 +41,7 @@ def clone(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def python(clone):
-    """Python of an environment with the clone installed in place, and what this one has."""
+    """Python of an environment with the clone installed in place, and this one's packages."""
     home = clone.parent / "venv"
     venv.create(home)
     python = home / "bin" / "python"

@@ -75,7 +75,7 @@ def test_what_follows_the_last_step_is_not_compared(epprof, tmp_path):
     result = epprof(*command)
     assert "not tested" not in result.stdout, result.stdout + result.stderr
     profiles = [epprof_nb.load(tmp_path / f"001-{side}.epprof") for side in (1, 2)]
-    # Step 0, which contains the first round, and what follows the last round are rows all the same.
+    # Step 0, which contains the first round, and the code after the last round are rows, too.
     assert [len(prof.by_repeat()) for prof in profiles] == [15, 15]
     assert "13 steps" in as_text(ViewModel(profiles[0]))
     ops = epprof_nb.compare(*profiles).ops.set_index("name")

@@ -1,4 +1,4 @@
-"""``%%gpuprofile --interleave``: the baseline's code alternates with that of the cell."""
+"""``%%gpuprofile --interleave``: the baseline's code alternates with the cell's code."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_inside_a_running_event_loop(shell, shown):
     source = "%%gpuprofile prof\nimport asyncio\nawait asyncio.sleep(0, 'slept')"
 
     async def main():
-        # As a kernel does it: it ends the cell itself.
+        # Like a kernel, which ends the cell itself.
         transformed = shell.transform_cell(source)
         result = await shell.run_cell_async(
             source, store_history=True, transformed_cell=transformed
@@ -132,7 +132,7 @@ def test_a_kernel_belongs_to_the_repeat_that_launched_it(run, shell):
     kernels = prof.activities[prof.activities["kind"] == "kernel"]
     assert kernels["repeat"].to_list() == [0, 1, 2]
     assert prof.ops["repeat"].reindex(kernels["op_id"]).to_list() == [0, 1, 2]
-    # What the magic does after the code is not part of the last repeat.
+    # Work of the magic after the code is not part of the last repeat.
     cell = prof.ops.loc[prof.ops["op_type"] == "cell", "end_ns"].iloc[0]
     assert prof.info["repeats"][2][1] <= cell
 
@@ -356,7 +356,7 @@ def test_the_wall_time_of_the_first_cell_is_without_imports_of_the_profiler():
 
 @pytest.mark.parametrize("body", ["pass", "await asyncio.sleep(0)", "x = 1\nx"])
 def test_the_wall_time_is_that_of_the_cell(run, shell, monkeypatch, body):
-    """The work of the profiler before and after is not in it, whatever it takes."""
+    """It excludes the work of the profiler before and after, however long that takes."""
     run("import asyncio")
     began, ended = [], []
     begin_code, stop = session.Session.begin_code, session.Session.stop

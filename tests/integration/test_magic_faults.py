@@ -205,7 +205,7 @@ def test_deeply_nested_code_runs_without_marks(run, shell, body, value, options,
     prof = shell.user_ns["prof"]
     assert lines(prof) == []
     assert any("nested too deeply" in note for note in prof.info["notes"])
-    # The magic goes on.
+    # The magic continues.
     assert run("%%gpuprofile -q prof\nx = 2\nx").result == 2
     assert lines(shell.user_ns["prof"]) == [(2, "x = 2"), (3, "x")]
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""``epprof run``: a script behaves as under python, and its profile is saved however it ends."""
+"""``epprof run``: a script behaves as it does under python, and its profile is always saved."""
 
 import signal
 import subprocess

@@ -30,7 +30,7 @@ def test_a_closed_view_frees_its_profile_though_its_name_stays(shell):
     gc.collect()
     assert freed() is not None
     live.close()
-    shell.run_cell("None")  # what waited for the next cell is done with it
+    shell.run_cell("None")  # callbacks for the next cell have run
     gc.collect()
     assert freed() is None
     assert len(live.selection) == 0

@@ -1,4 +1,4 @@
-"""The tutorials run from top to bottom, and what they save can be read without a kernel.
+"""The tutorials run from top to bottom, and their files can be read without a kernel.
 
 The documentation executes them too. ``EPPROF_EXECUTED_NOTEBOOKS`` is the folder of its cache
 (``nb_execution_cache_path``), where these tests find them executed already.
@@ -98,7 +98,7 @@ def test_comparisons_that_would_mislead_are_refused(executed):
 
 
 def test_words_leave_to_the_tables_what_a_machine_decides():
-    """Text that was true on one machine contradicts the tables of another."""
+    """Text that is true on one machine may contradict the tables of another."""
     claims = (
         "cannot mislead", "is what takes longest", "takes less time, and", "find a difference\n",
         "shows no difference", "The device is busy nearly all", "Two findings name this line",

@@ -8,7 +8,7 @@ import pytest
 import epprof_nb
 from epprof_nb.recording.onnxruntime import sessions
 
-# run_matrix.py, which brings both, fails where nothing ran.
+# run_matrix.py, which installs both, fails if no test ran.
 collect_ignore_glob = [] if find_spec("onnxruntime") and find_spec("onnx") else ["test_*.py"]
 
 

@@ -1,4 +1,4 @@
-"""Runs on threads of their own that last longer than what happens beside them."""
+"""Runs on separate threads that last longer than the work beside them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def await_computing(thread: threading.Thread, *, on_pool: bool = False) -> None:
     thread
         A started thread that calls ``run``.
     on_pool
-        Whether the session's pool threads compute. That is the time of the whole process, in
-        which pools of other sessions may still spin, so that at least half a second passes, too.
+        Whether the session's pool threads compute. The CPU time is then the time of the whole
+        process, in which pools of other sessions may still spin, so at least half a second passes.
     """
     # The CPU time of a thread has a clock, see clock_getcpuclockid(3).
     clock = time.CLOCK_PROCESS_CPUTIME_ID if on_pool else ~thread.native_id << 3 | 6

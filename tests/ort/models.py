@@ -50,7 +50,7 @@ def wide(branches=6):
 
 
 def no_nodes():
-    """The output is an initializer: nothing runs."""
+    """The output is an initializer: no node runs."""
     weight = helper.make_tensor("y", FLOAT, [1, 4], [1.0, 2.0, 3.0, 4.0])
     return serialized(helper.make_graph([], "none", [], [value("y", (1, 4))], [weight]))
 

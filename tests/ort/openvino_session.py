@@ -14,7 +14,7 @@ NAME = "OpenVINOExecutionProvider"
 
 
 def devices():
-    """The devices of this machine that the provider supports: none where the CPU is not Intel's."""
+    """The devices of this machine that the provider supports: none if the CPU is not Intel's."""
     return [device for device in onnxruntime.get_ep_devices() if device.ep_name == NAME]
 
 

@@ -1,4 +1,4 @@
-"""Attaching the observer changes nothing visible, and unobserved sessions are reported."""
+"""Attaching the observer has no visible effect, and unobserved sessions are reported."""
 
 from __future__ import annotations
 

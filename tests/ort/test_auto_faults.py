@@ -39,7 +39,7 @@ def profiled(session, feed, times):
 
 
 class Endless:
-    """A run on a thread of its own that goes on until it is cancelled."""
+    """A run on a separate thread that continues until it is cancelled."""
 
     def __init__(self, ort, session, x):
         self.options = ort.RunOptions()
@@ -100,7 +100,7 @@ def test_a_recorded_run_may_be_cancelled(auto, x):
             endless.cancel()
         for _ in range(4):
             session.run(None, {"x": x, "times": np.array(2)})
-    # What it took to record a run that failed says nothing about the others.
+    # The cost of recording a failed run says nothing about the others.
     assert states(prof)[0] == "recorded"
     assert states(prof)[-2:] == ["not recorded"] * 2
     assert set(runs(prof)["status"]) == {"complete"}
@@ -138,7 +138,7 @@ def test_a_profile_that_ends_inside_a_run_has_it_open(auto, looping, x, recorded
     opened = around.ops[around.ops["thread_id"] == inside.thread.native_id]
     assert "open" in set(opened["status"])
     # The next profile has its own run only. ONNX Runtime reports the other nodes of a recorded run
-    # to it, and a note says what they are.
+    # to it, and a note describes them.
     assert len(later.by_run()) == 1
     others = later.ops[later.ops["thread_id"] == inside.thread.native_id]
     assert others["run_id"].isna().all()

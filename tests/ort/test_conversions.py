@@ -1,4 +1,4 @@
-"""Nodes that ONNX Runtime leaves or inserts where it has no fusion or kernel are named."""
+"""Names of the nodes that ONNX Runtime keeps or inserts for lack of a fusion or kernel."""
 
 from __future__ import annotations
 

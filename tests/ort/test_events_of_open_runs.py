@@ -1,4 +1,4 @@
-"""Runs that a profile, a fork or the end of a session cuts, and nodes on threads of a pool."""
+"""Runs that a profile, a fork or the end of a session interrupts, and nodes on pool threads."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_child_of_a_fork_starts_afresh(installed, x):
     import gc
     import os
 
-    # Sessions of other tests, if the child destroyed them, would wait for threads it has not.
+    # If the child destroyed sessions of other tests, they would wait for threads it does not have.
     gc.collect()
     gc.freeze()
     with epprof_nb.profile():
@@ -137,8 +137,8 @@ def test_a_run_from_before_the_profile_makes_pool_nodes_uncertain(installed, x, 
     options.profile_file_prefix = str(tmp_path / "whole")
     session = installed.InferenceSession(models.looping(), options)
     try:
-        # How long a run lasts is the machine's; and ONNX Runtime may let the short run wait until
-        # the long one is over.
+        # The length of a run depends on the machine, and ONNX Runtime may delay the short run until
+        # the long one has ended.
         lengths = (100_000, 1_000_000, *[300_000] * 6)
         tried = (beside_a_run_from_before(session, x, n) for n in lengths)
         prof = next((prof for prof in tried if prof is not None), None)

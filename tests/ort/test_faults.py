@@ -96,7 +96,7 @@ def test_a_session_profiled_as_a_whole_may_go_without_end_profiling(installed, x
         del session
         gc.collect()
     assert len(nodes(prof)) == 3
-    # Nothing is left of it that would count runs of others.
+    # No part of it remains that would count runs of other sessions.
     assert not sessions.counts_runs()
 
 

@@ -78,7 +78,7 @@ def runs(prof):
 
 
 def test_a_run_without_nodes_is_then_recorded_without_a_profiler(installed, monkeypatch):
-    # A replay tells of no node, as the run of a model without nodes does.
+    # A replay reports no node, like the run of a model without nodes.
     session = installed.InferenceSession(models.no_nodes(), providers=GRAPHS)
     for replayed in (set(), {"0"}, {"0"}):
         with epprof_nb.profile() as prof:
@@ -88,7 +88,7 @@ def test_a_run_without_nodes_is_then_recorded_without_a_profiler(installed, monk
         assert runs(prof)["session"].notna().all()
         assert (runs(prof)["status"] == "complete").all()
         assert sessions.observed(session).replayed.graphs == replayed
-    monkeypatch.setattr(sessions, "run_options_for", None)  # not asked any more
+    monkeypatch.setattr(sessions, "run_options_for", None)  # no longer called
     with epprof_nb.profile() as prof:
         session.run(None, {})
     assert len(runs(prof)) == 1

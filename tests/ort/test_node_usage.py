@@ -1,4 +1,4 @@
-"""Sizes of what nodes read and wrote, the memory of their allocators, and their threads."""
+"""Sizes of the tensors of nodes, the memory of their allocators, and their threads."""
 
 from __future__ import annotations
 

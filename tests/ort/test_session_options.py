@@ -1,4 +1,4 @@
-"""Sessions whose providers were added to their options are observed, and look as they did."""
+"""Sessions with providers in their options are observed, and look the same."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_a_run_has_the_length_of_the_call_around_it_on_its_thread(monkeypatch):
 
 
 def test_runs_beside_others_are_compared_with_none(monkeypatch):
-    # The first goes on beside all that start before it ends, the last alone.
+    # The first overlaps all runs that start before it ends; the last one is alone.
     calls = [(7, 100, 500, 50, 1), (8, 150, 200, 50, 1), (9, 300, 400, 50, 1), (8, 500, 600, 50, 1)]
     monkeypatch.setattr(unprofiled_runs, "_calls", calls[::-1])
     call, plain, _ = unprofiled_runs.call_durations(

@@ -23,7 +23,7 @@ def message(call):
 
 def main():
     assert onnxruntime.__version__.startswith("1.24"), onnxruntime.__file__
-    # The library itself refuses, whoever registers it, and the process goes on.
+    # The library itself refuses, whoever registers it, and the process continues.
     _, text = message(
         lambda: onnxruntime.register_execution_provider_library(attach.NAME, _native.__file__)
     )
@@ -36,7 +36,7 @@ def main():
         kind, text = message(call)
         assert kind is CaptureError, kind
         assert "pip install -U onnxruntime" in text, text
-    # The extension loads all the same; sessions run, and the profile says what is missing.
+    # The extension still loads; sessions run, and the profile says what is missing.
     InteractiveShell.instance().run_line_magic("load_ext", "epprof_nb")
     session = onnxruntime.InferenceSession(models.chain())
     with epprof_nb.profile() as prof:

@@ -1,4 +1,4 @@
-"""Stress programs: each runs longer with the environment variable EPPROF_STRESS, a factor."""
+"""Stress programs; the environment variable EPPROF_STRESS is a factor of their length."""
 
 import os
 

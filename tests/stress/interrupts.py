@@ -1,7 +1,7 @@
 """Interrupts of profiles at random moments: ``python -m tests.stress.interrupts [NUMBER]``.
 
-Another process sends SIGINT to this one. Each one raises KeyboardInterrupt at whatever Python code
-the main thread runs then, the profiler's own included. After each, nothing may be left behind.
+Another process sends SIGINT to this one. Each signal raises KeyboardInterrupt in the Python code
+that the main thread is running, including the profiler's. Afterwards, no state may remain.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Interrupts:
 
 
 def leaks(handler: object) -> dict[str, object]:
-    """Return what a profile left behind, apart from what a traceback holds for the moment."""
+    """Return the state that a profile left, except for objects that a traceback still holds."""
     counters = _native.counters()
     found = {
         "subscriptions": service.open_subscriptions,
@@ -67,13 +67,13 @@ def leaks(handler: object) -> dict[str, object]:
 
 
 def limit_ended(thread: threading.Thread) -> bool:
-    """Tell whether the thread of a time limit ends, though it may need a moment to."""
+    """Return whether the thread of a time limit ends soon."""
     thread.join(60)
     return not thread.is_alive()
 
 
 def one_profile(array: host.Array, rng: random.Random) -> None:
-    """Profile a little of everything that is entered and left."""
+    """Profile code that enters and leaves each kind of context."""
     limit = rng.choice([None, None, 60.0])
     with epprof_nb.profile(time_limit_s=limit) as outer, epprof_nb.op("outer"):
         stream = host.Stream()  # its thread starts with the first launch
@@ -88,7 +88,7 @@ def one_profile(array: host.Array, rng: random.Random) -> None:
 
 
 def run(number: int, seed: int = 0) -> Counter[str]:
-    """Run profiles until `number` of them were interrupted; returns what each left behind."""
+    """Run profiles until `number` of them were interrupted; return the state that each left."""
     rng = random.Random(seed)
     array = host.empty((8,))
     interrupts = Interrupts()

@@ -52,7 +52,7 @@ def test_children_work_whatever_the_threads_of_the_parent_do():
 
 
 def status_of(child: int) -> str | int:
-    """Wait for a child; it hangs if it waits for a lock of a thread that it does not have."""
+    """Wait for a child, which hangs if it waits for a lock of a thread of its parent."""
     for _ in range(3000):
         done, status = os.waitpid(child, os.WNOHANG)
         if done:

@@ -1,4 +1,4 @@
-"""Damaged files: each is refused with one error or loads, and what loads can be shown."""
+"""Damaged files: each is refused with one error, or loads and can be shown."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Ctrl-C at random moments, and sessions that nobody holds."""
+"""Ctrl-C at random moments, and sessions without references."""
 
 import _thread
 import collections
@@ -103,7 +103,7 @@ def interrupted(number, function, *args):
     return None
 
 
-# Of a handler of another signal, or of another thread, neither of which is held back.
+# From a handler of another signal, or from another thread; neither is delayed.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in finalizers
 @pytest.mark.parametrize("part", ["begin", "end"])
 def test_an_exception_at_any_call_of_a_profile_leaves_nothing_behind(part):

@@ -1,4 +1,4 @@
-"""Ops, profiles and generators nested deeper than anyone would."""
+"""Ops, profiles and generators that are nested extremely deep."""
 
 import sys
 from contextlib import ExitStack

@@ -2,9 +2,9 @@
 
 Usage: python -m tests.tools.build_release FOLDER. Needs ``pip install --group release``.
 
-A wheel that a recent g++ builds needs that machine's C library. Zig's compiler links against any
-version of glibc instead, and links its own C++ library statically. Node is hidden from the build:
-a source distribution must install without it.
+A wheel that g++ builds needs the C library of the building machine, or a newer one. Zig's compiler
+links against any version of glibc, and links its own C++ library statically. Node is hidden from
+the build, because a source distribution must install without it.
 """
 
 from __future__ import annotations

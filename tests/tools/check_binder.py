@@ -1,4 +1,4 @@
-"""Check the Binder configuration as repo2docker sees it, and run what it would install.
+"""Check the Binder configuration as repo2docker reads it, and run its installation.
 
 Usage: python -m tests.tools.check_binder FOLDER. Needs ``pip install --group release``.
 
@@ -43,7 +43,7 @@ def main(folder: str) -> None:
     print(f"{type(pack).__name__}, Python {version}; running with {python}")
     kernel = work / "kernel"
     run(python, "-m", "venv", kernel)
-    # ccache, where CI uses it, finds what was compiled in the repository.
+    # If CI uses ccache, it finds the objects that were compiled in the repository.
     environment = os.environ | {
         "KERNEL_PYTHON_PREFIX": str(kernel), "CCACHE_BASEDIR": str(home),
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Check a built wheel: its tags, and what is and is not in it.
+"""Check a built wheel: its tags and its contents.
 
 Usage: python -m tests.tools.check_wheel WHEEL.
 """

@@ -1,12 +1,12 @@
 """Write ``epprof_nb/recording/cupti/layouts.json`` from the headers in NVIDIA's CUPTI wheels.
 
-Every published wheel is asked: it is downloaded with pip, its headers are unpacked, and a
-small C program compiled against them prints the facts (sizes, offsets, enumerator values).
+Every published wheel is downloaded with pip, and its headers are unpacked. A small C program that
+is compiled against them prints the facts (sizes, offsets, enumerator values).
 Run it when NVIDIA publishes a CUPTI release, after adding the wheel to `WHEELS`::
 
     python -m tests.tools.make_cupti_layouts [--cache DIR] [--check]
 
-The cache holds one directory of headers a wheel, so it can also be given to the tests as
+The cache holds one directory of headers per wheel, so it can also be given to the tests as
 ``EPPROF_CUPTI_HEADERS``. Needs gcc, unpacks about 150 MB, and downloads about 500 MB.
 """
 
@@ -65,12 +65,12 @@ CUpti_CallbackDomain CUpti_CallbackIdResource CUpti_CallbackIdSync
 """
 EXPANDED_TYPES = ("CUpti_ActivityObjectKindId",)
 HEADERS = ("cupti_activity.h", "cupti_callbacks.h", "cupti_result.h", "cupti_version.h")
-#: Counts and padding, which change with every release and mean nothing to a reader.
+#: Counts and padding, which change with every release and have no meaning for a reader.
 SENTINEL = re.compile(r"_(FORCE_INT|SIZE|COUNT)$")
 #: Real names that end like sentinels.
 NOT_SENTINEL = re.compile(r"_BUFFER_SIZE$|_POOL_SIZE$")
 
-#: cuda.h needs crt/host_defines.h, which is in a wheel of its own (in CUDA 12 the whole
+#: cuda.h needs crt/host_defines.h, which is in a separate wheel (in CUDA 12 the whole
 #: compiler). No type that CUPTI's records use depends on it, so a stand-in does.
 HOST_DEFINES = """
 #define __device_builtin__
@@ -99,7 +99,7 @@ class Field(NamedTuple):
 def fetch_headers(cupti: str, version: str, cache: Path) -> Path:
     """Download one CUPTI wheel and the cuda.h of its CUDA release; return their headers' folder.
 
-    Raises `RuntimeError` with pip's own words when a wheel cannot be had.
+    Raises `RuntimeError` with pip's message if a wheel cannot be downloaded.
     """
     target = cache / version
     if (target / "complete").exists():
@@ -271,7 +271,7 @@ def probe(headers: Path) -> dict[str, Any]:
 
 
 def merge(wheels: list[tuple[str, str, dict[str, Any]]]) -> dict[str, Any]:
-    """Fold the facts of all wheels into one table, stating a thing once where it never changed."""
+    """Merge the facts of all wheels into one table; a fact that never changed is stated once."""
     structs: dict[str, Any] = {}
     enums: dict[str, dict[str, int]] = {}
     since: dict[str, int] = {}
@@ -344,7 +344,7 @@ def merge(wheels: list[tuple[str, str, dict[str, Any]]]) -> dict[str, Any]:
 
 
 def dump(value: Any, indent: str = "") -> str:
-    """Return JSON with short containers on one line, so that a diff shows facts, not braces."""
+    """Return JSON with short containers on one line, for readable diffs."""
     flat = json.dumps(value)
     if not isinstance(value, (dict, list)) or len(flat) + len(indent) <= 98 or not value:
         return flat
@@ -356,7 +356,7 @@ def dump(value: Any, indent: str = "") -> str:
 
 
 def main() -> int:
-    """Write the table, or with ``--check`` say whether it is what the headers give."""
+    """Write the table, or with ``--check`` compare it with the headers."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     default = Path.home() / ".cache" / "epprof-nb" / "cupti-headers"
     parser.add_argument("--cache", type=Path, default=default, help="where headers are kept")

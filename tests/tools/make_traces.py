@@ -1,11 +1,11 @@
-"""Record the traces in ``tests/data/traces`` with the tools that they are of.
+"""Record the traces in ``tests/data/traces`` with their tools.
 
     python -m tests.tools.make_traces kineto        # and kineto_stacks: need torch
     python -m tests.tools.make_traces onnxruntime   # needs onnx, onnxruntime
     python -m tests.tools.make_traces viztracer     # needs viztracer
     python -m tests.tools.make_traces jax           # needs jax; records on its CPU backend
 
-The following need a CUDA device::
+These need a CUDA device::
 
     python -m tests.tools.make_traces kineto_cuda   # and kineto_graphs: need torch
     python -m tests.tools.make_traces onnxruntime_cuda

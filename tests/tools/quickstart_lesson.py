@@ -2,8 +2,8 @@
 
 Usage: python -m tests.tools.quickstart_lesson [--runs 20] [--load 2]
 
-The cells before the comparison run once, and those that are compared in each run, in a real
-kernel. With ``--load``, as many processes keep a processor busy meanwhile.
+The cells before the comparison run once, and the compared cells in each run, in a real kernel. With
+``--load N``, N processes keep a processor busy meanwhile.
 """
 
 from __future__ import annotations

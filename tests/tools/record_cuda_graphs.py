@@ -40,7 +40,7 @@ def main(folder: str = str(NOTEBOOK.parent / "recordings")) -> None:
     for name in PROFILES:
         path = Path(folder) / f"cuda_graphs_{name}.epprof"
         shared = shell.user_ns[name].redacted(["paths", "hosts"])
-        shared.info["versions"]["platform"] = "Linux-x86_64"  # the name of a kernel tells the host
+        shared.info["versions"]["platform"] = "Linux-x86_64"  # a kernel's name contains the host's
         shared.save(path)
         print(f"{path}: {path.stat().st_size:,} bytes")
         print(shell.user_ns[name])

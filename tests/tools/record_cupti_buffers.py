@@ -1,7 +1,7 @@
-"""Record raw CUPTI activity buffers, with what CUPTI's own walk says of them, for the tests.
+"""Record raw CUPTI activity buffers, with the offsets that CUPTI's own walk finds, for the tests.
 
 Usage: ``python -m tests.tools.record_cupti_buffers LIBCUPTI OUT.npz`` on a machine with a GPU and
-CuPy. Only ctypes is used, so that what the tests compare the decoder with is independent of it.
+CuPy. Only ctypes is used, so that the recordings are independent of the decoder under test.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SIZE = 1 << 20
 
 
 def main(library: str, out: str) -> None:
-    """Run a little work with every kind on and save the buffers."""
+    """Run a little work with every kind enabled and save the buffers."""
     cupti = ctypes.CDLL(library)
     version = ctypes.c_uint32()
     cupti.cuptiGetVersion(ctypes.byref(version))

@@ -25,7 +25,7 @@ class Bottleneck(nn.Module):
             )
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """Return the sum of both ways."""
+        """Return the sum of the input and the convolutions."""
         return functional.relu(self.body(values) + self.shortcut(values))
 
 

@@ -26,8 +26,8 @@ race:_dl_deallocate_tls
 race:libarrow.so
 race:libparquet.so
 """
-# Nor are ONNX Runtime and NumPy: what they hand over from thread to thread, or copy, is taken for a
-# race, and so is what ONNX Runtime's threads read of what was made with the session.
+# Nor are ONNX Runtime and NumPy built with it: data that they copy or pass between threads looks
+# like a race, and so do reads by ONNX Runtime's threads of data that was created with the session.
 FALSE_POSITIVES_OF_SESSIONS = """
 race:create_ep
 race:create_python_kernel
@@ -63,7 +63,7 @@ def build(folder: Path, flags: str) -> Path:
         check=True,
         env=environment,
     )
-    # The tests find it built: a compiler does not run with the sanitizer's library.
+    # Built before the tests, because a compiler does not run with the sanitizer's library.
     stand_in = "from tests.ep.fake_cuda.library import build; build()"
     subprocess.run([sys.executable, "-c", stand_in], check=True, cwd=ROOT, env=environment)
     (extension,) = (folder / "build").glob("_native*.so")
@@ -98,7 +98,7 @@ def main() -> int:
             FALSE_POSITIVES + (FALSE_POSITIVES_OF_SESSIONS if runs_sessions else "")
         )
         environment = os.environ | {
-            # libstdc++ as well: the runtime finds the functions of exceptions in it at its start.
+            # libstdc++ as well: at its start, the runtime looks up exception functions in it.
             "LD_PRELOAD": f"{runtime('tsan' if options.thread else 'asan')}:{runtime('stdc++')}",
             "PYTHONMALLOC": "malloc",
             "CXXFLAGS": flags,

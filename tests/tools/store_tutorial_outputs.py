@@ -1,9 +1,9 @@
 """Execute the tutorials on the host device and store their outputs, small enough for a repository.
 
 GitHub shows a stored notebook without running it. ``python -m tests.tools.store_tutorial_outputs``
-executes all tutorials, or those that are named; run it after a change of a tutorial or of what
-profiles show. Pages of profiles (HTML of hundreds of kB) are left out: GitHub shows no scripts, and
-the picture beside them says the same.
+executes all tutorials, or the named ones. Run it after a change of a tutorial or of the views of
+profiles. Pages of profiles (HTML of hundreds of kB) are left out: GitHub does not run scripts, and
+the picture beside them has the same information.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def needs(path: Path) -> str | None:
 
 
 def reduce(notebook: NotebookNode) -> None:
-    """Leave out of the outputs what GitHub does not show, and what differs without meaning."""
+    """Remove from the outputs what GitHub does not show, and meaningless differences."""
     notebook.metadata.pop("widgets", None)
     notebook.metadata[CODE] = code_hash(notebook)
     for cell in notebook.cells:

@@ -1,4 +1,4 @@
-"""Streams and recordings of the host device, a saved profile, and what no test leaves behind."""
+"""Streams and recordings of the host device, a saved profile, and checks after each test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def closed_figures():
 
 @pytest.fixture
 def quiet_device():
-    """Nothing runs on the host device any more when the next test begins."""
+    """All work of the host device ends before the next test begins."""
     yield
     host.synchronize()
 
@@ -74,7 +74,7 @@ def read(tmp_path):
 
 @pytest.fixture
 def recording():
-    """The native core records ops and launches, and nothing is left of it afterwards."""
+    """The native core records ops and launches, which are removed afterwards."""
     _native.set_recording(ops=True, launches=True)
     yield
     _native.set_recording(ops=False, launches=False)

@@ -60,7 +60,7 @@ class Graphs:
         return nodes[count - 1]
 
     def _between(self, add: Callable[[Any, list[Any]], Any]) -> Any:
-        """Return a graph of two kernels with what `add` adds between them."""
+        """Return a graph of two kernels with the nodes of `add` between them."""
         graph = check(runtime.cudaGraphCreate(0))
         self._capture_to(graph, [], lambda: self._around(0))
         added = add(graph, [self._last_node(graph)])
@@ -137,7 +137,7 @@ class Graphs:
         return node, params.conditional.phGraph_out[0]
 
     def made(self) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """Yield what makes each executable graph, by title."""
+        """Yield a title and a function for each executable graph."""
         instantiate = runtime.cudaGraphInstantiate
         yield "executable", lambda: check(instantiate(self.captured(), 0))
         graph = self.captured()

@@ -1,4 +1,4 @@
-"""CUPTI's kernel records alone: the least that a recording of a GPU's kernels costs."""
+"""CUPTI's kernel records alone: the minimum cost of recording a GPU's kernels."""
 
 from __future__ import annotations
 

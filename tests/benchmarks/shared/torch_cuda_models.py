@@ -1,4 +1,4 @@
-"""Training steps on a GPU: a model as GPT-2 and one as ResNet-50, in mixed precision."""
+"""Training steps on a GPU: a model like GPT-2 and one like ResNet-50, in mixed precision."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Attention(nn.Module):
         self.qkv, self.project = nn.Linear(width, 3 * width), nn.Linear(width, width)
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """Return what the values attend to."""
+        """Return the attention over the values."""
         parts = self.qkv(values).unflatten(-1, (3, self.heads, -1)).movedim(2, 0)
         query, key, value = parts.transpose(2, 3)
         attended = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
@@ -45,7 +45,7 @@ class Block(nn.Module):
         )
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """Return the values with what the block adds."""
+        """Return the values plus the outputs of the block."""
         values = values + self.attention(self.norm1(values))
         return values + self.mlp(self.norm2(values))
 

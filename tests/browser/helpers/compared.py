@@ -1,4 +1,4 @@
-"""A comparison of two recordings whose every time is known: a loader became faster by a third."""
+"""A comparison of two recordings with known times: a loader became faster by a third."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _recording(loader_ms: int) -> Profile:
 
 
 def holds_the_table_alone(text: str) -> None:
-    """Check that a text has the table, and nothing of the picture, of styles or of scripts."""
+    """Check that a text has the table, but no part of the picture, styles or scripts."""
     of_the_picture = ("main thread", "10.0 ms20.0 ms", "0: start of", "stream 7")
     for leak in (*of_the_picture, "{", "epprof-", "srcdoc", "doctype", "currentColor"):
         assert leak not in text, leak

@@ -1,4 +1,4 @@
-"""Profiles of which everything is known, so that what is drawn can be checked."""
+"""Profiles with known contents, so that tests can check the drawing."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def window(page) -> tuple[float, float]:
 
 
 def near(found: tuple[float, float], expected: tuple[float, float], within: float = 0.3) -> bool:
-    """Whether two windows are the same but for what a pixel is worth."""
+    """Whether two windows are the same to within a pixel."""
     return all(abs(a - b) <= within for a, b in zip(found, expected, strict=True))
 
 
@@ -33,7 +33,7 @@ def at(page, ms: float, y: float) -> tuple[float, float]:
 
 
 def drag(page, start: tuple[float, float], end: tuple[float, float]) -> None:
-    """Press at one place of the page and let go at another."""
+    """Press at one place of the page and release at another."""
     page.mouse.move(*start)
     page.mouse.down()
     page.mouse.move(*end, steps=5)
@@ -52,7 +52,7 @@ def middle(page, label: str) -> float:
 
 
 def focused(page, expression: str):
-    """Evaluate a function of the element that has the focus, in a live view's own tree too."""
+    """Evaluate a function of the element that has the focus, also in a live view's own tree."""
     return page.evaluate(
         f"""() => {{
           let element = document.activeElement;

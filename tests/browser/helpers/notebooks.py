@@ -55,7 +55,7 @@ def in_notebook7(opened, served, path, **options):
 
 
 def reload(page) -> None:
-    """Load the notebook of the page anew, and no notebook that another page has opened."""
+    """Load the notebook of the page again, and no notebook that another page has opened."""
     page.goto(f"{page.url.partition('?')[0]}?reset")
 
 
@@ -90,7 +90,7 @@ def save(page, path, done) -> list[dict]:
 
 
 def no_error(page) -> None:
-    """Nothing in the notebook speaks of an error."""
+    """The notebook shows no error."""
     text = page.inner_text(".jp-Notebook")
     for trouble in ("not found", "Error", "Traceback", "Loading widget"):
         assert trouble not in text

@@ -20,7 +20,7 @@ class OpenNotebook:
     Attributes
     ----------
     page
-        The browser's page. Its locators reach into a live view, whose styles are apart.
+        The browser's page. Its locators reach into a live view, whose styles are isolated.
     path
         The notebook's file, in the folder where its kernel runs.
     errors
@@ -41,7 +41,7 @@ class OpenNotebook:
         return self.cell(number).locator(".jp-OutputArea-output").first.inner_text()
 
     def start(self, number: int, source: str) -> None:
-        """Write a cell and have it run."""
+        """Write a cell and start it."""
         from playwright.sync_api import expect
 
         keyboard, text = self.page.keyboard, self.cell(number).locator(".cm-content")
@@ -52,7 +52,7 @@ class OpenNotebook:
         keyboard.press("Control+Enter")
 
     def run(self, number: int, source: str) -> None:
-        """Write a cell and run it; back when it has ended."""
+        """Write a cell and run it; return when it has ended."""
         from playwright.sync_api import expect
 
         prompt = self.cell(number).locator(".jp-InputPrompt")
@@ -70,7 +70,7 @@ class OpenNotebook:
         """Run code in the first cell that shows a live view; the page with all of the view."""
         page = self.page
         page.mouse.move(2, 2)
-        # Whatever a test left behind in the view before goes with it.
+        # This also removes the state that an earlier test left in the view.
         page.evaluate(
             "for (const old of document.querySelectorAll('.epprof-live'))"
             " old.toggleAttribute('data-old', true)"

@@ -23,7 +23,7 @@ def ready(page):
 
 
 def canvas(page):
-    """The timeline's canvas, in a page or in a live view, whose elements are apart."""
+    """The timeline's canvas, in a page or in a live view, whose elements are isolated."""
     return page.locator(".ep-timeline canvas").first
 
 

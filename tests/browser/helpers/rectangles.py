@@ -31,7 +31,7 @@ class Rectangle(NamedTuple):
 
 
 def hover(page: Page, stream: int, x: float) -> Rectangle | None:
-    """Point at a stream; return the merged rectangle that the tooltip tells of."""
+    """Point at a stream; return the merged rectangle of the tooltip."""
     canvas(page).hover(position={"x": x, "y": lane_y(page, f"stream {stream}")})
     return _parse(page.locator(".ep-tip").text_content() or "")
 
@@ -43,7 +43,7 @@ def click(page: Page, stream: int, x: float) -> None:
 
 
 def in_panel(page: Page) -> Rectangle | None:
-    """Return the merged rectangle that the panel tells of."""
+    """Return the merged rectangle of the panel."""
     note = page.locator(".ep-panel .ep-note:visible", has_text="Drawn as one rectangle")
     return _parse(note.text_content() or "") if note.count() else None
 

@@ -1,4 +1,4 @@
-"""Wait until a page has drawn everything it was asked to draw, instead of a fixed time."""
+"""Wait until a page has drawn all requested frames, instead of a fixed time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native core's view of NVIDIA's libraries is that of their headers, if these are installed."""
+"""The native core's declarations of NVIDIA's libraries match installed headers."""
 
 from __future__ import annotations
 

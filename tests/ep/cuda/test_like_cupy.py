@@ -1,4 +1,4 @@
-"""The package's kernels with arrays that behave like CuPy's, without a GPU.
+"""The package's kernels with arrays that behave like CuPy arrays, without a GPU.
 
 The functions, parameters and dtypes of CuPy are in tests/data/cupy_api.json. Code in CUDA C++ is
 compiled by the host's compiler.
@@ -48,7 +48,7 @@ rng = np.random.default_rng(0)
 
 @pytest.fixture(scope="module")
 def backend():
-    """Results of ONNX's backend cases, some of each operator, and what they waited for."""
+    """Results of ONNX's backend cases, some of each operator, and the functions that waited."""
     from epprof_nb import ep
 
     entry = ep.provider("host")

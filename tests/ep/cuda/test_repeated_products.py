@@ -114,7 +114,7 @@ def test_a_product_of_another_stream_is_not_repeated(ep, lt):  # noqa: F811
 
 @pytest.mark.parametrize("refused", [False, True])
 def test_a_product_may_be_among_the_launches_of_a_kernel(ep, lt, scale, refused):  # noqa: F811
-    """Unless cuBLASLt has no algorithm for it, and another library multiplies."""
+    """If cuBLASLt has no algorithm for it, another library multiplies."""
     calls = []
     lt.refuse(refused)
 

@@ -88,7 +88,7 @@ def test_a_session_that_is_refused_does_not_fall_back_to_the_cpu(ep, fake_cuda):
 
 
 def test_a_session_without_a_stream_runs_on_the_default_stream(ep, fake_cuda, x, monkeypatch):
-    """The CUDA provider was taken for available, but is not in the session."""
+    """The CUDA provider is available, but not in the session."""
     seen = []
 
     @ep.kernel("Relu", types="float32")
@@ -111,7 +111,7 @@ def test_a_session_without_a_stream_runs_on_the_default_stream(ep, fake_cuda, x,
 
 
 def take_what_is_free():
-    """Allocate until the driver is asked for more; return the addresses."""
+    """Allocate until the driver has to provide memory; return the addresses."""
     regions, taken = _native.ep_device_statistics(0)["regions"], []
     while _native.ep_device_statistics(0)["regions"] == regions:
         taken.append(_native.ep_device_allocate(0, 256))
@@ -119,7 +119,7 @@ def take_what_is_free():
 
 
 def test_memory_of_streams_of_others_is_not_taken_for_idle(ep, fake_cuda, x, monkeypatch):
-    """Nothing can be asked about these streams, which may have ended."""
+    """These streams cannot be queried, because they may have ended."""
     used, taken = {}, []
 
     @ep.kernel("Sigmoid", types="float32")

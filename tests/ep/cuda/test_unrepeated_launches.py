@@ -112,7 +112,7 @@ def test_other_large_integers_are_repeated(ep, fake_cuda):
 
 
 def test_an_output_that_no_launch_writes_is_not_repeated(ep, fake_cuda, scale):
-    """The kernel is wrong to allow it."""
+    """The kernel allows it by mistake."""
 
     @ep.kernel("TopK", types={"T": "float32"}, host_inputs=[1])
     def top(ctx, x, k):

@@ -1,8 +1,8 @@
 """A stand-in for CuPy over the fake driver: NumPy functions that run as work of a stream.
 
-Arrays lie in memory that the host cannot read. A function is launched on the current stream, with
-the memory of its arguments open to it, and its result is copied to new device memory, or into
-``out``. Only what the kernels of the tests use is here.
+Arrays are in memory that the host cannot read. A function is launched on the current stream, may
+read the memory of its arguments, and its result is copied to new device memory, or into ``out``.
+The stand-in has only the functions that the kernels of the tests use.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Module:
         return self.asarray(result[0])
 
     def _in_new_memory(self, function, args, kwargs):
-        """Launch a function without waiting for its result, if its shape depends on no data."""
+        """Launch a function without waiting, if the shape of its result does not depend on data."""
         made = []
         for fill in (0, 1):  # like the arguments, but without their data
             inputs, named = _host(
@@ -270,7 +270,7 @@ class Array:
         self.module.synchronize()
         return made
 
-    def __buffer__(self, _flags):  # like CuPy's; Python looks for it from 3.12 on
+    def __buffer__(self, _flags):  # like CuPy's; Python uses it from 3.12 on
         raise TypeError("implicit conversion to a buffer is not allowed; use .get()")
 
     def __array__(self, *_args, **_kwargs):

@@ -1,4 +1,4 @@
-"""The stand-in for cuBLASLt, which is part of that for the driver, seen by tests."""
+"""The stand-in for cuBLASLt, which is part of the stand-in for the driver, for tests."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ class CublasLt:
         self.library.fake_lt_forget()
 
     def refuse(self, refused):
-        """Have no algorithm for what is asked from now on."""
+        """Refuse all further products, as if there were no algorithm for them."""
         self.library.fake_lt_refuse(int(refused))

@@ -15,7 +15,7 @@ _RELAXED = 2
 
 @contextlib.contextmanager
 def relaxed_captures(library):
-    """Allow this thread what would end its capture, as CuPy does for what is harmless in one."""
+    """Allow calls on this thread that would end its capture, as CuPy does for harmless ones."""
     mode = ctypes.c_int(_RELAXED)
     library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
     yield
@@ -34,7 +34,7 @@ class _Owned:
 
     def __del__(self):
         if self.ptr:
-            # CuPy's pool keeps what is freed; this is as harmless in a capture.
+            # CuPy's pool keeps freed memory; this is equally harmless in a capture.
             with relaxed_captures(self.module.library):
                 self.module.library.cuMemFree_v2(self.ptr)
 

@@ -1,4 +1,4 @@
-"""The stand-in for NVIDIA's driver: built once, loaded in place of the driver, steered by tests."""
+"""The stand-in for NVIDIA's driver: built once, loaded instead of it, and controlled by tests."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class FakeDriver:
         self.library.fake_capture.argtypes = [ctypes.c_void_p, ctypes.c_int]
 
     def misuse(self):
-        """Return what callers did wrong since the last call."""
+        """Return the errors of callers since the last call."""
         text = ctypes.create_string_buffer(1 << 16)
         self.library.fake_misuse(text, len(text))
         return text.value.decode().splitlines()

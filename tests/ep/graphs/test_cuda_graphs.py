@@ -1,6 +1,6 @@
 """Graphs on CUDA devices, with a stand-in for NVIDIA's driver and for CuPy.
 
-What graphs have in common on all devices is in test_graphs.py.
+Tests that graphs of all devices have in common are in test_graphs.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Graphs when something goes wrong: the run says it, and the session stays usable."""
+"""Faults of graphs: the run reports them, and the session remains usable."""
 
 from __future__ import annotations
 

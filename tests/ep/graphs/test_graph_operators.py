@@ -1,4 +1,4 @@
-"""Every kernel of the package in a graph: a replay gives what an eager run gives."""
+"""Every kernel of the package in a graph: a replay gives the results of an eager run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.ep.sessions import model, on_cpu, one_node
 NOT_CAPTURED = {
     "Shape": "its only output is in host memory, so it launches nothing that a graph could hold",
 }
-"""Operators of which no graph is captured in a model of their own, and why."""
+"""Operators whose own model does not get a graph, and the reasons."""
 
 
 def of_case(op_type, case):
@@ -27,7 +27,7 @@ def of_case(op_type, case):
 
 
 def changed(feeds, host_inputs):
-    """Other inputs of the same shapes, without those that say what the shapes are."""
+    """Other inputs of the same shapes, except for inputs that contain shapes."""
     return {
         name: value[..., ::-1].copy() if value.ndim and name not in host_inputs else value
         for name, value in feeds.items()

@@ -1,4 +1,4 @@
-"""Sessions that cannot capture graphs, and options that ask for them."""
+"""Sessions that cannot capture graphs, and options that enable them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A module for NumPy arrays that refuses what CuPy refuses, and counts what waits for a device.
+"""A module for NumPy arrays with CuPy's limits, which counts functions that wait for a device.
 
 `Module` has the functions, parameters and dtypes that tests/data/cupy_api.json lists. Its arrays
 are not converted to NumPy arrays, nor mixed with them.
@@ -23,7 +23,7 @@ WAITING = {
     "argwhere", "array_equal", "asnumpy", "compress", "flatnonzero", "item", "nonzero",
     "sliding_window_view", "tobytes", "tolist", "unique", "unravel_index",
 }  # fmt: skip
-"""Functions whose result, or whose checks, need the data on the host."""
+"""Functions whose result or checks need the data on the host."""
 FROM_HOST = {"array", "asarray", "ascontiguousarray", "asanyarray"}
 AT = {"add", "subtract", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"}
 """Ufuncs with a method ``at``."""

@@ -117,7 +117,7 @@ class ElementwiseKernel:
 
 
 class RawKernel:
-    """Stand-in for ``cupy.RawKernel``; a block has one thread, whatever is asked for."""
+    """Stand-in for ``cupy.RawKernel``; a block has one thread, whatever the launch requests."""
 
     def __init__(self, code, name):
         # _Float16 stands for the assembly that converts it.

@@ -1,4 +1,4 @@
-"""Nodes that ONNX Runtime's CPU provider refuses because of their attributes: so do we."""
+"""Nodes with attributes that ONNX Runtime's CPU provider refuses are refused here, too."""
 
 from __future__ import annotations
 

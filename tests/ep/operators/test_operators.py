@@ -232,7 +232,7 @@ EDGES = [
     ("ScatterND", 18, (A, np.zeros((2, 0), np.int64), floats(2, 3, 4)), {"reduction": "add"}),
     ("GatherND", 18, (A.reshape(1, 3, 4)[:0], np.zeros((0, 2, 1), np.int64)), {"batch_dims": 1}),
     ("MaxPool", 18, (IMAGE[:0],), {"kernel_shape": [2, 2]}, 2),
-    # Padding is no maximum, even of the lowest numbers.
+    # Padding is never the maximum, even of the lowest numbers.
     ("MaxPool", 12, (ZEROS_AND_9,), PADDED, 2),
     ("MaxPool", 12, (np.where(ZEROS_AND_9 > 0, 1, -np.inf).astype(np.float32),), PADDED, 2),
     ("MaxPool", 12, (np.where(ZEROS_AND_9 > 0, 1, np.nan).astype(np.float32)[..., 3:, 3:],),

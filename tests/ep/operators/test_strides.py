@@ -72,7 +72,7 @@ def test_a_transposed_convolution_has_the_size_that_the_cpu_provider_gives(provi
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_convolution_begins_with_the_first_element(provider, mode):
-    # Unlike the CPU provider, which leaves out elements from four on, and unlike pooling.
+    # Unlike the CPU provider, which leaves out the elements from the fourth on, and unlike pooling.
     for size, stride, length in WINDOWS:
         attributes = {"strides": [stride], "auto_pad": mode}
         inputs = [floats(1, 2, length), floats(3, 2, size)]

@@ -1,4 +1,4 @@
-"""Models with operators that ONNX Runtime does not know, or not as the model has them."""
+"""Models with operators that ONNX Runtime does not know, or knows in another form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes whose output has the elements of the input: ONNX Runtime places both in one memory."""
+"""Nodes whose output is a view of the input: ONNX Runtime places both in the same memory."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_work_on_another_stream_is_found(waits):
             other.synchronize()
 
     made = session()
-    # CUDA lets no stream be waited for during a capture, but launches on others.
+    # During a capture, CUDA refuses waits for a stream, but allows launches on other streams.
     reason = "other.synchronize" if waits else "launches nothing on the session's stream"
     with pytest.warns(UserWarning, match=rf"node 'node_{NODES - 1}' .*{reason}"):
         made.run(None, {"v0": np.zeros((2, 3), np.float32)})

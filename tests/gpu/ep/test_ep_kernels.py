@@ -27,7 +27,7 @@ PROCESSES = min(8, os.cpu_count() or 1)
 
 
 def run(name):
-    # In a process of its own: other tests have the stand-in for the driver.
+    # In a separate process: other tests have the stand-in for the driver.
     command = [
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfE", "--tb=short",
         "--ep-device", "cuda:0", "-m", "gpu", f"tests/ep/{name}.py",

@@ -1,6 +1,6 @@
 """Kernels in Python on a CUDA device, alone and beside ONNX Runtime's CUDA provider.
 
-The first tests need CuPy and any ONNX Runtime; those of the takeover need onnxruntime-gpu.
+The first tests need CuPy and any ONNX Runtime; the tests of the takeover need onnxruntime-gpu.
 """
 
 import numpy as np

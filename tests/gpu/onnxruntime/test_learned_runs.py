@@ -34,7 +34,7 @@ def profiled(session, feeds, mode=None, before=None):
 
 
 def launches(prof):
-    """By run: what it launched, in order, with the op of each launch, and its node or run."""
+    """Launches of each run in order, with the op of each launch, and its node or run."""
     ops = prof.ops
     acts = prof.activities
     acts = acts[acts["kind"].isin(LAUNCHES) & acts["op_id"].isin(ops.index)]
@@ -165,7 +165,7 @@ def test_steps_of_a_generation_whose_inputs_grow(ways):
 
 
 def test_inputs_of_many_sizes():
-    """Those of the fifth size and further ones are compared by the names of kernels."""
+    """Runs of the fifth size and further ones are compared by the names of kernels."""
     model, feeds = exported.get("bert", shapes=12)
     session = ort.InferenceSession(model, providers=CUDA)
     # The first run of a size may also clear memory that is new.
@@ -188,7 +188,7 @@ def without_sizes(of_run):
 
 
 def nonzero():
-    """NonZero: the shape of its output, and all that follows, depends on the values."""
+    """NonZero: the shape of its output, and all later work, depends on the values."""
     make = helper.make_node
     graph = helper.make_graph(
         [make("NonZero", ["x"], ["at"], name="nonzero"),

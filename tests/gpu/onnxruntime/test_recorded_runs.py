@@ -1,4 +1,4 @@
-"""Runs on ONNX Runtime's CUDA provider that are not, or cannot be, identified by their launches."""
+"""Runs on ONNX Runtime's CUDA provider whose launches do not identify their nodes."""
 
 import json
 import threading

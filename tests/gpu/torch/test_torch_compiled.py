@@ -89,7 +89,7 @@ def test_each_kernel_counts_once(profiled):
     assert model["forward_ns"] > 0
     assert model["backward_ns"] > 0
     inside = frame[frame.index.str.startswith("model.")]
-    # What torch copies around a CUDA graph belongs to the compiled module itself.
+    # Copies by torch around a CUDA graph belong to the compiled module itself.
     assert inside["self_device_ns"].sum() + model["self_device_ns"] == model["device_ns"]
     assert model["self_device_ns"] < model["device_ns"] / 2
     assert frame[frame["type"] == "fused"]["device_ns"].sum() > 0

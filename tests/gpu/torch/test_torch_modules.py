@@ -135,7 +135,7 @@ def test_followed_nodes_have_the_modules_that_hooks_give_them(named, monkeypatch
     numbers = torch.arange(4, device="cuda")
 
     def modules():
-        """Kernels with their module, in the order of each way; gradients are accumulated."""
+        """Kernels with their module, in the order of each pass; gradients are accumulated."""
         with epprof_nb.profile() as prof, epprof_nb.op("step"):
             for _ in range(2):
                 net(numbers).square().sum().backward()
@@ -245,7 +245,7 @@ def test_distributed_data_parallel_leaves_the_paths_as_they_are(model, tmp_path,
 
 
 def test_modules_are_the_same_after_torch_profiler():
-    """CUPTI's callbacks are held then."""
+    """Another subscriber then holds CUPTI's callbacks."""
     program = """
         import json, sys, torch
         import epprof_nb

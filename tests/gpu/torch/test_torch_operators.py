@@ -1,4 +1,4 @@
-"""Operators of PyTorch on a GPU, through NVTX, beside those of torch.profiler."""
+"""Operators of PyTorch on a GPU, through NVTX, compared with torch.profiler's."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""torch.profiler before, between, inside and after our profiles, each in a process of its own."""
+"""torch.profiler before, between, inside and after our profiles, each in a separate process."""
 
 import json
 import os
@@ -80,11 +80,11 @@ result = {}
 
 BUSY = "a thread beside a busy cell"
 PROCESSES = 4
-"""So many start at the same time; importing PyTorch takes longer than the scenarios."""
+"""Number of processes that start together; importing PyTorch takes longer than the scenarios."""
 
 
 def run(scenario: str, lock: str, **environment: str) -> dict:
-    # A teardown that no call of CUDA follows makes the end of the process wait for ever.
+    # Without a call of CUDA after a teardown, the end of the process waits for ever.
     end = "\nprint('RESULT', json.dumps(result), flush=True)\nos._exit(0)\n"
     program = PROGRAM + textwrap.dedent(scenario) + end
     done = subprocess.run(
@@ -130,7 +130,7 @@ def assert_same(found: dict, fresh: dict, what: str) -> None:
     assert any(key.endswith("/cell") for key in fresh["shares"])
     assert found["lost"] == {}, what
     assert found["wall_ok"], what
-    # The clock must not have been stretched.
+    # The clock must not be distorted.
     assert fresh["device_ns"] / 3 < found["device_ns"] < fresh["device_ns"] * 3, (what, found)
 
 

@@ -1,4 +1,4 @@
-"""The command line: what is refused before anything runs."""
+"""The command line: arguments that are refused before anything runs."""
 
 import os
 import re

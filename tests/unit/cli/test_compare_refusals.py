@@ -1,4 +1,4 @@
-"""Comparisons that would mislead: refused in words, or bounded by what the recordings show."""
+"""Comparisons that would mislead: refused with a reason, or bounded by the recordings."""
 
 import re
 
@@ -90,14 +90,14 @@ def test_a_refusal_names_the_option_that_compares_all_the_same():
     other = {"devices": [{"device_id": 0, "name": "GPU Y"}]}
     devices = compare(repeated(TIMES), repeated(TIMES, **other))
     assert 'allow=["devices"]' in devices.reason
-    # Nothing helps against too few repeats.
+    # No option allows too few repeats.
     assert "allow" not in compare(repeated(TIMES), repeated(TIMES, repeats=9, **other)).reason
 
 
 def runs_of_session(recorded, node_ms, sizes=(8,)):
-    """Twelve repeats of a run, of which the nodes of the first `recorded` are known.
+    """Twelve repeats of a run; only the nodes of the first `recorded` runs are known.
 
-    The nodes have inputs of these sizes, again and again.
+    The inputs of the nodes repeat these sizes.
     """
     ops, bounds = [], []
     for repeat in range(12):

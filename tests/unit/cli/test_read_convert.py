@@ -1,4 +1,4 @@
-"""`epprof convert`, and what reading leaves as it was."""
+"""`epprof convert`, and the parts that reading does not change."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""`epprof_nb.compare`: what differs, what is noise, and by how much."""
+"""`epprof_nb.compare`: differences, noise, and their size."""
 
 import re
 
@@ -178,7 +178,7 @@ def test_a_short_op_of_the_host_differs_from_one_recording_to_the_next():
     name = "z = host.to_host(y)"
     found = rows(compare(copies(90_000, 0), copies(130_000, 1)).ops)[name]
     assert (found["verdict"], found["elapsed_verdict"]) == ("cannot tell", "cannot tell")
-    # More than such a difference is a change of the code.
+    # A larger difference is a change of the code.
     assert rows(compare(copies(90_000, 0), copies(300_000, 1)).ops)[name]["verdict"] == "slower"
     in_turn = [
         copies(ns, side, alternated={"recording": "r", "side": side})

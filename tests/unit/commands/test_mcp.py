@@ -152,7 +152,7 @@ def test_queries_that_need_much_memory_leave_the_notebook_alone(server):
     for query in UNBOUNDED:
         result = call(server, "sql", profile="old", query=query)
         assert result.is_error
-        # The caller cannot change the limit: the answer says what it can change.
+        # The caller cannot change the limit, so the answer suggests another query.
         assert "needs more than 268 MB of memory" in text(result)
         assert "`group by`" in text(result)
         assert "max_bytes" not in text(result)

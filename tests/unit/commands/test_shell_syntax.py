@@ -1,4 +1,4 @@
-"""Commands to record: what needs a shell is refused, with what to write instead."""
+"""Commands to record: shell syntax is refused, with an alternative."""
 
 import pytest
 from click.testing import CliRunner

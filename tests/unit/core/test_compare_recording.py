@@ -1,4 +1,4 @@
-"""Sides that were not recorded alike: what recording cost must not pass for a change."""
+"""Sides that were recorded differently: the cost of recording is not reported as a change."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_runs_recorded_node_by_node_are_not_called_slower(call, modes):
     assert ("1.00 and 10.0 times as long" in compare(old, new).reason) == (call is not None)
     allowed = compare(old, new, allow=["options"])
     assert allowed.verdict != "cannot be compared"
-    # What was refused is said as a limit of the comparison that was made.
+    # The reason for refusing becomes a limit of the comparison.
     assert "The sides were not recorded alike" in repr(allowed)
     for text in ("cannot be compared", "Record both"):
         assert text not in repr(allowed)
@@ -56,7 +56,7 @@ def test_how_many_runs_were_sampled_with_one_option_is_no_reason_to_refuse(recor
     sides = [runs(count, call=call, mode="auto") for count in (recorded, others)]
     for pair in (sides, sides[::-1]):
         result = compare(*pair)
-        # What recording the nodes cost, or may have cost, does not pass for a change of the code.
+        # The actual or possible cost of recording nodes is not reported as a change of the code.
         assert result.verdict == "cannot tell"
         assert f"ONNX Runtime's nodes were recorded in {recorded} of 12 runs" in result.reason
         assert "--interleave" in result.reason
@@ -127,7 +127,7 @@ def test_times_of_a_gpu_are_compared_all_the_same(change, text):
     assert "slower" in set(result.kernels["verdict"])
     same = compare(repeated(TIMES, **other), repeated(slow, seed=1, **other))
     assert same.verdict == "slower"
-    # Those of the host device are times of the host.
+    # Times of the host device are host times.
     host = {"devices": [{"device_id": 0, "name": "GPU X", "kind": "host"}]}
     if "waits" in change:
         both = repeated(TIMES, **GPU, **host), repeated(slow, seed=1, **other, **host)
@@ -177,7 +177,7 @@ def test_a_profile_says_how_it_was_recorded():
         "ort_nodes": "every",
         "waits": False,
     }
-    # What the inner one asked for was recorded while the outer one ran.
+    # The options of the inner one applied while the outer one ran.
     assert set(outer.info["recording"]["frameworks"]) == {"torch", "nvtx"}
     with record() as plain:
         pass

@@ -19,7 +19,7 @@ def on_cpu(**info):
 
 
 def note(frame):
-    """The note, which has to be part of what is shown."""
+    """The note, which must be part of the output."""
     text = frame.attrs["note"]
     assert repr(frame).endswith(f"\nNote: {text}")
     assert "NotedFrame" not in repr(frame)
@@ -35,7 +35,7 @@ def test_every_empty_table_has_a_note_and_no_other(name):
         if not len(frame):
             assert len(note(frame)) > 20
         elif "note" in frame.attrs:
-            # The only row is that of the work outside of all nodes or modules.
+            # The only row has the work outside of all nodes or modules.
             assert name in ("by_node", "by_op_type", "by_module", "by_operator", "roofline")
             assert len(frame) == 1
 

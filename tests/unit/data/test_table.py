@@ -1,4 +1,4 @@
-"""Tables: what is stored, what is shown, and the same on every pandas."""
+"""Tables: storage, display, and equal results with every pandas."""
 
 import gc
 

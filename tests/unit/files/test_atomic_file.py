@@ -1,4 +1,4 @@
-"""Writing a file keeps what belongs to the old one, and replaces it all or nothing."""
+"""Writing a file keeps the attributes of the old one, and replaces it completely or not at all."""
 
 import errno
 import os

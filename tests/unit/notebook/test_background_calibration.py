@@ -1,4 +1,4 @@
-"""The calibration in the background: once, suspended by profiles, and ended."""
+"""The background calibration runs once, is suspended by profiles, and ends."""
 
 import os
 import signal

@@ -27,7 +27,7 @@ def test_a_child_of_a_fork_never_waits_for_threads_of_its_parent(tmp_path):
         ["g++", "-std=c++17", "-pthread", f"-I{NATIVE}", *SOURCES, stress, "-o", program, "-ldl"],
         check=True,
     )
-    # A sanitizer's allocator, preloaded, has locks of its own that a fork does not reset.
+    # A sanitizer's preloaded allocator has locks that a fork does not reset.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(
         [program], capture_output=True, text=True, timeout=120, check=False, env=environment

@@ -16,7 +16,7 @@ def test_columns_of_device_work_are_not_shown_without_a_device():
         assert "device_ns" not in shown
         assert "host_ns" in shown
         assert "columns are 0 or missing in all rows and not shown." in shown
-    # They are there, in the order of the schema, and a selection of columns is shown as it is.
+    # They exist, in the order of the schema, and a selection of columns is shown unchanged.
     assert table.columns.tolist() == profile(ROWS, [kernel(10, 20, 2)]).by_op().columns.tolist()
     assert "device_ns" in repr(table[["name", "device_ns"]])
     assert type(table[["name"]]) is type(table.sort_values("name")) is pd.DataFrame

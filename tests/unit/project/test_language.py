@@ -79,7 +79,7 @@ def test_text_uses_standard_terms():
 def test_docstrings_start_with_a_noun_phrase_or_an_imperative():
     found = {}
     for path in DOCUMENTED:
-        # Those of attributes, too, which no function of `ast` returns.
+        # Docstrings of attributes, too, which no function of `ast` returns.
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             text = node.value.value if _is_constant(node) else None
             if isinstance(text, str) and OPENINGS.match(text):

@@ -1,4 +1,4 @@
-"""The layers of the package: imports point down, and not in circles."""
+"""The layers of the package: imports go down, without cycles."""
 
 import ast
 from graphlib import TopologicalSorter
@@ -20,10 +20,10 @@ FLOORS = (
     ("commands",),
     ("cli",),
 )
-"""Rooms of the package, from the ground up."""
+"""Folders of the package by layer, lowest first."""
 
-# Subfolders of a room, from its ground up. A file of the room's own folder has no floor: it may
-# import from subfolders and they from it, as long as files do not import each other in circles.
+# Subfolders of a folder by layer, lowest first. A file of the folder itself has no layer: it may
+# import from subfolders and they from it, as long as files do not import each other in cycles.
 SUBFOLDERS = {
     "analysis": (
         ("base",),
@@ -88,7 +88,7 @@ def floor_of(floors):
 
 
 def folder_of(name, room):
-    """Return the subfolder of a room that a module is in; "" for a file of the room itself."""
+    """Return the subfolder of `room` that a module is in; "" for a file of `room` itself."""
     return ".".join(name.removeprefix(f"{room}.").split(".")[:-1])
 
 

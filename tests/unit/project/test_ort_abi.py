@@ -1,4 +1,4 @@
-"""The slots in the native core are those of ONNX Runtime's public headers.
+"""The slots in the native core match ONNX Runtime's public headers.
 
 They are listed in ``tests/data/ort_slots.json``. Where ``EPPROF_ORT_HEADERS`` names a directory
 with ``onnxruntime_c_api.h`` and ``onnxruntime_ep_c_api.h`` (no wheel brings them), they are
@@ -20,7 +20,7 @@ FACTS = json.loads((DATA / "ort_slots.json").read_text())
 NATIVE = ROOT / "epprof_nb" / "native" / "ort" / "abi.h"
 HEADERS = os.environ.get("EPPROF_ORT_HEADERS")
 
-# The native core's name of a slot or member, where it is not the header's own.
+# The native core's name of a slot or member, if it differs from the header's.
 RENAMED = {
     "EventCategory": "ProfilingEvent_GetCategory",
     "EventName": "ProfilingEvent_GetName",

@@ -191,7 +191,7 @@ def device_work(path):
 
 
 def has_the_totals_of_the_json(prof, path):
-    """The activities are those of the JSON, and so are their time and the busy time."""
+    """The activities, their time and the busy time equal those in the JSON."""
     work, busy = device_work(path)
     acts = prof.activities
     acts = acts[acts["kind"] != "synchronization"]

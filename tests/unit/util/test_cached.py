@@ -1,4 +1,4 @@
-"""Caches: several threads that need a value get the result of one computation."""
+"""Caches: several threads that need a value share the result of one computation."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier

@@ -1,4 +1,4 @@
-"""Progress bars of long exports: when and where they show, and their removal."""
+"""Progress bars of long exports: when and where they are shown, and their removal."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>`$\
 
 
 def tiny(ops: int = 1, *, start=0, end=1000, kind="kernel", name="k", info=None) -> Profile:
-    """One activity, and one op where asked for."""
+    """One activity, and one op if requested."""
     op_table = Table(
         OPS,
         {

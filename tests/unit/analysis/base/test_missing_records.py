@@ -1,4 +1,4 @@
-"""Records that were dropped: what was not recorded is unknown, and neither idle nor free."""
+"""Dropped records: time without records is unknown, neither idle nor free."""
 
 import math
 
@@ -129,7 +129,7 @@ def test_a_short_time_without_a_record_leaves_the_findings():
     prof = profile(ops, work, calls, info=info)
     assert "idle" in prof.insights()["kind"].tolist()
     assert len(prof.critical_path())
-    # Work between 950 and 955 ms may be what has no record.
+    # The work without a record may have run between 950 and 955 ms.
     assert prof.gaps(1)["start_ns"].tolist() == [0, 200 * MS, 990 * MS]
     assert prof.overlap()["not_recorded_ns"].tolist() == [6 * MS]
 

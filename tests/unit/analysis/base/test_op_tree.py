@@ -60,12 +60,12 @@ def test_tree_agrees_with_walking_up_the_parents(parents, data):
 def test_ops_in_the_order_of_their_starts_keep_it_in_the_tree(size, closed, first_id, wrong):
     parents, stack = [], []
     for row, levels in enumerate(closed):
-        # So many ops close before the next one opens.
+        # Number of ops that close before the next one opens.
         del stack[max(len(stack) - max(levels - 3, 0), 0) :]
         parents.append(stack[-1] if stack else -1)
         stack.append(row)
     if 0 <= wrong < len(parents):
-        parents[wrong] = wrong // 2 - 1  # as a rule no preorder any more
+        parents[wrong] = wrong // 2 - 1  # usually no longer in preorder
     ops = [op(i + first_id, "x", 0, 1, p + first_id if p >= 0 else -1)
            for i, p in enumerate(parents)]  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Recordings of busy machines: what other processes took must not pass for a change of the code."""
+"""Recordings of busy machines: the load must not be reported as a change of the code."""
 
 import math
 
@@ -15,7 +15,7 @@ BUSY = QUIET | {"own_cores": 0.68, "other_cores": 1.2, "waiting": 0.31}
 
 
 def made(load, factor=1.0, seed=0, devices=HOST, **more):
-    """A recording under a load; its code takes `factor` times as long as that of `TIMES`."""
+    """A recording under a load; its code takes `factor` times as long as `TIMES`."""
     times = {name: round(time * factor) for name, time in TIMES.items()}
     return repeated(times, seed=seed, devices=devices, load=load, **more)
 
@@ -136,7 +136,7 @@ def test_times_without_a_device_are_bounded_too():
 
 
 def kept_waiting(factor, side, *, known=True, **more):
-    """Repeats of which many were kept waiting for a core, by as much as they took and more."""
+    """Repeats, many of which waited for a core for at least as long as they ran."""
     waits = np.random.default_rng(side).exponential(1.5, 20) * (np.arange(20) % 3 > 0)
     info = {"alternated": {"recording": "r", "side": side}}
     if known:

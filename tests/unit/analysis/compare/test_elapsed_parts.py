@@ -46,7 +46,7 @@ def recording(steps, *, repeats=12, seed=0, tail=False):
 
 
 def first_row(result):
-    """The first row of the shown table, its cells apart."""
+    """The cells of the first row of the shown table."""
     table = [line for line in result.to_markdown().splitlines() if line.startswith("| ")]
     return dict(zip(*([cell.strip() for cell in text.split("|")[1:-1]] for text in table[:2]),
                     strict=True))  # fmt: skip

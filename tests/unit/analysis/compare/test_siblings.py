@@ -14,7 +14,7 @@ MS = 1_000_000
 
 
 def matched(before, after):
-    """Statements as pairs of old and new text, edited ones apart."""
+    """Statements as pairs of old and new text; edited ones separately."""
     equal, renamed = match_siblings([(s, "line") for s in before], [(s, "line") for s in after])
     return tuple({before[i]: after[j] for i, j in found.items()} for found in (equal, renamed))
 
@@ -53,7 +53,7 @@ def matched(before, after):
         (["f(x)", "end()"], ["y = load(f, x, path)", "end()"], {}),
         (["load()", "y.sum()"], ["read_all(path)", "y.sum()"], {}),
         (["for batch in data[:4]:"], ["x=1"], {}),
-        # More of them on one side: nothing tells which one took the place.
+        # More of them on one side: it is not known which one took the place.
         (["load()", "y.sum()"], ["alpha(1)", "beta(2)", "y.sum()"], {}),
         # Another place.
         (["x = f(a)", "mid()", "end()"], ["mid()", "end()", "x = g(a)"], {}),

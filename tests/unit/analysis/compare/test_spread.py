@@ -33,7 +33,7 @@ def own_cache(monkeypatch, tmp_path):
 
 
 def vary(spread, seed, **more):
-    """A recording on this machine, whose speed differs by chance from that of others."""
+    """A recording on this machine, whose speed differs randomly from other recordings."""
     factor = np.exp(spread * np.random.default_rng(seed).standard_normal())
     times = {name: round(time * factor) for name, time in TIMES.items()}
     return repeated(times, noise=0.001, seed=seed, **{"machine": machine_id()} | more)
@@ -54,7 +54,7 @@ def test_a_calibrated_spread_replaces_the_assumed_one():
     assert "vary by 3.0 % on this machine: `epprof calibrate` measured 12 on 2026-01-02" in (
         result.reason
     )
-    # Each kind of time has its own: device times were measured to vary by less.
+    # Each kind of time has its own spread: measured device times vary less.
     wide = rows(result.ops)["y.sum()"]
     save_spread(machine_id(), "GPU X", CALIBRATED | {"device": 0.001})
     narrow = rows(compare(old, new).ops)["y.sum()"]
@@ -115,7 +115,7 @@ def test_three_recordings_per_side_tell_their_spread():
     result = compare(*steady)
     assert result.verdict == "no difference found"
     assert "as each side shows" in result.reason
-    # Smaller than what is assumed of one recording.
+    # Smaller than the assumed spread of one recording.
     assert result.change_high - result.change_low < 0.02
     unsteady = [[vary(0.05, 10 * side + i) for i in range(3)] for side in range(2)]
     wide = compare(*unsteady)

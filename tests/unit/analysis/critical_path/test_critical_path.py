@@ -1,4 +1,4 @@
-"""The critical path: what is on it, how long it is, and what an op could save."""
+"""The critical path: its steps, its length, and the time that an op could save."""
 
 import time
 

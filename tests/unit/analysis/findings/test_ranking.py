@@ -82,7 +82,7 @@ def test_a_hot_line_follows_the_causes(causes):
         end += gap + length
     prof = profile(ops, work, info=info(end))
     assert prof.insights()["kind"].tolist() == ["idle"] * causes + ["hot line"]
-    # What the output of a cell shows.
+    # The findings in the output of a cell.
     assert [f.kind for f in findings(ProfileIndex(prof))] == [
         "idle",
         ["hot line", "idle"][causes - 1],

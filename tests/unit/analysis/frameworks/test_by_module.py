@@ -1,4 +1,4 @@
-"""by_module: sums of each module, and of what is outside of modules."""
+"""by_module: sums of each module, and of work outside modules."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Names of what frameworks ran, by time, which colour the timeline."""
+"""Names of framework ops by time, which colour the timeline."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_ops_of_other_traces_have_their_names():
     found = rank_framework_operators(ProfileIndex(profile(ops)))
     assert (found.label, found.names) == ("op", ("main",))
     assert found.ranks.tolist() == [0, -1, -1]
-    # Ops have a colour of their own where they launched device work.
+    # Ops have their own colour if they launched device work.
     worked = ProfileIndex(profile(ops, [kernel(0, 10, 1)]))
     assert rank_framework_operators(worked).names == ()
 

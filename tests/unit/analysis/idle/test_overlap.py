@@ -1,4 +1,4 @@
-"""Time of devices by what they did, and idle time by its cause."""
+"""Time of devices by activity, and idle time by its cause."""
 
 import numpy as np
 import pytest

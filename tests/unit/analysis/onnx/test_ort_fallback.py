@@ -97,10 +97,10 @@ def test_copies_count_for_the_node_whose_values_they_moved():
     assert found["topk"]["fallback_copies"] == 4
     assert found["topk"]["fallback_bytes"] == 16_000_000
     assert found["topk"]["fallback_copy_ns"] == 4 * MS
-    # The shape node, which is nearer, takes no value of that shape.
+    # The shape node, which is nearer, has no input of that shape.
     for name in ("shape", "matmul", "add", "to_cpu", "to_gpu"):
         assert found[name]["fallback_copies"] == found[name]["fallback_bytes"] == 0
-    # The copies stay the copy nodes' own: what devices did is counted once.
+    # The copies still belong to the copy nodes: device work is counted once.
     assert found["to_cpu"]["self_device_ns"] == 2 * MS
     assert sum(row["self_device_ns"] for row in found.values()) == 8 * MS
 

@@ -1,4 +1,4 @@
-"""SQL over a profile: right numbers and dtypes, and no way out of the profile."""
+"""SQL over a profile: right numbers and dtypes, and no access outside the profile."""
 
 import sys
 import threading

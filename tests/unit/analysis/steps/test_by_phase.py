@@ -41,7 +41,7 @@ def test_a_generation_has_a_prefill_and_a_decode():
 
 
 def test_the_rate_without_the_profiler():
-    """Recorded calls of 100 take 40 unprofiled, as those do that were not recorded by node."""
+    """Recorded calls of 100 take 40 unprofiled, like the calls that were not recorded by node."""
     calls = [call(1, 0, 300, 7, 0, call_ns=300, unprofiled_ns=200)]
     calls += [call(2 + i, 300 + 100 * i, 400 + 100 * i, 1, 7 + i, call_ns=100) for i in range(3)]
     calls += [call(5, 600, 640, 1, 10, call_ns=40, nodes="not recorded")]

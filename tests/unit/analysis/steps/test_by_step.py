@@ -99,7 +99,7 @@ def test_a_closure_is_part_of_the_step():
         info={"wall_ns": 1000},
     )
     frame = made.by_step()
-    # Nothing but the optimizer ran between the two.
+    # Only the optimizer ran between the two.
     assert frame[["wall_ns", "forward_ns", "optimizer_ns"]].to_numpy().tolist() == [[900, 10, 1]]
     assert frame["forward_host_ns"].tolist() == [180]
 

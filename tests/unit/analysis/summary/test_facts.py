@@ -1,4 +1,4 @@
-"""Summaries: every number is reproduced by its query, and their length is bounded."""
+"""Summaries: a query reproduces every number, and their length is bounded."""
 
 import json
 import re

@@ -183,7 +183,7 @@ def test_idle_finding_states_the_slowdown_of_its_run():
     by_text = {f.text: f.gain_ns for f in findings(ProfileIndex(slow), limit=9)}
     doing = "GPU idle 38.0 ms while the host ran line 2 (`b = g()`)"
     told = f"{doing}; profiling slowed its run by 2.50x."
-    # What is left of it without profiling is what could be won.
+    # The gain is the time that remains without profiling.
     assert by_text[told] == 38 * MS * 2 // 5
     assert not any("by 1.02x" in text for text in by_text)
     strange = Profile(
@@ -279,7 +279,7 @@ def test_headline_and_finding_count_the_same_gaps():
     texts = [finding.text for finding in findings(index, limit=99) if "idle" in finding.text]
     in_gaps = [int(text.split(" in ")[1].split()[0]) for text in texts if " in " in text]
     assert sum(in_gaps) == 19
-    # Idle time before the first and after the last work is no gap.
+    # Idle time before the first and after the last work is not a gap.
     assert sum("before its first work" in text for text in texts) == 1
     assert sum("after its last work" in text for text in texts) == 1
 

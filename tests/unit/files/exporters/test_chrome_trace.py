@@ -1,4 +1,4 @@
-"""Chrome traces: valid JSON, nested slices, arrows that join, names that cannot break out."""
+"""Chrome traces: valid JSON, nested slices, arrows between slices, escaped names."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Reading damaged, hostile and huge traces: bounded, and never a wrong total in silence."""
+"""Reading damaged, hostile and huge traces: bounded, and without silently wrong totals."""
 
 import gzip
 import json

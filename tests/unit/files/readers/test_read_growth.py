@@ -1,4 +1,4 @@
-"""The time to read a trace grows with its size, whatever is in it."""
+"""The time to read a trace is linear in its size, for any contents."""
 
 import contextlib
 import gc

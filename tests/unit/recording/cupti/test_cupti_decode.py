@@ -1,7 +1,7 @@
 """The decoder on raw buffers that CUPTI filled on a real GPU.
 
-The recordings hold each record's offset as CUPTI's own walk found it and were taken with ctypes
-alone (tests/tools/record_cupti_buffers.py), so nothing of the decoder made what it is tested on.
+The recordings hold each record's offset as CUPTI's own walk found it. They were made with ctypes
+alone (tests/tools/record_cupti_buffers.py), so they are independent of the decoder.
 """
 
 import numpy as np

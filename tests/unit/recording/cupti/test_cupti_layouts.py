@@ -1,6 +1,6 @@
 """The CUPTI layout table: its loader, and its contents compared with NVIDIA's headers.
 
-Headers come from ``EPPROF_CUPTI_HEADERS`` (a directory with one directory of headers a CUPTI
+Headers come from ``EPPROF_CUPTI_HEADERS`` (a directory with one directory of headers per CUPTI
 version, e.g. the cache of ``tests/tools/make_cupti_layouts.py``), from CUPTI wheels installed
 beside the tests, or, in CI, from wheels downloaded for the purpose.
 """
@@ -103,7 +103,7 @@ def test_versions_before_cuda_12_are_refused(version: int) -> None:
 
 
 def test_records_keep_their_offsets_in_newer_versions() -> None:
-    """Decoding an unknown newer version with the newest known layout rests on this."""
+    """Decoding an unknown newer version with the newest known layout depends on this."""
     for old, new in itertools.pairwise(VERSIONS):
         before, after = layout_for(old), layout_for(new)
         for record, fields in NATIVE_RECORDS:

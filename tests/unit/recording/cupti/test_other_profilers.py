@@ -1,4 +1,4 @@
-"""Other profilers beside ours: PyTorch's is handed CUPTI, and ends its use of CUPTI."""
+"""Other profilers beside ours: PyTorch's profiler gets CUPTI, and ends its use of CUPTI."""
 
 import sys
 from enum import Enum

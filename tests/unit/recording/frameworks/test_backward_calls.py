@@ -1,4 +1,4 @@
-"""The module calls of autograd nodes, with modules and nodes that are not PyTorch's."""
+"""The module calls of autograd nodes, with stand-ins for PyTorch's modules and nodes."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_numbers_of_several_threads_are_unknown(modules):
     thread.join()
     nodes = [Node(number, edges(END)) for number in range(8)]
     first, _, unlinked = _native.stretches(nodes, None)
-    # The calls of the other thread are those under the numbers 2 to 4.
+    # The calls of the other thread have the numbers 2 to 4.
     assert [(node.number, call == 0) for node, call in first] == [
         (7, False), (6, False), (5, False), (4, True), (1, False), (0, False),
     ]  # fmt: skip
@@ -157,7 +157,7 @@ def test_errors_of_a_graph_are_raised(modules):
 
 
 def test_stretches_equal_those_of_a_search_node_by_node(modules):
-    """Calls in each other and graphs at random; most of a log is of earlier passes."""
+    """Random nested calls and graphs; most of a log belongs to earlier passes."""
     chance = random.Random(0)
     created = {}
 

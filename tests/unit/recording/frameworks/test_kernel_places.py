@@ -1,4 +1,4 @@
-"""Files and lines of kernels that are written in Python, with libraries that stand in."""
+"""Files and lines of kernels that are written in Python, with stand-ins for the libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lost device in `Profile.info`: its error, what was recorded, and no advice that cannot help."""
+"""A lost device in `Profile.info`: its error, the recorded work, and no useless advice."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from epprof_nb.recording.host.recorder import HostRecorder
 
 @pytest.fixture
 def lost_device(monkeypatch):
-    """A recorder whose device fails, and whose last two records are lost with it."""
+    """A recorder whose device fails, which loses its last two records."""
     drain = HostRecorder.drain
 
     def failing(self, *, waited=True):

@@ -93,7 +93,7 @@ def test_device_synchronisation_waits_for_streams_nobody_holds():
 
 
 def test_streams_may_be_collected_at_any_moment():
-    # Streams in cycles end inside the garbage collector, wherever it happens to run.
+    # Streams in cycles end inside the garbage collector, which may run anywhere.
     ids = []
     thresholds = gc.get_threshold()
     gc.set_threshold(5, 2, 2)

@@ -45,7 +45,7 @@ def test_rows_of_identified_nodes():
     assert set(nodes["output_shapes"]) == {"float[2,4]"}
     assert nodes["input_shapes"].isna().all()
     assert set(nodes["source"]) == {"onnxruntime"}
-    # The span of the API calls; Reshape, which made none, is empty at the end of the one before.
+    # The span of the API calls. Reshape made none, so it is empty at the end of the node before it.
     assert nodes["start_ns"].tolist() == [1010, 1110, 1230, 1310]
     assert nodes["end_ns"].tolist() == [1030, 1230, 1230, 1330]
     assert (nodes["duration_ns"] == nodes["end_ns"] - nodes["start_ns"]).all()
@@ -148,7 +148,7 @@ def test_nodes_whose_shapes_vary_are_identified_without_shapes():
 
 
 def test_equal_launches_of_different_nodes_are_not_identified():
-    """Two recorded runs with one sequence and different nodes: neither is a guess for a third."""
+    """Two recorded runs with one sequence and different nodes do not identify a third run."""
     history, recording = taught()
     recording.run(history, recorded=True, nodes=("Relu", "MatMul", "Reshape", "Tanh"))
     recording.run(history, recorded=False)

@@ -1,4 +1,4 @@
-"""Whether the names of launches tell which node launched what."""
+"""Whether the names of launches identify their nodes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_operator_that_may_launch_a_kernel_more_is_ambiguous_beside_its_like(
 def test_a_later_run_makes_an_earlier_one_ambiguous():
     first = run((A, 1), (B, 1, 2))
     assert told_apart(first, run((A, 1, 1), (B, 2))) == [True, False]
-    # Kernels of other names leave no doubt.
+    # Kernels of other names are unambiguous.
     assert told_apart(first, run((A, 1, 3), (B, 2))) == [True, True]
 
 

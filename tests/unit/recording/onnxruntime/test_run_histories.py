@@ -147,7 +147,7 @@ def test_launches_that_were_recorded_in_vain_are_recorded_again_and_then_always(
         recorded = [ran(history, launches=9, launch_hash=5) for _ in range(6)]
         assert recorded.count(False) >= 3
         history.add_mismatched([LoggedRun(1, history, False, False, 5)])
-    # What was seen of a launch and what was recorded of it never agree.
+    # The observed and the recorded data of a launch never agree.
     assert all(ran(history, launches=9, launch_hash=5) for _ in range(20))
 
 
@@ -204,7 +204,7 @@ def test_other_functions_are_recorded_at_two_sizes():
 
 
 def test_functions_that_change_with_the_size_cost_few_recorded_runs():
-    """As a library chooses kernels by the alignment and the length of a row."""
+    """A library chooses kernels by the alignment and the length of a row."""
     launches = [(size // 32 * 10 + (size % 8 == 0) + (size % 4 == 0), size) for size in range(256)]
     assert grown(RunHistory(any_size=True), launches).count(True) <= 0.6 * 256
 

@@ -1,4 +1,4 @@
-"""Each greenlet has an op stack of its own, which is its thread's while the greenlet runs."""
+"""Each greenlet has its own op stack, which is its thread's while the greenlet runs."""
 
 from __future__ import annotations
 

@@ -321,7 +321,7 @@ class TestProfileFunction:
 
 
 def test_an_interrupt_reaches_the_generator_that_resumes():
-    # As test_generators.SignalAndYieldFromTest of CPython: the signal is pending at the resumption.
+    # Like CPython's test_generators.SignalAndYieldFromTest: the signal is pending at a resumption.
     testcapi = pytest.importorskip("_testcapi")
 
     def outer():

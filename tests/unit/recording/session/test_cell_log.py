@@ -1,4 +1,4 @@
-"""Attribution to the cell's thread from its log, where no launch callback runs."""
+"""Attribution to the cell's thread from its log, without launch callbacks."""
 
 import shutil
 import subprocess

@@ -315,7 +315,7 @@ def test_a_missing_gpu_is_said_once_in_a_process(monkeypatch):
             if use_device:
                 work("k")
         profiles.append(prof)
-    # A profile with work on the host device has nothing to explain.
+    # A profile with work on the host device needs no explanation.
     assert [prof.info["no_gpu"]["is_first"] for prof in profiles] == [False, True, False]
     assert ["No GPU was found" in repr(prof) for prof in profiles] == [False, True, False]
     assert "No device work. (Host ops are shown.)" in repr(profiles[2])

@@ -26,7 +26,7 @@ def work(_=None):
 
 
 def native_thread(name):
-    """Run `work` on a thread that Python knows nothing of, named by prctl as libraries do."""
+    """Run `work` on a thread that Python does not know, named by prctl as in libraries."""
     done = _thread.allocate_lock()
     done.acquire()
 

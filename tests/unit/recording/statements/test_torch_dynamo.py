@@ -1,4 +1,4 @@
-"""The markers are registered when TorchDynamo is imported, so it compiles marked functions."""
+"""The markers are registered when TorchDynamo is imported, so that it compiles marked functions."""
 
 from __future__ import annotations
 

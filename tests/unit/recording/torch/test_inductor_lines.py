@@ -143,7 +143,7 @@ def test_restored_code_is_the_original(module):
 def test_kernels_in_the_order_of_the_code():
     keys = [COMMENTS["mul"], COMMENTS["linear"], COMMENTS["add"], "fused_gelu_1"]
     kernels = [Kernel(key, chain(str(n))) for n, key in enumerate(keys)]
-    # One comment above the definition of a kernel is no call.
+    # A comment above the definition of a kernel is not a call.
     assert modules_of_lines(SOURCE, kernels) == {
         line_of(COMMENTS["mul"]): chain("0"),
         line_of(COMMENTS["linear"]): chain("1"),
@@ -187,7 +187,7 @@ def test_modules_of_another_model_with_the_same_code(tmp_path):
     first, second = ("L['self'].first",), ("L['self'].second",)
     found = read(path, {"x": (), "linear": first, "add": second, "mul": second})
     assert found.modules == {3: frozenset([first]), 12: frozenset([second])}
-    # What was one module is two in this model.
+    # One module of the other model is two modules in this one.
     found = read(path, {"x": (), "linear": first, "add": first, "mul": second})
     assert found.modules == {3: frozenset([first]), 12: None}
     assert read(path, {"x": (), "linear": first}) is None  # another graph

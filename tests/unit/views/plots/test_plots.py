@@ -1,4 +1,4 @@
-"""Figures: the data in the artists, and what they leave alone."""
+"""Figures: the data in the artists, and state that they do not change."""
 
 import builtins
 import doctest
@@ -61,7 +61,7 @@ def test_every_breakdown_can_be_drawn(ax, loop, by):
     loop.plot.breakdown(ax, by=by, top=3)
     frame = getattr(loop, f"by_{by}")()
     frame = frame[frame["device_ns"] > 0].nlargest(3, "device_ns")
-    # No node, no operator: the bar is that of the work without one.
+    # No node, no operator: the bar shows the work without one.
     assert widths(ax.containers[0]) == frame["device_ns"].tolist()
 
 

@@ -42,7 +42,7 @@ def test_matches_come_in_the_order_of_time_over_all_tables(view_model):
 def test_case_matters_only_where_the_pattern_has_capitals(view_model):
     assert found(view_model, "back").count == 2
     assert walk(found(view_model, "Back")) == [("op", 1)]
-    # The capital of a class of characters is no letter.
+    # The capital of a class of characters is not a letter.
     assert found(view_model, r"BACK\S*").count == 0
     assert found(view_model, r"back\S*").count == 2
 

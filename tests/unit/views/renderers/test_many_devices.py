@@ -42,5 +42,5 @@ def test_no_device_costs_a_pass_over_all_activities(monkeypatch):
         assert len(index.busy(device)[0]) == len(queued_launches(index, device).t) / 2 == 1
         assert len(copies(index, device).start) == 0
     assert len(idle_intervals(index).start) == count - 1
-    # Who compares the device of every activity reads this column.
+    # Code that compares the device of every activity reads this column.
     assert read["device_id"] < 10

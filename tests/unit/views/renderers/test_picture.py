@@ -1,4 +1,4 @@
-"""The static picture: what its pixels show, and what it does not import."""
+"""The static picture: its pixels, and packages that it does not import."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_rectangles_add_up_to_the_events_of_the_window(found, low, length, bins)
     assert seen.max(initial=0) <= 1
     reaches = (clipped >= low) & (start <= low + length) & (np.array(code, int) < 3)
     assert np.all(seen[reaches] == 1)
-    # Beyond what reaches in, only what an overlapping row cannot tell apart from it.
+    # Apart from events that reach into the window, only events of overlapping rows.
     extra = np.flatnonzero((seen == 1) & ~reaches)
     assert all(event_rows.overlapping[code[e]] for e in extra)
     for s in range(3):
@@ -187,7 +187,7 @@ def test_a_long_event_stays_by_itself_among_short_ones():
     alone = np.flatnonzero(rects.members == 1)
     assert (rects.start[alone], rects.dur[alone]) == ([1000], [8000])
     assert rects.members.sum() == 1001
-    # What is idle between rectangles stays idle.
+    # Idle time between rectangles remains idle.
     assert rects.start[-1] >= 9000
 
 

@@ -69,7 +69,7 @@ def test_rows_given_are_chosen_until_something_else_is(selections):
     response = selections.of(wanted).seek(number=1)
     assert (response["count"], response["event"]["row"]) == (len(copies), copies.index[1])
     assert response["start"] == copies["start_ns"].min()
-    # Rows given later are told apart from those before.
+    # Rows passed later are distinct from earlier ones.
     assert state.select_rows(activities.head(2)) != wanted
     assert len(state.to_frame()) == 2
     assert state.select_rows(None) is None

@@ -1,4 +1,4 @@
-"""The blocks of a file have every event, whatever the page merges."""
+"""The blocks of a file have every event, even if the page merges events."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def fixture() -> dict[str, object]:
 
 
 def _reduced(data: bytes) -> bytes:
-    """The payload without what queries do not read, such as the summary's wording."""
+    """The payload without parts that queries do not read, such as the summary's wording."""
     (length,) = struct.unpack_from("<I", data)
     header = json.loads(data[4 : 4 + length])
     text = json.dumps({key: header[key] for key in KEYS}).encode()

@@ -1,4 +1,4 @@
-"""Findings on compilations by JAX and torch.compile: place, time, remedy, and what is none."""
+"""Findings on compilations by JAX and torch.compile: place, time, remedy, and false alarms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remedies of idle time: what is to change, and no more gain than that change can have."""
+"""Remedies of idle time: the change, and a gain that this change can have."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_more_than_devices_do_cannot_overlap(busy):
     (found,) = (f for f in of_kind(loading(busy, load), "idle") if "gaps" in f.text)
     assert "Do this work while" not in found.remedy
     assert found.remedy.startswith("Make this work faster, or keep its result")
-    # Less work saves up to all of it, and no other number stands beside that.
+    # Less work saves up to all of it, and the text has no other number.
     assert not any(letter.isdigit() for letter in found.remedy)
     assert (found.low_ns, found.gain_ns) == (0, (ROUNDS - 1) * load)
 

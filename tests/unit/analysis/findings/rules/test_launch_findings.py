@@ -1,4 +1,4 @@
-"""Findings about launches: a planted cause is found; without it there is none."""
+"""Findings about launches: a planted cause is found, and no finding without it."""
 
 import pytest
 

@@ -165,7 +165,7 @@ def test_learned_nodes_do_not_count():
 
 
 def sampled(recorded, runs, *, wall_ns):
-    """Runs of 100 us, or 1 ms with all their nodes; half of it is that of MatMul."""
+    """Runs of 100 us, or 1 ms with all their nodes; MatMul takes half of the time."""
     ops, start = [], 0
     for number in range(runs):
         state, took = ("recorded", 1_000_000) if number < recorded else ("not recorded", 100_000)
@@ -191,7 +191,7 @@ def test_the_gain_is_that_of_all_runs_of_which_some_were_recorded():
         "MatMul nodes account for 56 % of the time of all nodes (3.00 ms in 6 executions, recorded "
         "in 6 of 200 runs; about 10.0 ms in all runs without the profiler)."
     )
-    # The threshold is that of the same gain.
+    # The threshold refers to the same gain.
     assert sampled(6, 200, wall_ns=500_000_000)
     assert not sampled(6, 200, wall_ns=501_000_000)
     (of_all,) = sampled(200, 200, wall_ns=300_000_000)
@@ -225,7 +225,7 @@ def test_each_shape_counts_with_all_its_runs(recorded):
     prof = generation(recorded)
     for frame in (prof.by_node(), prof.by_op_type()):
         times = frame.set_index("op_type")["unprofiled_host_ns"]
-        # 8 of 10 ms in the prefill, and 5 % of 31 ms: not those of the few that were recorded.
+        # 8 of 10 ms in the prefill, and 5 % of 31 ms, not of the few recorded steps.
         assert times["Softplus"] == pytest.approx(9_550_000, abs=2)
         assert times["MatMul"] == pytest.approx(31_450_000, abs=2)
     (finding,) = findings(ProfileIndex(prof))
