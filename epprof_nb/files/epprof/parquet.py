@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from epprof_nb.data.arrow import to_arrow
+from epprof_nb.data.arrow import from_arrow, to_arrow
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, Column, Kind, TableSchema
 from epprof_nb.data.table import FILL, STORAGE, Table
@@ -43,7 +43,9 @@ def encode(table: Table) -> bytes:
     numbers = [column.name for column in columns if _ARROW[column.kind] == pa.int64()]
     sink = pa.BufferOutputStream()
     pq.write_table(
-        pa.table({column.name: to_arrow(table, column) for column in columns}),
+        pa.Table.from_arrays(
+            [to_arrow(table, column) for column in columns], [column.name for column in columns]
+        ),
         sink,
         compression="zstd",
         use_dictionary=[column.name for column in columns if _ARROW[column.kind] == _TEXT],
@@ -144,11 +146,11 @@ def _from_arrow(data: pa.ChunkedArray, column: Column) -> npt.NDArray[Any] | Cat
         if not all(isinstance(json.loads(text), dict) for text in names.categories):
             raise ValueError(f"column {column.name} contains values that are not JSON objects")
         return names
-    if column.kind in ("id", "delta"):
-        data = data.fill_null(FILL[column.kind])
-    elif data.null_count:
+    if data.null_count and column.kind not in ("id", "delta"):
         raise ValueError(f"column {column.name} contains nulls")
-    return np.asarray(data.to_numpy(), STORAGE[column.kind])
+    parts = [from_arrow(chunk, FILL[column.kind]) for chunk in data.chunks]
+    parts = parts or [np.empty(0, STORAGE[column.kind])]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _names(data: pa.ChunkedArray) -> CategoryColumn:
@@ -157,7 +159,7 @@ def _names(data: pa.ChunkedArray) -> CategoryColumn:
     parts = [np.empty(0, np.int32)]
     for chunk in data.chunks:
         texts = chunk.dictionary.to_pylist()
-        codes = chunk.indices.fill_null(MISSING).to_numpy()
+        codes = from_arrow(chunk.indices, MISSING)
         if codes.min(initial=MISSING) < MISSING or codes.max(initial=MISSING) >= len(texts):
             raise ValueError("a name is not in its dictionary")
         lookup = [MISSING if t is None else index.setdefault(t, len(index)) for t in texts]
