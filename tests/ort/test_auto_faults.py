@@ -13,10 +13,8 @@ import pytest
 import epprof_nb
 from epprof_nb.recording.onnxruntime import run_histories
 from tests.ort import models
-from tests.ort.long_runs import await_computing
+from tests.ort.long_runs import Endless
 from tests.ort.rows import nested_in_time, nodes, runs
-
-ENDLESS = 10**9
 
 
 @pytest.fixture
@@ -36,38 +34,6 @@ def profiled(session, feed, times):
         for _ in range(times):
             session.run(None, feed)
     return prof
-
-
-class Endless:
-    """A run on a separate thread that continues until it is cancelled."""
-
-    def __init__(self, ort, session, x):
-        self.options = ort.RunOptions()
-        self.feed = {"x": x, "times": np.array(ENDLESS)}
-        self.session, self.error = session, None
-        self.thread = threading.Thread(target=self._run)
-
-    def _run(self):
-        try:
-            self.session.run(None, self.feed, self.options)
-        except Exception as error:
-            self.error = str(error)
-
-    def __enter__(self):
-        self.thread.start()
-        await_computing(self.thread)
-        assert self.thread.is_alive()
-        return self
-
-    def cancel(self):
-        self.options.terminate = True
-        self.thread.join(60)
-        assert not self.thread.is_alive()
-        assert "terminate" in self.error or "Loop" in self.error
-
-    def __exit__(self, *_):
-        if self.thread.is_alive():
-            self.cancel()
 
 
 @pytest.fixture
