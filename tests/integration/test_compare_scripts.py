@@ -6,10 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
+from click.testing import CliRunner
 
 import epprof_nb
+from epprof_nb.cli import main
+from epprof_nb.commands.recorded_scripts import Script
 from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.view_model import ViewModel
 
@@ -39,7 +43,31 @@ def epprof(tmp_path):
     return run
 
 
-def test_scripts_with_steps_are_recorded_in_turn_and_compared(epprof, tmp_path):
+@pytest.fixture
+def here(monkeypatch, tmp_path):
+    """A function that runs a command in this process, which records scripts that only sleep.
+
+    It is for what follows from many recordings; other tests record real scripts.
+    """
+
+    def record(script, _path, *, steps=None):
+        assert steps is None
+        name, seconds = script.arguments
+        with epprof_nb.profile() as prof:
+            for _ in range(12 if name == "steps.py" else 0):
+                epprof_nb.step()
+                with epprof_nb.op("work"):
+                    time.sleep(float(seconds))
+            time.sleep(float(seconds))
+        return prof
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(Script, "record", record)
+    return lambda *arguments: CliRunner().invoke(main, arguments)
+
+
+def test_scripts_with_steps_are_recorded_in_turn_and_compared(epprof, here, tmp_path):
     (tmp_path / "kept").mkdir()
     commands = "python steps.py 0.002", "python -u steps.py 0.1"
     result = epprof("compare", "--run", *commands, "--rounds", "2", "--keep", "kept")
@@ -50,7 +78,7 @@ def test_scripts_with_steps_are_recorded_in_turn_and_compared(epprof, tmp_path):
     kept = sorted((tmp_path / "kept").iterdir(), key=lambda path: path.stat().st_mtime_ns)
     # The second round is in the other order.
     assert [p.name for p in kept] == [f"00{n}.epprof" for n in ("1-1", "1-2", "2-2", "2-1")]
-    again = epprof(
+    again = here(
         "compare", "kept/001-1.epprof", "kept/001-2.epprof",
         "--more-old", "kept/002-1.epprof", "--more-new", "kept/002-2.epprof",
     )  # fmt: skip
@@ -83,39 +111,51 @@ def test_what_follows_the_last_step_is_not_compared(epprof, tmp_path):
     assert ops.loc["work", "verdict"] != "not tested"
 
 
-def test_whole_runs_are_the_repeats_of_scripts_without_steps(epprof, tmp_path):
-    (tmp_path / "job.py").write_text("import sys, time\ntime.sleep(float(sys.argv[1]))\n")
-    result = epprof("compare", "--run", "job.py 0.001", "job.py 0.3", "--rounds", "10")
-    assert result.returncode == 1, result.stdout + result.stderr
+@pytest.mark.usefixtures("epprof")
+def test_whole_runs_are_the_repeats_of_scripts_without_steps(here, tmp_path):
+    (tmp_path / "job.py").touch()
+    result = here("compare", "--run", "job.py 0.001", "job.py 0.1", "--rounds", "10")
+    assert result.exit_code == 1, result.output
     assert "The runs of both alternated" in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "text"),
-    [
-        (["--run", "steps.py 0", "steps.py x"], 4, "could not convert string to float"),
-        (["--run", "steps.py 0", "gone.py"], 2, "the file gone.py does not exist"),
-        (["--run", "steps.py 0", "ls -l"], 2, "does not run a Python script"),
-        (["--run", "steps.py 0", "/nowhere/python steps.py"], 2, "the interpreter"),
-        (["--run", "steps.py 0", "python -m"], 2, "does not run a Python script"),
-        (["--run", "steps.py 0", "python 'steps.py"], 2, "No closing quotation"),
-        (["--run", "steps.py 0", "steps.py 0", "--more-old", "x.epprof"], 2, "--more-old"),
-        (["steps.py", "steps.py", "--keep", "."], 2, "--keep needs --run"),
-    ],
-)
-def test_what_cannot_run_is_said_with_its_exit_code(epprof, arguments, code, text):
-    result = epprof("compare", *arguments, "--rounds", "1")
-    assert result.returncode == code, result.stdout + result.stderr
-    assert text in result.stderr
+def test_a_script_that_fails_is_named_with_its_error(epprof):
+    result = epprof("compare", "--run", "steps.py 0", "steps.py x", "--rounds", "1")
+    assert result.returncode == 4, result.stdout + result.stderr
+    assert "could not convert string to float" in result.stderr
     assert "epprof_nb/" not in result.stderr
 
 
-def test_calibrate_measures_this_machine(epprof, tmp_path):
-    result = epprof("calibrate", "--rounds", "5", "--run", "python steps.py 0.003")
-    assert result.returncode == 0, result.stdout + result.stderr
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--run", "steps.py 0", "gone.py"], "the file gone.py does not exist"),
+        (["--run", "steps.py 0", "ls -l"], "runs no Python script"),
+        (["--run", "steps.py 0", "/nowhere/python steps.py"], "the interpreter"),
+        (["--run", "steps.py 0", "python -m"], "runs no Python script"),
+        (["--run", "steps.py 0", "python 'steps.py"], "No closing quotation"),
+        (["--run", "steps.py 0", "steps.py 0", "--more-old", "x.epprof"], "--more-old"),
+        (["steps.py", "steps.py", "--keep", "."], "--keep needs --run"),
+    ],
+)
+@pytest.mark.usefixtures("epprof")
+def test_what_cannot_run_is_a_usage_error(here, arguments, text):
+    result = here("compare", *arguments, "--rounds", "1")
+    assert result.exit_code == 2, result.output
+    assert text in " ".join(result.stderr.split())
+
+
+@pytest.mark.usefixtures("epprof")
+def test_calibrate_measures_a_script(here, tmp_path):
+    result = here("calibrate", "--rounds", "5", "--run", "python steps.py 0.003")
+    assert result.exit_code == 0, result.output
     [of_machine] = json.loads((tmp_path / "cache/epprof_nb/spread.json").read_text()).values()
     assert [entry["recordings"] for entry in of_machine.values()] == [5]
+
+
+def test_calibrate_measures_this_machine(epprof, tmp_path):
     built_in = epprof("calibrate", "--rounds", "5")
+    assert built_in.returncode == 0, built_in.stderr
     assert "host device" in built_in.stdout, built_in.stderr
     content = json.loads((tmp_path / "cache/epprof_nb/spread.json").read_text())
     assert [len(entries) for entries in content.values()] == [2]
