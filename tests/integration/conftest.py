@@ -8,7 +8,7 @@ import sys
 import IPython
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from scripts import RUN, execute
+from scripts import RUN, execute, without_work
 from traitlets.config import Config
 
 from epprof_nb.notebook import cell_run
@@ -49,17 +49,23 @@ def run(shell, shown):
 
 
 @pytest.fixture
-def script(tmp_path):
-    """Write ``job.py``; return what runs it plainly and under the profiler."""
+def profiled(tmp_path):
+    """Run a script, ``job.py``, under the profiler."""
 
-    def write(source):
+    def run(source, *arguments, options=()):
         (tmp_path / "job.py").write_text(source, encoding="utf-8")
+        return execute([*RUN, *options, "job.py", *arguments], tmp_path)
 
-        def both(*arguments, options=()):
-            plain = execute([sys.executable, "job.py", *arguments], tmp_path)
-            profiled = execute([*RUN, *options, "job.py", *arguments], tmp_path)
-            return plain, profiled
+    return run
 
-        return both
 
-    return write
+@pytest.fixture
+def both(profiled, tmp_path):
+    """Run a script plainly, without the work to profile, and under the profiler."""
+
+    def run(source, *arguments, options=()):
+        (tmp_path / "job.py").write_text(without_work(source), encoding="utf-8")
+        plain = execute([sys.executable, "job.py", *arguments], tmp_path)
+        return plain, profiled(source, *arguments, options=options)
+
+    return run

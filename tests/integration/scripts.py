@@ -18,6 +18,12 @@ host.synchronize()
 """
 
 
+def without_work(source):
+    """The script without the profiler and its work, line by line: plain python ends it alike."""
+    assert WORK in source or "epprof_nb" not in source
+    return source.replace(", epprof_nb\n", "\n").replace(WORK, "\n" * WORK.count("\n"))
+
+
 def execute(command, folder):
     return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False, timeout=240

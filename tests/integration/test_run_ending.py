@@ -4,29 +4,29 @@ import subprocess
 import sys
 
 import pytest
-from scripts import RUN, WORK, execute, kernels
+from scripts import RUN, WORK, execute, kernels, without_work
 
 HEAD = "import atexit, os, signal, sys, threading, time, epprof_nb\n" + WORK
 
 LAUNCH = "host.launch(np.add, x, x, x, name='late'); host.synchronize()\n"
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+# One handler is that of both signals.
 @pytest.mark.parametrize(
-    "body",
+    ("name", "body"),
     [
-        "try:\n    end()\nexcept:\n    print('caught', flush=True)",
-        "try:\n    end()\nfinally:\n    print('finally', flush=True)",
-        "class Last:\n    def __del__(self): end()\nLast()",
+        ("SIGHUP", "try:\n    end()\nexcept:\n    print('caught', flush=True)"),
+        ("SIGTERM", "try:\n    end()\nfinally:\n    print('finally', flush=True)"),
+        ("SIGTERM", "class Last:\n    def __del__(self): end()\nLast()"),
     ],
     ids=["except", "finally", "__del__"],
 )
-def test_a_script_cannot_catch_a_signal_that_ends_it(name, body, script, tmp_path):
+def test_a_script_cannot_catch_a_signal_that_ends_it(name, body, both, tmp_path):
     end = (
         f"def end():\n    os.kill(os.getpid(), signal.{name})\n    time.sleep(60)\n"
         "    print('survived', flush=True)\n"
     )
-    plain, profiled = script(HEAD + end + body + "\nprint('on', flush=True)")()
+    plain, profiled = both(HEAD + end + body + "\nprint('on', flush=True)")
     assert plain.stdout == ""
     assert (profiled.returncode, profiled.stdout, profiled.stderr) == (
         plain.returncode, plain.stdout, plain.stderr,
@@ -34,7 +34,7 @@ def test_a_script_cannot_catch_a_signal_that_ends_it(name, body, script, tmp_pat
     assert len(kernels(tmp_path / "job.epprof")) == 5
 
 
-def test_a_signal_inside_the_profiler_saves_the_profile(script, tmp_path):
+def test_a_signal_inside_the_profiler_saves_the_profile(profiled, tmp_path):
     # The saving thread must wait for the lock of the service, which the main thread holds.
     source = HEAD + (
         "from epprof_nb.recording.session.service import service\n"
@@ -49,12 +49,12 @@ def test_a_signal_inside_the_profiler_saves_the_profile(script, tmp_path):
         "        LOG.drain = kill_and_drain\n"
         "time.sleep(30)\n"
     )
-    _, profiled = script(source)()
-    assert profiled.returncode == -15
+    done = profiled(source)
+    assert done.returncode == -15
     assert len(kernels(tmp_path / "job.epprof")) == 5
 
 
-def test_children_die_of_a_signal_as_under_python(script, tmp_path):
+def test_children_die_of_a_signal_as_under_python(both, tmp_path):
     source = HEAD + (
         "import multiprocessing\n"
         "context = multiprocessing.get_context('fork')\n"
@@ -71,13 +71,13 @@ def test_children_die_of_a_signal_as_under_python(script, tmp_path):
         "with context.Pool(2) as pool:\n"
         "    print(pool.map(abs, range(3)))\n"
     )
-    plain, profiled = script(source)()
+    plain, profiled = both(source)
     assert plain.stdout.splitlines()[0] == "-15"
     assert (profiled.stdout, profiled.stderr) == (plain.stdout, plain.stderr)
     assert len(kernels(tmp_path / "job.epprof")) == 5
 
 
-def test_threads_and_exit_callbacks_are_recorded(script, tmp_path):
+def test_threads_and_exit_callbacks_are_recorded(profiled, tmp_path):
     source = HEAD + (
         "from concurrent.futures import ThreadPoolExecutor\n"
         "def late(go):\n"
@@ -93,8 +93,8 @@ def test_threads_and_exit_callbacks_are_recorded(script, tmp_path):
         f"    {LAUNCH}"
     )
     page = ("--html", "page.html", "-o", "job.epprof")
-    _, profiled = script(source)(options=page)
-    assert (profiled.returncode, profiled.stderr) == (0, "")
+    done = profiled(source, options=page)
+    assert (done.returncode, done.stderr) == (0, "")
     assert kernels(tmp_path / "job.epprof")[5:] == ["late", "late"]
     assert (tmp_path / "page.html").exists()
 
@@ -117,9 +117,13 @@ LOUD = [argument for argument in RUN if argument != "--quiet"]
     ],
 )
 def test_a_broken_stderr_changes_nothing(body, redirect, tmp_path):
-    (tmp_path / "job.py").write_text(HEAD + "time.sleep(0.1)\n" + body)
+    source = HEAD + "time.sleep(0.1)\n" + body
     codes = []
-    for command in ([sys.executable], [*LOUD, "--html", "job.html", "-o", "job.epprof"]):
+    for command, text in (
+        ([sys.executable], without_work(source)),
+        ([*LOUD, "--html", "job.html", "-o", "job.epprof"], source),
+    ):
+        (tmp_path / "job.py").write_text(text)
         line = " ".join([*command, "job.py", redirect])
         done = subprocess.run(
             ["bash", "-c", line], cwd=tmp_path, stdout=subprocess.PIPE, check=False, timeout=240
@@ -152,37 +156,37 @@ def test_a_script_without_errors_fails_if_a_file_cannot_be_written(
     assert (tmp_path / "other").exists()
 
 
-def test_main_has_the_names_it_has_under_python(script):
+def test_main_has_the_names_it_has_under_python(both):
     source = (
         "import sys\n"
         "main = vars(sys.modules['__main__'])\n"
         "print({k: repr(v)[:40] for k, v in sorted(main.items()) if 'epprof' not in k"
         " and k not in ('main', '__loader__')})\n"
     )
-    plain, profiled = script(source)()
+    plain, profiled = both(source)
     assert "__builtins__" in plain.stdout
     assert profiled.stdout == plain.stdout
 
 
-def test_no_hook_is_reported_as_by_python(script):
+def test_no_hook_is_reported_as_by_python(both):
     for hook in ("None", "lambda *_: 1 / 0", "lambda *_: sys.exit(4)"):
         source = f"import sys\nsys.excepthook = {hook}\nraise ValueError('no')\n"
-        plain, profiled = script(source)()
+        plain, profiled = both(source)
         assert plain.returncode == profiled.returncode
         assert plain.stderr == profiled.stderr
 
 
-def test_a_script_has_the_recursion_depth_of_python(script):
+def test_a_script_has_the_recursion_depth_of_python(both):
     source = (
         "def depth(n=1):\n"
         "    try:\n        return depth(n + 1)\n    except RecursionError:\n        return n\n"
         "print(depth())\n"
     )
-    plain, profiled = script(source)(options=("--no-lines",))
+    plain, profiled = both(source, options=("--no-lines",))
     assert abs(int(profiled.stdout) - int(plain.stdout)) <= 5
 
 
-def test_a_child_that_leaves_a_profile_goes_on(script):
+def test_a_child_that_leaves_a_profile_goes_on(tmp_path):
     source = HEAD + (
         "with epprof_nb.profile() as prof:\n"
         "    child = os.fork()\n"
@@ -191,7 +195,8 @@ def test_a_child_that_leaves_a_profile_goes_on(script):
         "    os._exit(5)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
-    plain, _ = script(source)()
+    (tmp_path / "job.py").write_text(source)
+    plain = execute([sys.executable, "job.py"], tmp_path)
     assert plain.stderr == ""
     assert plain.stdout.splitlines()[-1] == "5"
     assert "forked" in plain.stdout

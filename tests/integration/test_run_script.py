@@ -22,17 +22,19 @@ print(annotated.__annotations__, sys.modules["__main__"].annotated is annotated)
 '''
 
 
-def test_a_script_sees_what_it_sees_under_python(script, tmp_path):
+def test_a_script_sees_what_it_sees_under_python(both, tmp_path):
     arguments = ("--out", "mine", "-q", "--", "-m", "x y")
-    plain, profiled = script(SHOW + WORK)(*arguments)
+    plain, profiled = both(SHOW + WORK, *arguments)
     assert profiled.stdout == plain.stdout
     assert profiled.stderr == ""
     assert "'--', '-m', 'x y'" in plain.stdout
     assert kernels(tmp_path / "job.epprof") == [f"add{i}" for i in range(5)]
 
 
-def test_statements_of_the_script_are_ops_with_lines(script, tmp_path):
-    script("import epprof_nb\n" + WORK)()
+def test_statements_of_the_script_are_ops_in_its_page_and_file(profiled, tmp_path):
+    page = ("--html", "page.html", "-o", "job.epprof")
+    profiled("import epprof_nb\n" + WORK, options=page)
+    assert "<title>job.py · host device" in (tmp_path / "page.html").read_text("utf-8")
     prof = epprof_nb.load(tmp_path / "job.epprof")
     assert list(prof.sources) == ["job.py"]
     lines = prof.by_line().set_index("line")["kernels"]
@@ -58,30 +60,30 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
-def test_every_ending_is_that_of_python_and_saves_the_profile(ending, script, tmp_path):
+def test_every_ending_is_that_of_python_and_saves_the_profile(ending, both, tmp_path):
     head = "import atexit, os, signal, sys, time, epprof_nb\natexit.register(print, 'bye')\n"
-    plain, profiled = script(head + WORK + ending)()
+    plain, profiled = both(head + WORK + ending)
     assert profiled.returncode == plain.returncode
     assert profiled.stderr == plain.stderr
     assert profiled.stdout == plain.stdout
     assert len(kernels(tmp_path / "job.epprof")) == 5
 
 
-def test_the_profile_names_the_error_that_ended_the_script(script, tmp_path):
-    script("import epprof_nb\n" + WORK + "raise ValueError('no')")()
+def test_the_profile_names_the_error_that_ended_the_script(profiled, tmp_path):
+    profiled("import epprof_nb\n" + WORK + "raise ValueError('no')")
     info = CliRunner().invoke(main, ["info", str(tmp_path / "job.epprof")])
     assert info.exit_code == 0
     assert "ended by" in info.output
     assert "ValueError" in info.output
 
 
-def test_a_handler_of_the_script_handles_the_signal(script):
+def test_a_handler_of_the_script_handles_the_signal(both):
     source = (
         "import os, signal, sys\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\n"
         "os.kill(os.getpid(), signal.SIGTERM)\n"
     )
-    plain, profiled = script(source)()
+    plain, profiled = both(source)
     assert plain.returncode == profiled.returncode == 3
 
 
@@ -96,10 +98,10 @@ def test_a_signal_from_outside_saves_the_profile(tmp_path):
     assert len(kernels(tmp_path / "job.epprof")) == 5
 
 
-def test_steps_limit_what_is_recorded(script, tmp_path):
+def test_steps_limit_what_is_recorded(profiled, tmp_path):
     # Step 0 is before the first call, so that step i launches add(i - 1).
     for asked, recorded in {"2:4": [1, 2], ":2": [0], "4:": [3, 4]}.items():
-        script("import epprof_nb\n" + WORK)(options=("--steps", asked, "-o", "some.epprof"))
+        profiled("import epprof_nb\n" + WORK, options=("--steps", asked, "-o", "some.epprof"))
         assert kernels(tmp_path / "some.epprof") == [f"add{i}" for i in recorded]
         first = int(asked.partition(":")[0] or 0)
         assert epprof_nb.load(tmp_path / "some.epprof").info["first_step"] == first
@@ -118,14 +120,14 @@ def test_options_after_the_script_are_pointed_out(tmp_path):
     assert "Wrote " in done.stderr
 
 
-def test_steps_that_are_not_reached_are_reported(script, tmp_path):
-    _, profiled = script("import epprof_nb\n" + WORK)(options=("--steps", "9:12"))
-    assert profiled.returncode == 0
-    assert "ended in step 5, before step 9" in profiled.stderr
+def test_steps_that_are_not_reached_are_reported(profiled, tmp_path):
+    done = profiled("import epprof_nb\n" + WORK, options=("--steps", "9:12"))
+    assert done.returncode == 0
+    assert "ended in step 5, before step 9" in done.stderr
     assert not (tmp_path / "job.epprof").exists()
 
 
-def test_a_child_that_the_script_forks_saves_nothing(script, tmp_path):
+def test_a_child_that_the_script_forks_saves_nothing(profiled, tmp_path):
     source = (
         "import os, sys, epprof_nb\n"
         "if os.fork() == 0:\n"
@@ -133,8 +135,8 @@ def test_a_child_that_the_script_forks_saves_nothing(script, tmp_path):
         "os.wait()\n"
         "assert not os.path.exists('job.epprof')\n"
     )
-    _, profiled = script(source)()
-    assert (profiled.returncode, profiled.stderr) == (0, "")
+    done = profiled(source)
+    assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "job.epprof").exists()
 
 
@@ -156,13 +158,13 @@ def test_a_module_runs_as_under_python(tmp_path):
     assert (tmp_path / "other.epprof").exists()
 
 
-def test_a_script_that_changes_its_folder_saves_where_it_was_started(script, tmp_path):
-    script("import os\nos.chdir('/')")(options=("-o", "here.epprof", "--html", "here.html"))
+def test_a_script_that_changes_its_folder_saves_where_it_was_started(profiled, tmp_path):
+    profiled("import os\nos.chdir('/')", options=("-o", "here.epprof", "--html", "here.html"))
     assert {path.name for path in tmp_path.iterdir()} >= {"here.epprof", "here.html"}
 
 
-def test_a_syntax_error_is_reported_as_by_python(script):
-    plain, profiled = script("x = 1\nif x\n    pass\n")()
+def test_a_syntax_error_is_reported_as_by_python(both):
+    plain, profiled = both("x = 1\nif x\n    pass\n")
     assert profiled.returncode == plain.returncode == 1
     assert profiled.stderr.splitlines()[-2:] == plain.stderr.splitlines()[-2:]
 
@@ -216,11 +218,6 @@ def test_a_report_never_replaces_its_profile(tmp_path):
     assert result.exit_code == 2
     assert "is the file of the profile to read" in " ".join(result.output.split())
     assert made.read_bytes() == before
-
-
-def test_a_page_has_the_name_of_the_script_as_title(script, tmp_path):
-    script("import epprof_nb\n" + WORK)(options=("--html", "page.html"))
-    assert "<title>job.py · host device" in (tmp_path / "page.html").read_text("utf-8")
 
 
 def test_info_of_another_file_is_an_error(tmp_path):
