@@ -182,6 +182,7 @@ def run(name: str, *, as_cells: bool, profiled: bool) -> dict[str, str]:
     doctest.compile = compile_example if as_cells and profiled else builtins.compile
     suite = unittest.defaultTestLoader.loadTestsFromModule(module)
     outcomes = Outcomes(module.__file__)
+    gc.freeze()  # many tests collect garbage, which is slow with the syntax trees of modules
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         suite.run(outcomes)
@@ -194,7 +195,6 @@ def main() -> None:
     vars(builtins).update(HOOKS)
     outcomes = {}
     with epprof_nb.profile() if profiled else contextlib.nullcontext():
-        gc.freeze()  # many tests collect garbage
         for name in names:
             outcomes.update(run(name, as_cells=unit == "cells", profiled=profiled))
     json.dump(outcomes, sys.stdout)
