@@ -130,9 +130,9 @@ def test_a_script_that_fails_is_named_with_its_error(epprof):
     ("arguments", "text"),
     [
         (["--run", "steps.py 0", "gone.py"], "the file gone.py does not exist"),
-        (["--run", "steps.py 0", "ls -l"], "runs no Python script"),
+        (["--run", "steps.py 0", "ls -l"], "does not run a Python script"),
         (["--run", "steps.py 0", "/nowhere/python steps.py"], "the interpreter"),
-        (["--run", "steps.py 0", "python -m"], "runs no Python script"),
+        (["--run", "steps.py 0", "python -m"], "does not run a Python script"),
         (["--run", "steps.py 0", "python 'steps.py"], "No closing quotation"),
         (["--run", "steps.py 0", "steps.py 0", "--more-old", "x.epprof"], "--more-old"),
         (["steps.py", "steps.py", "--keep", "."], "--keep needs --run"),
