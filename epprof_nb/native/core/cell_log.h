@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/columns.h"
-#include "core/threads.h"
+#include "core/thread_state.h"
 
 namespace epprof {
 

@@ -1,7 +1,7 @@
 // Events of another profiler as ops, on the op stack of each thread.
 #pragma once
 
-#include "core/threads.h"
+#include "core/thread_state.h"
 
 namespace epprof {
 

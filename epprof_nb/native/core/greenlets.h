@@ -6,7 +6,7 @@
 // that have no parent in their own greenlet.
 #pragma once
 
-#include "core/threads.h"
+#include "core/thread_state.h"
 
 namespace epprof {
 

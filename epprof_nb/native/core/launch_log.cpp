@@ -18,10 +18,10 @@ std::atomic<uint64_t> host_correlations{uint64_t(1) << 32};
 uint64_t op_of_cell(ThreadState* t, const ThreadState* cell, int64_t now, uint16_t* flags) {
   uint64_t stack_changes = cell->stack_changes.load(std::memory_order_relaxed);
   uint64_t op = cell->top_op.load(std::memory_order_relaxed);
-  switch (t->cell_use.at_launch(cell->tid, stack_changes, thread_cpu_time(cell->tid), now)) {
-    case CellUse::waits: *flags |= kCellThreadIdle; break;
-    case CellUse::runs: *flags |= kCellThreadBusy; break;
-    case CellUse::unknown: break;
+  switch (t->cell_wait.at_launch(cell->tid, stack_changes, thread_cpu_time(cell->tid), now)) {
+    case CellThreadWait::waits: *flags |= kCellThreadIdle; break;
+    case CellThreadWait::runs: *flags |= kCellThreadBusy; break;
+    case CellThreadWait::unknown: break;
   }
   return op;
 }

@@ -2,7 +2,7 @@
 // waits.
 #pragma once
 
-#include "core/threads.h"
+#include "core/thread_state.h"
 
 namespace epprof {
 

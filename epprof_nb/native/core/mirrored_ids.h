@@ -2,7 +2,7 @@
 // the ids of the ops with rows on the thread's op stack.
 #pragma once
 
-#include "core/threads.h"
+#include "core/thread_state.h"
 
 namespace epprof {
 

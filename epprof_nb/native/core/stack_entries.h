@@ -1,7 +1,7 @@
 // The entries of each thread's op stack: opening, closing and moving them, and their ids.
 #pragma once
 
-#include "core/threads.h"
+#include "core/thread_state.h"
 
 namespace epprof {
 

@@ -1,7 +1,7 @@
 // Statements of instrumented cells and scopes of functions, on the op stack of each thread.
 #pragma once
 
-#include "core/threads.h"
+#include "core/thread_state.h"
 
 namespace epprof {
 

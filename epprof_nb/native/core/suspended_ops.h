@@ -1,7 +1,7 @@
 // Ops of suspended generators and coroutines. They are on no stack until their frame resumes.
 #pragma once
 
-#include "core/threads.h"
+#include "core/thread_state.h"
 
 namespace epprof {
 

@@ -8,8 +8,8 @@
 #include "ep/cuda/arena.h"
 #include "ep/cuda/driver.h"
 #include "ep/cuda/memory.h"
+#include "ep/graphs/host_memory_pool.h"
 #include "ep/interpreter.h"
-#include "ep/graphs/pool.h"
 #include "ep/provider.h"
 
 // pybind11 finds the class of a Python object by the name of this type.

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "ep/graphs/pool.h"
+#include "ep/graphs/host_memory_pool.h"
 #include "ort/status.h"
 
 namespace epprof::ep {

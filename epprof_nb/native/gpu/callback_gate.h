@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "core/threads.h"
+#include "core/thread_state.h"
 
 namespace epprof {
 

@@ -9,10 +9,10 @@
 #include "core/fork.h"
 #include "core/string_table.h"
 #include "nvtx/api.h"
-#include "nvtx/operators.h"
+#include "nvtx/jax_xla.h"
 #include "nvtx/payload.h"
 #include "nvtx/ranges.h"
-#include "nvtx/xla.h"
+#include "nvtx/torch_operators.h"
 
 namespace epprof::nvtx {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/op_stack.h"
 #include "core/records.h"
-#include "nvtx/operators.h"
+#include "nvtx/torch_operators.h"
 
 namespace epprof::nvtx {
 

@@ -284,8 +284,8 @@ def test_a_stopped_log_is_empty():
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 def test_a_callback_does_not_take_a_thread_that_falls_asleep_for_a_busy_one(tmp_path):
-    program = tmp_path / "cell_use"
-    source = TESTS / "helpers" / "native" / "cell_use.cpp"
+    program = tmp_path / "cell_thread_wait"
+    source = TESTS / "helpers" / "native" / "cell_thread_wait.cpp"
     subprocess.run(["g++", "-std=c++17", f"-I{NATIVE}", source, "-o", program], check=True)
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -6,7 +6,7 @@
 
 namespace epprof {
 
-class CellUse {
+class CellThreadWait {
  public:
   enum Finding { unknown, waits, runs };
 

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/cell_use.h"
+#include "core/cell_thread_wait.h"
 #include "core/coalesced_statements.h"
 #include "core/open_calls.h"
 #include "core/records.h"
@@ -106,7 +106,7 @@ struct ThreadState {
   uint64_t function_hash = 0;
 
   std::atomic<bool> reads_cell_thread{false};  // keeps the state of the cell's thread
-  CellUse cell_use;                            // observed at this thread's launches
+  CellThreadWait cell_wait;                    // observed at this thread's launches
 
   // The ids that a recorder mirrors, for mirrored_ids.cpp: their mirror, their number, and whether
   // the stack has changed without them.

@@ -1,4 +1,4 @@
-#include "nvtx/xla.h"
+#include "nvtx/jax_xla.h"
 
 #include <atomic>
 #include <string_view>

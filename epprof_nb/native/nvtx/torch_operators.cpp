@@ -1,4 +1,4 @@
-#include "nvtx/operators.h"
+#include "nvtx/torch_operators.h"
 
 #include <atomic>
 #include <charconv>

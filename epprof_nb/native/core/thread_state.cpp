@@ -1,4 +1,4 @@
-#include "core/threads.h"
+#include "core/thread_state.h"
 
 #include <stdlib.h>
 #include <sys/prctl.h>
