@@ -1,4 +1,4 @@
-"""Write ``epprof_nb/recording/cupti/layouts.json`` from the headers in NVIDIA's CUPTI wheels.
+"""Write ``recording/cupti/generated_layouts.json`` from the headers in NVIDIA's CUPTI wheels.
 
 Every published wheel is downloaded with pip, and its headers are unpacked. A small C program that
 is compiled against them prints the facts (sizes, offsets, enumerator values).
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from tests.paths import ROOT
 
-OUTPUT = ROOT / "epprof_nb" / "recording" / "cupti" / "layouts.json"
+OUTPUT = ROOT / "epprof_nb" / "recording" / "cupti" / "generated_layouts.json"
 
 CUDA_12 = """
 12.0.90 12.0.146 12.1.62 12.1.105 12.2.60 12.2.131 12.2.142 12.3.52 12.3.101 12.4.99 12.4.127

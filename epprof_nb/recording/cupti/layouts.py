@@ -1,8 +1,9 @@
 """Layouts of CUPTI's activity records and callback data, by CUPTI version.
 
 The native core is built without CUDA headers and gets the offset of each field from here. The
-offsets are in ``layouts.json``, which ``tests/tools/make_cupti_layouts.py`` generates with a
-compiler from the headers of every published CUPTI wheel (listed with hashes in ``provenance``).
+offsets are in ``generated_layouts.json``, which ``tests/tools/make_cupti_layouts.py`` generates
+with a compiler from the headers of every published CUPTI wheel (listed with hashes in
+``provenance``).
 """
 
 from __future__ import annotations
@@ -195,7 +196,7 @@ def _pack(
 
 
 _TABLES: dict[str, Any] = json.loads(
-    files(__package__).joinpath("layouts.json").read_text(encoding="utf-8")
+    files(__package__).joinpath("generated_layouts.json").read_text(encoding="utf-8")
 )
 
 #: CUPTI API version -> CUDA toolkit releases with that version.
