@@ -10,7 +10,8 @@
 
 namespace epprof {
 
-// A bounded pool of equal buffers. It reserves its address space when the first one is requested.
+// A bounded pool of equal buffers. `configure` sets their size and number; before it, there are
+// none. The pool reserves its address space when the first one is requested.
 class BufferPool {
  public:
   void configure(size_t bytes, uint32_t buffers) {
@@ -69,8 +70,8 @@ class BufferPool {
   std::mutex mutex_;
   std::vector<uint8_t*> free_;
   uint8_t* base_ = nullptr;
-  size_t bytes_ = 4 << 20;
-  uint32_t max_buffers_ = 16, reserved_ = 0, out_ = 0;
+  size_t bytes_ = 0;
+  uint32_t max_buffers_ = 0, reserved_ = 0, out_ = 0;
 };
 
 }  // namespace epprof

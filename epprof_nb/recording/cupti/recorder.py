@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 BUFFER_BYTES = 4 << 20
 BUFFERS = 16
-"""Limits raw records waiting to be decoded to 64 MiB. CUPTI drops further ones and counts them."""
+"""Size and number of the buffers that CUPTI fills (`native/gpu/buffer_pool.h`).
+
+They limit raw records waiting to be decoded to 64 MiB. CUPTI drops further ones and counts them.
+"""
 
 _DEVICE_LOST = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721}
 """CUresult values after which every further call of CUDA in the process fails.
