@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from epprof_nb.analysis.compare.conditions import slowdown_of_host
 from epprof_nb.analysis.compare.match import match
+from epprof_nb.analysis.compare.reasons_not_to_compare import MIN_REPEATS, refusals
+from epprof_nb.analysis.compare.recording_conditions import slowdown_of_host
 from epprof_nb.analysis.compare.recordings import Recordings
-from epprof_nb.analysis.compare.refusals import MIN_REPEATS, refusals
-from epprof_nb.analysis.compare.spread import MIN_RECORDINGS, measure_spread, place_of
+from epprof_nb.analysis.compare.spread_between_recordings import (
+    MIN_RECORDINGS,
+    measure_spread,
+    place_of,
+)
 from epprof_nb.commands.recorded_scripts import Script, ScriptFailedError, record_rounds
 from epprof_nb.core.errors import EpprofError
-from epprof_nb.files.spread_file import check_spread_writable, save_spread, spread_path
+from epprof_nb.files.measured_spreads import check_spread_writable, save_spread, spread_path
 from epprof_nb.profiles import load
 from epprof_nb.util.format import percent
 from epprof_nb.util.machine import machine_id

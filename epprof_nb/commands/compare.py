@@ -18,7 +18,7 @@ from epprof_nb.core.errors import EpprofError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from epprof_nb.analysis.compare.refusals import Allowed
+    from epprof_nb.analysis.compare.reasons_not_to_compare import Allowed
     from epprof_nb.commands.recorded_scripts import Script
     from epprof_nb.profiles import Profile
     from epprof_nb.views.comparison import Comparison
@@ -113,7 +113,7 @@ def compare(
     Exit codes: 0 the new code is not slower, 1 it is slower, 3 they cannot be compared or vary too
     much to tell (or to find a change of --fail-above), 4 a file cannot be used or a script failed.
     """
-    from epprof_nb.analysis.compare.refusals import ALLOWED
+    from epprof_nb.analysis.compare.reasons_not_to_compare import ALLOWED
     from epprof_nb.commands.recorded_scripts import Script
 
     for name in allow:

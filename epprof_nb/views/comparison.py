@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from epprof_nb.analysis.compare import verdict as analysis
-from epprof_nb.analysis.compare.refusals import ALLOWED
-from epprof_nb.analysis.compare.spread import Spread
+from epprof_nb.analysis.compare.reasons_not_to_compare import ALLOWED
+from epprof_nb.analysis.compare.spread_between_recordings import Spread
 from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.files.atomic_file import replacing
-from epprof_nb.files.spread_file import load_spread
+from epprof_nb.files.measured_spreads import load_spread
 from epprof_nb.views.renderers import comparison as renderers
 from epprof_nb.views.view import View
 from epprof_nb.views.view_model import ViewModel
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from epprof_nb.analysis.compare.refusals import Allowed
+    from epprof_nb.analysis.compare.reasons_not_to_compare import Allowed
     from epprof_nb.analysis.compare.verdict import Verdict
     from epprof_nb.views.widget.widget import LiveView
 

@@ -24,8 +24,8 @@ import numpy as np
 
 import epprof_nb
 from epprof_nb.analysis.compare.recordings import Recordings
-from epprof_nb.analysis.compare.spread import ASSUMED
-from epprof_nb.analysis.compare.statistics import ratios
+from epprof_nb.analysis.compare.significance import ratios
+from epprof_nb.analysis.compare.spread_between_recordings import ASSUMED
 from epprof_nb.profiles import Profile
 from epprof_nb.recording.session import session
 from epprof_nb.recording.session.interleaving import split

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.analysis.compare.significance import CHANGED
 from epprof_nb.util.format import in_backticks, plural, signed_duration, signed_percent
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, Any]
 
-CHANGED = ("faster", "slower")
-"""Verdicts that name a difference."""
 OWN, DEVICE, HOST, WAITS = "", "device time", "host time", "waits for the device"
 """Causes of the change of an op: its own elapsed time, the device time of its work, its time on
 other threads, or the device time of another op's work."""

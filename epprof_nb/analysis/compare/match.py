@@ -1,8 +1,8 @@
 """Matching of the ops of two sides of a comparison, by path.
 
 A path is matched by the names and types of its ops, from the outermost op down. Names of cells and
-line numbers do not count: the code may have moved. `epprof_nb.analysis.compare.siblings` has the
-rules by which ops under the same parent are matched; an op without a counterpart is added or
+line numbers do not count: the code may have moved. `epprof_nb.analysis.compare.match_siblings` has
+the rules by which ops under the same parent are matched; an op without a counterpart is added or
 removed.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from epprof_nb.analysis.base.op_paths import SESSION, OpPaths, op_steps
-from epprof_nb.analysis.compare.siblings import Matching
+from epprof_nb.analysis.compare.match_siblings import Matching
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.compare.siblings import Label
+    from epprof_nb.analysis.compare.match_siblings import Label
     from epprof_nb.arrays.types import IntArray
 
 Key: TypeAlias = tuple[str | None, str | None, int]

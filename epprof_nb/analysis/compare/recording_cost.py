@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.base.devices import used_gpu
 from epprof_nb.analysis.base.op_status import ran
-from epprof_nb.analysis.compare.measure import repeats_of
 from epprof_nb.analysis.compare.node_recording import different_modes
-from epprof_nb.analysis.compare.refusals import Refusal
+from epprof_nb.analysis.compare.reasons_not_to_compare import Refusal
+from epprof_nb.analysis.compare.times_per_repeat import repeats_of
 from epprof_nb.analysis.frameworks.operator_links import is_operator
 from epprof_nb.util.format import without_backticks
 

@@ -10,7 +10,8 @@ import numpy as np
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.compare.elapsed_parts import elapsed, measure_elapsed
 from epprof_nb.analysis.compare.match import Side
-from epprof_nb.analysis.compare.measure import (
+from epprof_nb.analysis.compare.op_path_shapes import OpPathShapes
+from epprof_nb.analysis.compare.times_per_repeat import (
     add_captured_ops,
     counted_cells,
     inside_run,
@@ -19,7 +20,6 @@ from epprof_nb.analysis.compare.measure import (
     repeat_numbers,
     repeats_of,
 )
-from epprof_nb.analysis.compare.op_path_shapes import OpPathShapes
 from epprof_nb.arrays.groups import group_codes
 
 if TYPE_CHECKING:

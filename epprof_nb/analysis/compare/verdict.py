@@ -8,29 +8,43 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from epprof_nb.analysis.base.devices import gpu_ids
+from epprof_nb.analysis.compare import significance
 from epprof_nb.analysis.compare.aligned import AlignedTimelines, align
 from epprof_nb.analysis.compare.causes import largest_contributions, largest_device_changes
-from epprof_nb.analysis.compare.conditions import Conditions, conditions, with_node_recording
-from epprof_nb.analysis.compare.conditions_text import in_turn, on_load, on_waits, why_unclear
+from epprof_nb.analysis.compare.comparison_table import Test
 from epprof_nb.analysis.compare.contributions import median_change
 from epprof_nb.analysis.compare.elapsed_parts import waited
 from epprof_nb.analysis.compare.match import match, path_names
 from epprof_nb.analysis.compare.node_recording import node_recording
-from epprof_nb.analysis.compare.quantities import kernel_table, notes_of_nodes, op_table
-from epprof_nb.analysis.compare.recording_cost import recording_refusals
-from epprof_nb.analysis.compare.recordings import Recordings, have_common_recording
-from epprof_nb.analysis.compare.refusals import (
+from epprof_nb.analysis.compare.op_and_kernel_tables import kernel_table, notes_of_nodes, op_table
+from epprof_nb.analysis.compare.reasons_not_to_compare import (
     MIN_REPEATS,
     Refusal,
     refusals,
     refusals_of_ops,
     remedy,
 )
-from epprof_nb.analysis.compare.spread import ASSUMED, ASSUMED_ALTERNATED, place_of
-from epprof_nb.analysis.compare.spread_text import on_spread, on_width, steadier
-from epprof_nb.analysis.compare.statistics import is_too_wide, ratios
-from epprof_nb.analysis.compare.tables import Test
-from epprof_nb.analysis.compare.variance import tells_spread
+from epprof_nb.analysis.compare.recording_conditions import (
+    Conditions,
+    conditions,
+    with_node_recording,
+)
+from epprof_nb.analysis.compare.recording_conditions_text import (
+    in_turn,
+    on_load,
+    on_waits,
+    why_unclear,
+)
+from epprof_nb.analysis.compare.recording_cost import recording_refusals
+from epprof_nb.analysis.compare.recordings import Recordings, have_common_recording
+from epprof_nb.analysis.compare.significance import is_too_wide, ratios, verdict_on
+from epprof_nb.analysis.compare.spread_between_recordings import (
+    ASSUMED,
+    ASSUMED_ALTERNATED,
+    place_of,
+)
+from epprof_nb.analysis.compare.spread_between_recordings_text import on_spread, on_width, steadier
+from epprof_nb.analysis.compare.variance_of_medians import tells_spread
 from epprof_nb.util.format import duration, percent, signed_percent
 
 if TYPE_CHECKING:
@@ -38,13 +52,11 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.result_table import ResultTable
-    from epprof_nb.analysis.compare.spread import Spread
-    from epprof_nb.analysis.compare.statistics import FloatArray, Ratios
+    from epprof_nb.analysis.compare.significance import FloatArray, Ratios
+    from epprof_nb.analysis.compare.spread_between_recordings import Spread
     from epprof_nb.data.profile_data import ProfileData
 
-Verdict: TypeAlias = Literal[
-    "faster", "slower", "no difference found", "cannot tell", "cannot be compared"
-]
+Verdict: TypeAlias = significance.Verdict | Literal["cannot be compared"]
 
 SINGLE_RUN_SPREAD = 0.15
 """Difference between single runs of the same code that occurs on an undisturbed machine."""
@@ -127,7 +139,7 @@ def compare(
         The recordings of each side, at least one.
     allow
         Differences that do not prevent the comparison; see
-        `epprof_nb.analysis.compare.refusals.ALLOWED`.
+        `epprof_nb.analysis.compare.reasons_not_to_compare.ALLOWED`.
     names
         Names of the sides for the commands that the reason suggests.
     spreads
@@ -305,14 +317,11 @@ def _verdict(
             f"differ by up to {percent(SINGLE_RUN_SPREAD)}, and on a busy one by more. {settle}"
         )
         return "cannot be compared", text
-    is_unclear = _is_too_wide(found) or bool(found.is_explained[0])
-    verdict: Verdict = "cannot tell" if is_unclear else "no difference found"
-    if found.differs[0]:
-        verdict = "slower" if found.ratio[0] > 1 else "faster"
+    verdict = verdict_on(found)
     change = f"{times} per repeat: {signed_percent(total.change)}"
     of_pairs = "median of the pairs" if total.is_paired else ""
     changes = largest_contributions(ops, total.before_ns, total.after_ns)
-    if not found.differs[0] and is_unclear and test.conditions.is_notable:
+    if verdict == "cannot tell" and test.conditions.is_notable:
         why = why_unclear(test.conditions, is_explained=bool(found.is_explained[0]))
         turn = "" if test.is_paired else f" {in_turn(names)}"
         return verdict, f"{change}. {changes}{why}{turn}"

@@ -9,7 +9,8 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.compare.causes import CHANGED, OWN, WAITS, cause, rows_of
+from epprof_nb.analysis.compare.causes import OWN, WAITS, cause, rows_of
+from epprof_nb.analysis.compare.significance import CHANGED
 from epprof_nb.util.format import duration, in_backticks, shorten
 from epprof_nb.util.html import with_code
 from epprof_nb.views.renderers.aligned_timelines import draw

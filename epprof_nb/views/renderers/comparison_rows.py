@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.compare.causes import (
-    CHANGED,
     DEVICE,
     LEAST_SHARE,
     WAITS,
     cause,
     rows_of,
 )
-from epprof_nb.analysis.compare.statistics import is_too_wide
+from epprof_nb.analysis.compare.significance import CHANGED, is_too_wide
 from epprof_nb.util.format import duration, plural, signed_duration, signed_percent
 
 if TYPE_CHECKING:

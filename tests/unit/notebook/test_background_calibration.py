@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import epprof_nb
-from epprof_nb.files.spread_file import save_spread
+from epprof_nb.files.measured_spreads import save_spread
 from epprof_nb.notebook import background_calibration
 from epprof_nb.notebook.background_calibration import BackgroundCalibration
 from epprof_nb.notebook.baseline import Baseline

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import epprof_nb
 from epprof_nb import compare
 from epprof_nb.analysis.compare.recordings import Recordings
-from epprof_nb.analysis.compare.spread import measure_spread
-from epprof_nb.analysis.compare.statistics import ratios
+from epprof_nb.analysis.compare.significance import ratios
+from epprof_nb.analysis.compare.spread_between_recordings import measure_spread
 from epprof_nb.cli import main
-from epprof_nb.files.spread_file import load_spread, save_spread, spread_path
+from epprof_nb.files.measured_spreads import load_spread, save_spread, spread_path
 from epprof_nb.util.format import percent
 from epprof_nb.util.machine import machine_id
 from tests.helpers.repeated import repeated

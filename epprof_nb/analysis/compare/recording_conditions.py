@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.devices import used_gpu
-from epprof_nb.analysis.compare.load import load_of, waits
+from epprof_nb.analysis.compare.host_load import load_of, waits
 from epprof_nb.util.format import percent, plural
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.compare.node_recording import NodeRecording
-    from epprof_nb.analysis.compare.spread import Place
+    from epprof_nb.analysis.compare.spread_between_recordings import Place
 
 _SHARED = 0.5
 """Logarithm of the slowdown if other processes keep all other cores busy: cores share memory

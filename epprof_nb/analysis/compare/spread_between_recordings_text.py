@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from epprof_nb.util.format import percent
 
 if TYPE_CHECKING:
-    from epprof_nb.analysis.compare.statistics import Ratios
-    from epprof_nb.analysis.compare.tables import Test
+    from epprof_nb.analysis.compare.comparison_table import Test
+    from epprof_nb.analysis.compare.significance import Ratios
 
 _UNSTEADY = 0.5
 """Maximum spread from drift; beyond it, the drift says nothing about other recordings."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from epprof_nb.analysis.compare.effort import Effort
+from epprof_nb.analysis.compare.match_effort import Effort
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from epprof_nb.analysis.base.missing_records import total_count
-from epprof_nb.analysis.compare.measure import repeats_of
+from epprof_nb.analysis.compare.times_per_repeat import repeats_of
 from epprof_nb.util.format import in_backticks, plural, without_backticks
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.compare.match import Pair
-    from epprof_nb.analysis.compare.measure import OpMeasures
     from epprof_nb.analysis.compare.op_path_shapes import OpPathShapes
+    from epprof_nb.analysis.compare.times_per_repeat import OpMeasures
     from epprof_nb.arrays.types import IntArray
 
 MIN_REPEATS = 10

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from epprof_nb.analysis.compare.variance import variance_between
+from epprof_nb.analysis.compare.variance_of_medians import variance_between
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.compare.conditions import NOTABLE
-from epprof_nb.analysis.compare.load import share_kept_waiting
+from epprof_nb.analysis.compare.host_load import share_kept_waiting
+from epprof_nb.analysis.compare.recording_conditions import NOTABLE
 from epprof_nb.util.format import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.compare.conditions import Conditions
+    from epprof_nb.analysis.compare.recording_conditions import Conditions
 
 
 def why_unclear(under: Conditions, *, is_explained: bool) -> str:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
-from epprof_nb.analysis.compare.statistics import is_too_wide, ratios
+from epprof_nb.analysis.compare.significance import ratios, verdict_on
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from epprof_nb.analysis.base.result_table import Column
-    from epprof_nb.analysis.compare.conditions import Conditions
     from epprof_nb.analysis.compare.contributions import Contributions
-    from epprof_nb.analysis.compare.spread import Place, Spread
-    from epprof_nb.analysis.compare.statistics import FloatArray
+    from epprof_nb.analysis.compare.recording_conditions import Conditions
+    from epprof_nb.analysis.compare.significance import FloatArray
+    from epprof_nb.analysis.compare.spread_between_recordings import Place, Spread
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 _UNEVEN_NS = 50_000
@@ -158,12 +158,7 @@ def tested(quantities: Sequence[Quantity], test: Test) -> Results:
         change[rows], low[rows], high[rows] = found.ratio - 1, found.low - 1, found.high - 1
         p_value[rows] = found.p_value
         for i, row in enumerate(rows):
-            if found.differs[i]:
-                verdicts[row] = "slower" if found.ratio[i] > 1 else "faster"
-            elif found.is_explained[i] or is_too_wide(low[row], high[row]):
-                verdicts[row] = "cannot tell"
-            else:
-                verdicts[row] = "no difference found"
+            verdicts[row] = verdict_on(found, i)
     return Results(before, after, change, low, high, p_value, verdicts, is_tested)
 
 

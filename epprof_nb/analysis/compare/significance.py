@@ -1,8 +1,8 @@
-"""Statistics of a comparison: intervals of ratios of medians, and which of them differ from 1.
+"""Significance of the changes of a comparison: intervals of ratios of medians, and verdicts.
 
 The sampling unit is the repeat. The logarithm of the ratio has two sources of variance, one within
 each recording and one between recordings of the same code; see
-`epprof_nb.analysis.compare.variance`.
+`epprof_nb.analysis.compare.variance_of_medians`.
 
 Repeats that alternate have the same drift. Each ratio then compares a pair, one repeat of each
 side, and only the variation between pairs counts.
@@ -14,11 +14,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from epprof_nb.analysis.compare.variance import Recording, tells_spread, variance_of_difference
+from epprof_nb.analysis.compare.variance_of_medians import (
+    Recording,
+    tells_spread,
+    variance_of_difference,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +32,11 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray
 
     FloatArray = npt.NDArray[np.float64]
+
+Verdict: TypeAlias = Literal["faster", "slower", "no difference found", "cannot tell"]
+
+CHANGED: tuple[Verdict, ...] = ("faster", "slower")
+"""Verdicts that name a difference."""
 
 CONFIDENCE = 0.95
 """Probability of finding no difference among the quantities tested together, if there is none."""
@@ -155,6 +164,15 @@ def _paired(old: FloatArray, new: FloatArray) -> FloatArray:
     repeats = min(old.shape[1], new.shape[1])
     difference: FloatArray = new[:, :repeats] - old[:, :repeats]
     return difference
+
+
+def verdict_on(found: Ratios, row: int = 0) -> Verdict:
+    """Return the verdict on a quantity: whether its change is significant, and its direction."""
+    if found.differs[row]:
+        return "slower" if found.ratio[row] > 1 else "faster"
+    if found.is_explained[row] or is_too_wide(found.low[row] - 1, found.high[row] - 1):
+        return "cannot tell"
+    return "no difference found"
 
 
 def is_too_wide(low: float, high: float) -> bool:

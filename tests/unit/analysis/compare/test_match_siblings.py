@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epprof_nb import compare
-from epprof_nb.analysis.compare import siblings
-from epprof_nb.analysis.compare.siblings import match_siblings
+from epprof_nb.analysis.compare import match_siblings as siblings
+from epprof_nb.analysis.compare.match_siblings import match_siblings
 from tests.helpers.repeated import repeated
 from tests.helpers.tiny import rows
 

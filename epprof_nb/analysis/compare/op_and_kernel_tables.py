@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.op_paths import SESSION
+from epprof_nb.analysis.compare.comparison_table import (
+    Elapsed,
+    Quantity,
+    comparison_table,
+    median_ns,
+)
 from epprof_nb.analysis.compare.contributions import Contributions, contributions
-from epprof_nb.analysis.compare.measure import repeats_of
-from epprof_nb.analysis.compare.tables import Elapsed, Quantity, comparison_table, median_ns
+from epprof_nb.analysis.compare.times_per_repeat import repeats_of
 from epprof_nb.util.format import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from epprof_nb.analysis.base.result_table import ResultTable
+    from epprof_nb.analysis.compare.comparison_table import Test
     from epprof_nb.analysis.compare.match import Pair
-    from epprof_nb.analysis.compare.measure import OpMeasures
     from epprof_nb.analysis.compare.recordings import Recordings
-    from epprof_nb.analysis.compare.spread import Place
-    from epprof_nb.analysis.compare.tables import Test
+    from epprof_nb.analysis.compare.spread_between_recordings import Place
+    from epprof_nb.analysis.compare.times_per_repeat import OpMeasures
     from epprof_nb.arrays.types import BoolArray
 
 

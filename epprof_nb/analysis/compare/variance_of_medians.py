@@ -64,7 +64,7 @@ def variance_of_difference(
     sides
         The recordings of both sides, or the differences of paired ones as a single side.
     floor, freedom
-        See `epprof_nb.analysis.compare.statistics.ratios`.
+        See `epprof_nb.analysis.compare.significance.ratios`.
     recordings
         Number of recordings of each side.
 
