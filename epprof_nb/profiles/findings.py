@@ -101,7 +101,7 @@ class Findings(ProfileData):
           position  line
         0   before     1
         """
-        from epprof_nb.analysis.idle.gaps import gap_table
+        from epprof_nb.analysis.utilisation.idle_gaps import gap_table
 
         return table_frame(self, "gaps", gap_table, min_ns)
 
@@ -127,7 +127,7 @@ class Findings(ProfileData):
         >>> bool(row[parts].sum() == row["span_ns"])
         True
         """
-        from epprof_nb.analysis.idle.overlap import overlap_table
+        from epprof_nb.analysis.utilisation.overlap import overlap_table
 
         return table_frame(self, "overlap", overlap_table)
 
@@ -155,7 +155,7 @@ class Findings(ProfileData):
         >>> int(synthetic_profile(activities=100).launches()["launches"].sum())
         100
         """
-        from epprof_nb.analysis.idle.launches import launch_table
+        from epprof_nb.analysis.utilisation.launches import launch_table
 
         return table_frame(self, "launches", launch_table)
 
@@ -174,7 +174,7 @@ class Findings(ProfileData):
         >>> synthetic_profile(activities=1000).transfers()["copy_kind"].tolist()
         ['HtoD', 'DtoH']
         """
-        from epprof_nb.analysis.idle.transfers import transfer_table
+        from epprof_nb.analysis.utilisation.transfers import transfer_table
 
         return table_frame(self, "transfers", transfer_table)
 
@@ -200,7 +200,7 @@ class Findings(ProfileData):
                    api_name  line
         0  cuCtxSynchronize    12
         """
-        from epprof_nb.analysis.idle.waits import wait_table
+        from epprof_nb.analysis.utilisation.waits import wait_table
 
         return table_frame(self, "waits", wait_table)
 

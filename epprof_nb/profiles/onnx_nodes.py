@@ -116,9 +116,10 @@ class NodeTables(ProfileData):
         from epprof_nb.analysis.onnx.roofline import roofline_table
 
         if measure and "peaks" not in self.info:
-            from epprof_nb.profiles.measured_peaks import measure_devices
+            from epprof_nb.analysis.peaks.measurement import measure_devices
+            from epprof_nb.host.device import device_name
 
-            found = measure_devices(self.info)
+            found = measure_devices(self.info, device_name())
             if found:
                 self.info["peaks"] = {str(device): p.to_info() for device, p in found.items()}
         return table_frame(self, "roofline", roofline_table)

@@ -12,8 +12,8 @@ from epprof_nb.analysis.breakdowns.captured_work import captured_work
 from epprof_nb.analysis.breakdowns.line_totals import LineTotals, function_totals, line_totals
 from epprof_nb.analysis.findings import ranking
 from epprof_nb.analysis.frameworks.operator_colours import Operators, rank_operators
-from epprof_nb.analysis.idle import counters
 from epprof_nb.analysis.summary.headline import Headline, headline_of
+from epprof_nb.analysis.utilisation import counters
 from epprof_nb.arrays.intervals import EARLIEST, LATEST
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util import palette
@@ -188,7 +188,7 @@ class ViewModel:
 
     @property
     def tracks(self) -> list[dict[str, Any]]:
-        """The counters of the profile; see `epprof_nb.analysis.idle.counters.tracks`."""
+        """The counters of the profile; see `epprof_nb.analysis.utilisation.counters.tracks`."""
         return self.index.cached(counters.tracks)
 
     @property

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from epprof_nb.analysis.idle.host_link import link_bytes_per_s
-from epprof_nb.profiles.measured_peaks import measure_devices
+from epprof_nb.analysis.peaks.host_link import link_bytes_per_s
+from epprof_nb.analysis.peaks.measurement import measure_devices
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
@@ -18,7 +18,7 @@ def test_the_peaks_of_a_gpu_are_measured(library, monkeypatch):
         monkeypatch.delitem(sys.modules, "torch", raising=False)
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     info = {"devices": [{"device_id": 0, "name": name, "kind": "gpu"}]}
-    (peaks,) = measure_devices(info).values()
+    (peaks,) = measure_devices(info, "host").values()
     print(library, peaks)
     assert {"float", "float16"} <= peaks.flops_per_s.keys()
     assert all(flops > 0 for flops in peaks.flops_per_s.values())
@@ -31,4 +31,4 @@ def test_the_peaks_of_a_gpu_are_measured(library, monkeypatch):
 
 def test_devices_of_other_machines_are_not_measured():
     info = {"devices": [{"device_id": 0, "name": "another GPU", "kind": "gpu"}]}
-    assert measure_devices(info) == {}
+    assert measure_devices(info, "host") == {}

@@ -154,7 +154,10 @@ class ProfileIndex:
         return TimeChunks(self.profile.tables["activities"])
 
     def busy(self, device_id: int | None = None) -> tuple[IntArray, IntArray]:
-        """Return when a device was busy; see `epprof_nb.analysis.idle.gaps.busy_intervals`."""
+        """Return when a device was busy.
+
+        See `epprof_nb.analysis.utilisation.idle_gaps.busy_intervals`.
+        """
         return self._busy[device_id]
 
     def _compute_busy(self, device_id: int | None) -> tuple[IntArray, IntArray]:

@@ -18,11 +18,11 @@ from epprof_nb.analysis.base.missing_records import (
     unrecorded_gaps,
 )
 from epprof_nb.analysis.base.wall_time import timed_tables, wall_of
-from epprof_nb.analysis.idle.gaps import IDLE_GAP_NS, gap_table
 from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, largest_slowdown
 from epprof_nb.analysis.steps.by_phase import decode_statistics
 from epprof_nb.analysis.steps.by_repeat import RepeatStatistics, repeat_statistics
 from epprof_nb.analysis.steps.by_step import step_statistics
+from epprof_nb.analysis.utilisation.idle_gaps import IDLE_GAP_NS, gap_table
 from epprof_nb.data.no_gpu import NO_GPU, is_first_without_gpu
 from epprof_nb.util.format import duration, percent, plural, shorten, size
 
@@ -71,12 +71,12 @@ class Overhead:
 class Headline:
     """Numbers of the line above every view.
 
-    ``gaps`` is the number of idle gaps (`epprof_nb.analysis.idle.gaps`) and ``longest_gaps`` has
-    the start and end (ns) of up to a thousand of them, in the order of time. ``recorded`` is the
-    number of records, without and with the missing ones, ``overhead`` the profiler's own time, and
-    ``slowdown`` the ratio of the profiled to the unprofiled time; None if unknown. ``says_no_gpu``
-    is whether this profile is the first of its process without a GPU. ``repeats`` are the
-    statistics of the repeats, training steps or decode steps; None without any.
+    ``gaps`` is the number of idle gaps (`epprof_nb.analysis.utilisation.idle_gaps`) and
+    ``longest_gaps`` has the start and end (ns) of up to a thousand of them, in the order of time.
+    ``recorded`` is the number of records, without and with the missing ones, ``overhead`` the
+    profiler's own time, and ``slowdown`` the ratio of the profiled to the unprofiled time; None if
+    unknown. ``says_no_gpu`` is whether this profile is the first of its process without a GPU.
+    ``repeats`` are the statistics of the repeats, training steps or decode steps; None without any.
     """
 
     wall_ns: int

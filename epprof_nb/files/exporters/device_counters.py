@@ -9,7 +9,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_activity import queued_launches
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.idle.counters import busy_shares
+from epprof_nb.analysis.utilisation.counters import busy_shares
 from epprof_nb.arrays.ids import unique_values
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Counter:
 def device_counters(profile: ProfileData) -> Iterator[Counter]:
     """Yield the counters of each device with work.
 
-    They come from `epprof_nb.analysis.idle.counters`, sampled at equidistant times.
+    They come from `epprof_nb.analysis.utilisation.counters`, sampled at equidistant times.
     """
     index = ProfileIndex(profile)
     work = index.is_device_work

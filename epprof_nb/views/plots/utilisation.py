@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.devices import device_labels
-from epprof_nb.analysis.idle.counters import busy_shares
+from epprof_nb.analysis.utilisation.counters import busy_shares
 from epprof_nb.util import palette
 from epprof_nb.views.plots.style import axes_or_new, explain_empty, hide_frame, time_axis
 

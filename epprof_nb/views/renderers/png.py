@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.idle.counters import busy_shares
+from epprof_nb.analysis.utilisation.counters import busy_shares
 from epprof_nb.util import palette
 from epprof_nb.util.format import duration
 from epprof_nb.views.renderers.canvas import Canvas, fit, text_width, translucent

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.idle import counters
+from epprof_nb.analysis.utilisation import counters
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.views.queries.event_fields import PREFIXES
 from epprof_nb.views.queries.string_table import StringTable

@@ -11,9 +11,9 @@ from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.breakdowns.by_range import by_range
 from epprof_nb.analysis.breakdowns.registry import TREES
 from epprof_nb.analysis.frameworks import by_operator
-from epprof_nb.analysis.idle import counters
 from epprof_nb.analysis.steps.by_repeat import repeat_statistics
 from epprof_nb.analysis.summary.environment import made_on
+from epprof_nb.analysis.utilisation import counters
 from epprof_nb.arrays.small_codes import count_codes
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
 from epprof_nb.data.schema import ACTIVITY_KINDS

@@ -14,7 +14,7 @@ from epprof_nb.analysis.base import (
     missing_records,
 )
 from epprof_nb.analysis.breakdowns import by_kernel, line_totals
-from epprof_nb.analysis.idle import launches
+from epprof_nb.analysis.utilisation import launches
 from epprof_nb.arrays import groups, ids, nearest
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.profiles import Profile

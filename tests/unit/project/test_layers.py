@@ -27,7 +27,8 @@ FLOORS = (
 SUBFOLDERS = {
     "analysis": (
         ("base",),
-        ("critical_path", "findings", "frameworks", "idle", "onnx"),
+        ("peaks",),
+        ("critical_path", "findings", "frameworks", "onnx", "utilisation"),
         ("compare", "sql", "steps"),
         ("breakdowns", "summary"),
         ("findings.rules",),

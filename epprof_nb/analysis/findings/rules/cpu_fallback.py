@@ -17,9 +17,9 @@ from epprof_nb.analysis.findings.rules.node_time import (
     longest_execution,
     longest_row,
 )
-from epprof_nb.analysis.idle.overlap import COMPUTE, class_intervals, union_of
 from epprof_nb.analysis.onnx.fallback import FROM_HOST, NOT_ACCELERATORS, TO_HOST, providers_of
 from epprof_nb.analysis.onnx.overhead import slowdown_of_nodes
+from epprof_nb.analysis.utilisation.overlap import COMPUTE, class_intervals, union_of
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.core.ort_binding import PROVIDER

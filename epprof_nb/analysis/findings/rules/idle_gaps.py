@@ -20,11 +20,16 @@ from epprof_nb.analysis.findings.finding import (
     place_name,
 )
 from epprof_nb.analysis.frameworks.phases import is_of_type
-from epprof_nb.analysis.idle.causes import HELD, idle_intervals, main_cause, split_by_cause
-from epprof_nb.analysis.idle.gaps import IDLE_GAP_NS, gap_table
-from epprof_nb.analysis.idle.overlap import length
-from epprof_nb.analysis.idle.waits import find_waits
 from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, slowdown_at
+from epprof_nb.analysis.utilisation.idle_causes import (
+    HELD,
+    idle_intervals,
+    main_cause,
+    split_by_cause,
+)
+from epprof_nb.analysis.utilisation.idle_gaps import IDLE_GAP_NS, gap_table
+from epprof_nb.analysis.utilisation.overlap import length
+from epprof_nb.analysis.utilisation.waits import find_waits
 from epprof_nb.arrays.intervals import covered_before, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural, three_digits
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.result_table import ResultTable
-    from epprof_nb.analysis.idle.causes import IdleIntervals
+    from epprof_nb.analysis.utilisation.idle_causes import IdleIntervals
     from epprof_nb.arrays.types import IntArray
 
 _POSITIONS = {"between": "", "before": " before its first work", "after": " after its last work"}

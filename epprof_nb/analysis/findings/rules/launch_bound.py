@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.findings.finding import Finding, op_id_of, place_name
-from epprof_nb.analysis.idle.launches import launch_gaps
+from epprof_nb.analysis.utilisation.launches import launch_gaps
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, percent, plural

@@ -12,9 +12,9 @@ from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding, op_id_of, place_name
-from epprof_nb.analysis.idle.host_link import link_bytes_per_s
-from epprof_nb.analysis.idle.overlap import COMPUTE, COPY, class_intervals, length, union_of
-from epprof_nb.analysis.idle.transfers import exposed
+from epprof_nb.analysis.peaks.host_link import link_bytes_per_s
+from epprof_nb.analysis.utilisation.overlap import COMPUTE, COPY, class_intervals, length, union_of
+from epprof_nb.analysis.utilisation.transfers import exposed
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.util.format import duration, percent, plural, size
 

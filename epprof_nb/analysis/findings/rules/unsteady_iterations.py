@@ -9,9 +9,9 @@ import numpy as np
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.findings.finding import LATER_STEPS, Finding, is_cell, op_id_of, place_name
-from epprof_nb.analysis.idle.overlap import union_of
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.analysis.steps.steadiness import OUTLIER, STEADY, WARM_UP, drift, steadiness_table
+from epprof_nb.analysis.utilisation.overlap import union_of
 from epprof_nb.arrays.intervals import complement, union
 from epprof_nb.util.format import duration, percent, plural
 

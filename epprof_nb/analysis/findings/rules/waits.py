@@ -11,7 +11,7 @@ from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.source_lines import source_line
 from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
-from epprof_nb.analysis.idle.waits import find_waits
+from epprof_nb.analysis.utilisation.waits import find_waits
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural

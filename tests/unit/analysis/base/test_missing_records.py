@@ -9,7 +9,7 @@ import epprof_nb
 from epprof_nb import host
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.breakdowns.by_range import by_range
-from epprof_nb.analysis.idle.counters import busy_shares, tracks
+from epprof_nb.analysis.utilisation.counters import busy_shares, tracks
 from tests.helpers.tiny import call, kernel, line, profile
 
 MS = 1_000_000

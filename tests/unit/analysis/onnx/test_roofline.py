@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 import epprof_nb
 from epprof_nb import host
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.base.peaks import Peaks, measure, peaks_of
 from epprof_nb.analysis.findings.rules.far_from_peak import far_from_roof
 from epprof_nb.analysis.onnx.op_costs import op_cost, parse_shapes
+from epprof_nb.analysis.peaks.measurement import measure
+from epprof_nb.analysis.peaks.peaks import Peaks, peaks_of
 from tests.helpers.tiny import call, kernel, op, profile
 
 COSTS = [

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from epprof_nb.analysis.idle.gaps import busy_ns
 from epprof_nb.analysis.sql import queries as sql
 from epprof_nb.analysis.sql import tables as sql_tables
+from epprof_nb.analysis.utilisation.idle_gaps import busy_ns
 from epprof_nb.data.arrow import to_arrow
 from epprof_nb.data.column_docs import TABLES as DOCUMENTED
 from epprof_nb.data.schema import TABLES

@@ -11,7 +11,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import StepPatch
 
-from epprof_nb.analysis.idle.gaps import busy_ns
+from epprof_nb.analysis.utilisation.idle_gaps import busy_ns
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.util.palette import COPY, KERNEL
 from epprof_nb.views.plots import figures

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.missing_records import is_unrecorded
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.result_table import ResultTable, names_at
-from epprof_nb.analysis.idle.causes import BETWEEN, idle_intervals, is_wait
+from epprof_nb.analysis.utilisation.idle_causes import BETWEEN, idle_intervals, is_wait
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import complement, covered_before
 from epprof_nb.arrays.nearest import first_from, last_until

@@ -10,20 +10,20 @@ from epprof_nb.analysis.base.device_activity import queued_launches
 from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.result_table import ResultTable
-from epprof_nb.analysis.idle.causes import (
+from epprof_nb.analysis.utilisation.idle_causes import (
     BETWEEN,
     idle_intervals,
     launch_latency,
     split_by_cause,
 )
-from epprof_nb.analysis.idle.waits import find_waits
+from epprof_nb.analysis.utilisation.waits import find_waits
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.idle.causes import IdleIntervals
+    from epprof_nb.analysis.utilisation.idle_causes import IdleIntervals
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 LAUNCH_GAP_NS = 1_000_000

@@ -3,7 +3,7 @@
 A device is *busy* while it executes device work; work that overlaps counts once. An *idle gap*
 lies between its first and its last work. The time before and after these is mostly host setup:
 `gaps` returns it too, with another ``position``, and the summary does not count it.
-`epprof_nb.analysis.idle.causes` says why a device was idle.
+`epprof_nb.analysis.utilisation.idle_causes` says why a device was idle.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ import numpy as np
 
 from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.result_table import ResultTable, names_at, optional, values_at
-from epprof_nb.analysis.idle.causes import POSITIONS, idle_intervals, main_cause, split_by_cause
+from epprof_nb.analysis.utilisation.idle_causes import (
+    POSITIONS,
+    idle_intervals,
+    main_cause,
+    split_by_cause,
+)
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.idle.counters import busy_ns, bytes_copied, columns, queued, tracks
+from epprof_nb.analysis.utilisation.counters import busy_ns, bytes_copied, columns, queued, tracks
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, OPS
 from epprof_nb.data.table import Table

@@ -1,11 +1,16 @@
-"""Peaks of a device: arithmetic by a matrix product, and bandwidth by a copy."""
+"""Measurement of the peaks of devices: arithmetic by a matrix product, bandwidth by a copy."""
 
 from __future__ import annotations
 
+import sys
 import time
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.analysis.base.devices import is_gpu
+from epprof_nb.analysis.peaks.peaks import Peaks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,54 +20,74 @@ _MIN_NS = 20_000_000
 _ROUNDS = 5
 _GOLDEN, _PERIOD = 0.6180339887, 65_521
 """Multiples of the first, modulo 1, are spread evenly and are exact enough up to the second."""
+_HOST = {"size": 1024, "copied": 2**24}
+_CUDA = {"size": 4096, "copied": 2**27}
+"""Sizes of the measurements; copies are of 64 and 512 MiB."""
+_PINNED = 2**24
+"""Elements that are copied over the link, 64 MiB: large blocks take long to pin."""
 
 
-@dataclass(frozen=True, slots=True)
-class Peaks:
-    """Peaks of a device.
+def measure_devices(info: Mapping[str, Any], host_device: str) -> dict[int, Peaks]:
+    """Measure the devices of a profile that are in this machine, each in less than two seconds.
 
-    Attributes
+    A CUDA device is measured only if the process has already imported CuPy or PyTorch.
+
+    Parameters
     ----------
-    flops_per_s
-        ONNX Runtime's name of an element type to FLOPs per second of a matrix product.
-    bytes_per_s
-        Bytes read and written per second by a copy.
-    link_bytes_per_s
-        ``"HtoD"`` and ``"DtoH"`` to bytes per second of a copy of pinned memory; empty if the
-        device has no link.
+    info
+        The profile's info.
+    host_device
+        Name of this machine's host device.
+
+    Returns
+    -------
+    peaks
+        Device id to its peaks. Devices of other machines, and devices that no imported library can
+        use, are left out.
     """
-
-    flops_per_s: dict[str, float]
-    bytes_per_s: float
-    link_bytes_per_s: dict[str, float] = field(default_factory=dict)
-
-    def to_info(self) -> dict[str, Any]:
-        """Return the entry of ``info["peaks"]``."""
-        entry = {"flops_per_s": dict(self.flops_per_s), "bytes_per_s": self.bytes_per_s}
-        if self.link_bytes_per_s:
-            entry["link_bytes_per_s"] = dict(self.link_bytes_per_s)
-        return entry
-
-    def flops_of(self, dtype: str) -> float | None:
-        """Return the FLOPs per second of an element type, else of float; None if unknown."""
-        return self.flops_per_s.get(dtype, self.flops_per_s.get("float"))
-
-
-def peaks_of(info: Mapping[str, Any]) -> dict[int, Peaks]:
-    """Return the peaks in a profile's info, by device id. Malformed entries are left out."""
-    entries, found = info.get("peaks"), {}
-    for device, entry in entries.items() if isinstance(entries, dict) else ():
-        try:
-            flops, link = (
-                {str(k): float(v) for k, v in entry.get(key, {}).items() if float(v) > 0}
-                for key in ("flops_per_s", "link_bytes_per_s")
-            )
-            peaks = Peaks(flops, float(entry["bytes_per_s"]), link)
-            if peaks.bytes_per_s > 0:
-                found[int(device)] = peaks
-        except (KeyError, TypeError, ValueError, AttributeError):
-            continue
+    found = {}
+    for device in info.get("devices", ()):
+        number, name = device.get("device_id"), device.get("name")
+        if device.get("kind") == "host" and name == host_device:
+            dtypes = {"float": np.float32, "double": np.float64}
+            found[number] = measure(np, lambda: None, dtypes=dtypes, **_HOST)
+        elif is_gpu(device) and (peaks := _cuda(number, name)) is not None:
+            found[number] = peaks
     return found
+
+
+def _cuda(number: int, name: str) -> Peaks | None:
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if torch is not None and torch.cuda.is_available() and number < torch.cuda.device_count():
+        if torch.cuda.get_device_name(number) != name:
+            return None
+        dtypes = {"float": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+        host = torch.ones(_PINNED, pin_memory=True)
+        pinned = host, lambda target, source: target.copy_(source, non_blocking=True)
+        with torch.cuda.device(number), torch.no_grad():
+            return measure(
+                torch, torch.cuda.synchronize, dtypes=dtypes, pinned=pinned, device="cuda", **_CUDA
+            )
+    if cupy is not None and number < cupy.cuda.runtime.getDeviceCount():
+        properties = cupy.cuda.runtime.getDeviceProperties(number)
+        if properties["name"].decode() != name:
+            return None
+        import cupyx  # CuPy is imported
+
+        dtypes = {"float": cupy.float32, "float16": cupy.float16}
+        with cupy.cuda.Device(number) as device:
+            host = cupyx.empty_pinned(_PINNED, np.float32)
+            return measure(
+                cupy, device.synchronize, dtypes=dtypes, pinned=(host, _copy_of_cupy), **_CUDA
+            )
+    return None
+
+
+def _copy_of_cupy(target: Any, source: Any) -> None:  # noqa: ANN401
+    if isinstance(target, np.ndarray):
+        source.data.copy_to_host_async(target.ctypes.data, target.nbytes)
+    else:
+        target.data.copy_from_host_async(source.ctypes.data, source.nbytes)
 
 
 def measure(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epprof_nb.analysis.idle.gaps import busy_ns
+from epprof_nb.analysis.utilisation.idle_gaps import busy_ns
 from tests.helpers.tiny import activity, call, kernel, line, op, profile
 
 PARTS = ["compute_ns", "copy_ns", "communication_ns", "overlap_ns", "idle_ns",

@@ -10,8 +10,8 @@ from epprof_nb.analysis.base.copies import LARGE_BYTES, copied_bytes, is_synchro
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
-from epprof_nb.analysis.idle.host_link import link_bytes_per_s
-from epprof_nb.analysis.idle.overlap import COMMUNICATION, COMPUTE, class_intervals
+from epprof_nb.analysis.peaks.host_link import link_bytes_per_s
+from epprof_nb.analysis.utilisation.overlap import COMMUNICATION, COMPUTE, class_intervals
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import covered_before, union
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epprof_nb.analysis.idle.gaps import busy_intervals, busy_ns
+from epprof_nb.analysis.utilisation.idle_gaps import busy_intervals, busy_ns
 from epprof_nb.arrays.intervals import complement, union
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import activity, call, kernel, line, op, profile

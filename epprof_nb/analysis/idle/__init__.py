@@ -1,1 +1,0 @@
-"""Idle time of devices: its gaps and causes, waits, launches and transfers."""
