@@ -9,7 +9,7 @@ from epprof_nb.data.column_docs import TABLES
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import activity, kernel, op, profile
-from tests.unit.analysis.idle.test_columns import FRAMES
+from tests.unit.data.column_docs.test_column_docs import FRAMES
 
 CPU = {"no_gpu": {"is_first": False}, "detail": "default", "wall_ns": 100}
 
