@@ -1,0 +1,47 @@
+"""Programs in C++ around the native core, where Python could not reach the moment in question."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tests.paths import ROOT, TESTS
+
+NATIVE = ROOT / "epprof_nb" / "native"
+COMPILE = ["g++", "-std=c++17", "-pthread", f"-I{NATIVE}"]
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory):
+    """Object files of the core, whose compilation takes most of the time."""
+    folder = tmp_path_factory.mktemp("core")
+    subprocess.run([*COMPILE, "-c", *NATIVE.glob("core/*.cpp")], cwd=folder, check=True)
+    return sorted(folder.glob("*.o"))
+
+
+def build_and_run(name, objects, folder, **options):
+    program = folder / name
+    source = TESTS / "helpers" / "native" / f"{name}.cpp"
+    subprocess.run([*COMPILE, *objects, source, "-o", program, "-ldl"], check=True)
+    done = subprocess.run(
+        [program], capture_output=True, text=True, timeout=120, check=False, **options
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ids_follow_ops_that_end_or_pause_in_any_order(core, tmp_path):
+    build_and_run("op_ids", core, tmp_path)
+
+
+def test_a_child_of_a_fork_never_waits_for_threads_of_its_parent(core, tmp_path):
+    # A Python thread holds the GIL inside the core, so only native threads can hold its locks
+    # while another thread forks.
+    ort = [NATIVE / f"ort/{name}.cpp" for name in ("device_events", "event_details", "runtime")]
+    # A sanitizer's allocator, preloaded, has locks of its own that a fork does not reset.
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    build_and_run("fork_stress", [*core, *ort], tmp_path, env=environment)
