@@ -91,6 +91,7 @@ def run(number: int, seed: int = 0) -> Counter[str]:
     """Run profiles until `number` of them were interrupted; return the state that each left."""
     rng = random.Random(seed)
     array = host.empty((8,))
+    one_profile(array, rng)  # imports pandas, which an interrupt may break for good
     interrupts = Interrupts()
     left: Counter[str] = Counter()
     kept: BaseException | None = None
