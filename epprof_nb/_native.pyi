@@ -902,7 +902,7 @@ def ep_take_replays() -> list[tuple[int, int]]:
     """Take the replays on CUDA devices that were recorded: the op that was open, and the graph."""
 
 def ep_describe_graph(graph: object, /) -> tuple[Any, ...]:
-    """Fields of `epprof_nb.core.kernel_log.CapturedGraph`, with nodes as tuples."""
+    """Fields of `epprof_nb.core.python_kernel_log.CapturedGraph`, with nodes as tuples."""
 
 def ep_set_captured_in(graph: object, line: str, /) -> None:
     """Set the line of code that captured a graph."""

@@ -8,7 +8,7 @@ import time
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.views.queries.selections import Selections
+from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.widget.requests import handle, is_request
 from epprof_nb.views.wire.payload import first_view_message
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from epprof_nb import _native, onnxruntime
-from epprof_nb.commands.ending import Ending, say
+from epprof_nb.commands.script_ending import Ending, say
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.profiles import Profile
 from epprof_nb.recording.onnxruntime import sessions

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.core.kernel_log import KERNELS, Replay
+from epprof_nb.core.python_kernel_log import KERNELS, Replay
 from epprof_nb.ep import cuda, cuda_capture, limits, types
 
 if TYPE_CHECKING:

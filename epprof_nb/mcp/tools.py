@@ -5,10 +5,11 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any
 
-from epprof_nb.analysis.sql.process import csv_of_query
+from epprof_nb.analysis.sql.in_separate_process import csv_of_query
+from epprof_nb.analysis.sql.limits import ASSISTANT_TIME_LIMIT_S, MAX_BYTES
 from epprof_nb.analysis.sql.tables import tables_of
-from epprof_nb.analysis.summary.environment import title_of
 from epprof_nb.analysis.summary.headline import headline_text
+from epprof_nb.analysis.summary.profile_origin import title_of
 from epprof_nb.core.version import package_version
 from epprof_nb.files.redaction.profile import parts_of
 from epprof_nb.util.format import elide, plural, size
@@ -35,9 +36,8 @@ if TYPE_CHECKING:
 MAX_CHARS = 50_000
 """Maximum length of an answer, in characters."""
 _MAX_ERROR_CHARS = 2_000
-_MAX_SECONDS, _MAX_BYTES = 30.0, 2 * 2**30
 _SMALL_BYTES, _ROW_BYTES = 256 * 2**20, 256
-"""Limits of a query: 256 MiB and 256 bytes for each row of the profile, at most 2 GiB."""
+"""Memory of a query: 256 MiB and 256 bytes for each row of the profile, at most `MAX_BYTES`."""
 _SMALLER_QUERY = (
     "Select the columns you need instead of *, filter with `where` (a range of start_ns, a kind), "
     "and aggregate with `group by` in a subquery before you join or sort."
@@ -147,7 +147,7 @@ class Tools:
                 answer = csv_of_query(
                     tables_of(prof, query),
                     query,
-                    time_limit_s=_MAX_SECONDS,
+                    time_limit_s=ASSISTANT_TIME_LIMIT_S,
                     max_bytes=max_bytes,
                     max_rows=max_rows,
                     max_chars=MAX_CHARS,
@@ -159,7 +159,8 @@ class Tools:
             ) from error
         except TimeoutError as error:
             raise ToolError(
-                f"The query did not finish in {_MAX_SECONDS:g} s, the limit. {_SMALLER_QUERY}"
+                f"The query did not finish in {ASSISTANT_TIME_LIMIT_S:g} s, the limit. "
+                f"{_SMALLER_QUERY}"
             ) from error
         except (ValueError, ImportError, OSError) as error:
             raise ToolError(str(error)) from error
@@ -197,4 +198,4 @@ def _cut(text: str, characters: int | None = None) -> str:
 
 def query_bytes(rows: int) -> int:
     """Return the memory limit of a query, bytes: enough for `summary` on large profiles."""
-    return min(_SMALL_BYTES + rows * _ROW_BYTES, _MAX_BYTES)
+    return min(_SMALL_BYTES + rows * _ROW_BYTES, MAX_BYTES)

@@ -98,8 +98,8 @@ class Profile(ProfileAnalyses):
         Totals:
         """
         from epprof_nb.analysis.base.index import index_of
-        from epprof_nb.analysis.summary.fact_text import render
         from epprof_nb.analysis.summary.facts import summary_of
+        from epprof_nb.analysis.summary.summary_text import render
 
         made = summary_of(index_of(self.redacted(redact)))
         return render(made, max_chars, format, sql=sql)

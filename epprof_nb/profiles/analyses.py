@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import TYPE_CHECKING
 
+from epprof_nb.analysis.sql.limits import MAX_BYTES, TIME_LIMIT_S
 from epprof_nb.profiles.breakdowns import Breakdowns
 from epprof_nb.profiles.findings import Findings
 from epprof_nb.profiles.generation import GenerationTables
@@ -22,7 +23,7 @@ class ProfileAnalyses(Breakdowns, TrainingTables, GenerationTables, NodeTables, 
     """
 
     def sql(
-        self, query: str, *, time_limit_s: float = 60.0, max_bytes: int = 2 * 2**30
+        self, query: str, *, time_limit_s: float = TIME_LIMIT_S, max_bytes: int = MAX_BYTES
     ) -> pd.DataFrame:
         """Result of a SQL query over the tables, by DuckDB.
 
@@ -67,7 +68,7 @@ class ProfileAnalyses(Breakdowns, TrainingTables, GenerationTables, NodeTables, 
         ...     "select name, sum(duration_ns) t from activities group by all order by t desc"
         ... )  # doctest: +SKIP
         """
-        from epprof_nb.analysis.sql.queries import sql
+        from epprof_nb.analysis.sql.in_this_process import sql
 
         return sql(self, query, time_limit_s=time_limit_s, max_bytes=max_bytes)
 

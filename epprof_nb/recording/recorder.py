@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.arrays.types import BoolArray, IntArray
-    from epprof_nb.core.kernel_log import CapturedGraph
     from epprof_nb.core.options import Options
+    from epprof_nb.core.python_kernel_log import CapturedGraph
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from epprof_nb.analysis.breakdowns.registry import BREAKDOWNS, TREES, breakdown
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.views.prefetch import prefetch_for_page
-from epprof_nb.views.queries.selections import Selections
+from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.renderers.html import Tab, notebook_html, write_page
 from epprof_nb.views.renderers.png import as_png
 from epprof_nb.views.renderers.text import as_text

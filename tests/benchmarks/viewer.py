@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.analysis.breakdowns.by_range import by_range
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.related import related
-from epprof_nb.views.queries.selections import Selections
+from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.view import View
 from epprof_nb.views.view_model import ViewModel

@@ -302,7 +302,7 @@ def test_the_rows_of_a_dataframe_are_lit_and_gone_to(opened, profile, tmp_path):
     rows = frame[frame["kind"] == "memcpy"].sort_values("start_ns", ascending=False)
     path = tmp_path / "selected.html"
     from epprof_nb.views.queries.frame_rows import rows_of_frame
-    from epprof_nb.views.queries.selections import Selections
+    from epprof_nb.views.queries.view_selection import Selections
 
     view_model = ViewModel(profile)
     selections = Selections(view_model)

@@ -28,8 +28,8 @@ from epprof_nb.analysis.findings.rules.jax_compilations import repeated_compilat
 from epprof_nb.analysis.findings.rules.launch_bound import launch_bound
 from epprof_nb.analysis.findings.rules.missing_graph import graph_opportunity
 from epprof_nb.analysis.findings.rules.modules import slowest_module
-from epprof_nb.analysis.findings.rules.node_time import node_memory, slowest_operator
-from epprof_nb.analysis.findings.rules.nodes import (
+from epprof_nb.analysis.findings.rules.onnx_node_time import node_memory, slowest_operator
+from epprof_nb.analysis.findings.rules.onnx_nodes import (
     inserted_casts,
     quantization,
     slowest_node,

@@ -11,7 +11,7 @@ from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.onnx.sampling import runs
 from epprof_nb.analysis.steps.by_repeat import wall_statistics
-from epprof_nb.analysis.steps.model_steps import DECODE, PHASES, ModelSteps, model_steps
+from epprof_nb.analysis.steps.prefill_and_decode import DECODE, PHASES, ModelSteps, model_steps
 from epprof_nb.analysis.utilisation.launches import launch_gaps
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING

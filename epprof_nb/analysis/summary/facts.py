@@ -1,8 +1,7 @@
 # ruff: noqa: S608 - the queries hold names and numbers of this module, no text of a profile
 """Summary of a profile: totals, findings and rankings, each with the query that reproduces it.
 
-The numbers are computed from the columns, without DuckDB; `epprof_nb.analysis.sql.queries.sql`
-runs the queries.
+The numbers are computed from the columns, without DuckDB. `epprof_nb.Profile.sql` runs the queries.
 """
 
 from __future__ import annotations

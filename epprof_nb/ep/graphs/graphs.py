@@ -2,7 +2,7 @@
 
 On a replay, ONNX Runtime ignores the inputs and outputs of a run. It repeats the captured launches
 with their original buffers. So every run must use the buffers of its graph: our own, for plain
-arrays (`epprof_nb.ep.graphs.buffers`), or the user's, if they are all bound
+arrays (`epprof_nb.ep.graphs.input_buffers`), or the user's, if they are all bound
 (`epprof_nb.ep.graphs.bindings`). All other runs are eager.
 """
 
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
-from epprof_nb.core.kernel_log import KERNELS
 from epprof_nb.core.ort_binding import run_config_entry
+from epprof_nb.core.python_kernel_log import KERNELS
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.ep.user_code import user_level, user_line
 from epprof_nb.util.fork_safe_lock import fork_safe_lock

@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.ep.graphs import bindings, buffers
+from epprof_nb.ep.graphs import bindings, input_buffers
 from epprof_nb.ep.graphs.graphs import ATTRIBUTE
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _with_buffers(
     feed: Mapping[str, Any],
     run_options: Any,  # noqa: ANN401
 ) -> tuple[Sequence[Any] | None, list[Any]]:
-    return buffers.run(
+    return input_buffers.run(
         getattr(session, ATTRIBUTE),
         session,
         eager=lambda: original(session, output_names, feed, run_options),

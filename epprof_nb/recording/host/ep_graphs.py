@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.core.kernel_log import CapturedGraph
+    from epprof_nb.core.python_kernel_log import CapturedGraph
 
 CAPTURE_NAME = "graph_capture"
 """Name of the op around a capture, as in native/ep/graphs/graphs.cpp."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.core.kernel_log import KERNELS
+from epprof_nb.core.python_kernel_log import KERNELS
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, MEMORY, TableSchema
 from epprof_nb.data.table import Table
@@ -18,8 +18,8 @@ from epprof_nb.recording.host import ep_graphs
 from epprof_nb.recording.recorder import RecordedGraphs, Recorder, RecorderOutput
 
 if TYPE_CHECKING:
-    from epprof_nb.core.kernel_log import KernelRun
     from epprof_nb.core.options import Options
+    from epprof_nb.core.python_kernel_log import KernelRun
 
 
 class HostRecorder(Recorder):

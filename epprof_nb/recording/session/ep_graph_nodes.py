@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from epprof_nb.core.kernel_log import CapturedGraph
+    from epprof_nb.core.python_kernel_log import CapturedGraph
     from epprof_nb.data.table import Table
 
 

@@ -23,7 +23,7 @@ from html import escape
 from importlib.resources import files
 from typing import IO, TYPE_CHECKING, Literal
 
-from epprof_nb.analysis.summary.environment import title_of
+from epprof_nb.analysis.summary.profile_origin import title_of
 from epprof_nb.util.format import duration, percent, shorten
 from epprof_nb.util.html import with_code
 from epprof_nb.views.wire.detail import detail_blocks
@@ -32,7 +32,7 @@ from epprof_nb.views.wire.payload import is_merged, page_payload, to_base64
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from epprof_nb.views.queries.selections import ActiveSelection
+    from epprof_nb.views.queries.view_selection import ActiveSelection
     from epprof_nb.views.view_model import ViewModel
 
 Tab = Literal["timeline", "breakdown", "source"]

@@ -22,7 +22,7 @@ from epprof_nb.views.wire.payload import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from epprof_nb.views.queries.selections import Selections
+    from epprof_nb.views.queries.view_selection import Selections
 
 _MIN_WIDTH, _MAX_WIDTH = 100, 16_000
 """Limits of the requested width, in pixels."""

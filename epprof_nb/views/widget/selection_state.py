@@ -12,7 +12,7 @@ from epprof_nb.views.queries.frame_rows import rows_of_frame
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from epprof_nb.views.queries.selections import Selections
+    from epprof_nb.views.queries.view_selection import Selections
 
 
 class SelectionState:

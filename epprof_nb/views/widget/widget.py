@@ -21,7 +21,7 @@ import traitlets
 
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.util.transient_display import TransientDisplay
-from epprof_nb.views.queries.selections import Selections
+from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.registry import Execution, WidgetRegistry
 from epprof_nb.views.widget.requests import handle, is_request

@@ -12,7 +12,7 @@ from epprof_nb.analysis.breakdowns.by_range import by_range
 from epprof_nb.analysis.breakdowns.registry import TREES
 from epprof_nb.analysis.frameworks import by_operator
 from epprof_nb.analysis.steps.by_repeat import repeat_statistics
-from epprof_nb.analysis.summary.environment import made_on
+from epprof_nb.analysis.summary.profile_origin import made_on
 from epprof_nb.analysis.utilisation import counters
 from epprof_nb.arrays.small_codes import count_codes
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.steps.by_repeat import RepeatStatistics
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.views.queries.selections import ActiveSelection
+    from epprof_nb.views.queries.view_selection import ActiveSelection
     from epprof_nb.views.view_model import ViewModel
 
 _MAX_PAYLOAD_BYTES = 1_150_000

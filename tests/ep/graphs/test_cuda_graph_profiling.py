@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb.core.kernel_log import KERNELS, CapturedGraph, GraphNode
+from epprof_nb.core.python_kernel_log import KERNELS, CapturedGraph, GraphNode
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, MISSING
 from epprof_nb.data.table import Table

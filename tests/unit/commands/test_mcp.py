@@ -19,8 +19,8 @@ import pytest
 from PIL import Image
 
 import epprof_nb
-from epprof_nb.analysis.sql import process as sql_process
-from epprof_nb.analysis.sql import worker as sql_worker
+from epprof_nb.analysis.sql import in_separate_process as sql_process
+from epprof_nb.analysis.sql import separate_process_main as sql_worker
 from epprof_nb.analysis.sql.tables import tables_of
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.repeated import repeated
@@ -185,8 +185,8 @@ def test_a_query_that_takes_long_is_ended(server, monkeypatch):
         started.append(popen(*arguments, **options))
         return started[-1]
 
-    monkeypatch.setattr("epprof_nb.analysis.sql.process.subprocess.Popen", recorded)
-    monkeypatch.setattr("epprof_nb.mcp.tools._MAX_SECONDS", 3.0)
+    monkeypatch.setattr("epprof_nb.analysis.sql.in_separate_process.subprocess.Popen", recorded)
+    monkeypatch.setattr("epprof_nb.mcp.tools.ASSISTANT_TIME_LIMIT_S", 3.0)
     endless = "select sum(a.range * b.range) from range(10_000_000) a, range(10_000_000) b"
     result = call(server, "sql", profile="old", query=endless)
     assert result.is_error

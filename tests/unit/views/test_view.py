@@ -15,8 +15,8 @@ from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.queries.selection import select_events
-from epprof_nb.views.queries.selections import Selections
+from epprof_nb.views.queries.selected_events import select_events
+from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.renderers.html import notebook_html, page_html
 from epprof_nb.views.view import View, write_html

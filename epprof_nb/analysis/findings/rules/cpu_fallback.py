@@ -11,7 +11,7 @@ from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.wall_time import MIN_GAIN_SHARE, wall_of
 from epprof_nb.analysis.breakdowns.registry import breakdown
 from epprof_nb.analysis.findings.finding import Finding, code, op_id_of
-from epprof_nb.analysis.findings.rules.node_time import (
+from epprof_nb.analysis.findings.rules.onnx_node_time import (
     TYPE_CHARACTERS,
     executions,
     longest_execution,

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from epprof_nb.analysis.sql import queries as sql
+from epprof_nb.analysis.sql import in_this_process as sql
 from epprof_nb.analysis.sql import tables as sql_tables
 from epprof_nb.analysis.utilisation.idle_gaps import busy_ns
 from epprof_nb.data.arrow import to_arrow

@@ -7,13 +7,13 @@ import pytest
 
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.queries.tables import (
     available_breakdowns,
     breakdown_table,
     query_table,
     to_columns,
 )
+from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.requests import handle
 from epprof_nb.views.wire.payload import full_header

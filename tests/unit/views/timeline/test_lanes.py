@@ -3,7 +3,7 @@
 import pytest
 
 from epprof_nb.views.queries.related import related
-from epprof_nb.views.queries.selection import select_events
+from epprof_nb.views.queries.selected_events import select_events
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import full_header
 from tests.helpers.tiny import kernel, line, op, profile

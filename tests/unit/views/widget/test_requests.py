@@ -8,7 +8,7 @@ import json
 import pytest
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.queries.selections import Selections
+from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget import trace
 from epprof_nb.views.widget.requests import Response, handle, is_request

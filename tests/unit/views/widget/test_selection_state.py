@@ -10,7 +10,7 @@ import pytest
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.frame_rows import rows_of_frame
-from epprof_nb.views.queries.selections import Selections
+from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.selection_state import SelectionState
 from epprof_nb.views.wire.payload import page_payload

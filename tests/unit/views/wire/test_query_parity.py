@@ -11,7 +11,7 @@ import json
 import struct
 import zlib
 
-from epprof_nb.views.queries.selections import Selections
+from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.requests import handle
 from epprof_nb.views.wire.payload import page_payload

@@ -62,7 +62,7 @@ def run(
     number = graph_id(run_options)
     names = list(output_names or [output.name for output in session.get_outputs()])
     host_inputs = graphs.host_inputs(session)
-    key = None if number == SKIP else _signature(session, host_inputs, names, feed)
+    key = None if number == SKIP else _key_of_inputs(session, host_inputs, names, feed)
     if key is None:
         return eager(), []
     slot = graphs.slot(number, key)
@@ -88,7 +88,7 @@ def run(
     return eager(), []
 
 
-def _signature(
+def _key_of_inputs(
     session: Any,  # noqa: ANN401
     host_inputs: frozenset[str],
     names: list[str],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epprof_nb.views.queries.related import MAX_FLOWS, related
-from epprof_nb.views.queries.selection import select_events
+from epprof_nb.views.queries.selected_events import select_events
 from epprof_nb.views.view_model import ViewModel
 from tests.helpers.tiny import activity, call, kernel, line, op, profile
 

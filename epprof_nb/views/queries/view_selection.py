@@ -10,7 +10,7 @@ import numpy as np
 
 from epprof_nb.views.queries.event_order import EventOrder
 from epprof_nb.views.queries.related import locate_event
-from epprof_nb.views.queries.selection import SelectedEvents, select_events, select_rows
+from epprof_nb.views.queries.selected_events import SelectedEvents, select_events, select_rows
 from epprof_nb.views.timeline.lod import positions_of
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Selections:
         Parameters
         ----------
         query
-            See `epprof_nb.views.queries.selection.select_events`; also ``{what: "rows"}``.
+            See `epprof_nb.views.queries.selected_events.select_events`; also ``{what: "rows"}``.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The process that `epprof_nb.analysis.sql.process` starts for one query.
+"""The process that `epprof_nb.analysis.sql.in_separate_process` starts for one query.
 
 It reads the request and the tables from standard input, limits itself, and writes the answer to
 standard output.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from epprof_nb.analysis.sql.queries import select
+from epprof_nb.analysis.sql.in_this_process import select
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from epprof_nb.analysis.sql.limits import MAX_BYTES, TIME_LIMIT_S
 from epprof_nb.analysis.sql.tables import VIEWS, tables_of
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ def sql(
     profile: ProfileData,
     query: str,
     *,
-    time_limit_s: float = 60.0,
-    max_bytes: int = 2 * 2**30,
+    time_limit_s: float = TIME_LIMIT_S,
+    max_bytes: int = MAX_BYTES,
 ) -> pd.DataFrame:
     """Return the result of a query as a DataFrame; see `epprof_nb.Profile.sql`."""
     return select(tables_of(profile, query), query, time_limit_s=time_limit_s, max_bytes=max_bytes)

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import epprof_nb
-from epprof_nb.analysis.summary.environment import made_on, title_of
+from epprof_nb.analysis.summary.profile_origin import made_on, title_of
 from epprof_nb.views.renderers.html import page_html
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import first_view_header

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.findings.finding import Finding, code
-from epprof_nb.analysis.findings.rules.node_time import (
+from epprof_nb.analysis.findings.rules.onnx_node_time import (
     NODE_SHARE,
     TYPE_CHARACTERS,
     dominant_operator,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from epprof_nb.analysis.summary.fact_lines import TextLines
+from epprof_nb.analysis.summary.summary_text_lines import TextLines
 from epprof_nb.util.format import printable, shorten
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 DuckDB does not count all memory against its limit (functions on one long text or list), and cannot
 be interrupted everywhere. The system can limit a process: it fails above its limit of address
-space, and is killed at the end of its time. `epprof_nb.analysis.sql.worker` is the code of that
-process.
+space, and is killed at the end of its time. `epprof_nb.analysis.sql.separate_process_main` is the
+code of that process.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def csv_of_query(
         "max_chars": max_chars,
     }
     # -P: the working directory may hold files with the names of modules.
-    command = [sys.executable, "-P", "-m", "epprof_nb.analysis.sql.worker"]
+    command = [sys.executable, "-P", "-m", "epprof_nb.analysis.sql.separate_process_main"]
     path = os.pathsep.join(entry for entry in sys.path if entry)
     # A separate session, because Jupyter interrupts the whole process group of a kernel.
     with subprocess.Popen(  # noqa: S603
