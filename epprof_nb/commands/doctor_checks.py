@@ -12,10 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from epprof_nb import _native
 from epprof_nb.recording.cupti import library, nvml
 from epprof_nb.recording.cupti.library import CuptiNotFoundError, Environment, distribution_version
-from epprof_nb.recording.nvtx import injection as nvtx_injection
+from epprof_nb.recording.nvtx import injection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -226,7 +225,7 @@ def _other_profilers() -> Check:
         f"{name}={value}"
         for name, value in sorted(os.environ.items())
         if name.startswith(_PROFILER_VARIABLES)
-        or (name == nvtx_injection.VARIABLE and not nvtx_injection.is_ours())
+        or (name == injection.VARIABLE and not _is_nvtx_ours())
         or (name == "LD_PRELOAD" and any(library in value for library in _PROFILER_LIBRARIES))
     ]
     found += [
@@ -246,18 +245,29 @@ def _other_profilers() -> Check:
     )  # fmt: skip
 
 
+def _is_nvtx_ours() -> bool:
+    try:
+        return injection.is_ours()
+    except ImportError:  # the native core cannot be loaded, so no library can find it
+        return False
+
+
 def _nvtx() -> Check:
+    try:
+        from epprof_nb import _native
+    except ImportError:
+        return Check("NVTX", "missing", "needs the native core, see above")
     attached = [Path(path).name for path in _native.nvtx_attached()]
-    if nvtx_injection.is_ours():
+    if injection.is_ours():
         found = "ranges of libraries that first use NVTX after epprof_nb was imported are recorded"
         return Check("NVTX", "ok", f"{found}; attached: {', '.join(attached) or 'none yet'}")
-    if not os.environ.get(nvtx_injection.VARIABLE):
+    if not os.environ.get(injection.VARIABLE):
         return Check("NVTX", "ok", "switched off: its ranges are not recorded")
     return Check(
-        "NVTX", "warning", f"{nvtx_injection.VARIABLE}={os.environ[nvtx_injection.VARIABLE]}: "
-        + ("the file does not exist" if nvtx_injection.missing_file()
+        "NVTX", "warning", f"{injection.VARIABLE}={os.environ[injection.VARIABLE]}: "
+        + ("the file does not exist" if injection.missing_file()
            else "another tool records its ranges"),
-        f"Unset {nvtx_injection.VARIABLE} before Python starts to record them here.",
+        f"Unset {injection.VARIABLE} before Python starts to record them here.",
     )  # fmt: skip
 
 

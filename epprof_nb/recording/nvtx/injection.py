@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from epprof_nb import _native
-
 VARIABLE = "NVTX_INJECTION64_PATH"
 
 
@@ -16,6 +14,8 @@ def offer() -> None:
     A library reads it once, at its first call of NVTX. Therefore importing the package calls this
     function, long before the first session.
     """
+    from epprof_nb import _native
+
     if not os.environ.get(VARIABLE):
         os.environ[VARIABLE] = _native.__file__
     _native.nvtx_allow()
@@ -29,6 +29,8 @@ def withdraw() -> None:
 
 def is_ours() -> bool:
     """Whether the variable names this package."""
+    from epprof_nb import _native  # `epprof doctor` reports a native core that cannot be loaded
+
     return os.environ.get(VARIABLE) == _native.__file__
 
 

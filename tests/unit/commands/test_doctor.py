@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -113,6 +115,21 @@ def test_the_native_core_is_looked_at(monkeypatch):
     check = doctor_checks._native_core()
     assert check.status == "missing"
     assert "C++ compiler" in check.remedy
+
+
+def test_a_native_core_that_cannot_be_loaded_is_told_by_the_command():
+    code = (
+        "import sys; sys.modules['epprof_nb._native'] = None\n"
+        "from epprof_nb.cli import main; main(['doctor'])"
+    )
+    environment = os.environ | {"NVTX_INJECTION64_PATH": "/x.so"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "missing  native core" in done.stdout
+    assert "NVTX_INJECTION64_PATH=/x.so" in done.stdout
+    assert "Not ready: see native core, NVTX." in done.stdout
 
 
 def test_the_driver_is_described(machine):
