@@ -66,9 +66,10 @@ class BackgroundCalibration:
                     self._command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL, process_group=0,
                 )  # fmt: skip
-                os.setpriority(os.PRIO_PGRP, self._process.pid, _LOWEST_PRIORITY)
             except OSError:
                 return False
+            with suppress(OSError):  # without it, the calibration takes more of the processors
+                os.setpriority(os.PRIO_PGRP, self._process.pid, _LOWEST_PRIORITY)
             self.thread = threading.Thread(target=self._wait, daemon=True, name="calibration")
             self.thread.start()
         service.on_recording.append(self.suspend)

@@ -67,6 +67,17 @@ def test_it_ends_after_its_time():
     assert calibration._process.returncode == -signal.SIGKILL
 
 
+def test_a_calibration_without_the_lowest_priority_ends_all_the_same(monkeypatch):
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "setpriority", refuse)
+    calibration = BackgroundCalibration(SLEEPS, seconds=0.01)
+    assert calibration.start()
+    calibration.thread.join(60)
+    assert calibration._process.returncode == -signal.SIGKILL
+
+
 PARENT = """
 import os, signal, sys
 from epprof_nb.notebook.background_calibration import BackgroundCalibration
