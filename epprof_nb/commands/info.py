@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from epprof_nb.data.profile_data import ProfileData
 
+_DROPPED = {"dropped": "activities", "ops_lost": "ops", "calls_lost": "API calls"}
+"""Records by the keys of ``info["recorded"]``."""
+
 
 @click.command()
 @click.argument("file", type=EXISTING_FILE)
@@ -73,6 +76,6 @@ def _rows(profile: ProfileData) -> Iterator[tuple[str, str]]:
     attribution = info.get("attribution") or {}
     yield "attribution", ", ".join(f"{n:,} {how}" for how, n in attribution.items() if n)
     recorded = info.get("recorded") or {}
-    lost = {name: recorded.get(name) for name in ("dropped", "ops_lost", "calls_lost")}
-    yield "dropped", ", ".join(f"{n:,} {name}" for name, n in lost.items() if n)
+    dropped = {what: recorded.get(key) for key, what in _DROPPED.items()}
+    yield "dropped", ", ".join(f"{n:,} {what}" for what, n in dropped.items() if n)
     yield "redacted", ", ".join(info.get("redacted") or ())

@@ -75,6 +75,13 @@ def test_info_writes_the_size_of_a_small_file(saved):
     assert re.match(r".*run\.epprof \(\d[\d.]* (B|kB)\)\n", result.output)
 
 
+def test_info_names_the_dropped_records(tmp_path):
+    recorded = {"dropped": 1_000, "ops_lost": 2, "calls_lost": 0}
+    save(profile([op(1, "a", 0, 9)], info={"recorded": recorded}), tmp_path / "run.epprof")
+    run = CliRunner().invoke(main, ["info", str(tmp_path / "run.epprof")])
+    assert "1,000 activities, 2 ops\n" in run.output
+
+
 @pytest.mark.parametrize("used", [False, True])
 def test_info_says_whether_the_host_device_was_used(tmp_path, used):
     host = [{"device_id": 1000, "name": "host device", "kind": "host"}]
