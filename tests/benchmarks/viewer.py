@@ -29,7 +29,7 @@ from epprof_nb.views.wire.payload import (
 )
 from tests.benchmarks.shared.frame_rate import drag, report
 from tests.benchmarks.shared.harness import header
-from tests.live_host import LiveHost
+from tests.helpers.live_host import LiveHost
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from epprof_nb.views.view_model import ViewModel
 from tests.browser.helpers.pixels import lane_y, pixel, width
 from tests.browser.helpers.rectangles import click, hover, in_panel, true_rectangle
 from tests.browser.helpers.settling import pause, settled
-from tests.live_host import LiveHost
+from tests.helpers.live_host import LiveHost
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect

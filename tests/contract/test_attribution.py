@@ -12,7 +12,7 @@ import pandas as pd
 
 import epprof_nb
 from tests.contract.rows import kernels_of, op_names
-from tests.in_order import with_longer_kernels
+from tests.helpers.longer_kernels import with_longer_kernels
 
 
 def expected(kernel: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 import epprof_nb
 from tests.contract.rows import kernels_of
-from tests.in_order import with_longer_kernels
+from tests.helpers.longer_kernels import with_longer_kernels
 
 
 def test_a_launch_returns_before_the_work_is_done(device, rig):

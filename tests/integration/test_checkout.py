@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.kernels import run_notebook
+from tests.helpers.jupyter_kernels import run_notebook
 from tests.paths import ROOT
 
 WHERE = "import epprof_nb, epprof_nb._native as native; print(epprof_nb.__file__, native.__file__)"

@@ -10,7 +10,7 @@ from IPython.core.completer import provisionalcompleter
 from epprof_nb.core.options import DETAILS
 from epprof_nb.notebook.arguments import parse, parse_line
 from epprof_nb.notebook.magic import unload_ipython_extension
-from tests.kernels import running_kernel
+from tests.helpers.jupyter_kernels import running_kernel
 
 
 @pytest.fixture(scope="module")

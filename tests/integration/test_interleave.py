@@ -8,7 +8,7 @@ from IPython.core.error import UsageError
 
 import epprof_nb
 from epprof_nb.views.comparison import Comparison
-from tests.time_limits import TimeLimits
+from tests.helpers.time_limits import TimeLimits
 
 SETUP = (
     "import time\nimport numpy as np\nfrom epprof_nb import host\n"

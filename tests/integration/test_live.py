@@ -17,7 +17,7 @@ from epprof_nb.core.options import Options
 from epprof_nb.notebook import live_progress
 from epprof_nb.recording.session import session
 from epprof_nb.recording.session.running_totals import Progress, RunningTotals
-from tests.time_limits import TimeLimits
+from tests.helpers.time_limits import TimeLimits
 
 WORK = """\
 import numpy as np, epprof_nb

@@ -13,7 +13,7 @@ from marked_lines import lines
 
 from epprof_nb import _native
 from epprof_nb.recording.session import session
-from tests.in_order import with_longer_kernels
+from tests.helpers.longer_kernels import with_longer_kernels
 
 
 def test_variables_last_expression_and_profile(run, shell, shown):

@@ -12,7 +12,7 @@ import re
 import IPython
 import pytest
 
-from tests.kernels import running_kernel
+from tests.helpers.jupyter_kernels import running_kernel
 
 TIMEOUT_S = 120
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import nbformat
 import pytest
 
-from tests.kernels import run_notebook
+from tests.helpers.jupyter_kernels import run_notebook
 from tests.paths import ROOT
 from tests.tools.store_tutorial_outputs import CODE, code_hash
 

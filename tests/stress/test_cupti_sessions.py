@@ -2,7 +2,7 @@
 
 import json
 
-from tests import cupti_stub
+from tests.helpers import cupti_stub
 from tests.stress import FACTOR
 
 CODE = """

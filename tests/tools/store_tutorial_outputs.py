@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import nbformat
 from PIL import Image
 
-from tests.kernels import run_notebook
+from tests.helpers.jupyter_kernels import run_notebook
 from tests.paths import ROOT
 
 if TYPE_CHECKING:

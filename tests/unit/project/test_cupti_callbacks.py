@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests import cupti_stub
+from tests.helpers import cupti_stub
 
 DRIVER, RUNTIME = (1, 307), (2, 211)
 CALLS = """

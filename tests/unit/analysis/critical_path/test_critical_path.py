@@ -15,8 +15,8 @@ from epprof_nb.analysis.findings.rules.hidden_work import critical_work
 from epprof_nb.data.table import concat
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
+from tests.helpers.longer_kernels import with_longer_kernels
 from tests.helpers.tiny import activity, call, kernel, line, op, profile
-from tests.in_order import with_longer_kernels
 
 
 def steps(prof, **options):

@@ -14,7 +14,7 @@ import pytest
 
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.session.graph_nodes import GraphNodes
-from tests import cupti_stub
+from tests.helpers import cupti_stub
 from tests.paths import DATA
 
 LOG = DATA / "graph_callbacks.txt"

@@ -16,7 +16,7 @@ from epprof_nb.recording.session.profile_info import notes_on_statements
 from epprof_nb.recording.session.service import service
 from tests.helpers import tiny
 from tests.helpers.session_work import kernels, work
-from tests.time_limits import TimeLimits
+from tests.helpers.time_limits import TimeLimits
 
 pytestmark = pytest.mark.usefixtures("nothing_leaks")
 

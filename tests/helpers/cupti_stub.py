@@ -13,7 +13,7 @@ import pytest
 
 from epprof_nb import _native
 
-SOURCE = Path(__file__).parent / "helpers" / "native" / "cupti_stub.cpp"
+SOURCE = Path(__file__).parent / "native" / "cupti_stub.cpp"
 PROGRAM = """
 import ctypes, importlib.util, json, sys, threading
 import numpy as np
