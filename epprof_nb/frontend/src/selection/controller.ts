@@ -6,7 +6,7 @@ import { h, signButton } from "../base/dom.ts";
 import { position } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
-import { highlightFor, outlineOf } from "../data/embedded/selection.ts";
+import { highlightFor, outlineOf } from "../data/embedded/selected_events.ts";
 import type { Events, Fields, Highlight, Hit } from "../data/events.ts";
 import { lodNote } from "../data/lod_note.ts";
 import type { DeviceLabels, EventRef, SeekResult } from "../data/model.ts";

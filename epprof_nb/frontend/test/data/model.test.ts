@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { highlightFor } from "../../src/data/embedded/selection.ts";
+import { highlightFor } from "../../src/data/embedded/selected_events.ts";
 import { EventSet } from "../../src/data/events.ts";
 import { KINDS } from "../../src/data/kinds.ts";
 import type { EventsHeader } from "../../src/data/model.ts";

@@ -32,7 +32,7 @@ export class Bins {
     this.#devices = header.devices;
   }
 
-  /** Length of the longest bin. */
+  /** Mean length of the bins. */
   get length(): number {
     return (this.edges[this.edges.length - 1] - this.edges[0]) / (this.edges.length - 1);
   }

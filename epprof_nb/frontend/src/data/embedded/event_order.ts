@@ -5,7 +5,7 @@ import type { EventSet, Events } from "../events.ts";
 import type { SeekResult } from "../model.ts";
 import { memberCount, refOf, type SeekTarget, type SelectionQuery } from "../queries.ts";
 import type { Groups } from "./groups.ts";
-import { matchingEvents } from "./selection.ts";
+import { matchingEvents } from "./selected_events.ts";
 
 /** Events of one query, searched once. */
 export class EventOrder {

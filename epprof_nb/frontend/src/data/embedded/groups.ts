@@ -4,7 +4,7 @@ import { Events } from "../events.ts";
 import type { EventsHeader, ProfileHeader, SeekResult } from "../model.ts";
 import { memberCount, type SelectionQuery } from "../queries.ts";
 import type { ColumnBundle } from "../wire_format.ts";
-import { matchingEvents } from "./selection.ts";
+import { matchingEvents } from "./selected_events.ts";
 
 export class Groups {
   /** One event per group, which stands for all of its events. */

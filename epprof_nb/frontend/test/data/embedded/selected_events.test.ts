@@ -7,13 +7,13 @@ import { byRange } from "../../../src/data/embedded/by_range.ts";
 import { EventOrder } from "../../../src/data/embedded/event_order.ts";
 import { compile, matches } from "../../../src/data/embedded/pattern.ts";
 import { related } from "../../../src/data/embedded/related.ts";
-import { highlightFor, matchingEvents } from "../../../src/data/embedded/selection.ts";
+import { highlightFor, matchingEvents } from "../../../src/data/embedded/selected_events.ts";
 import { Events } from "../../../src/data/events.ts";
 import { KINDS } from "../../../src/data/kinds.ts";
 import type { EventsHeader, ProfileHeader } from "../../../src/data/model.ts";
 import { hitOf, refOf } from "../../../src/data/queries.ts";
 import { Bundle } from "../../../src/data/wire_format.ts";
-import { groups } from "../../../src/selection/event_fields.ts";
+import { groups } from "../../../src/selection/event_field_labels.ts";
 import { encode, type Given } from "../../helpers.ts";
 
 const NAMES = ["cell", "step", "cuLaunchKernel", "gemm", "HtoD", "In[1]"];
