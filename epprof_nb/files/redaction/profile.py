@@ -16,7 +16,8 @@ from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import MISSING
 from epprof_nb.data.table import FILL
-from epprof_nb.files.redaction.text import PATH, SHAPE, Filter, is_file_name
+from epprof_nb.files.redaction.path_patterns import PATH, is_file_name
+from epprof_nb.files.redaction.text_filter import SHAPE, Filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -21,7 +21,7 @@ from epprof_nb.data.schema import TABLES
 from epprof_nb.data.table import Table
 from epprof_nb.files.epprof import reading_writing as epprof
 from epprof_nb.files.redaction.profile import PARTS, redacted
-from epprof_nb.files.redaction.text import Filter
+from epprof_nb.files.redaction.text_filter import Filter
 from tests.helpers import tiny
 from tests.helpers.traces import TRACES
 
@@ -246,7 +246,7 @@ def test_an_empty_profile_can_be_redacted(tmp_path):
 
 
 def test_this_machine_and_its_user_are_known_by_name(monkeypatch):
-    from epprof_nb.files.redaction import text
+    from epprof_nb.files.redaction import text_filter as text
 
     monkeypatch.setattr(socket, "gethostname", lambda: "calc7")
     monkeypatch.setattr(text.getpass, "getuser", lambda: "grace")

@@ -1,7 +1,6 @@
-"""Patterns of paths, hosts and shapes in text, and their replacement.
+"""Replacement of paths, hosts, shapes and source in text.
 
-Paths cannot be recognised with certainty. Ambiguous text is treated as a path, because a redacted
-formula does less harm than a leaked directory name.
+`epprof_nb.files.redaction.path_patterns` recognises paths.
 """
 
 from __future__ import annotations
@@ -13,34 +12,21 @@ import socket
 from functools import cache
 from typing import TYPE_CHECKING
 
+from epprof_nb.files.redaction.path_patterns import (
+    PATH,
+    without_bare_paths,
+    without_quoted_paths,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PATH, HOST, USER, SHAPE, SOURCE = "(path)", "(host)", "(user)", "(shape)", "(source)"
+HOST, USER, SHAPE, SOURCE = "(host)", "(user)", "(shape)", "(source)"
 
 _SHORTEST_CODE = 6
 """Shorter pieces of source text (``x = 1``) reveal nothing and may be part of other words."""
 _COMMON_NAMES = {"root", "user", "users", "ubuntu", "jovyan", "admin", "localhost", "runner"}
 
-# Texts may be truncated, so the closing quotation mark may be missing.
-_QUOTED = re.compile(r"""(["'])((?:(?!\1)[^\n])*+)(\1|$)""", re.MULTILINE)
-_QUOTED_PATH = re.compile(r"[/\\]|^[\w .~-]*\.[A-Za-z]\w{0,5}$")
-# A name before brackets names a function, unless they contain a line number: `net.py(4): forward`.
-_NO_CALL = r"(?!\((?!\d+\):))"
-_BARE_PATH = re.compile(
-    r"""\b[a-z][a-z0-9+.-]*://[^\s"'<>]+"""  # a URL
-    r"""|(?<![\w.)\]/])(?!//=?(?:\s|$))(?:[A-Za-z]:[\\/]|\\\\|~?/|~\w+/|\.\.?[\\/])[^\s"'<>|;,()\[\]]+"""
-    r"""|(?<![\w/.-])[\w.-]++(?:[\\/][\w.-]++)*[\\/][\w.-]+\.[A-Za-z]\w{0,5}\b"""
-    rf"""{_NO_CALL}"""
-)
-_WORD = re.compile(rf"(?<![\w./\\-])[\w.-]++{_NO_CALL}")
-_FILE_TYPES = {
-    "arrow", "bin", "bz2", "cfg", "ckpt", "cpp", "csv", "cu", "engine", "epprof", "gguf", "gz",
-    "h5", "hdf5", "ini", "ipynb", "jpeg", "jpg", "json", "jsonl", "npy", "npz", "onnx", "ort",
-    "parquet", "pb", "pickle", "pkl", "png", "pt", "pth", "py", "pyc", "pyw", "safetensors", "sh",
-    "sqlite", "tar", "tflite", "toml", "tsv", "txt", "xml", "yaml", "yml", "zip", "zst",
-}  # fmt: skip
-"""Extensions that identify a word without a folder as the name of a file."""
 _HOSTS = re.compile(
     r"""(?<=://)[^\s/"'<>]+"""
     r"""|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b(?!\()"""
@@ -106,7 +92,7 @@ class Filter:
         if self.source:
             text = _THREAD_OF.sub(r"\1", text)
         if self.paths:
-            text = _QUOTED.sub(_quotation, text)
+            text = without_quoted_paths(text)
         return self._apply_patterns(text)
 
     def kernel(self, text: str) -> str:
@@ -135,36 +121,12 @@ class Filter:
         if self.paths and self._files:
             text = self._files.sub(PATH, text)
         if self.paths and paths:
-            text = _WORD.sub(_word, _BARE_PATH.sub(PATH, text))
+            text = without_bare_paths(text)
         if self.hosts:
             text = _HOMES.sub(rf"\1{USER}", _HOSTS.sub(HOST, text))
             for name, replacement in _local_names():
                 text = name.sub(replacement, text)
         return text
-
-
-def _quotation(match: re.Match[str]) -> str:
-    """Return a quotation, with its contents replaced if they are a path or a file name."""
-    mark, text, end = match.groups()
-    return f"{mark}{PATH}{end}" if _QUOTED_PATH.search(text) else match[0]
-
-
-def _word(match: re.Match[str]) -> str:
-    """Return a word, replaced if it is the name of a file."""
-    word = match[0].rstrip(".-")
-    return PATH + match[0][len(word) :] if is_file_name(word) else match[0]
-
-
-def is_file_name(text: str) -> bool:
-    """Whether a text ends like the name of a file.
-
-    Examples
-    --------
-    >>> is_file_name("my model.onnx"), is_file_name("torch.relu")
-    (True, False)
-    """
-    stem, _, extension = text.rpartition(".")
-    return bool(stem.strip(".")) and extension.lower() in _FILE_TYPES
 
 
 @cache
