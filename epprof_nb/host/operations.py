@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.host import _log
+from epprof_nb.host._copies import copy_activity
 from epprof_nb.host._log import LOG, Activity
 from epprof_nb.host._queue import Command
 from epprof_nb.host.memory import Array, empty
@@ -181,8 +182,8 @@ def _copy(
     host_kind: str,
 ) -> None:
     with LOG.call(_log.MEMCPY_ASYNC) as correlation:
-        to_data, to_letter, to_kind = _side("destination", destination, host_kind)
-        from_data, from_letter, from_kind = _side("source", source, host_kind)
+        to_data, to_letter = _side("destination", destination)
+        from_data, from_letter = _side("source", source)
         if to_data.nbytes != from_data.nbytes:
             raise ValueError(
                 f"cannot copy {from_data.nbytes} bytes to an array of {to_data.nbytes} bytes; "
@@ -195,17 +196,17 @@ def _copy(
         copy_kind = f"{from_letter}to{to_letter}"
         activity = None
         if correlation:
-            activity = Activity(
-                "memcpy", f"memcpy {copy_kind}", correlation, stream.stream_id, to_data.nbytes,
-                copy_kind, from_kind, to_kind,
+            activity = copy_activity(
+                f"memcpy {copy_kind}", correlation, stream.stream_id,
+                nbytes=to_data.nbytes, copy_kind=copy_kind, host_kind=host_kind,
             )  # fmt: skip
         stream._queue.submit(Command(run, f"a copy {copy_kind}", activity))
 
 
-def _side(which: str, array: Array | npt.NDArray[Any], host_kind: str) -> tuple[_Bytes, str, str]:
-    """Return the bytes, CUPTI's letter and the memory kind of one side of a copy."""
+def _side(which: str, array: Array | npt.NDArray[Any]) -> tuple[_Bytes, str]:
+    """Return the bytes and CUPTI's letter of one side of a copy."""
     if isinstance(array, Array):
-        return _bytes(array._data), "D", "device"
+        return _bytes(array._data), "D"
     if not array.flags.c_contiguous:
         raise ValueError(
             f"the {which} is not C-contiguous and cannot be copied; pass "
@@ -213,7 +214,7 @@ def _side(which: str, array: Array | npt.NDArray[Any], host_kind: str) -> tuple[
         )
     if which == "destination" and not array.flags.writeable:
         raise ValueError("the destination is read-only; pass a writeable array, such as a copy")
-    return _bytes(array), "H", host_kind
+    return _bytes(array), "H"
 
 
 def _bytes(data: npt.NDArray[Any]) -> _Bytes:

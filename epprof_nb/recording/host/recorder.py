@@ -11,6 +11,7 @@ from epprof_nb.core.python_kernel_log import KERNELS
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, MEMORY, TableSchema
 from epprof_nb.data.table import Table
+from epprof_nb.host._copies import copy_activity
 from epprof_nb.host._log import LOG, Activity
 from epprof_nb.host._queue import in_worker, wait_for_all
 from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
@@ -79,16 +80,14 @@ class HostRecorder(Recorder):
 
 
 def _activity(run: KernelRun) -> Activity:
-    activity = Activity(
-        run.kind, run.name, run.correlation_id, run.stream_id, graph_id=run.graph_id,
-        graph_node_id=run.graph_node_id,
-    )  # fmt: skip
     if run.copy_kind is None:
-        return activity
-    source, target = ("pageable", "device") if run.copy_kind == "HtoD" else ("device", "pageable")
-    return activity._replace(
-        bytes=run.bytes, copy_kind=run.copy_kind, src_kind=source, dst_kind=target
-    )
+        activity = Activity(run.kind, run.name, run.correlation_id, run.stream_id)
+    else:
+        activity = copy_activity(
+            run.name, run.correlation_id, run.stream_id,
+            nbytes=run.bytes, copy_kind=run.copy_kind, host_kind="pageable",
+        )  # fmt: skip
+    return activity._replace(graph_id=run.graph_id, graph_node_id=run.graph_node_id)
 
 
 def _table(schema: TableSchema, rows: npt.NDArray[Any], names: tuple[str, ...]) -> Table:
