@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.ep.kernels.device.index_width import MOST_32_BIT
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
@@ -34,8 +35,6 @@ extern "C" __global__ void NAME(const T* x, T* y, int n, int h, int w, int kh, i
 _TYPES = {2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 _THREADS = 256
 _MAX_BLOCKS = 1 << 20
-_MOST = (1 << 31) - (1 << 28)
-"""Maximum number of elements whose places fit in 32 bits."""
 
 
 def columns(
@@ -68,7 +67,7 @@ def columns(
     if window == 1 and positions == x.shape[2:] and set(geometry.strides) == {1}:
         return x.reshape(shape)
     n = math.prod(shape)
-    if not 0 < max(n, x.size) < _MOST:
+    if not 0 < max(n, x.size) < MOST_32_BIT:
         return None
     y = xp.empty(shape, x.dtype)
     begins = tuple(before for before, _ in geometry.pads)

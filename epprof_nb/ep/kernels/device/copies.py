@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.ep.kernels.device.index_width import MOST_32_BIT
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
@@ -41,8 +42,6 @@ _TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsign
 _RANK = 4
 _THREADS = 256
 _MAX_BLOCKS = 1 << 20
-_MOST = (1 << 31) - (1 << 28)
-"""Maximum number of elements whose places fit in 32 bits."""
 
 
 def write(xp: ArrayModule, x: Array, view: Array, out: Array) -> bool:
@@ -96,7 +95,7 @@ def _sizes(
             axes.append((size, stride))
     span = sum((size - 1) * abs(stride) for size, stride in axes) // itemsize
     count = int(np.prod(shape, dtype=np.int64))
-    if len(axes) > _RANK or itemsize not in _TYPES or max(span, count) >= _MOST:
+    if len(axes) > _RANK or itemsize not in _TYPES or max(span, count) >= MOST_32_BIT:
         return None
     axes = [(1, 0)] * (_RANK - len(axes)) + axes
     steps = [stride // itemsize for _, stride in axes]
@@ -127,7 +126,7 @@ def write_part(xp: ArrayModule, x: Array, out: Array, axis: int, start: int) -> 
     """
     n, inner = x.size, math.prod(x.shape[axis + 1 :])
     width, pitch = x.shape[axis] * inner, out.shape[axis] * inner
-    few = max(n, pitch) < _MOST
+    few = max(n, pitch) < MOST_32_BIT
     kind = np.uint32 if few else np.int64
     _native.ep_launch(
         _part_kernel(xp, x.dtype.itemsize, few),

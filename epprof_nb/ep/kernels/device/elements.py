@@ -14,6 +14,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.ep.kernels.device import types as device_types
+from epprof_nb.ep.kernels.device.index_width import MOST_32_BIT
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule, Attributes
@@ -97,8 +98,6 @@ extern "C" __global__ void NAME(const T* x, const T* y, T* z, I n, I nx, I ny, I
 
 _THREADS = 256
 _MAX_BLOCKS = 1 << 20
-_MOST_32_BIT = (1 << 31) - (1 << 28)
-"""Maximum number of elements whose places fit in 32 bits, where divisions are faster."""
 
 
 def apply_on_device(
@@ -159,7 +158,7 @@ def combine_on_device(xp: ArrayModule, function: str, a: Array, b: Array, out: A
     steps = _step(a.shape, shape), _step(b.shape, shape)
     if not n or None in steps:
         return False
-    kind = np.uint32 if n < _MOST_32_BIT else np.int64
+    kind = np.uint32 if n < MOST_32_BIT else np.int64
     kernel = _binary(xp, function, dtype.name, kind is np.uint32)
     args = (a, b, out, *map(kind, (n, a.size, b.size, *steps)))
     _native.ep_launch(kernel, _grid(n), (_THREADS,), args)

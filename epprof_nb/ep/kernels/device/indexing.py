@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.ep.kernels.device.index_width import MOST_32_BIT
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
@@ -34,8 +35,6 @@ _TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsign
 _INDICES = {np.dtype(np.int32): "int", np.dtype(np.int64): "long long"}
 _THREADS = 256
 _MAX_BLOCKS = 1 << 20
-_MOST_32_BIT = (1 << 31) - (1 << 28)
-"""Maximum number of elements whose places fit in 32 bits."""
 
 _PUT = """
 long long row = rows[i / inner];
@@ -112,7 +111,7 @@ def take_rows(xp: ArrayModule, x: Array, rows: Array, out: Array) -> None:
     if rows.dtype not in _INDICES:
         rows = rows.astype(np.int64)
     x, rows = (a if a.flags.c_contiguous else xp.ascontiguousarray(a) for a in (x, rows))
-    few = n < _MOST_32_BIT
+    few = n < MOST_32_BIT
     kind = np.uint32 if few else np.int64
     _native.ep_launch(
         _take_kernel(xp, out.dtype.itemsize, rows.dtype, few),
