@@ -142,6 +142,12 @@ def line_name(profile: ProfileData, cell: str | None, line: int) -> str:
     return f"line {line}" + (f" ({code(text)})" if text else "")
 
 
+def unread_line_name(line: int, name: str | None) -> str:
+    """Return the name of a line whose source is not known, from its statement's."""
+    # Without its source, a statement is named after its line.
+    return f"line {line}" + (f" ({code(name)})" if name and name != f"line {line}" else "")
+
+
 def place_name(index: ProfileIndex, op: int) -> str:
     """Return the name of the statement that contains the op at row `op`, or of the op itself.
 
@@ -156,8 +162,7 @@ def place_name(index: ProfileIndex, op: int) -> str:
         (cell,) = ops.names("cell").take(np.array([statement])).to_list()
         if not source_line(index.profile, cell, line):
             (name,) = ops.names("name").take(np.array([statement])).to_list()
-            # Without its source, a statement is named after its line.
-            return f"line {line}" + (f" ({code(name)})" if name and name != f"line {line}" else "")
+            return unread_line_name(line, name)
         return line_name(index.profile, cell, line)
     (name,) = ops.names("name").take(np.array([op])).to_list()
     return code(name) if name else ""

@@ -66,8 +66,8 @@ def instructions(text: str) -> dict[str, Instruction]:
         if match is None:
             continue
         metadata = _METADATA.search(line)
-        told = metadata[1] if metadata else ""
-        op_name, frame = _OP_NAME.search(told), _FRAME.search(told)
+        attributes = metadata[1] if metadata else ""
+        op_name, frame = _OP_NAME.search(attributes), _FRAME.search(attributes)
         place = place_of_frame.get(int(frame[1])) if frame else None
         if place is not None:
             places.add(place)

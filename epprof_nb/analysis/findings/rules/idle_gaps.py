@@ -18,6 +18,7 @@ from epprof_nb.analysis.findings.finding import (
     is_cell,
     op_id_of,
     place_name,
+    unread_line_name,
 )
 from epprof_nb.analysis.frameworks.phases import is_of_type
 from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, slowdown_at
@@ -171,8 +172,7 @@ def _change(index: ProfileIndex, position: str, total_ns: int) -> tuple[str, int
 def _host_op(line: int, name: str) -> str:
     if line < 0:
         return code(name) if name else ""
-    # Without its source, a statement is named after its line.
-    return f"line {line}" + (f" ({code(name)})" if name and name != f"line {line}" else "")
+    return unread_line_name(line, name)
 
 
 def _open_ns(index: ProfileIndex, gaps: ResultTable) -> int:

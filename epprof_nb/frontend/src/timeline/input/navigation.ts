@@ -41,7 +41,7 @@ interface Navigable {
 }
 
 export function navigationCommands(timeline: Navigable): Command[] {
-  const { viewport, selection, laneState: arrangement } = timeline;
+  const { viewport, selection, laneState } = timeline;
   const pan = (share: number): void => viewport.nudge(viewport.width * share);
   const command = (keys: string[], group: string, help: string, run: () => unknown): Command => ({
     keys,
@@ -79,11 +79,11 @@ export function navigationCommands(timeline: Navigable): Command[] {
     command(["p"], LANES, "Pin the lane under the pointer to the top, or unpin it", () => {
       const key = timeline.targetLane();
       if (key === null) return false;
-      arrangement.togglePin(key);
+      laneState.togglePin(key);
       return true;
     }),
     command(["c"], LANES, "Fold or unfold all lanes", () =>
-      arrangement.toggleAll(timeline.foldable()),
+      laneState.toggleAll(timeline.foldable()),
     ),
     command(["?"], "Help", "Show this help", () => openHelp(timeline.shortcuts, timeline.element)),
   ];
