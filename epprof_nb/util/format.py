@@ -146,6 +146,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def with_glyphs(text: str) -> str:
+    """Return a text with its characters without a glyph, such as control characters, as spaces."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
 def in_backticks(text: str, limit: int) -> str:
     """Shorten a name, replace its backticks, and put it between backticks.
 

@@ -11,13 +11,12 @@ from epprof_nb.analysis.breakdowns.by_kernel import kernel_table
 from epprof_nb.analysis.utilisation.idle_gaps import gap_table
 from epprof_nb.data.kernel_names import short_name
 from epprof_nb.util import palette
-from epprof_nb.util.format import shorten
+from epprof_nb.util.format import shorten, with_glyphs
 from epprof_nb.views.plots.style import (
     axes_or_new,
     explain_empty,
     hide_frame,
     log_time_axis,
-    printable,
     time_axis,
 )
 
@@ -77,7 +76,7 @@ def kernel_labels(names: Sequence[str | None]) -> list[str]:
     """Return the short names of kernels; the full name where a short name is not unique."""
     short_names = [None if name is None else short_name(name) for name in names]
     return [
-        printable(shorten(label, _LABEL_CHARACTERS))
+        with_glyphs(shorten(label, _LABEL_CHARACTERS))
         for label in (
             short if short and short_names.count(short) == 1 else name or _NO_NAME
             for short, name in zip(short_names, names, strict=True)

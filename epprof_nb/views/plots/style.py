@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.util import palette
-from epprof_nb.util.format import shorten
+from epprof_nb.util.format import shorten, with_glyphs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,18 +60,13 @@ def hide_frame(axes: Axes) -> None:
 
 def label_rows(axes: Axes, names: list[str], max_characters: int = 42) -> None:
     """Label the rows of a horizontal chart from the top; long names are elided in the middle."""
-    labels = [printable(shorten(name, max_characters)) for name in names]
+    labels = [with_glyphs(shorten(name, max_characters)) for name in names]
     axes.set_yticks(range(len(names)), labels)
     for text in axes.get_yticklabels():
         # A dollar sign in a name does not start a formula.
         text.set_parse_math(False)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.4, -0.6)
-
-
-def printable(text: str) -> str:
-    """Replace characters without a glyph, such as control characters, by spaces."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def explain_empty(axes: Axes, text: str) -> None:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.util import palette
-from epprof_nb.util.format import elide, shorten
-from epprof_nb.views.plots.style import MANY, axes_or_new, explain_empty, printable, time_axis
+from epprof_nb.util.format import elide, shorten, with_glyphs
+from epprof_nb.views.plots.style import MANY, axes_or_new, explain_empty, time_axis
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.timeline.op_colours import COLOURS, op_colours
 
@@ -74,7 +74,7 @@ def _legend(axes: Axes, model: ViewModel) -> None:
             handles=[
                 Patch(
                     color=palette.OPERATORS[palette.operator_hue(name)],
-                    label=printable(shorten(name, 24)),
+                    label=with_glyphs(shorten(name, 24)),
                 )
                 for name in model.operators.names[:_MAX_LEGEND]
             ],
@@ -104,7 +104,7 @@ def draw_lanes(
         tops[number] = (top, count)
         top += count + _LANE_GAP
     middles = [tops[number][0] + min(count, 2) / 2 - 0.05 for number, count, _ in lanes]
-    axes.set_yticks(middles, [printable(label) for _, _, label in lanes])
+    axes.set_yticks(middles, [with_glyphs(label) for _, _, label in lanes])
     for text in axes.get_yticklabels():
         text.set_parse_math(False)
     axes.set_xlim(low, high)
@@ -207,7 +207,7 @@ def _label(axes: Axes, rects: _Rects, names: list[str], rows: IntArray, colour: 
     for i in widest[room[widest] >= _MIN_CHARACTERS].tolist():
         axes.text(
             start[i] + (high - low) * 0.004, rects.top[i] + 0.46,
-            printable(_fitting(names[i], int(room[i]))), fontsize=_FONT_POINTS, va="center",
+            with_glyphs(_fitting(names[i], int(room[i]))), fontsize=_FONT_POINTS, va="center",
             color=colour, clip_on=True, parse_math=False,
         )  # fmt: skip
 

@@ -10,6 +10,7 @@ from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.util import palette
 from epprof_nb.util.format import duration, plural, shorten
 from epprof_nb.views.renderers.drawing import Drawing, Line, Rectangle, Text
+from epprof_nb.views.renderers.time_axis import round_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -116,7 +117,7 @@ def _merged(left: FloatArray, right: FloatArray) -> Iterator[tuple[int, int]]:
 
 def _axis(low: int, high: int, scale: float, bottom: int) -> Iterator[Line | Text]:
     yield Line(_LEFT - low * scale, _TITLE, bottom, is_dashed=True)
-    step = _round_step((high - low) / _TICKS)
+    step = round_step((high - low) / _TICKS)
     first = int(np.ceil(low / step))
     for number in range(first, int(high // step) + 1):
         time = number * step
@@ -124,9 +125,3 @@ def _axis(low: int, high: int, scale: float, bottom: int) -> Iterator[Line | Tex
         yield Line(x, bottom, bottom + 4)
         label = f"{'-' if time < 0 else ''}{duration(abs(time))}"
         yield Text(x, bottom + 15, label, "end" if x > _WIDTH - 40 else "middle")
-
-
-def _round_step(width: float) -> int:
-    """Return 1, 2 or 5 times a power of ten, at least `width`."""
-    power = 10 ** max(int(np.floor(np.log10(max(width, 1)))), 0)
-    return int(next(power * n for n in (1, 2, 5, 10) if power * n >= width))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
-from epprof_nb.util.format import shorten
+from epprof_nb.util.format import shorten, with_glyphs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -79,7 +79,7 @@ class Canvas:
         mask = self._text.get(colour)
         if mask is None:
             mask = self._text[colour] = Image.new("L", (self.width, self.height))
-        pen, shown = ImageDraw.Draw(mask), _printable(text)
+        pen, shown = ImageDraw.Draw(mask), with_glyphs(text)
         left, _, right, _ = pen.textbbox((x, y), shown, _font(size), anchor)
         if right > left:
             middle = y if anchor[1] == "m" else y - _MIDDLE * size
@@ -148,7 +148,7 @@ def _nearest(colour: tuple[int, ...], palette: list[tuple[int, ...]]) -> int:
 
 def text_width(text: str, size: int) -> float:
     """Return the width of a line of text in pixels."""
-    return _font(size).getlength(_printable(text))
+    return _font(size).getlength(with_glyphs(text))
 
 
 def fit(text: str, size: int, width: float) -> str:
@@ -163,11 +163,6 @@ def fit(text: str, size: int, width: float) -> str:
             return shown
         limit = min(limit - 1, int(len(shown) * width / length))
     return ""
-
-
-def _printable(text: str) -> str:
-    """Replace characters without a glyph, such as control characters, by spaces."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from epprof_nb.util import palette
 from epprof_nb.util.format import duration
 from epprof_nb.views.renderers.canvas import Canvas, fit, text_width, translucent
 from epprof_nb.views.renderers.event_rows import ROW, draw_events
+from epprof_nb.views.renderers.time_axis import round_step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,18 +108,12 @@ def _draw_busy(canvas: Canvas, view_model: ViewModel, y: int) -> None:
 
 def _draw_axis(canvas: Canvas, view_model: ViewModel, y: int) -> None:
     low, high = view_model.time_range
-    step = _round_step((high - low) / 6)
+    step = round_step((high - low) / 6)
     for tick in range(-(-low // step) * step, high + 1, step):
         x = _LEFT + (tick - low) / (high - low) * _PLOT
         text = duration(tick)
         x = min(x, WIDTH - _EDGE / 2 - text_width(text, _SMALL_TEXT) / 2)
         canvas.text(x, y + 6, text, _SMALL_TEXT, _FAINT, anchor="mm")
-
-
-def _round_step(rough: float) -> int:
-    """Return the smallest of 1, 2 or 5 times a power of ten, in ns, that is at least `rough`."""
-    power = 10 ** int(np.floor(np.log10(max(rough, 1))))
-    return int(next(m * power for m in (1, 2, 5, 10) if m * power >= rough))
 
 
 def _bar_colours(view_model: ViewModel, rows: Sequence[tuple[str, int, int]]) -> list[str]:
