@@ -33,9 +33,9 @@ def to_arrow(table: Table, column: Column) -> pa.Array:
     if column.kind in ("name", "args"):
         return names_to_arrow(table.names(column.name))
     values = table[column.name]
-    has_missing = column.kind in ("id", "delta")
+    has_missing = column.kind in ("id", "row", "delta")
     if has_missing and table.is_absent(column.name):
-        return pa.nulls(len(values), pa.int64())
+        return pa.nulls(len(values), pa.from_numpy_dtype(values.dtype))
     return _numbers(values, table.has_value(column.name) if has_missing else None)
 
 

@@ -20,6 +20,8 @@ _NOTES = {
     "ops": "No statement, named operation or operation of a library ran.",
     "api_calls": "No call of CUDA was made.",
     "graphs": "No CUDA graph was launched.",
+    "stacks": "No Python stack was recorded: nothing was launched from Python, or the profile is "
+    "of a version or of another tool that records none.",
     "by_line": "No statement was recorded. Cells with %%gpuprofile and scripts under `epprof run` "
     "record statements, unless --no-lines is given.",
     "by_repeat": "The code was not repeated: use `%%gpuprofile --repeat N`, or call "

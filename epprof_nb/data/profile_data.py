@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.empty_tables import explained
-from epprof_nb.data.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OPS, OVERHEAD
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OPS, OVERHEAD, STACKS
 from epprof_nb.data.table import Table
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-_SCHEMAS = {s.name: s for s in (OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD)}
+_SCHEMAS = {s.name: s for s in (OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD, STACKS)}
 
 
 class ProfileData:
@@ -111,6 +111,20 @@ class ProfileData:
         {columns}
         """
         return explained(self, "overhead", self.tables["overhead"].to_frame())
+
+    @property
+    @with_columns("stacks")
+    def stacks(self) -> pd.DataFrame:
+        """One row per Python stack in which work was launched, and per stack that called one.
+
+        {columns}
+
+        Notes
+        -----
+        The frames of a stack are its row, the row `parent_id` and so on. `stack_id` of `activities`
+        and `api_calls` refers to the index. `by_stack` and `by_line` sum up the work.
+        """
+        return explained(self, "stacks", self.tables["stacks"].to_frame())
 
     @property
     def wall_ns(self) -> int:

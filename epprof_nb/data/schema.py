@@ -9,6 +9,7 @@ kind      stored as                   pandas dtype      missing value
 time      int64, nanoseconds          int64             none
 int       int64                       int64             none
 id        int64                       Int64             -1, in pandas ``<NA>``
+row       int32                       Int32             -1, in pandas ``<NA>``
 delta     int64, signed               Int64             -2**63, in pandas ``<NA>``
 name      int32 codes + categories    category          code -1, in pandas ``NaN``
 bool      bool                        bool              none
@@ -30,10 +31,10 @@ from epprof_nb.data.kernel_names import short_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Kind = Literal["time", "int", "id", "delta", "name", "bool", "args"]
+Kind = Literal["time", "int", "id", "row", "delta", "name", "bool", "args"]
 
 MISSING = types.MISSING
-"""The stored value of a missing ``id``."""
+"""The stored value of a missing ``id`` or ``row``."""
 
 MISSING_DELTA = -(2**63)
 """The stored value of a missing ``delta``, because -1 is a valid one."""
@@ -97,6 +98,17 @@ class TableSchema:
 def _optional(name: str, kind: Kind, doc: str) -> Column:
     return Column(name, kind, doc, optional=True)
 
+
+_STACK = (
+    _optional("stack_id", "row", "Python stack at the launch, as in `stacks`"),
+    _optional(
+        "stack_source",
+        "name",
+        "how it was found: exact (read at the launch, or where the forward pass created the "
+        "autograd node), near (of the autograd node before it), op (where the op was opened), "
+        "replay (where the graph was launched)",
+    ),
+)
 
 OPS = TableSchema(
     "ops",
@@ -209,6 +221,8 @@ ACTIVITIES = TableSchema(
         Column("dynamic_shared_bytes", "id", "dynamic shared memory per block"),
         Column("graph_id", "id", "CUPTI id of the executable CUDA graph that launched it"),
         Column("graph_node_id", "id", "CUPTI id of the node in that graph"),
+        *_STACK,
+        _optional("capture_stack_id", "row", "the stack that captured the graph node, likewise"),
     ),
     (
         DerivedColumn(
@@ -234,6 +248,7 @@ API_CALLS = TableSchema(
         Column("op_id", "id", "the op on top of the calling thread's stack"),
         Column("return_value", "int", "the API's result code; 0 is success"),
         Column("captured", "bool", "the call added a node to a graph instead of executing it"),
+        *_STACK,
     ),
 )
 
@@ -284,5 +299,19 @@ OVERHEAD = TableSchema(
     ),
 )
 
-TABLES: tuple[TableSchema, ...] = (OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD)
+STACKS = TableSchema(
+    "stacks",
+    "stack_id",
+    (
+        Column("stack_id", "int", "number of the stack, from 0: its row"),
+        Column("parent_id", "row", "the stack that called the frame; missing for an outermost one"),
+        Column("file", "name", "file of the frame, or its cell, as In[3]"),
+        Column("function", "name", "qualified name of the function"),
+        Column("line", "id", "line that called the next frame, or that launched, from 1"),
+        Column("first_line", "id", "first line of the function"),
+        Column("owner", "name", "whose code it is: cell, own, library"),
+    ),
+)
+
+TABLES: tuple[TableSchema, ...] = (OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD, STACKS)
 """All tables of a profile, in the order in which they are saved."""

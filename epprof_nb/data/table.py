@@ -22,14 +22,15 @@ STORAGE: dict[Kind, np.dtype[Any]] = {
     "time": np.dtype(np.int64),
     "int": np.dtype(np.int64),
     "id": np.dtype(np.int64),
+    "row": np.dtype(np.int32),
     "delta": np.dtype(np.int64),
     "name": np.dtype(np.int32),
     "args": np.dtype(np.int32),
     "bool": np.dtype(np.bool_),
 }
 FILL: dict[Kind, int | bool] = {
-    "time": 0, "int": 0, "id": MISSING, "delta": MISSING_DELTA, "name": MISSING, "args": MISSING,
-    "bool": False,
+    "time": 0, "int": 0, "id": MISSING, "row": MISSING, "delta": MISSING_DELTA, "name": MISSING,
+    "args": MISSING, "bool": False,
 }  # fmt: skip
 """Stored values in columns that are left out: missing, or 0 for kinds without missing values."""
 
@@ -186,7 +187,7 @@ class Table:
                 continue
             if copy or not values.flags.writeable:
                 values = values.copy()
-            if column.kind in ("id", "delta"):
+            if column.kind in ("id", "row", "delta"):
                 is_missing = ~self.has_value(column.name)
                 if not copy and len(values) and (is_missing.all() or not is_missing.any()):
                     # Most columns are all known or all missing; they share a mask.

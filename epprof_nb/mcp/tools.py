@@ -135,8 +135,9 @@ class Tools:
     def sql(self, profile: Name, query: str, max_rows: Rows = 100) -> str:
         """Result of one SELECT statement (DuckDB) over a profile, as CSV.
 
-        Tables: ops, activities, api_calls, graphs, memory, overhead, info (key, value), nested_ops
-        (ops with is_outermost: not below another op of the same name, type and place),
+        Tables: ops, activities, api_calls, graphs, memory, overhead, stacks (Python frames by
+        stack_id, each with the parent_id of its caller), info (key, value), nested_ops (ops with
+        is_outermost: not below another op of the same name, type and place),
         insights (findings by rank), evidence_1 (rows behind the first finding) and so on; views:
         device_work, busy, idle. `describe activities` lists the columns of a table.
         """

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from epprof_nb.data import schema
 
 _DTYPES: dict[schema.Kind, str] = {
-    "time": "int64", "int": "int64", "id": "Int64", "delta": "Int64", "name": "category",
-    "bool": "bool", "args": "object",
+    "time": "int64", "int": "int64", "id": "Int64", "row": "Int32", "delta": "Int64",
+    "name": "category", "bool": "bool", "args": "object",
 }  # fmt: skip
 
 

@@ -24,6 +24,13 @@ RECORDS: dict[str, TableDoc] = {
         "prof.overhead", "One row per interval of CUPTI's overhead (`--detail overhead`).",
         of_schema(schema.OVERHEAD),
     ),
+    "stacks": TableDoc(
+        "prof.stacks",
+        "One row per Python stack in which work was launched, and per stack that called one: its "
+        "innermost frame, after the row of the stack that called it. Frames of IPython, of "
+        "Python's start and of epprof_nb are left out.",
+        of_schema(schema.STACKS),
+    ),
     "joined": TableDoc(
         "prof.joined()",
         "One row per activity: the columns of `prof.activities`, then columns of its op, its "

@@ -26,6 +26,7 @@ _ARROW: dict[Kind, pa.DataType] = {
     "time": pa.int64(),
     "int": pa.int64(),
     "id": pa.int64(),
+    "row": pa.int32(),
     "delta": pa.int64(),
     "name": _TEXT,
     "args": _TEXT,
@@ -40,7 +41,7 @@ def encode(table: Table) -> bytes:
     without values are left out.
     """
     columns = [c for c in table.schema.columns if not (c.optional and table.is_absent(c.name))]
-    numbers = [column.name for column in columns if _ARROW[column.kind] == pa.int64()]
+    numbers = [column.name for column in columns if pa.types.is_integer(_ARROW[column.kind])]
     sink = pa.BufferOutputStream()
     pq.write_table(
         pa.Table.from_arrays(
@@ -146,7 +147,7 @@ def _from_arrow(data: pa.ChunkedArray, column: Column) -> npt.NDArray[Any] | Cat
         if not all(isinstance(json.loads(text), dict) for text in names.categories):
             raise ValueError(f"column {column.name} contains values that are not JSON objects")
         return names
-    if data.null_count and column.kind not in ("id", "delta"):
+    if data.null_count and column.kind not in ("id", "row", "delta"):
         raise ValueError(f"column {column.name} contains nulls")
     parts = [from_arrow(chunk, FILL[column.kind]) for chunk in data.chunks]
     parts = parts or [np.empty(0, STORAGE[column.kind])]

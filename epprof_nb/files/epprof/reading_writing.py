@@ -27,6 +27,7 @@ import pyarrow as pa
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import TABLES
+from epprof_nb.data.stack_table import check_stacks
 from epprof_nb.data.table import row_bytes
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.epprof import parquet
@@ -36,7 +37,7 @@ from epprof_nb.files.impossible_numbers import with_plausible_numbers
 from epprof_nb.util.progress_bar import progress_bar
 
 FORMAT = "epprof"
-VERSION = (1, 3)
+VERSION = (1, 4)
 _MANIFEST = "manifest.json"
 _MAX_MEMBERS = 64
 _MAX_DIRECTORY_BYTES = 16_384
@@ -172,6 +173,7 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
                     for column in columns
                 ]
                 bar.update(rows)
+    check_stacks(tables)
     info = manifest["info"]
     if notes:
         info["notes"] = [*info.get("notes", []), *notes]

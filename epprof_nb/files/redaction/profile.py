@@ -72,8 +72,8 @@ def redacted(profile: ProfileData, redact: bool | str | Iterable[str] = True) ->
         True for all parts, or one or more of:
 
         ``"source"``
-            The text of cells and statements, and the arguments of ops. Statements become
-            ``line 7``; the names given to ops stay.
+            The text of cells and statements, the arguments of ops, and the names of functions that
+            are not of libraries. Statements become ``line 7``; the names given to ops stay.
         ``"paths"``
             File and folder names, in code, names and notes.
         ``"hosts"``
@@ -180,9 +180,34 @@ def _table(table: Table, parts: tuple[Part, ...], filters: Filter) -> Table:
         for name in set(_NUMBERS_OF_SHAPES) & set(table.schema.names):
             if not table.is_absent(name):
                 changed[name] = np.full(len(table), FILL[table.schema.column(name).kind], np.int64)
+    if table.schema.name == "stacks":
+        changed |= _of_stacks(table, parts)
     if table.schema.name == "ops":
         changed["name"] = _op_names(table, filters, numbered="source" in parts)
     return table.replace(**changed)
+
+
+def _of_stacks(stacks: Table, parts: tuple[Part, ...]) -> dict[str, CategoryColumn]:
+    """Redacted files and functions of stacks: every file, and the functions of the user.
+
+    Files and functions get numbers, so that different ones stay different.
+    """
+    changed = {}
+    if "paths" in parts:
+        files = stacks.names("file").compact()
+        in_cell = stacks.names("owner").equals("cell")
+        cells = set(files.take(in_cell).compact().categories)
+        numbers = {name: f"{PATH} {i}" for i, name in enumerate(files.categories, 1)}
+        changed["file"] = files.map(lambda name: name if name in cells else numbers[name])
+    if "source" in parts:
+        names = stacks.names("function")
+        own = np.flatnonzero(~stacks.names("owner").equals("library"))
+        functions = names.take(own).compact()
+        numbered = CategoryColumn(
+            functions.codes, tuple(f"function {i}" for i in range(len(functions.categories)))
+        )
+        changed["function"] = names.replaced(own, numbered).compact()
+    return changed
 
 
 def _op_names(ops: Table, filters: Filter, *, numbered: bool) -> CategoryColumn:

@@ -137,6 +137,8 @@ def _side(
             rows = (repeat == MISSING) | (number[repeat] != MISSING)
             part = cut.table(table, rows)
             found[name] = part.replace(repeat=number[part["repeat"]])
+        elif name == "stacks":
+            found[name] = table
         elif name != "graphs":
             time = "time_ns" if "time_ns" in table.schema.names else "start_ns"
             found[name] = cut.table(table, cut.keeps(table[time]))

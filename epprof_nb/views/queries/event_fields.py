@@ -43,6 +43,6 @@ def event_fields(view_model: ViewModel, prefix: str, row: int) -> dict[str, Any]
             fields[column.name] = bool(table[column.name][row])
         else:
             value = int(table[column.name][row])
-            if column.kind not in ("id", "delta") or value != FILL[column.kind]:
+            if column.kind not in ("id", "row", "delta") or value != FILL[column.kind]:
                 fields[column.name] = value if abs(value) <= _MAX_SAFE_INTEGER else str(value)
     return fields

@@ -34,6 +34,7 @@ def test_frame_has_the_schemas_columns_and_dtypes_empty_or_not(schema, rows):
         "time": "int64",
         "int": "int64",
         "id": "Int64",
+        "row": "Int32",
         "delta": "Int64",
         "name": "category of object",
         "bool": "bool",

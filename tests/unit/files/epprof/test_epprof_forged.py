@@ -351,3 +351,23 @@ def test_impossible_sizes_are_missing(forged, path):
     loaded = load(path)
     assert loaded.activities["bytes"].isna().all()
     assert "1 of" in loaded.info["notes"][-1]
+
+
+def test_a_stack_that_is_below_itself_is_refused(forged, path):
+    forged.change("stacks", parent_id=pa.array([0, 0, 0], pa.int32()))
+    refused(forged, path, "the caller of a stack does not precede it")
+
+
+def test_an_activity_of_an_unknown_stack_is_refused(forged, path):
+    forged.change("activities", stack_id=pa.array([99, None], pa.int32()))
+    refused(forged, path, "refers to a stack that does not exist")
+
+
+def test_a_file_of_a_version_without_stacks_has_none(forged, path):
+    forged.manifest["version"] = [1, 3]
+    del forged.members["stacks.parquet"], forged.manifest["tables"]["stacks"]
+    forged.change("activities", stack_id=None, stack_source=None)
+    forged.write(path)
+    prof = load(path)
+    assert len(prof.stacks) == 0
+    assert prof.activities["stack_id"].isna().all()

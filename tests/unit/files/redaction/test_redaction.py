@@ -24,6 +24,7 @@ from epprof_nb.files.redaction.profile import PARTS, redacted
 from epprof_nb.files.redaction.text_filter import Filter
 from tests.helpers import tiny
 from tests.helpers.traces import TRACES
+from tests.helpers.walked_stacks import stack_rows, with_stacks
 
 MS = 1_000_000
 
@@ -180,6 +181,9 @@ def test_no_column_of_no_table_keeps_a_path_or_host(schema, tmp_path):
     rows = np.ones(4, np.int64)
     columns = {column.name: rows for column in schema.columns if column.kind != "bool"}
     columns |= {column.name: rows > 0 for column in schema.columns if column.kind == "bool"}
+    columns |= {column.name: -rows for column in schema.columns if column.kind == "row"}
+    if schema.name == "stacks":
+        columns["stack_id"] = np.arange(4)
     for column in schema.columns:
         if column.kind in ("name", "args"):
             text = json.dumps({CANARY: [CANARY]}) if column.kind == "args" else CANARY
@@ -386,3 +390,23 @@ def test_places_in_cells_stay_without_paths():
 def test_floor_division_is_no_path(code):
     text = Filter(paths=True, hosts=True, shapes=False)(code)
     assert ("(path)" in text) == (code == "n = a //b")  # may be one
+
+
+def _stacks(redact):
+    rows, _ = stack_rows("In[1]:1 my/a.py:f:2 lib/n.py:g:3", "In[1]:1 my/b.py:f:2")
+    return redacted(with_stacks(tiny.profile(), rows), redact).tables["stacks"].to_frame()
+
+
+def test_stacks_lose_their_files_but_stay_apart():
+    files = _stacks("paths")["file"].tolist()
+    assert files[0] == "In[1]"
+    assert all(file.startswith("(path) ") for file in files[1:])
+    assert len(set(files)) == 4
+
+
+def test_stacks_lose_the_names_of_the_users_functions_with_the_source():
+    frame = _stacks("source")
+    assert frame["function"].tolist()[2] == "g"
+    assert "f" not in frame["function"].tolist()
+    assert frame["function"][1] == frame["function"][3] != frame["function"][0]
+    assert frame["file"].tolist()[1] == "my/a.py"
