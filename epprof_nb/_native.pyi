@@ -314,6 +314,49 @@ def launch(name_id: int, start_ns: int, end_ns: int, correlation_id: int, /) -> 
 def next_correlation() -> int:
     """New correlation id for the host device, from 2**32 up."""
 
+# -- Python stacks
+def prepare_stacks(minor: int, /) -> str | None:
+    """Prepare to read the frames of Python 3.`minor`; returns why that is not possible.
+
+    From then on, the end of code objects is followed, so that another one at the same address is
+    not taken for it.
+    """
+
+def start_stacks() -> None:
+    """Read the stack of each launch from now on; forgets the stacks so far."""
+
+def stop_stacks() -> None:
+    """Read no more stacks."""
+
+def end_stacks() -> None:
+    """Read no stack any more in this process; returns when none is being read."""
+
+def set_stack_bound(max_bytes: int, /) -> None:
+    """Bound the memory of all stacks; launches with new ones beyond it have none."""
+
+def drain_stacks() -> dict[str, Any]:
+    """Take the stacks that are new since the last call.
+
+    Columns of stacks: stack_id i32 and parent_id i32 (-1: none), from 0 in each recording,
+    stack_code_id i32, line i32 (-1: the instruction has none). Columns of code objects: code_id
+    i32, first_line i32, file_bytes u32, function_bytes u32, the lengths of the texts that follow
+    each other in ``files`` and ``functions`` (UTF-8, cut after 4,096 characters). ``truncated``:
+    stacks so far whose outermost frames were cut off; ``dropped``: launches so far without a stack
+    for want of memory.
+    """
+
+def current_stack() -> int:
+    """Id of the calling thread's stack, as at a launch; -1 if stacks are not recorded."""
+
+def walk_stack(
+    getframe: Callable[[], FrameType], /
+) -> tuple[list[tuple[int, int, str, str, int, int]], list[tuple[int, int, str, str, int, int]]]:
+    """Frames of the calling thread, read without the GIL, and those of ``sys._getframe``.
+
+    The innermost comes first: address of the code object, offset of the instruction, file,
+    qualified name, first line, line.
+    """
+
 def counters() -> dict[str, int]:
     """Chunks in use and their bounds, for the op and the launch log."""
 

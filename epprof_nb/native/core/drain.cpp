@@ -65,7 +65,7 @@ struct Ops {
 struct Launches {
   std::vector<uint64_t> correlation, op, thread;
   std::vector<int64_t> start, end;
-  std::vector<uint32_t> name;
+  std::vector<uint32_t> name, stack;
   std::vector<int32_t> result;
   std::vector<uint16_t> flags, domain;
   uint64_t lost = 0;
@@ -75,7 +75,7 @@ struct Launches {
     for (auto* column : {&correlation, &op, &thread}) column->reserve(n);
     for (auto* column : {&start, &end}) column->reserve(n);
     for (auto* column : {&flags, &domain}) column->reserve(n);
-    name.reserve(n);
+    for (auto* column : {&name, &stack}) column->reserve(n);
     result.reserve(n);
   }
 
@@ -88,6 +88,7 @@ struct Launches {
     result.push_back(r.result);
     flags.push_back(r.flags);
     domain.push_back(r.domain);
+    stack.push_back(r.stack);
     thread.push_back(tid);
   }
 };
@@ -228,6 +229,7 @@ extern "C" epprof_columns* epprof_drain_launches(uint64_t* lost) {
   columns->add("return_value", std::move(all.result));
   columns->add("flags", std::move(all.flags));
   columns->add("domain", std::move(all.domain));
+  columns->add("stack_id", std::move(all.stack));
   columns->add("thread_id", std::move(all.thread));
   return columns;
 }

@@ -8,6 +8,7 @@ namespace epprof {
 
 std::atomic<bool> recording_launches{false};
 std::atomic<uint64_t> call_session{0};
+std::atomic<uint32_t (*)(ThreadState*)> read_stack{nullptr};
 
 namespace {
 
@@ -47,9 +48,9 @@ uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
 }
 
 void write(ThreadState* t, uint64_t correlation, uint64_t op, int64_t start, int64_t end,
-           uint32_t name, int32_t result, uint16_t flags, uint16_t domain) {
+           uint32_t name, int32_t result, uint16_t flags, uint16_t domain, uint32_t stack) {
   if (LaunchRecord* record = t->launches.begin(launch_pool)) {
-    *record = {correlation, op, start, end, name, result, flags, domain};
+    *record = {correlation, op, start, end, name, result, flags, domain, stack};
     t->launches.commit();
   }
 }
@@ -57,7 +58,7 @@ void write(ThreadState* t, uint64_t correlation, uint64_t op, int64_t start, int
 }  // namespace
 
 void call_begins(ThreadState* t, uint64_t correlation, uint32_t name, uint16_t domain) {
-  OpenCall call{correlation, 0, epprof_now_ns(), name, 0, domain};
+  OpenCall call{correlation, 0, epprof_now_ns(), name, 0, domain, launch_stack(t)};
   t->node_created = false;
   call.op = launch_op(t, call.start, &call.flags);
   uint64_t session = call_session.load(std::memory_order_relaxed);
@@ -70,7 +71,8 @@ void call_ends(ThreadState* t, uint64_t correlation, uint32_t name, int32_t resu
   if (!t->open_calls.pop(session, correlation, name, &call)) return;
   if (t->node_created) call.flags |= kCaptured;
   if (t->in_profiler.load(std::memory_order_relaxed)) call.flags |= kProfilerInternal;
-  write(t, correlation, call.op, call.start, epprof_now_ns(), name, result, call.flags, call.domain);
+  write(t, correlation, call.op, call.start, epprof_now_ns(), name, result, call.flags, call.domain,
+        call.stack);
 }
 
 bool call_in_progress(const ThreadState* t, LaunchRecord* record) {
@@ -78,8 +80,18 @@ bool call_in_progress(const ThreadState* t, LaunchRecord* record) {
   if (t->in_profiler.load(std::memory_order_relaxed)) return false;
   if (!t->open_calls.innermost(call_session.load(std::memory_order_relaxed), &call)) return false;
   auto flags = uint16_t(call.flags | kInProgress);
-  *record = {call.correlation, call.op, call.start, call.start, call.name, 0, flags, call.domain};
+  *record = {call.correlation, call.op, call.start,  call.start, call.name,
+             0,                flags,   call.domain, call.stack};
   return true;
+}
+
+uint32_t launch_stack(ThreadState* t) {
+  auto* read = read_stack.load(std::memory_order_relaxed);
+  if (!read) return kNoStack;
+  // A call of the runtime makes calls of the driver, with the same frames.
+  OpenCall call;
+  uint64_t session = call_session.load(std::memory_order_relaxed);
+  return t->open_calls.innermost(session, &call) ? call.stack : read(t);
 }
 
 void log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation) {
@@ -88,7 +100,7 @@ void log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlati
   if (!t) return;
   uint16_t flags = 0;
   uint64_t op = launch_op(t, start, &flags);
-  write(t, correlation, op, start, end, name, 0, flags, kHost);
+  write(t, correlation, op, start, end, name, 0, flags, kHost, launch_stack(t));
 }
 
 uint64_t next_host_correlation() {

@@ -14,6 +14,7 @@ struct OpenCall {
   uint32_t name;
   uint16_t flags;
   uint16_t domain;
+  uint32_t stack;
 };
 
 class OpenCalls {
@@ -62,6 +63,7 @@ class OpenCalls {
  private:
   struct Slot {
     std::atomic<uint64_t> correlation{0}, op{0}, start{0}, name_flags_domain{0};
+    std::atomic<uint32_t> stack{0};
 
     void store(const OpenCall& c) {
       correlation.store(c.correlation, std::memory_order_release);
@@ -69,6 +71,7 @@ class OpenCalls {
       start.store(uint64_t(c.start), std::memory_order_release);
       name_flags_domain.store(uint64_t(c.name) << 32 | uint64_t(c.flags) << 16 | c.domain,
                               std::memory_order_release);
+      stack.store(c.stack, std::memory_order_release);
     }
     OpenCall load() const {
       OpenCall c;
@@ -79,6 +82,7 @@ class OpenCalls {
       c.name = uint32_t(rest >> 32);
       c.flags = uint16_t(rest >> 16);
       c.domain = uint16_t(rest);
+      c.stack = stack.load(std::memory_order_acquire);
       return c;
     }
   };

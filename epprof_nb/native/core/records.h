@@ -67,6 +67,8 @@ enum LaunchFlags : uint16_t {
   kCellThreadBusy = 16,    // ... or used some
 };
 
+constexpr uint32_t kNoStack = UINT32_MAX;
+
 enum Domain : uint16_t { kDriver = 0, kRuntime = 1, kHost = 2 };
 
 // An API call that launches, copies, sets memory or waits.
@@ -79,6 +81,7 @@ struct LaunchRecord {
   int32_t result;
   uint16_t flags;
   uint16_t domain;
+  uint32_t stack;  // the Python stack; kNoStack: none
 };
 
 }  // namespace epprof

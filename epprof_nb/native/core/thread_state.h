@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -61,6 +62,11 @@ constexpr uint32_t kMaxEntries = 1 << 20;
 
 constexpr size_t kThreadName = 16;  // as in prctl(2), with the terminating zero
 
+// What another folder keeps of a thread, until the thread's state is freed.
+struct ThreadExtra {
+  virtual ~ThreadExtra() = default;
+};
+
 struct ThreadState {
   uint64_t tid = 0;
   std::atomic<bool> ended{false};
@@ -113,6 +119,10 @@ struct ThreadState {
   uint64_t ids_mirror = 0;
   uint32_t ids = 0;
   bool ids_are_stale = false;
+
+  // For stacks/: the Python stacks that the thread has seen, and whether it is reading one.
+  std::unique_ptr<ThreadExtra> stacks;
+  std::atomic<bool> walks{false};
 
   // The last CUDA context on this thread, and its CUPTI session.
   void* context = nullptr;

@@ -12,6 +12,7 @@ extern PyMethodDef device_functions[];
 extern PyMethodDef ep_functions[], frame_functions[], graph_functions[], greenlet_functions[];
 extern PyMethodDef marker_functions[];
 extern PyMethodDef compiled_functions[], nvtx_functions[], ort_functions[], product_functions[];
+extern PyMethodDef stack_functions[];
 extern PyMethodDef stretch_functions[], torch_functions[], vectorcall_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
@@ -295,6 +296,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   if (!failed) failed = PyModule_AddFunctions(module, product_functions);
   if (!failed) failed = PyModule_AddFunctions(module, torch_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, stack_functions);
   if (!failed) failed = PyModule_AddFunctions(module, stretch_functions);
   if (!failed) failed = PyModule_AddFunctions(module, vectorcall_functions);
   if (!failed) failed = interrupts_add(module);

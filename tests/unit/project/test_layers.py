@@ -43,7 +43,7 @@ SUBFOLDERS = {
     ),
     "files": (("epprof", "exporters", "readers", "redaction"),),
     "recording": (
-        ("cupti", "host", "onnxruntime", "ranges", "statements"),
+        ("cupti", "host", "onnxruntime", "ranges", "stacks", "statements"),
         ("frameworks",),
         ("nvtx", "torch"),
         ("jax",),

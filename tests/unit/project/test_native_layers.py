@@ -15,6 +15,7 @@ MAY_INCLUDE = {
     "torch": r"core/(?!api\.h)|nvtx/(?!api\.h)|torch/",
     "ort": r"core/(?!api\.h)|ort/",
     "ep": r"core/(?!api\.h)|ort/(?!api\.h)|ep/",
+    "stacks": r"core/(?!api\.h)|stacks/",
     "plugin": r"ort/(?!api\.h)|ep/(?!api\.h)|plugin/",
     "python": r"\w+/api\.h$|python/",
 }

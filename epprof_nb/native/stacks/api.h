@@ -1,0 +1,33 @@
+// Python stacks of launches: the C functions that the Python module calls. _native.pyi documents
+// them.
+#pragma once
+
+#include "core/columns.h"
+#include "stacks/walker.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The functions of the interpreter, found by name: the stable ABI lacks most of them.
+struct epprof_interpreter {
+  void* (*this_thread_state)(void);   // PyGILState_GetThisThreadState
+  void* (*newest_interpreter)(void);  // PyInterpreterState_Head
+  void* main_interpreter;
+};
+
+// Prepares the walk. Returns null, or says why there are no stacks of this interpreter.
+const char* epprof_stacks_prepare(int minor, const struct epprof_interpreter* interpreter,
+                                  const void* runtime);
+void epprof_stacks_record(int on);  // on: begins a session, whose stacks are counted from 0
+// No walk begins afterwards, and none is running: the interpreter may free its thread states.
+void epprof_stacks_end(void);
+// Counts: truncated stacks, launches whose stack found no memory.
+epprof_columns* epprof_stacks_drain(uint64_t counts[2]);
+void epprof_stacks_set_bound(uint64_t bytes);
+size_t epprof_stacks_walk(struct epprof_frame out[EPPROF_MAX_FRAMES]);
+uint32_t epprof_stacks_current(void);  // the stack of the calling thread, as at a launch
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,164 @@
+#include "stacks/stack_table.h"
+
+#include <string.h>
+
+#include <algorithm>
+
+namespace epprof {
+
+StackCounts stack_counts;
+
+namespace {
+
+constexpr size_t kMaxText = 4096;           // characters of a name; the rest is cut
+constexpr size_t kMaxLineTable = 16 << 20;  // bytes; beyond, only the function's first line is known
+
+class SpinLockGuard {
+ public:
+  explicit SpinLockGuard(std::atomic<bool>& lock) : lock_(lock) {
+    while (lock_.exchange(true, std::memory_order_acquire)) {
+    }
+  }
+  ~SpinLockGuard() { lock_.store(false, std::memory_order_release); }
+  SpinLockGuard(const SpinLockGuard&) = delete;
+  SpinLockGuard& operator=(const SpinLockGuard&) = delete;
+
+ private:
+  std::atomic<bool>& lock_;
+};
+
+uint64_t mix(uint64_t a, uint64_t b) {
+  uint64_t hash = (a ^ (b + 0x9E3779B97F4A7C15u)) * 0xD6E8FEB86659FD93u;
+  hash = (hash ^ hash >> 32) * 0xD6E8FEB86659FD93u;
+  hash ^= hash >> 32;
+  return hash ? hash : 1;
+}
+
+void append_utf8(std::string* text, uint32_t c) {
+  if (c < 0x80) {
+    text->push_back(char(c));
+  } else if (c < 0x800) {
+    text->push_back(char(0xC0 | c >> 6));
+    text->push_back(char(0x80 | (c & 63)));
+  } else if (c < 0x10000) {  // surrogates too, which Python decodes as it wants
+    text->push_back(char(0xE0 | c >> 12));
+    text->push_back(char(0x80 | (c >> 6 & 63)));
+    text->push_back(char(0x80 | (c & 63)));
+  } else {
+    text->push_back(char(0xF0 | c >> 18));
+    text->push_back(char(0x80 | (c >> 12 & 63)));
+    text->push_back(char(0x80 | (c >> 6 & 63)));
+    text->push_back(char(0x80 | (c & 63)));
+  }
+}
+
+std::string copy_text(const epprof_text& text) {
+  std::string copy;
+  size_t length = std::min(text.length, kMaxText);
+  copy.reserve(length);
+  for (size_t i = 0; i < length; i++) {
+    switch (text.kind) {
+      case 1: append_utf8(&copy, static_cast<const uint8_t*>(text.data)[i]); break;
+      case 2: append_utf8(&copy, static_cast<const uint16_t*>(text.data)[i]); break;
+      default: append_utf8(&copy, static_cast<const uint32_t*>(text.data)[i]); break;
+    }
+  }
+  return copy;
+}
+
+}  // namespace
+
+StackTable::~StackTable() { stack_counts.bytes -= bytes_; }
+
+bool StackTable::account(size_t bytes) {
+  if (stack_counts.bytes.load(std::memory_order_relaxed) + bytes > stack_counts.max_bytes) {
+    return false;
+  }
+  stack_counts.bytes += bytes;
+  bytes_ += bytes;
+  return true;
+}
+
+void StackTable::start(uint64_t session) {
+  stack_counts.bytes -= bytes_;
+  bytes_ = 0;
+  stacks_.clear();
+  nodes_.clear();
+  code_rows_.clear();
+  codes_.clear();
+  new_ = {};
+  session_ = session;
+}
+
+uint32_t StackTable::current(const void* thread) {
+  uint32_t depth;
+  uint64_t hash = epprof_hash_frames(thread, &depth);
+  if (!depth) return kNoStack;
+  uint64_t session = stack_counts.session.load(std::memory_order_relaxed);
+  if (session_ != session) {
+    SpinLockGuard lock(lock_);
+    start(session);
+  }
+  uint32_t known = stacks_.find(hash);
+  return known != FlatMap::kNone ? known : add(thread, hash);
+}
+
+std::shared_ptr<const CodeCopy> StackTable::code(const void* object) {
+  uint64_t key = mix(reinterpret_cast<uintptr_t>(object), epprof_code_version(object));
+  uint32_t row = code_rows_.find(key);
+  if (row != FlatMap::kNone) return codes_[row];
+  epprof_code read = epprof_read_code(object);
+  size_t table = read.line_table_bytes <= kMaxLineTable ? read.line_table_bytes : 0;
+  auto copy = std::make_shared<CodeCopy>();
+  copy->file = copy_text(read.file);
+  copy->function = copy_text(read.function);
+  if (!account(sizeof(CodeCopy) + copy->file.size() + copy->function.size() + table + 64)) {
+    return nullptr;
+  }
+  copy->id = stack_counts.codes++;
+  copy->first_line = read.first_line;
+  copy->line_table.assign(read.line_table, read.line_table + table);
+  code_rows_.insert(key, uint32_t(codes_.size()));
+  codes_.push_back(copy);
+  new_.codes.push_back(copy);
+  return copy;
+}
+
+uint32_t StackTable::add(const void* thread, uint64_t hash) {
+  epprof_frame frames[EPPROF_MAX_FRAMES];
+  int truncated;
+  size_t depth = epprof_copy_frames(thread, frames, &truncated);
+  SpinLockGuard lock(lock_);
+  uint32_t node = kNoStack;
+  for (size_t i = depth; i-- > 0;) {
+    auto copy = code(frames[i].code);
+    if (!copy) {
+      stack_counts.dropped++;
+      return kNoStack;
+    }
+    uint64_t key = mix(mix(node, copy->id), uint32_t(frames[i].offset));
+    uint32_t known = nodes_.find(key);
+    if (known == FlatMap::kNone) {
+      if (!account(sizeof(StackNode) + 64)) {  // with its slots in the maps
+        stack_counts.dropped++;
+        return kNoStack;
+      }
+      known = stack_counts.nodes++;
+      nodes_.insert(key, known);
+      new_.nodes.push_back({known, node, copy, frames[i].offset});
+    }
+    node = known;
+  }
+  if (truncated) stack_counts.truncated++;
+  stacks_.insert(hash, node);
+  return node;
+}
+
+NewStacks StackTable::take(uint64_t session) {
+  SpinLockGuard lock(lock_);
+  NewStacks taken;
+  if (session_ == session) std::swap(taken, new_);
+  return taken;
+}
+
+}  // namespace epprof

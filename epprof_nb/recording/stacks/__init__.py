@@ -1,0 +1,1 @@
+"""Python stacks of launches: whether they can be read here, and the tree that sessions get."""

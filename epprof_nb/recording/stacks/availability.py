@@ -1,0 +1,48 @@
+"""Whether the Python stacks of launches can be read in this interpreter."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import sysconfig
+from functools import cache
+
+from epprof_nb import _native
+from epprof_nb.recording.stacks import shapes
+
+
+@cache
+def why_unavailable() -> str | None:
+    """Return why stacks cannot be read here; None if they can.
+
+    The first call compares stacks that the native core reads with those of Python, in about a
+    millisecond.
+    """
+    reason = _unsupported() or _native.prepare_stacks(sys.version_info.minor)
+    if reason is not None:
+        return reason
+    atexit.register(_end, os.getpid())
+    differing = shapes.differing()
+    if differing:
+        return f"they differ from those of Python in: {', '.join(differing)}"
+    return None
+
+
+def _unsupported() -> str | None:
+    version = sys.version_info
+    if sys.implementation.name != "cpython":
+        return f"{sys.implementation.name} keeps its frames in another way than CPython"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return "the interpreter is free-threaded"
+    if hasattr(sys, "gettotalrefcount"):
+        return "the interpreter is a debug build"
+    if version.releaselevel != "final":
+        return f"Python {sys.version.split()[0]} is no final release"
+    return None
+
+
+def _end(process: int) -> None:
+    # The interpreter frees its thread states after this, also those of threads in a launch.
+    if os.getpid() == process:
+        _native.end_stacks()
