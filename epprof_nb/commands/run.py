@@ -56,6 +56,19 @@ class _RunCommand(click.Command):
 )
 @click.option("--max-records", type=int, default=5_000_000, help="Maximum number of activities.")
 @click.option("--time-limit", type=float, help="Stop recording after this many seconds.")
+@click.option(
+    "--own",
+    multiple=True,
+    metavar="WHERE",
+    help="A folder, file or package whose code counts as yours where the line that launched is "
+    "sought; may be repeated.",
+)
+@click.option(
+    "--library",
+    multiple=True,
+    metavar="WHERE",
+    help="A folder, file or package whose code counts as a library's there; may be repeated.",
+)
 @click.option("--no-lines", is_flag=True, help="Do not record the script's statements as ops.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only the script's output and errors.")
 @click.argument("script", required=False)
@@ -71,6 +84,8 @@ def run(
     detail: str,
     max_records: int,
     time_limit: float | None,
+    own: tuple[str, ...],
+    library: tuple[str, ...],
     no_lines: bool,
     quiet: bool,
     script: str | None,
@@ -92,7 +107,7 @@ def run(
         raise click.UsageError("Name a script to run, or a module after -m.")
     try:
         request = RunRequest(
-            Options(detail, max_records, time_limit), out, html,
+            Options(detail, max_records, time_limit, own=own, library=library), out, html,
             None if steps is None else _steps(steps), not no_lines, quiet,
         )  # fmt: skip
     except ValueError as error:
@@ -116,8 +131,8 @@ def run(
         request, out=request.out and request.out.resolve(),
         html=request.html and request.html.resolve(),
     )  # fmt: skip
-    own = {name for param in ctx.command.params for name in param.opts}
-    given = [part for part in arguments if part.partition("=")[0] in own and part[:2] == "--"]
+    known = {name for param in ctx.command.params for name in param.opts}
+    given = [part for part in arguments if part.partition("=")[0] in known and part[:2] == "--"]
     if given and not quiet:
         click.echo(
             f"epprof: {', '.join(given)} was passed to {target.argument}; options of epprof run "

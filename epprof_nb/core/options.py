@@ -54,6 +54,10 @@ class Options:
         jitted functions, compilations, waits and transfers of JAX, ``"triton"``, ``"numba"`` and
         ``"cupy"`` for the file and line of kernels that are written in Python, ``"nvtx"`` for the
         ranges and marks of NVTX in any library. Empty for none.
+    own, library
+        Folders, files or names of packages whose code counts as yours, or as a library's, where
+        the line that launched is sought: the innermost one of your code. Yours are cells, files
+        below the working directory and that of the script, and editable installs.
     """
 
     detail: str = "default"
@@ -61,6 +65,8 @@ class Options:
     time_limit_s: float | None = None
     ort_nodes: str | None = None
     frameworks: tuple[str, ...] = FRAMEWORKS
+    own: tuple[str, ...] = ()
+    library: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         unknown = sorted(self.details - set(DETAILS))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from epprof_nb.arrays.types import BoolArray
     from epprof_nb.data.python_stacks import PythonStacks
 
 OWNERS = ("cell", "own", "library")
@@ -24,7 +25,7 @@ _REFERENCES = {"activities": ("stack_id", "capture_stack_id"), "api_calls": ("st
 
 
 def stack_table(
-    stacks: PythonStacks, files: Sequence[str], owners: Sequence[str | None]
+    stacks: PythonStacks, files: Sequence[str], owners: Sequence[str], is_kept: BoolArray
 ) -> tuple[Table, npt.NDArray[np.int32]]:
     """Return the table of the stacks, without the frames of code that nobody wants to see.
 
@@ -35,7 +36,9 @@ def stack_table(
     files
         The name to show for the file of each code object, such as ``In[3]``.
     owners
-        One of `OWNERS` for each code object; None to leave out its frames.
+        Whose code each code object is, one of `OWNERS` if its frames are kept.
+    is_kept
+        bool array, one value per stack: whether its innermost frame is kept.
 
     Returns
     -------
@@ -52,18 +55,18 @@ def stack_table(
     ...     np.array([-1, 0, 1], np.int32), np.arange(3, dtype=np.int32), np.array([9, 4, 2]),
     ...     ("runpy.py", "a.py", "b.py"), ("run", "main", "f"), np.array([1, 1, 1]),
     ... )
-    >>> table, row = stack_table(stacks, stacks.file, (None, "own", "library"))
+    >>> is_kept = np.array([False, True, True])
+    >>> table, row = stack_table(stacks, stacks.file, ("", "own", "library"), is_kept)
     >>> table["parent_id"].tolist(), row.tolist()
     ([-1, 0], [-1, 0, 1, -1])
     """
-    is_kept = np.array([owner is not None for owner in owners], np.bool_)[stacks.code_id]
     kept = np.flatnonzero(is_kept)
     number = np.full(len(stacks) + 1, MISSING, np.int32)
     number[kept] = np.arange(len(kept))
     row = number[np.append(nearest_ancestor(stacks.parent_id.astype(np.int64), is_kept), MISSING)]
     code = stacks.code_id[kept]
 
-    def of_codes(texts: Sequence[str | None]) -> CategoryColumn:
+    def of_codes(texts: Sequence[str]) -> CategoryColumn:
         return CategoryColumn.of(texts).take(code)
 
     columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {

@@ -64,6 +64,11 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
         argument("--ort-nodes", metavar="MODE",
                  help="Runs of ONNX Runtime sessions to record node by node: every, auto (some; "
                  "launches identify the nodes of the others) or off."),
+        argument("--own", metavar="WHERE",
+                 help="Folders, files or packages whose code counts as yours where the line that "
+                 "launched is sought. Separate several with commas."),
+        argument("--library", metavar="WHERE",
+                 help="Folders, files or packages whose code counts as a library's there."),
         argument("--no-lines", action="store_true",
                  help="Do not record the statements of the cell as ops."),
         argument("-l", "--live", action="store_true",
@@ -142,6 +147,8 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
             time_limit_s=limit,
             ort_nodes=args.ort_nodes or settings.ort_nodes,
             frameworks=tuple(settings.frameworks),
+            own=(*settings.own, *_listed(args.own)),
+            library=(*settings.library, *_listed(args.library)),
         )
     except ValueError as error:
         raise UsageError(
@@ -161,6 +168,18 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
         baseline=args.baseline.strip("\"'") if args.baseline else None,
         interleave=args.interleave,
     )
+
+
+def _listed(text: str | None) -> list[str]:
+    """Return the parts of a text that commas separate.
+
+    Examples
+    --------
+    >>> _listed("'models, utils/nn.py'"), _listed(None)
+    (['models', 'utils/nn.py'], [])
+    """
+    parts = (text or "").strip("\"'").split(",")
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _without_comment(line: str) -> str:

@@ -40,6 +40,14 @@ class GpuProfile(Configurable):
         help="Frameworks whose operations are recorded, if the code uses them: "
         f"{', '.join(FRAMEWORKS)}. [] records none.",
     ).tag(config=True)
+    own = List(
+        Unicode(),
+        help="Folders, files or packages whose code counts as yours where the line that launched "
+        "is sought.",
+    ).tag(config=True)
+    library = List(
+        Unicode(), help="Folders, files or packages whose code counts as a library's there."
+    ).tag(config=True)
     lines = Bool(True, help="Record each statement of the cell as an op.").tag(config=True)  # noqa: FBT003
     quiet = Bool(False, help="Do not display the profile.").tag(config=True)  # noqa: FBT003
     live = Bool(False, help="Show progress while a cell runs.").tag(config=True)  # noqa: FBT003

@@ -268,7 +268,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
 
     Parameters
     ----------
-    detail, max_records, time_limit_s, ort_nodes, frameworks
+    detail, max_records, time_limit_s, ort_nodes, frameworks, own, library
         See `epprof_nb.core.options.Options`.
 
     Yields
@@ -294,9 +294,18 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
         time_limit_s: float | None = None,
         ort_nodes: str | None = None,
         frameworks: Iterable[str] = FRAMEWORKS,
+        own: Iterable[str] = (),
+        library: Iterable[str] = (),
     ) -> None:
-        names = (frameworks,) if isinstance(frameworks, str) else tuple(frameworks)
-        self._options = Options(detail, max_records, time_limit_s, ort_nodes, names)
+        self._options = Options(
+            detail,
+            max_records,
+            time_limit_s,
+            ort_nodes,
+            frameworks=_texts(frameworks),
+            own=_texts(own),
+            library=_texts(library),
+        )
         self._entered: list[tuple[Session, Profile]] = []
 
     def _make(self) -> tuple[Session, Profile]:
@@ -334,6 +343,10 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
             "profile() is a context manager: write `with epprof_nb.profile() as prof:`. To name "
             'a function as an op, decorate it with @epprof_nb.op("name").'
         )
+
+
+def _texts(given: Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(map(str, given))
 
 
 def load(path: str | PathLike[str], *, max_bytes: int = 16 * 2**30) -> Profile:

@@ -33,12 +33,12 @@ class ProfileAnalyses(Breakdowns, TrainingTables, GenerationTables, NodeTables, 
             One SELECT statement in DuckDB's dialect. It reads the tables of the profile (``ops``,
             ``activities``, ``api_calls``, ``graphs``, ``memory``, ``overhead``, ``stacks``) with
             the same columns; ``info``, with a JSON ``value`` for each ``key``; and the views
-            ``device_work`` (the activities that keep a device busy), ``busy`` (``device_id``, ``start_ns`` and
-            ``end_ns`` of the disjoint intervals in which a device was busy) and ``idle`` (the
-            intervals between them). ``nested_ops`` has the columns of ``ops`` and ``is_outermost``:
-            whether an op has no ancestor of the same name, type and place. Sums over these ops do
-            not count time twice. ``insights`` has the findings and ``evidence_1`` the rows behind
-            the first one. Missing ids and names are NULL.
+            ``device_work`` (the activities that keep a device busy), ``busy`` (``device_id``,
+            ``start_ns`` and ``end_ns`` of the disjoint intervals in which a device was busy) and
+            ``idle`` (the intervals between them). ``nested_ops`` has the columns of ``ops`` and
+            ``is_outermost``: whether an op has no ancestor of the same name, type and place. Sums
+            over these ops do not count time twice. ``insights`` has the findings and ``evidence_1``
+            the rows behind the first one. Missing ids and names are NULL.
         time_limit_s
             Time after which the call raises TimeoutError, seconds.
         max_bytes

@@ -37,7 +37,9 @@ def test_frames_without_an_owner_are_left_out_and_their_callers_take_their_place
     stacks = walker.stacks()
     owners = {"runpy.py": None, "wrap.py": None, "a.py": "cell", "b.py": "own"}
     files = [file.replace("a.py", "In[1]") for file in stacks.file]
-    table, row = stack_table(stacks, files, [owners[file] for file in stacks.file])
+    of_code = [owners[file] or "" for file in stacks.file]
+    is_kept = np.array(["", *of_code], object)[stacks.code_id + 1] != ""
+    table, row = stack_table(stacks, files, of_code, is_kept)
     frame = table.to_frame()
     assert frame["file"].tolist() == ["In[1]", "b.py"]
     assert frame["function"].tolist() == ["main", "f"]

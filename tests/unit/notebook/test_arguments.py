@@ -103,6 +103,15 @@ def test_frameworks_are_those_of_the_settings():
     assert one.union(other).frameworks == ("torch", "nvtx")
 
 
+def test_own_code_and_libraries_of_the_line_come_after_those_of_the_settings():
+    settings = GpuProfile(own=["models"])
+    line = "prof --own 'utils, /src/a b.py' --library vendor"
+    options = parse(ProfileMagics.gpuprofile, line, settings).options
+    assert options.own == ("models", "utils", "/src/a b.py")
+    assert options.library == ("vendor",)
+    assert parse(ProfileMagics.gpuprofile, "prof", GpuProfile()).options.own == ()
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

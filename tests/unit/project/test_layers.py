@@ -28,7 +28,7 @@ SUBFOLDERS = {
     "analysis": (
         ("base",),
         ("peaks",),
-        ("critical_path", "findings", "frameworks", "onnx", "utilisation"),
+        ("critical_path", "findings", "frameworks", "onnx", "stacks", "utilisation"),
         ("compare", "sql", "steps"),
         ("breakdowns", "summary"),
         ("findings.rules",),

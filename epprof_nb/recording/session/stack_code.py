@@ -1,0 +1,237 @@
+"""The code in which a recording's launches were made: whose it is, and its text."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import linecache
+import os
+import re
+import sys
+import sysconfig
+import tokenize
+from contextlib import suppress
+from functools import cache
+from importlib import metadata, util
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+
+from epprof_nb.analysis.stacks.ownership import Ownership
+from epprof_nb.data.schema import MISSING
+from epprof_nb.data.stack_table import stack_table
+from epprof_nb.recording.ranges.range_sources import shown_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from epprof_nb.arrays.types import BoolArray
+    from epprof_nb.core.options import Options
+    from epprof_nb.data.python_stacks import PythonStacks
+    from epprof_nb.data.table import Table
+
+_PACKAGE = str(Path(__file__).parents[2])
+_OLD_CELL = re.compile(r"<ipython-input-(\d+)-")
+_FUNCTIONS, _LINES, _LINE_CHARACTERS, _FILE_BYTES = 400, 2000, 400, 4_000_000
+
+
+class StackCode(NamedTuple):
+    """The stacks of a profile with whose code they are.
+
+    Attributes
+    ----------
+    table
+        A table of schema `epprof_nb.data.schema.STACKS`.
+    row
+        int32 array: row of each stack, as of `epprof_nb.data.stack_table.stack_table`.
+    texts
+        File or cell to its text, in which only the user's functions are there, at their lines.
+    """
+
+    table: Table
+    row: npt.NDArray[np.int32]
+    texts: dict[str, str]
+
+
+def stack_code(
+    stacks: PythonStacks,
+    options: Options,
+    *,
+    script: tuple[str, str] | None = None,
+    known: Mapping[str, str] | None = None,
+) -> StackCode:
+    """Return the stacks without the frames of machinery, with owners and text.
+
+    Parameters
+    ----------
+    stacks
+        The stacks as they were recorded.
+    options
+        Options of the session, with what the user has named as their own or as a library.
+    script
+        Path of the script that runs, and the name to show for it; None without one.
+    known
+        Cell to its text, for cells that need no other.
+    """
+    owners = owner_of_files(set(stacks.file), options, script=script)
+    of_code = [owners[file] for file in stacks.file]
+    shown = [
+        _shown_cell(file) if owner == "cell" else _shown_script(file, script)
+        for file, owner in zip(stacks.file, of_code, strict=True)
+    ]
+    is_kept = ~_is_machinery(stacks, of_code)
+    table, row = stack_table(stacks, shown, of_code, is_kept)
+    known = known or {}
+    users = [
+        code
+        for code in np.unique(stacks.code_id[is_kept]).tolist()
+        if of_code[code] in ("cell", "own") and shown[code] not in known
+    ]
+    whole = [code for code in users if of_code[code] == "cell"]
+    return StackCode(table, row, _texts(stacks, shown, users, whole))
+
+
+def owner_of_files(
+    files: Iterable[str], options: Options, *, script: tuple[str, str] | None = None
+) -> dict[str, str]:
+    """Return the owner of each file; see `epprof_nb.analysis.stacks.ownership.Owner`."""
+    home = () if script is None else (os.path.dirname(script[0]),)  # noqa: PTH120 - no real path
+    folders = (*_both(_working_directory()), *home)
+    chosen_own, chosen_library = (_paths_of(names) for names in (options.own, options.library))
+    ownership = Ownership(chosen_own, chosen_library, (_PACKAGE,), _library_folders(), folders)
+    full = {file: _absolute(file) for file in files}
+    found = {file: ownership.of(path) for file, path in full.items()}
+    if "library" in found.values():
+        installed = Ownership(
+            chosen_own, chosen_library, (_PACKAGE,), _library_folders(), _editable_folders()
+        )
+        found |= {
+            file: installed.of(path) for file, path in full.items() if found[file] == "library"
+        }
+    return dict(found)
+
+
+def _is_machinery(stacks: PythonStacks, owners: Sequence[str]) -> BoolArray:
+    """Return which stacks end in a frame that is left out.
+
+    Such frames are those of machinery, and those that call machinery before any code of the user,
+    as the event loop of Jupyter's kernel does.
+    """
+    names = np.array([*owners, ""], object)[stacks.code_id]
+    is_machinery: BoolArray = names == "machinery"
+    below_user, above_machinery = (names == "cell") | (names == "own"), is_machinery.copy()
+    parents = stacks.parent_id.tolist()
+    for row, parent in enumerate(parents):  # a parent precedes its rows
+        below_user[row] |= parent != MISSING and below_user[parent]
+    for row in reversed(range(len(parents))):
+        if above_machinery[row] and parents[row] != MISSING:
+            above_machinery[parents[row]] = True
+    dropped: BoolArray = is_machinery | (above_machinery & ~below_user)
+    return dropped
+
+
+def _shown_cell(file: str) -> str:
+    """Return the name of a cell, as ``In[3]``; the name of its code if it has no number."""
+    old = _OLD_CELL.match(file)
+    return f"In[{old[1]}]" if old else shown_file(file)
+
+
+def _shown_script(file: str, script: tuple[str, str] | None) -> str:
+    return script[1] if script is not None and _absolute(file) == script[0] else file
+
+
+def _texts(
+    stacks: PythonStacks, shown: Sequence[str], codes: Sequence[int], cells: Sequence[int]
+) -> dict[str, str]:
+    """Return the text of some code objects by the file that is shown for them.
+
+    Of a cell, and of a module's own code, it is the whole text, else that of the function.
+    """
+    of_cells, lines = set(cells), dict[str, dict[int, str]]()
+    for code in codes[:_FUNCTIONS]:
+        whole = code in of_cells or stacks.function[code] == "<module>"
+        first = 1 if whole else int(stacks.first_line[code])
+        block = _block(stacks.file[code], first, whole=whole)
+        if block:
+            lines.setdefault(shown[code], {}).update(enumerate(block, first))
+    return {
+        file: "\n".join(numbered.get(number, "") for number in range(1, max(numbered) + 1))
+        for file, numbered in lines.items()
+    }
+
+
+def _block(file: str, first: int, *, whole: bool) -> list[str]:
+    """Return the lines of the function that begins at line `first`, or of all from there on."""
+    try:
+        if file not in linecache.cache:  # the source of a cell is in the cache only
+            path = Path(file)
+            if not path.is_file() or path.stat().st_size > _FILE_BYTES:
+                return []
+        linecache.checkcache(file)
+        lines = linecache.getlines(file)[first - 1 : first - 1 + _LINES]
+        block = lines if whole else inspect.getblock(lines)
+    except (OSError, ValueError, SyntaxError, tokenize.TokenError):
+        return []  # the file does not exist or has changed since it was imported
+    return [line.rstrip("\r\n")[:_LINE_CHARACTERS] for line in block]
+
+
+def _absolute(file: str) -> str:
+    """Return the full path of a file; the name of code that is in no file as it is."""
+    return file if file.startswith("<") else os.path.abspath(file)  # noqa: PTH100 - keeps links
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError:  # it was removed
+        return ""
+
+
+def _both(folder: str) -> tuple[str, ...]:
+    """Return a folder as it is named and as it is; nothing for none, and for the root."""
+    found = dict.fromkeys((folder, os.path.realpath(folder))) if folder else ()
+    return tuple(path for path in found if path != os.sep)
+
+
+@cache
+def _library_folders() -> tuple[str, ...]:
+    """Return the folders of Python's own modules, and of installed packages and programs."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
+    paths = sysconfig.get_paths()
+    return tuple(dict.fromkeys(p for name in names if name in paths for p in _both(paths[name])))
+
+
+@cache
+def _editable_folders() -> tuple[str, ...]:
+    """Return the folders of packages that are installed from a checkout (``pip install -e``)."""
+    folders: dict[str, None] = {}
+    for distribution in metadata.distributions():
+        text = distribution.read_text("direct_url.json")
+        with suppress(ValueError, AttributeError, TypeError):
+            origin = json.loads(text or "{}")
+            if origin.get("dir_info", {}).get("editable"):
+                folders |= dict.fromkeys(_both(unquote(urlsplit(origin["url"]).path)))
+    return tuple(folders)
+
+
+def _paths_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths of folders, files and packages that the user has named."""
+    paths: list[str] = []
+    for name in names:
+        if os.sep in name or Path(name).exists():
+            paths += _both(_absolute(os.path.expanduser(name)))  # noqa: PTH111
+            continue
+        module = sys.modules.get(name)
+        spec = getattr(module, "__spec__", None)
+        if spec is None:
+            with suppress(ImportError, ValueError, AttributeError):
+                spec = util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations:
+            paths += [path for folder in spec.submodule_search_locations for path in _both(folder)]
+        elif spec is not None and spec.origin:
+            paths += _both(spec.origin)
+    return tuple(paths)

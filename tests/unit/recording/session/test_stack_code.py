@@ -1,0 +1,137 @@
+"""The stacks of running code: whose each frame is, what is dropped, and its text."""
+
+import linecache
+
+import pytest
+
+from epprof_nb.core.options import Options
+from epprof_nb.recording.session.stack_code import owner_of_files, stack_code
+from tests.helpers.walked_stacks import Walker
+
+LAUNCH = "def launch(walk):\n    x = 1\n    return walk()\n\n\ndef unused():\n    pass\n"
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(path, text, **variables):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    exec(compile(text, str(path), "exec"), variables)
+    return variables
+
+
+def frames_of(code, stack):
+    table = code.table.to_frame()
+    at, found = int(code.row[stack]), []
+    while at >= 0:
+        row = table.loc[at]
+        found.append((row["file"], row["function"], row["line"], row["owner"]))
+        at = -1 if row["parent_id"] is None or row.isna()["parent_id"] else int(row["parent_id"])
+    return found
+
+
+def test_own_functions_have_their_line_and_text(home):
+    walker = Walker()
+    run(home / "model.py", LAUNCH + "\nstack = launch(walk)\n", walk=walker.walk)
+    own = run(home / "trainer.py", LAUNCH, walk=None)
+    stack = own["launch"](walker.walk)
+    code = stack_code(walker.stacks(), Options())
+    assert frames_of(code, stack)[0] == (str(home / "trainer.py"), "launch", 3, "own")
+    assert frames_of(code, stack)[1][0] == __file__
+    text = code.texts[str(home / "trainer.py")].splitlines()
+    assert text == LAUNCH.splitlines()[:3]
+    assert code.texts[str(home / "model.py")] == (LAUNCH + "\nstack = launch(walk)")
+
+
+def test_a_library_in_the_working_directory_is_no_code_of_the_user(home):
+    path = home / ".venv" / "lib" / "site-packages" / "nn.py"
+    walker = Walker()
+    stack = run(path, LAUNCH)["launch"](walker.walk)
+    code = stack_code(walker.stacks(), Options())
+    assert frames_of(code, stack)[0][3] == "library"
+    assert str(path) not in code.texts
+    chosen = stack_code(walker.stacks(), Options(own=(str(path.parent),)))
+    assert frames_of(chosen, stack)[0][3] == "own"
+    assert str(path) in chosen.texts
+
+
+def test_what_runs_the_users_code_is_left_out_and_so_is_what_calls_that():
+    walker = Walker()
+    shell = "/x/site-packages/IPython/core/shell.py"
+    loop = ("/usr/lib/python3.11/asyncio/base_events.py", "run_forever", 10, 1)
+    start = [("<frozen runpy>", "run", 1, 1), loop, (shell, "run_code", 5, 1)]
+    cell = ("/tmp/ipykernel_1/2.py", "<module>", 2, 1)
+    stack = walker.add([*start, cell, loop, ("/x/site-packages/torch/nn.py", "f", 3, 1)])
+    idle = walker.add([loop, ("/usr/lib/python3.11/queue.py", "get", 4, 1)])
+    code = stack_code(walker.stacks(), Options())
+    names = [(function, owner) for _, function, _, owner in frames_of(code, stack)]
+    assert names == [("f", "library"), ("run_forever", "library"), ("<module>", "cell")]
+    assert [function for _, function, _, _ in frames_of(code, idle)] == ["get", "run_forever"]
+
+
+def test_a_cell_has_its_name_and_the_text_that_it_had():
+    name = "<ipython-input-7-0123456789ab>"
+    source = "y = 1\ndef train():\n    step()\n"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    walker = Walker()
+    stack = walker.add([(name, "train", 3, 2)])
+    try:
+        code = stack_code(walker.stacks(), Options())
+        known = stack_code(walker.stacks(), Options(), known={"In[7]": source})
+    finally:
+        del linecache.cache[name]
+    assert frames_of(code, stack) == [("In[7]", "train", 3, "cell")]
+    assert code.texts == {"In[7]": source.rstrip("\n")}
+    assert known.texts == {}
+
+
+def test_the_script_has_the_name_of_its_cell(home):
+    walker = Walker()
+    stack = run(home / "sub" / "train.py", LAUNCH)["launch"](walker.walk)
+    path = str(home / "sub" / "train.py")
+    code = stack_code(walker.stacks(), Options(), script=(path, "train.py"))
+    assert frames_of(code, stack)[0][0] == "train.py"
+    other = home / "other"
+    other.mkdir()
+    beside = str(home / "sub" / "beside.py")
+    assert owner_of_files([beside], Options(), script=(path, "train.py")) == {beside: "own"}
+
+
+def test_packages_are_named_by_their_name():
+    import json.decoder
+
+    file = json.decoder.__file__
+    assert owner_of_files([file], Options())[file] == "library"
+    assert owner_of_files([file], Options(own=("json",)))[file] == "own"
+    chosen = Options(own=("json",), library=("json.decoder",))
+    assert owner_of_files([file], chosen)[file] == "library"
+    assert owner_of_files([file], Options(own=("no_such_package_anywhere",)))[file] == "library"
+
+
+def test_an_editable_installation_is_code_of_the_user(tmp_path, monkeypatch):
+    from epprof_nb.recording.session import stack_code as module
+
+    checkout, packages = tmp_path / "my checkout", tmp_path / "packages"
+    info = packages / "mine-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    url = checkout.as_uri()
+    (info / "direct_url.json").write_text(f'{{"url": "{url}", "dir_info": {{"editable": true}}}}')
+    monkeypatch.syspath_prepend(str(packages))
+    module._editable_folders.cache_clear()
+    file = str(checkout / "mine" / "a.py")
+    try:
+        assert owner_of_files([file], Options())[file] == "own"
+    finally:
+        module._editable_folders.cache_clear()
+
+
+def test_without_stacks_there_is_nothing():
+    code = stack_code(Walker().stacks(), Options())
+    assert len(code.table) == 0
+    assert code.row.tolist() == [-1]
+    assert code.texts == {}
