@@ -173,16 +173,21 @@ class Breakdowns(ProfileData):
         *,
         inclusive: bool = True,
         attribution: Literal["launch", "capture"] = "launch",
+        library: bool = False,
     ) -> pd.DataFrame:
-        """Device and host time of each line of the profiled cells.
+        """Device and host time of each line that launched work, in cells and in files.
 
         Parameters
         ----------
         inclusive
-            Whether a line includes the statements nested in it. A table never has columns of both
-            kinds: columns of self times and numbers begin with ``self_``.
+            Whether a line includes the statements nested in it, and the functions that it calls.
+            A table never has columns of both kinds: columns of self times and numbers begin with
+            ``self_``.
         attribution
             See `by_op`.
+        library
+            Whether lines of libraries have rows, too. Otherwise their work belongs to the line of
+            yours that called them.
 
         Returns
         -------
@@ -202,10 +207,15 @@ class Breakdowns(ProfileData):
         0     1  model, optimizer = build(layers=4, width=1024)
         1     2          batches = load("train", batch_size=64)
         """
-        from epprof_nb.analysis.breakdowns.by_op import line_table
+        from epprof_nb.analysis.breakdowns.by_line import line_table
 
         return table_frame(
-            self, "by_line", line_table, inclusive=inclusive, attribution=attribution
+            self,
+            "by_line",
+            line_table,
+            inclusive=inclusive,
+            attribution=attribution,
+            library=library,
         )
 
     @with_columns("by_repeat")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.breakdowns.by_op import line_table
+from epprof_nb.analysis.breakdowns.by_line import line_table
 from epprof_nb.analysis.breakdowns.registry import BREAKDOWNS, TREES, breakdown
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.util.progress_bar import progress_bar

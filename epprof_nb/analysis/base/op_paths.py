@@ -56,6 +56,8 @@ class OpPaths:
     ----------
     steps
         The steps; the ops come first.
+    max_depth
+        Steps below this depth are merged into their ancestor at it.
 
     Attributes
     ----------
@@ -72,13 +74,13 @@ class OpPaths:
         Node to its level and name, for nodes that do not take these from an op.
     """
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Steps, max_depth: int = MAX_DEPTH) -> None:
         keys, above_row, depth = steps
         # The last element is the parent of a root: the session.
         of_row = np.full(len(depth) + 1, SESSION, np.int64)
         parents, rows, depths = ([np.array([value])] for value in (MISSING, MISSING, 0))
         known = 1
-        for level in range(min(int(depth.max(initial=-1)) + 1, MAX_DEPTH)):
+        for level in range(min(int(depth.max(initial=-1)) + 1, max_depth)):
             here = np.flatnonzero(depth == level)
             above = of_row[above_row[here]]
             groups, first = group_codes(above, *(column[here] for column in keys))
@@ -90,8 +92,8 @@ class OpPaths:
         parents.append(np.array([SESSION]))
         rows.append(np.array([MISSING]))
         depths.append(np.array([1]))
-        deeper = np.flatnonzero(depth >= MAX_DEPTH)
-        of_row[deeper] = of_row[nearest_ancestor(above_row, depth < MAX_DEPTH)[deeper]]
+        deeper = np.flatnonzero(depth >= max_depth)
+        of_row[deeper] = of_row[nearest_ancestor(above_row, depth < max_depth)[deeper]]
         self.of_row = self.of_op = of_row[:-1]
         self.parent, self.row = np.concatenate(parents), np.concatenate(rows)
         self.depth = np.concatenate(depths)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +22,32 @@ def split_lines(text: str) -> list[str]:
 def line_text(lines: Sequence[str], line: int) -> str:
     """Return a line (from 1) without its indentation; empty if there is no such line."""
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+
+
+def statement_starts(text: str) -> dict[int, int]:
+    r"""Return the first line of the innermost statement of each line; empty if it does not parse.
+
+    Lines of IPython's magics count as empty.
+
+    Examples
+    --------
+    >>> statement_starts("%time\nfor x in y:\n    f(\n        x)\n")
+    {2: 2, 3: 3, 4: 3}
+    """
+    lines = [re.sub(r"^(\s*)[%!?].*", r"\1pass", line) for line in split_lines(text)]
+    magics = {number for number, line in enumerate(split_lines(text), 1) if line[:1] in "%!?"}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes in the user's strings
+            tree = ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    starts: dict[int, int] = {}
+    for node in ast.walk(tree):  # statements come before those in them
+        if isinstance(node, ast.stmt) and node.lineno not in magics:
+            last = node.end_lineno or node.lineno
+            starts |= dict.fromkeys(range(node.lineno, last + 1), node.lineno)
+    return dict(sorted(starts.items()))
 
 
 def source_line(profile: ProfileData, cell: str | None, line: int) -> str:

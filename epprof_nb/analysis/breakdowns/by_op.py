@@ -1,4 +1,4 @@
-"""by_op and by_line: device and host time by op, and by line of the profiled cells."""
+"""by_op: device and host time by op."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from epprof_nb.analysis.base.result_table import (
     ResultTable,
     argument_column,
     categorical,
-    objects,
     optional,
 )
-from epprof_nb.analysis.base.source_lines import line_text, split_lines
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.op_args import Argument, argument_names, arguments
@@ -28,13 +26,8 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.executions import Executions
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.base.result_table import Column
     from epprof_nb.arrays.types import BoolArray, IntArray
-    from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
-
-NO_LINE = "(no line)"
-"""Source of the row of activities without a statement."""
 
 
 def op_table(
@@ -97,38 +90,6 @@ def _at(argument: Argument, rows: IntArray, last: int) -> Argument:
     return Argument(argument.name, codes, argument.distinct)
 
 
-def line_table(
-    index: ProfileIndex, *, inclusive: bool = True, attribution: Attribution = "launch"
-) -> ResultTable:
-    """Return the columns of `Profile.by_line`."""
-    profile = index.profile
-    ops, tree = profile.tables["ops"], index.tree
-    cells, lines = ops.names("cell"), ops["line"]
-    is_line = (cells.codes >= 0) & (lines >= 0) & ~ops.names("op_type").equals("cell")
-    groups, first = group_codes(
-        np.where(is_line, cells.codes, MISSING), np.where(is_line, lines, MISSING)
-    )
-    # Other ops form a group too: drop it and renumber the groups of statements.
-    keep = is_line[first]
-    first = first[keep]
-    groups = np.where(keep, np.cumsum(keep) - 1, MISSING)[groups]
-    sums = totals(index, groups, tree.nearest_ancestor(is_line), attribution=attribution)
-    by_source = np.lexsort((lines[first], group_codes(cells.codes[first])[0]))
-    order = by_source[sums.shown[by_source]]
-    rows, last = first[order], int(sums.has_unattributed)
-    columns = MeasureColumns(profile, groups, sums, order)
-    executed = _executions(index, is_line, sums, attribution)
-    return ResultTable(
-        {
-            "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
-            "line": optional([*lines[rows], *[MISSING] * last]),
-            "source": objects([*_sources(profile, rows), *[NO_LINE] * last]),
-            "count": columns.count(executed),
-            **(_inclusive(columns, sums, executed) if inclusive else _self(columns, sums)),
-        }
-    )
-
-
 def _executions(
     index: ProfileIndex, counted: BoolArray, sums: Totals, attribution: Attribution
 ) -> Executions | None:
@@ -136,33 +97,3 @@ def _executions(
     if attribution == "launch":
         return None
     return executions(index, counted, sums.device_ns_of_op, attribution=attribution)
-
-
-def _inclusive(
-    columns: MeasureColumns, sums: Totals, executed: Executions | None
-) -> dict[str, Column]:
-    return {
-        **columns.device(),
-        **columns.device_per_execution(executed),
-        "host_ns": columns.column(sums.host_ns),
-        **columns.host_per_execution(95),
-    }
-
-
-def _self(columns: MeasureColumns, sums: Totals) -> dict[str, Column]:
-    return {**columns.self_device(), "self_host_ns": columns.column(sums.own_host_ns)}
-
-
-def _sources(profile: ProfileData, rows: IntArray) -> list[str]:
-    """Return the source text of the statements at `rows`, or their names if it is unknown."""
-    ops = profile.tables["ops"]
-    sources = {cell: split_lines(source) for cell, source in profile.sources.items()}
-    return [
-        line_text(sources.get(cell or "", []), line) or name or ""
-        for line, cell, name in zip(
-            ops["line"][rows].tolist(),
-            ops.names("cell").take(rows).to_list(),
-            ops.names("name").take(rows).to_list(),
-            strict=True,
-        )
-    ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.breakdowns.by_kernel import kernel_table
-from epprof_nb.analysis.breakdowns.by_op import line_table, op_table
+from epprof_nb.analysis.breakdowns.by_line import line_table
+from epprof_nb.analysis.breakdowns.by_op import op_table
 from epprof_nb.analysis.breakdowns.by_path import path_table
 from epprof_nb.analysis.breakdowns.by_stream import stream_table
 from epprof_nb.analysis.frameworks.by_module import module_table

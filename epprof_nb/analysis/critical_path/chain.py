@@ -14,6 +14,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.base.op_tree import NO_OP
+from epprof_nb.analysis.base.places import lines_at
 from epprof_nb.analysis.base.result_table import (
     ResultTable,
     categorical,
@@ -21,6 +22,7 @@ from epprof_nb.analysis.base.result_table import (
     optional,
     values_at,
 )
+from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.critical_path.events import VARIANTS, CriticalPathEvents
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -100,7 +102,10 @@ def critical_path_table(index: ProfileIndex, attribution: Attribution = "launch"
         values_at(tables["api_calls"]["correlation_id"], call),
         values_at(tables["activities"]["correlation_id"], activity),
     )
-    statement = values_at(index.tree.nearest_ancestor(ops["line"] != MISSING), path.op)
+    lines = index.cached(StackLines)
+    of_activities, of_calls = np.append(lines.of_activities(attribution), MISSING), lines.of_calls()
+    stack = np.where(of_call, np.append(of_calls, MISSING)[call], of_activities[activity])
+    cells, line = lines_at(index, stack, path.op)
     op_names = names_at(ops.names("name"), path.op)
     names = _first_known(
         names_at(tables["activities"].names("name"), activity),
@@ -117,8 +122,8 @@ def critical_path_table(index: ProfileIndex, attribution: Attribution = "launch"
             "share": path.duration_ns / max(path.length_ns, 1),
             "op_id": optional(values_at(ops["op_id"], path.op)),
             "op": op_names,
-            "cell": names_at(ops.names("cell"), statement),
-            "line": optional(values_at(ops["line"], statement)),
+            "cell": cells,
+            "line": optional(line),
             "thread_id": optional(thread),
             "device_id": optional(values_at(tables["activities"]["device_id"], activity)),
             "stream_id": optional(values_at(tables["activities"]["stream_id"], activity)),

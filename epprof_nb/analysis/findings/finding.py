@@ -5,12 +5,14 @@ Each rule has functions that return findings; `epprof_nb.analysis.findings.ranki
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from epprof_nb.analysis.base.source_lines import source_line
+from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, shorten
 
@@ -50,6 +52,8 @@ class Finding:
         Bounds of the gain, nanoseconds; None for 0 and `gain_ns`.
     op_id
         The op to change; if there are several, the one that contributes most. `MISSING` for none.
+    stack_id
+        The Python stack whose innermost line of the user's code is to change, likewise.
     table
         Table of the evidence.
     rows
@@ -69,6 +73,7 @@ class Finding:
     gain_low_ns: int | None = None
     gain_high_ns: int | None = None
     op_id: int = MISSING
+    stack_id: int = MISSING
     table: EvidenceTable = "activities"
     rows: Callable[[], IntArray] | None = field(default=None, compare=False, repr=False)
     spans: Callable[[], tuple[IntArray, IntArray]] | None = field(
@@ -166,6 +171,40 @@ def place_name(index: ProfileIndex, op: int) -> str:
         return line_name(index.profile, cell, line)
     (name,) = ops.names("name").take(np.array([op])).to_list()
     return code(name) if name else ""
+
+
+def stack_of(index: ProfileIndex, table: Literal["activities", "api_calls"], row: int) -> int:
+    """Return the stack in which an activity was launched, or an API call was made.
+
+    `MISSING` for none, and for a stack without code of the user.
+    """
+    lines = index.cached(StackLines)
+    stacks = lines.of_calls() if table == "api_calls" else lines.of_activities()
+    stack = int(stacks[row]) if row >= 0 else MISSING
+    return stack if lines.own[stack] >= 0 else MISSING
+
+
+def launcher_name(index: ProfileIndex, stack: int, op: int) -> str:
+    """Return the name of the user's line in a stack; without one, of the place of an op.
+
+    Lines of the profiled cell are named as statements are, as ``line 3 (`x = f()`)``; others with
+    their function and file, as ``line 14 of `train` (In[3]: `x = f()`)``.
+    """
+    lines = index.cached(StackLines)
+    row = int(lines.own[stack])
+    if row < 0:
+        return place_name(index, op)
+    names = (lines.file, lines.function)
+    file, function = (names_.take(slice(row, row + 1)).to_list()[0] or "" for names_ in names)
+    line = int(lines.line[row])
+    if file == index.profile.info.get("cell"):
+        return line_name(index.profile, file, line)
+    text = source_line(index.profile, file, line)
+    where = re.split(r"[/\\]", file)[-1]
+    if function == "<module>":
+        return f"line {line} of {where}" + (f" ({code(text)})" if text else "")
+    source = f": {code(text)}" if text else ""
+    return f"line {line} of {code(function.rpartition('.<locals>.')[2])} ({where}{source})"
 
 
 def op_id_of(index: ProfileIndex, op: int) -> int:

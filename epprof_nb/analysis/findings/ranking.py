@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.missing_records import lacks_records
-from epprof_nb.analysis.base.places import Places, cells_at
+from epprof_nb.analysis.base.places import Places, lines_at
 from epprof_nb.analysis.base.result_table import (
     ResultTable,
     categorical,
     objects,
     optional,
-    values_at,
 )
 from epprof_nb.analysis.base.wall_time import MIN_GAIN_SHARE, wall_of
 from epprof_nb.analysis.findings.rules.cpu_fallback import fallbacks
@@ -126,9 +125,11 @@ def _within(finding: Finding, wall_ns: int) -> Finding:
 
 def findings_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `Profile.insights`."""
-    found, ops = findings(index, limit=None), index.profile.tables["ops"]
+    found = findings(index, limit=None)
     op_ids = np.array([finding.op_id for finding in found], np.int64)
     op = index.tree.rows(op_ids)
+    stack = np.array([finding.stack_id for finding in found], np.int64)
+    cell, line = lines_at(index, stack, op)
     return ResultTable(
         {
             "rank": np.arange(1, len(found) + 1),
@@ -139,8 +140,8 @@ def findings_table(index: ProfileIndex) -> ResultTable:
             "gain_low_ns": _times(finding.low_ns for finding in found),
             "gain_high_ns": _times(finding.high_ns for finding in found),
             "op_id": optional(op_ids),
-            "cell": cells_at(index, op),
-            "line": optional(values_at(ops["line"], values_at(index.statement, op))),
+            "cell": cell,
+            "line": optional(line),
             "start_ns": _times(finding.start_ns for finding in found),
             "end_ns": _times(finding.end_ns for finding in found),
         }

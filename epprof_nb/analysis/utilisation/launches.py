@@ -34,7 +34,7 @@ def launch_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `Profile.launches`."""
     places, gaps = index.cached(Places), index.cached(launch_gaps)
     n = places.count + 1
-    gap_place = places.of_op[index.activity_op[gaps.idle.next_row]]
+    gap_place = places.of_activities(gaps.idle.next_row)
     sums = _sums(index, places)
     shown = np.flatnonzero(sums["launches"])
     order = shown[np.argsort(-sums["api_ns"][shown], kind="stable")]
@@ -64,7 +64,7 @@ def _sums(index: ProfileIndex, places: Places) -> dict[str, IntArray]:
     for chunk in chunks(len(calls)):
         rows = np.flatnonzero(made.first_start[chunk] != _NEVER) + chunk.start
         op = made.op[rows]
-        place = places.of_op[np.where(op == MISSING, index.call_op[rows], op)]
+        place = places.of_calls(rows, np.where(op == MISSING, index.call_op[rows], op))
         start = calls["start_ns"][rows]
         api = np.maximum(calls["end_ns"][rows] - start, 0)
         kernels = made.kernels[rows]

@@ -26,7 +26,7 @@ def transfer_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `Profile.transfers`."""
     activities, places = index.profile.tables["activities"], index.cached(Places)
     rows = np.flatnonzero(index.kinds == MEMCPY)
-    place = places.of_op[index.activity_op[rows]]
+    place = places.of_activities(rows)
     names = {name: activities.names(name).take(rows) for name in _KINDS}
     device = activities["device_id"][rows]
     groups, first = group_codes(place, device, *(column.codes for column in names.values()))

@@ -24,7 +24,7 @@ def wait_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `Profile.waits`."""
     found, places = index.cached(find_waits), index.cached(Places)
     calls, activities = index.profile.tables["api_calls"], index.profile.tables["activities"]
-    place = places.of_op[index.call_op[found.call]]
+    place = places.of_calls(found.call)
     groups, first = group_codes(place, calls.names("name").codes[found.call])
     n = len(first)
 

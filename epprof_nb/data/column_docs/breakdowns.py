@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from epprof_nb.data.column_docs.description import (
     DEVICE,
-    PLACE,
-    SHARED,
+    PLACE_IN_STACK,
     TableDoc,
     column,
     columns,
+    of_statements,
 )
 
+_PER_EXECUTION = ("mean_device_ns", "p95_device_ns")
 _SHORT_NAME = column(
     "short_name", "category", "short name of the kernel, with its operation, dtype and tile"
 )
@@ -84,44 +85,55 @@ BREAKDOWNS: dict[str, TableDoc] = {
     ),
     "by_line": TableDoc(
         "prof.by_line()",
-        "One row per cell and line that ran, in the order of the source. All times and numbers are "
-        "inclusive: they count the statement and everything that it ran, with nested statements. "
-        "Their sum exceeds the device time if statements are nested. A last row `(no line)` holds "
-        "activities without a statement.",
+        "One row per line of your code that launched work, in a cell or a file, and per statement "
+        "of the profiled cell that ran, in the order of the source. All times and numbers are "
+        "inclusive: they count the line and everything that it ran, with nested statements and the "
+        "functions that it called. Their sum exceeds the device time if lines are nested. A last "
+        "row `(no line)` holds activities without a line. `Int64` columns are missing for lines "
+        "that are no marked statement.",
         (
-            *PLACE,
+            *PLACE_IN_STACK,
+            *of_statements("count", count="executions of the line's statements, including the body "
+            "of a one-line loop"),
             *columns(
-                "count", *(name for name in DEVICE if name != "self_device_ns"), "host_ns",
-                "mean_host_ns", "p95_host_ns",
-                count="executions of the line's statements, including the body of a one-line loop",
+                *(n for n in DEVICE if n not in ("self_device_ns", *_PER_EXECUTION)),
+                device_ns="inclusive: device time of the line and everything that it ran",
+                kernels="inclusive: kernels of the line and everything that it ran",
+                memcpys="inclusive: copies of the line and everything that it ran",
+                memsets="inclusive: memsets of the line and everything that it ran",
+            ),
+            *of_statements(
+                *_PER_EXECUTION, "host_ns", "mean_host_ns", "p95_host_ns",
                 mean_host_ns="mean of the inclusive host time of an execution; if statements "
                 "of the line are nested, as in a one-line loop, `count` times this mean "
                 "exceeds `host_ns`",
-                device_ns="inclusive: device time of the statement and everything that it ran",
-                kernels="inclusive: kernels of the statement and everything that it ran",
-                memcpys="inclusive: copies of the statement and everything that it ran",
-                memsets="inclusive: memsets of the statement and everything that it ran",
                 host_ns="inclusive: host time of the statement and everything that it ran",
             ),
+            column("launches", "int64", "inclusive: launches of kernels, copies, memsets, graphs"),
+            column("waits", "int64", "inclusive: API calls that waited for a device"),
+            column("wait_ns", "int64", "inclusive: time of these calls"),
         ),
     ),
     "by_line_self": TableDoc(
         "prof.by_line(inclusive=False)",
-        "The same rows. All times and numbers are self: without nested statements, which have "
-        "their own rows, but with the ranges and library ops that the statement ran. The columns "
-        "add up to the totals of the profile.",
+        "The same rows. All times and numbers are self: without nested statements and functions of "
+        "yours, which have their own rows, but with the ranges, library ops and library code that "
+        "the line ran. The columns add up to the totals of the profile.",
         (
-            *PLACE,
-            SHARED["count"],
-            column("self_device_ns", "int64", "self: device time without nested statements"),
+            *PLACE_IN_STACK,
+            *of_statements("count"),
+            column("self_device_ns", "int64", "self: device time without nested lines"),
             column("self_share", "float64", "`self_device_ns` / all device time", "fraction"),
-            column("self_kernels", "int64", "self: kernels without nested statements"),
-            column("self_memcpys", "int64", "self: copies without nested statements"),
-            column("self_memsets", "int64", "self: memsets without nested statements"),
+            column("self_kernels", "int64", "self: kernels without nested lines"),
+            column("self_memcpys", "int64", "self: copies without nested lines"),
+            column("self_memsets", "int64", "self: memsets without nested lines"),
             column("self_bytes", "int64", "self: bytes that these copied and set"),
             column("self_bandwidth", "float64", "`bandwidth` of these copies", "bytes/s"),
             column("self_launch_delay_ns", "Int64", "`launch_delay_ns` of these kernels"),
-            column("self_host_ns", "int64", "self: host time without nested statements"),
+            column("self_host_ns", "Int64", "self: host time without nested statements"),
+            column("self_launches", "int64", "self: launches without nested lines"),
+            column("self_waits", "int64", "self: waits without nested lines"),
+            column("self_wait_ns", "int64", "self: time of these waits"),
         ),
     ),
     "by_path": TableDoc(

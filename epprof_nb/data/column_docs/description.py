@@ -85,6 +85,11 @@ def columns(*items: str | ColumnDoc, **meanings: str) -> tuple[ColumnDoc, ...]:
     return tuple(replace(c, meaning=meanings[c.name]) if c.name in meanings else c for c in found)
 
 
+def of_statements(*names: str, **meanings: str) -> tuple[ColumnDoc, ...]:
+    """Return columns that only statements have: Int64, missing in other rows."""
+    return tuple(replace(c, dtype="Int64") for c in columns(*names, **meanings))
+
+
 def of_schema(table: schema.TableSchema) -> tuple[ColumnDoc, ...]:
     """Return the columns of a stored table, each followed by those derived from it."""
     found: list[ColumnDoc] = []
@@ -100,9 +105,12 @@ def of_schema(table: schema.TableSchema) -> tuple[ColumnDoc, ...]:
 
 DEVICE = ("device_ns", "self_device_ns", "share", "kernels", "memcpys", "memsets", "bytes",
            "bandwidth", "launch_delay_ns", "mean_device_ns", "p95_device_ns")  # fmt: skip
-PLACE = (
-    SHARED["cell"], SHARED["line"], column("source", "object", "text of the line"),
-)  # fmt: skip
+PLACE_IN_STACK = (
+    column("cell", "category", "cell of the line, as In[3], or file"),
+    column("line", "Int64", "line in the cell or file, from 1; of a statement, its first"),
+    column("source", "object", "text of the line"),
+    column("function", "category", "function of the line, if it is in a Python stack"),
+)
 PLACE_COLUMNS = (
     column("name", "category", "text of the statement, or name of the op; missing without an op"),
     SHARED["cell"],

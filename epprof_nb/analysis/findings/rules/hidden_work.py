@@ -9,7 +9,13 @@ import numpy as np
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.critical_path.chain import ACTIVITY, CriticalPath, ops_below
-from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
+from epprof_nb.analysis.findings.finding import (
+    Finding,
+    capitalised,
+    launcher_name,
+    op_id_of,
+    stack_of,
+)
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.util.format import duration, percent
 
@@ -33,7 +39,7 @@ def critical_work(index: ProfileIndex) -> Iterator[Finding]:
     device_ns = _device_time(index, places)
     path = index.cached(CriticalPath, "launch")
     on_path = np.flatnonzero(path.step == ACTIVITY)
-    at = places.of_op[path.op[on_path]]
+    at = places.of_activities(path.row[on_path])
     path_ns = _sum(at, path.duration_ns[on_path], places)
     hottest, critical = int(device_ns.argmax()), int(path_ns.argmax())
     if (
@@ -43,10 +49,14 @@ def critical_work(index: ProfileIndex) -> Iterator[Finding]:
     ):
         return
     rows = on_path[at == critical]
-    first, of_hottest = int(path.op[rows[0]]), _first_op(places, hottest)
-    free = ops_below(index, places.of_op[:-1] == critical).astype(np.uint8)
-    saving = path.length_ns - int(path.input.lengths(np.append(free, np.uint8(0)))[0])
-    where, hot = place_name(index, first), place_name(index, of_hottest)
+    first, stack = int(path.op[rows[0]]), stack_of(index, "activities", int(path.row[rows[0]]))
+    is_of = places.of_op[:-1] == critical
+    if is_of.any():
+        free = ops_below(index, is_of).astype(np.uint8)
+        saving = path.length_ns - int(path.input.lengths(np.append(free, np.uint8(0)))[0])
+    else:  # no statement marks the line: without its work, the path is shorter by at most that
+        saving = int(path_ns[critical])
+    where, hot = launcher_name(index, stack, first), _name_of(index, places, hottest)
     share = path_ns[critical] / max(path.length_ns, 1)
     text = (
         f"{capitalised(where)} is on the critical path with {duration(int(path_ns[critical]))} of "
@@ -62,6 +72,7 @@ def critical_work(index: ProfileIndex) -> Iterator[Finding]:
         kind="critical path",
         remedy=f"Make the work of {where} faster, or split it between streams.",
         op_id=op_id_of(index, first),
+        stack_id=stack,
         rows=lambda: np.unique(path.row[rows].astype(np.int64)),
     )
 
@@ -72,7 +83,7 @@ def _device_time(index: ProfileIndex, places: Places) -> IntArray:
     for chunk in chunks(len(activities)):
         time = activities["end_ns"][chunk] - activities["start_ns"][chunk]
         time = np.where(index.is_device_work[chunk], np.maximum(time, 0), 0)
-        total += _sum(places.of_op[index.activity_op[chunk]], time, places)
+        total += _sum(places.of_activities(chunk), time, places)
     return total
 
 
@@ -82,5 +93,12 @@ def _sum(place: IntArray, time: IntArray, places: Places) -> IntArray:
     return sums[:-1]
 
 
-def _first_op(places: Places, place: int) -> int:
-    return int(np.flatnonzero(places.of_op[:-1] == place)[0])
+def _name_of(index: ProfileIndex, places: Places, place: int) -> str:
+    """Return the name of a place, by the first activity that was launched there."""
+    for chunk in chunks(len(index.profile.tables["activities"])):
+        found = np.flatnonzero(places.of_activities(chunk) == place)
+        if len(found):
+            row = int(found[0]) + chunk.start
+            stack = stack_of(index, "activities", row)
+            return launcher_name(index, stack, int(index.activity_op[row]))
+    return ""

@@ -16,8 +16,9 @@ from epprof_nb.analysis.findings.finding import (
     capitalised,
     code,
     is_cell,
+    launcher_name,
     op_id_of,
-    place_name,
+    stack_of,
     unread_line_name,
 )
 from epprof_nb.analysis.frameworks.phases import is_of_type
@@ -83,13 +84,14 @@ def held_work(index: ProfileIndex) -> Iterator[Finding]:
     idle, places = idle_intervals(index, IDLE_GAP_NS), index.cached(Places)
     parts = split_by_cause(index, idle)
     held, found = parts["held"], np.flatnonzero(main_cause(parts).codes == HELD)
-    op = index.activity_op[idle.next_row[found]]
-    place = places.of_op[op]
+    work = idle.next_row[found]
+    place = places.of_activities(work)
     for number in np.unique(place).tolist():
         of_place = found[place == number]
         total, longest = int(held[of_place].sum()), int(of_place[held[of_place].argmax()])
-        launcher = int(op[place == number][0])
-        where = place_name(index, launcher)
+        first = int(work[place == number][0])
+        launcher, stack = int(index.activity_op[first]), stack_of(index, "activities", first)
+        where = launcher_name(index, stack, launcher)
         word = device_word(index.profile.info)
         # Kernels of the host device are Python functions.
         holder = "an event or other work" + (
@@ -106,6 +108,7 @@ def held_work(index: ProfileIndex) -> Iterator[Finding]:
             kind="held work",
             remedy="Launch what it waits for earlier, or remove a dependency that is not needed.",
             op_id=op_id_of(index, launcher),
+            stack_id=stack,
             rows=partial(np.unique, idle.next_row[of_place]),
         )
 
@@ -117,7 +120,8 @@ def _waiting_place(index: ProfileIndex, gap: IdleIntervals) -> str:
     inside = np.minimum(calls["end_ns"][waits.call], gap.end[0]) - start
     if not len(inside) or 2 * inside.max() <= gap.end[0] - gap.start[0]:
         return ""
-    return place_name(index, int(index.call_op[waits.call[int(inside.argmax())]]))
+    call = int(waits.call[int(inside.argmax())])
+    return launcher_name(index, stack_of(index, "api_calls", call), int(index.call_op[call]))
 
 
 def _finding(

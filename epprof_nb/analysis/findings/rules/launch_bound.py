@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
-from epprof_nb.analysis.findings.finding import Finding, op_id_of, place_name
+from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
 from epprof_nb.analysis.utilisation.launches import launch_gaps
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -42,9 +42,9 @@ def launch_bound(index: ProfileIndex) -> Iterator[Finding]:
         f"{plural(len(rows), 'gap')} of {duration(float(np.median(gaps.length)))} (median) between "
         f"kernels of {duration(float(np.median(kernel_ns)))}"
     )
-    main, share = _main_op(index, rows, gaps.length)
+    main, stack, share = _main_launcher(index, rows, gaps.length)
     if share >= _MAIN_SHARE:
-        text += f"; {place_name(index, main)} launched {percent(share)} of them"
+        text += f"; {launcher_name(index, stack, main)} launched {percent(share)} of them"
     graph = "capture them in a CUDA graph, or " if word == "GPU" else ""
     # The Python code between two launches may be needed; the API calls are not.
     in_call = int(np.maximum(gaps.in_call - gaps.node_gap_ns, 0).sum())
@@ -58,17 +58,22 @@ def launch_bound(index: ProfileIndex) -> Iterator[Finding]:
         gain_low_ns=min(in_call, gain),
         gain_high_ns=total,
         op_id=op_id_of(index, main),
+        stack_id=stack,
         rows=lambda: np.unique(rows),
     )
 
 
-def _main_op(index: ProfileIndex, rows: IntArray, time: IntArray) -> tuple[int, float]:
-    """Return a statement or op, and its share of the time; row `MISSING` if there are no ops."""
+def _main_launcher(index: ProfileIndex, rows: IntArray, time: IntArray) -> tuple[int, int, float]:
+    """Return the op and the stack that launched most, and their share of the time.
+
+    `MISSING` for none of them.
+    """
     places = index.cached(Places)
-    op = index.activity_op[rows]
-    by_place = sum_by_group(places.of_op[op], time, places.count + 1)[:-2]
-    if not len(by_place):
-        return MISSING, 0.0
+    place = places.of_activities(rows)
+    by_place = sum_by_group(place, time, places.count + 1)[:-2]
+    if not by_place.any():
+        return MISSING, MISSING, 0.0
     top = int(by_place.argmax())
-    first = int(op[np.flatnonzero(places.of_op[op] == top)[0]]) if by_place[top] else MISSING
-    return first, float(by_place[top] / max(int(time.sum()), 1))
+    first = int(rows[np.flatnonzero(place == top)[0]])
+    share = float(by_place[top] / max(int(time.sum()), 1))
+    return int(index.activity_op[first]), stack_of(index, "activities", first), share

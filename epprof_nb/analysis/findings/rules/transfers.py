@@ -11,7 +11,7 @@ from epprof_nb.analysis.base.device_work import MEMCPY, device_kinds_ns
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.wall_time import wall_of
-from epprof_nb.analysis.findings.finding import Finding, op_id_of, place_name
+from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
 from epprof_nb.analysis.peaks.host_link import link_bytes_per_s
 from epprof_nb.analysis.utilisation.overlap import COMPUTE, COPY, class_intervals, length, union_of
 from epprof_nb.analysis.utilisation.transfers import exposed
@@ -64,6 +64,7 @@ def pageable_copies(index: ProfileIndex) -> Iterator[Finding]:
         # Pinned copies can also overlap with computation.
         gain_high_ns=min(gain + _compute_alone(index, rows), max(total - hidden, gain)),
         op_id=op_id_of(index, int(index.activity_op[longest])),
+        stack_id=stack_of(index, "activities", int(longest)),
         rows=lambda: rows,
     )
 
@@ -108,7 +109,7 @@ def copies_to_overlap(index: ProfileIndex) -> Iterator[Finding]:
     if len(rows) < MIN_TO_OVERLAP:
         return
     time = exposed(index, rows)
-    place = places.of_op[index.activity_op[rows]]
+    place = places.of_activities(rows)
     by_place = sum_by_group(place, time, places.count + 1)[:-1]
     top = int(by_place.argmax())
     of_top = rows[place == top]
@@ -120,7 +121,9 @@ def copies_to_overlap(index: ProfileIndex) -> Iterator[Finding]:
     first = int(time[place == top][activities["start_ns"][of_top].argmin()])
     alone = _compute_alone(index, of_top)
     gain = max(min(total - first, alone), 0)
-    where = place_name(index, int(index.activity_op[of_top[0]]))
+    op = int(index.activity_op[of_top[0]])
+    stack = stack_of(index, "activities", int(of_top[0]))
+    where = launcher_name(index, stack, op)
     yield Finding(
         f"{plural(len(of_top), 'copy', 'copies')} to the {device_word(index.profile.info)}"
         f"{f' in {where}' if where else ''} ran for {duration(total)} while no kernel ran.",
@@ -132,7 +135,8 @@ def copies_to_overlap(index: ProfileIndex) -> Iterator[Finding]:
         "run.",
         gain_low_ns=gain // 2,
         gain_high_ns=min(total, alone),
-        op_id=op_id_of(index, int(index.activity_op[of_top[0]])),
+        op_id=op_id_of(index, op),
+        stack_id=stack,
         rows=lambda: of_top,
     )
 
@@ -163,7 +167,7 @@ def small_copies(index: ProfileIndex) -> Iterator[Finding]:
     rows = rows[copied_bytes(index, rows) <= SMALL_BYTES]
     if len(rows) < MANY_COPIES:
         return
-    place = places.of_op[index.activity_op[rows]]
+    place = places.of_activities(rows)
     time = exposed(index, rows)
     by_place = sum_by_group(place, time, places.count + 1)[:-1]
     top = int(by_place.argmax())
@@ -171,7 +175,9 @@ def small_copies(index: ProfileIndex) -> Iterator[Finding]:
     if len(of_top) < MANY_COPIES:
         return
     total = int(by_place[top])
-    where = place_name(index, int(index.activity_op[of_top[0]]))
+    op = int(index.activity_op[of_top[0]])
+    stack = stack_of(index, "activities", int(of_top[0]))
+    where = launcher_name(index, stack, op)
     copied = size(int(copied_bytes(index, of_top).sum()))
     # One copy of all bytes takes little longer than one small copy.
     gain = total - total // len(of_top)
@@ -185,6 +191,7 @@ def small_copies(index: ProfileIndex) -> Iterator[Finding]:
         remedy="Gather these values and copy them at once.",
         gain_low_ns=gain // 2,
         gain_high_ns=total,
-        op_id=op_id_of(index, int(index.activity_op[of_top[0]])),
+        op_id=op_id_of(index, op),
+        stack_id=stack,
         rows=lambda: of_top,
     )

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.devices import device_word
-from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.places import Places, lines_at
 from epprof_nb.analysis.base.source_lines import source_line
-from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
+from epprof_nb.analysis.findings.finding import (
+    Finding,
+    capitalised,
+    launcher_name,
+    op_id_of,
+    stack_of,
+)
 from epprof_nb.analysis.utilisation.waits import find_waits
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -46,7 +52,7 @@ _SYNCHRONISING = (
 def waiting_lines(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding on each place whose waits delay the next launch."""
     found, places = index.cached(find_waits), index.cached(Places)
-    place = places.of_op[index.call_op[found.call]]
+    place = places.of_calls(found.call)
     avoidable = sum_by_group(place, found.avoidable, places.count + 1)[:-1]
     for top in np.flatnonzero(avoidable).tolist():
         of_place = np.flatnonzero((place == top) & (found.avoidable > 0))
@@ -60,10 +66,10 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
     rows = found.call[waits]
     avoidable = found.avoidable[waits]
     gain, idle = int(avoidable.sum()), int(found.idle_after[waits].sum())
-    op = int(index.call_op[rows[0]])
+    op, stack = int(index.call_op[rows[0]]), stack_of(index, "api_calls", int(rows[0]))
     word = device_word(index.profile.info)
-    call = _call_of(index, op)
-    where = place_name(index, op) or "the code"
+    call = _call_of(index, op, stack)
+    where = launcher_name(index, stack, op) or "the code"
     waited = f"waits for the {word} in `{call}`" if call else f"waits for the {word}"
     # A statement without a waiting call waits for the outputs of its runs.
     is_of_run = _is_in_run(index, op) or (not call and _has_run(index, op))
@@ -82,6 +88,7 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
         gain_low_ns=gain - int(avoidable.max()),
         gain_high_ns=min(int(found.busy[waits].sum()), idle),
         op_id=op_id_of(index, op),
+        stack_id=stack,
         table="api_calls",
         rows=lambda: np.sort(rows),
         spans=lambda: (idle_start, idle_end),
@@ -102,17 +109,23 @@ def _has_run(index: ProfileIndex, op: int) -> bool:
     return statement >= 0 and bool((of_session & of_statement).any())
 
 
-def _call_of(index: ProfileIndex, op: int) -> str:
-    """Return the waiting call in the source of an op's statement, such as ``.item()``."""
-    statement = int(index.statement[op]) if op >= 0 else MISSING
-    if statement < 0:
-        return ""
-    ops = index.profile.tables["ops"]
-    (cell,) = ops.names("cell").take(np.array([statement])).to_list()
-    (name,) = ops.names("name").take(np.array([statement])).to_list()
-    text = source_line(index.profile, cell, int(ops["line"][statement])) or name or ""
+def _call_of(index: ProfileIndex, op: int, stack: int) -> str:
+    """Return the waiting call in the source of a stack's or an op's line, such as ``.item()``."""
+    text = _line_of(index, op, stack)
     for pattern in _SYNCHRONISING:
         if match := pattern.search(text):
             end = "" if match[0].endswith(")") else ")" if match[0].startswith(".") else "...)"
             return match[0] + end
     return ""
+
+
+def _line_of(index: ProfileIndex, op: int, stack: int) -> str:
+    """Return the source of a stack's or an op's line."""
+    cells, lines = lines_at(index, np.array([stack]), np.array([op]))
+    if lines[0] < 0:
+        return ""
+    text = source_line(index.profile, cells.to_list()[0], int(lines[0]))
+    if text or stack >= 0:
+        return text
+    name = index.profile.tables["ops"].names("name")
+    return name.take(index.statement[[op]]).to_list()[0] or ""

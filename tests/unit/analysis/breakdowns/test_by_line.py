@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from epprof_nb.analysis.breakdowns.by_op import NO_LINE
+from epprof_nb.analysis.breakdowns.by_line import NO_LINE
 from tests.helpers.tiny import kernel, line, nested, op, profile, rows
 
 
@@ -33,7 +33,7 @@ def test_self_columns_give_work_of_ranges_to_their_statement_and_add_up():
 
 
 def test_inclusive_and_self_columns_do_not_mix():
-    measures = {"count", "cell", "line", "source"}
+    measures = {"count", "cell", "line", "source", "function"}
     inclusive, own = set(nested().by_line()), set(nested().by_line(inclusive=False))
     assert not [name for name in inclusive if name.startswith("self_")]
     assert not [name for name in own - measures if not name.startswith("self_")]
