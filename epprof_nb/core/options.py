@@ -54,6 +54,8 @@ class Options:
         jitted functions, compilations, waits and transfers of JAX, ``"triton"``, ``"numba"`` and
         ``"cupy"`` for the file and line of kernels that are written in Python, ``"nvtx"`` for the
         ranges and marks of NVTX in any library. Empty for none.
+    stacks
+        Record the Python stack of each launch and wait.
     own, library
         Folders, files or names of packages whose code counts as yours, or as a library's, where
         the line that launched is sought: the innermost one of your code. Yours are cells, files
@@ -65,6 +67,7 @@ class Options:
     time_limit_s: float | None = None
     ort_nodes: str | None = None
     frameworks: tuple[str, ...] = FRAMEWORKS
+    stacks: bool = True
     own: tuple[str, ...] = ()
     library: tuple[str, ...] = ()
 
@@ -106,6 +109,7 @@ class Options:
             detail=",".join(parts) or "default",
             max_records=max(self.max_records, other.max_records),
             frameworks=tuple(dict.fromkeys([*self.frameworks, *other.frameworks])),
+            stacks=self.stacks or other.stacks,
         )
 
     def records(self, part: str) -> bool:

@@ -44,6 +44,8 @@ class LaunchLog:
     flags: npt.NDArray[np.uint16]
     names: CategoryColumn
     domains: CategoryColumn
+    stack: npt.NDArray[np.int32]
+    """Ids of the native core; -1 for none."""
 
     @classmethod
     def of(cls, batches: list[Batch], outputs: Sequence[RecorderOutput], ops: Table) -> LaunchLog:
@@ -65,6 +67,7 @@ class LaunchLog:
             self.flags[rows],
             self.names.take(rows),
             self.domains.take(rows),
+            self.stack[rows],
         )
 
     @property
@@ -120,6 +123,7 @@ def _from_batches(batches: list[Batch]) -> LaunchLog:
         get("flags", np.uint16),
         CategoryColumn.from_ids(name_ids, names_of(name_ids)),
         CategoryColumn.from_ids(get("domain", np.uint16), _DOMAINS),
+        get("stack_id", np.int32),
     )
     in_call = (launches.flags & _STILL_IN_CALL) != 0
     if in_call.any():
@@ -149,6 +153,7 @@ def _with_external_correlation(
         np.concatenate([launches.flags, external.flags]),
         _append(launches.names, external.names),
         _append(launches.domains, external.domains),
+        np.concatenate([launches.stack, external.stack]),
     )
 
 
@@ -201,6 +206,7 @@ def from_external_correlation(
         flags,
         calls.names("name"),
         calls.names("domain"),
+        np.full(len(calls), MISSING, np.int32),
     )
 
 

@@ -22,6 +22,7 @@ from epprof_nb.recording.ranges import greenlets, suspension
 from epprof_nb.recording.session import created_threads
 from epprof_nb.recording.session.graph_nodes import GraphNodes
 from epprof_nb.recording.session.thread_names import ThreadNames
+from epprof_nb.recording.stacks.availability import why_unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +77,8 @@ class Recording:
     notes: list[str]
     graph_nodes: GraphNodes
     thread_names: ThreadNames
+    stacks: list[dict[str, Any]]
+    """Python stacks that the native core has logged since the first subscription opened."""
     kernel_places: dict[str, dict[str, Any]]
     """File and line of kernels by name, if their frameworks know them."""
     recorders: list[Recorder]
@@ -132,6 +135,8 @@ class RecordingService:
         self._options: Options | None = None
         self._graph_nodes = GraphNodes()
         self._thread_names = ThreadNames()
+        self._stacks: list[dict[str, Any]] = []
+        self._records_stacks = False
 
     @property
     def open_subscriptions(self) -> int:
@@ -169,6 +174,7 @@ class RecordingService:
                 self._options = None
             else:
                 self._flush()
+                self._start_stacks(options)
                 for recorder in self._running:
                     notes = recorder.extend(options)
                     self._notes += [note for note in notes if note not in self._notes]
@@ -238,6 +244,7 @@ class RecordingService:
                     *greenlets.notes(),
                 ],
                 graph_nodes=self._graph_nodes,
+                stacks=list(self._stacks),
                 thread_names=self._thread_names,
                 kernel_places=dict(i for r in self._running for i in _items(r, "kernel_places")),
                 recorders=list(self._running),
@@ -320,9 +327,22 @@ class RecordingService:
         _native.drain_launches()
         _native.set_recording(ops=True, launches=True)
         _native.set_cell_thread(True)
+        self._stacks = []
+        self._start_stacks(options)
         greenlets.follow()
         for recorder in _recorders():
             self._start_recorder(recorder, options)
+
+    def _start_stacks(self, options: Options) -> None:
+        if options.stacks and not self._records_stacks and why_unavailable() is None:
+            _native.start_stacks()
+            self._records_stacks = True
+
+    def _stop_stacks(self) -> None:
+        if self._records_stacks:
+            _native.stop_stacks()
+            self._records_stacks = False
+        self._stacks = []
 
     def _start_recorder(self, recorder: Recorder, options: Options) -> None:
         try:
@@ -349,6 +369,7 @@ class RecordingService:
                 created_threads.stop()
                 _native.set_cell_thread(False)
                 _native.set_recording(ops=False, launches=False)
+                self._stop_stacks()
                 suspension.stop_tracking()
                 greenlets.stop()
                 self._batches = []
@@ -366,6 +387,8 @@ class RecordingService:
         outputs = [recorder.drain(waited=waited) for recorder in self._running]
         launches = _native.drain_launches()
         ops = _native.drain_ops(now, open_too=True)
+        if self._records_stacks:  # after the launches, so that the stack of each is known
+            self._stacks.append(_native.drain_stacks())
         for output in outputs:
             self._graph_nodes.add(output.graphs.nodes)
         batch = Batch(ops, launches, outputs, now)

@@ -1,0 +1,129 @@
+"""From what the native core has logged of stacks to the tree of a profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.python_stacks import PythonStacks
+from epprof_nb.recording.native_columns import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedStacks:
+    """The stacks of a profile, and where those that the launch log names are in it."""
+
+    stacks: PythonStacks
+    row: npt.NDArray[np.int32]
+    """Row in `stacks` of each id of the native core; `MISSING` for ids that were not asked for,
+    and as last element, so that id -1 finds it."""
+
+    def rows(self, ids: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+        """Return the row of each id of the native core, `MISSING` for none."""
+        found: npt.NDArray[np.int32] = self.row[ids]
+        return found
+
+
+def resolve(
+    drained: Sequence[dict[str, Any]], used: Iterable[npt.NDArray[Any]] = ()
+) -> ResolvedStacks:
+    """Build the tree of the stacks that are used, and of their callers.
+
+    Stacks that differ in their instructions only, or that several threads saw, become one. Frames
+    without a line are left out: the interpreter makes them.
+
+    Parameters
+    ----------
+    drained
+        What `_native.drain_stacks` returned since the session began.
+    used
+        Arrays of ids of stacks, -1 for none.
+    """
+
+    def get(name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        parts = [numbers(raw, name, dtype) for raw in drained]
+        return np.concatenate(parts) if parts else np.empty(0, dtype)
+
+    ids = get("stack_id", np.int32)
+    size = int(ids.max(initial=MISSING)) + 1
+    columns = {}
+    for name in ("parent_id", "stack_code_id", "line"):
+        columns[name] = np.full(size, MISSING, np.int32)
+        columns[name][ids] = get(name, np.int32)
+    codes = _codes(drained, get("code_id", np.int32), get("first_line", np.int32))
+    row = np.full(size + 1, MISSING, np.int32)
+    found: dict[tuple[int, int, int], int] = {}
+    code_rows: dict[tuple[str, str, int], int] = {}
+    needed = _with_callers(columns["parent_id"], used, size)
+    for i, parent, code, line in zip(
+        needed.tolist(),
+        *(columns[name][needed].tolist() for name in ("parent_id", "stack_code_id", "line")),
+        strict=True,
+    ):
+        caller = int(row[parent])
+        if line < 0:
+            row[i] = caller
+            continue
+        code_row = code_rows.setdefault(codes[code], len(code_rows))
+        row[i] = found.setdefault((caller, code_row, line), len(found))
+    tree = np.array(list(found), np.int32).reshape(-1, 3)
+    last = drained[-1] if drained else {"truncated": 0, "dropped": 0}
+    stacks = PythonStacks(
+        tree[:, 0],
+        tree[:, 1],
+        tree[:, 2],
+        tuple(file for file, _, _ in code_rows),
+        tuple(function for _, function, _ in code_rows),
+        np.array([first for _, _, first in code_rows], np.int32),
+        truncated=last["truncated"],
+        dropped=last["dropped"],
+    )
+    return ResolvedStacks(stacks, row)
+
+
+def _with_callers(
+    parent: npt.NDArray[np.int32], used: Iterable[npt.NDArray[Any]], size: int
+) -> npt.NDArray[np.intp]:
+    """Return the ids that are used and those of their callers, ascending."""
+    is_needed = np.zeros(size + 1, np.bool_)  # id -1 sets the last element
+    ids = np.unique(np.concatenate([np.empty(0, np.int32), *used]))
+    while len(ids) and ids[-1] != MISSING:
+        is_needed[ids] = True
+        callers = np.unique(parent[ids[ids != MISSING]])
+        ids = callers[~is_needed[callers] | (callers == MISSING)]
+    return np.flatnonzero(is_needed[:-1])
+
+
+def _codes(
+    drained: Sequence[dict[str, Any]],
+    ids: npt.NDArray[np.int32],
+    first_lines: npt.NDArray[np.int32],
+) -> dict[int, tuple[str, str, int]]:
+    files = [text for raw in drained for text in _texts(raw, "file")]
+    functions = [text for raw in drained for text in _texts(raw, "function")]
+    facts = zip(files, functions, first_lines.tolist(), strict=True)
+    return dict(zip(ids.tolist(), facts, strict=True))
+
+
+def _texts(raw: dict[str, Any], name: str) -> list[str]:
+    """Split the column of a text into its values."""
+    ends = np.cumsum(numbers(raw, f"{name}_bytes", np.uint32), dtype=np.int64).tolist()
+    data = raw[f"{name}s"]
+    return [
+        _shown(data[start:end].decode("utf-8", "surrogatepass"))
+        for start, end in pairwise([0, *ends])
+    ]
+
+
+def _shown(text: str) -> str:
+    """Escape lone surrogates, of file names that are no text."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,243 @@
+"""Stacks of launches on the host device: those of the lines that launched."""
+
+import gc
+import sys
+import threading
+
+import pytest
+
+import epprof_nb
+from epprof_nb import _native, host
+from epprof_nb.core.options import Options
+from epprof_nb.recording.session import service as services
+from epprof_nb.recording.session.launch_log import LaunchLog
+from epprof_nb.recording.stacks import availability
+from epprof_nb.recording.stacks.resolution import resolve
+
+pytestmark = pytest.mark.skipif(
+    availability.why_unavailable() is not None, reason="stacks cannot be read here"
+)
+
+
+class Launched:
+    """Stacks of the launches of some code."""
+
+    def __init__(self, run, **options):
+        subscription = services.Subscription(Options(**options))
+        services.service.open(subscription)
+        try:
+            run()
+        finally:
+            recording = services.service.close(subscription)
+        log = LaunchLog.of(recording.batches, [], None)
+        launches = log.names.equals("hostLaunchKernel")
+        self.names = [log.names.categories[code] for code in log.names.codes]
+        self.found = resolve(recording.stacks, [log.stack])
+        rows = self.found.rows(log.stack[launches])
+        self.stacks = [self.found.stacks.frames(row) for row in rows]
+
+    def own(self):
+        """The frames of this file, as function and line, the innermost first."""
+        return [
+            [(f.function.rpartition(".")[2], f.line) for f in frames if f.file == __file__]
+            for frames in self.stacks
+        ]
+
+
+def launch():
+    host.launch(int)
+
+
+LAUNCH = launch.__code__.co_firstlineno + 1
+"""The line that launches."""
+
+
+def line_of(function, offset):
+    return function.__code__.co_firstlineno + offset
+
+
+def test_each_launch_has_the_stack_of_its_line():
+    def run():
+        launch()
+        for _ in range(3):
+            launch()
+
+    found = Launched(run).own()
+    outer = [frames[1:2] for frames in found]
+    assert [frames[0] for frames in found] == [("launch", LAUNCH)] * 4
+    assert outer == [[("run", line_of(run, 1))], *[[("run", line_of(run, 3))]] * 3]
+    assert [frames[2][0] for frames in found] == ["__init__"] * 4
+
+
+def test_equal_stacks_are_one():
+    found = Launched(lambda: [launch() for _ in range(100)])
+    assert len({id(frames) for frames in found.stacks}) == 100
+    assert len({tuple(frames) for frames in found.stacks}) == 1
+    # Each function is there once.
+    facts = list(zip(found.found.stacks.file, found.found.stacks.function, strict=True))
+    assert len(facts) == len(set(facts))
+
+
+def test_threads_have_their_own_stacks_in_one_tree():
+    def work():
+        launch()
+
+    def run():
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    found = Launched(run)
+    assert found.own() == [[("launch", LAUNCH), ("work", line_of(work, 1))]] * 8
+    assert len({tuple(frames) for frames in found.stacks}) == 1
+    assert found.stacks[0][-1].function == "Thread._bootstrap"
+
+
+def test_waits_have_stacks():
+    def run():
+        launch()
+        host.synchronize()
+
+    subscription = services.Subscription(Options())
+    services.service.open(subscription)
+    run()
+    recording = services.service.close(subscription)
+    log = LaunchLog.of(recording.batches, [], None)
+    stacks = resolve(recording.stacks, [log.stack])
+    waits = log.names.equals("hostDeviceSynchronize")
+    rows = stacks.rows(log.stack[waits])
+    assert len(rows) == 1
+    frames = stacks.stacks.frames(rows[0])
+    assert ("run", line_of(run, 2)) in [(f.function.rpartition(".")[2], f.line) for f in frames]
+
+
+def test_a_freed_function_is_not_taken_for_another():
+    # Code objects of functions that ended are freed, and new ones are made at their addresses. The
+    # line differs although nothing else does.
+    count = 3000
+    addresses = set()
+
+    def run():
+        for i in range(count):
+            namespace = {"launch": launch}
+            exec("\n" * (i % 7) + "def function():\n    launch()\n", namespace)
+            addresses.add(id(namespace["function"].__code__))
+            namespace["function"]()
+            del namespace["function"]
+
+    found = Launched(run)
+    lines = [frames[i].line for frames in found.stacks for i in range(len(frames))
+             if frames[i].file == "<string>" and frames[i].function == "function"]  # fmt: skip
+    assert lines == [i % 7 + 2 for i in range(count)]
+    assert len(addresses) < count / 2, "the interpreter used no address twice"
+
+
+def test_names_of_all_kinds_are_kept():
+    names = ["plain", "n\xe4me", "\u540d\u524d", "\U0001d11e", "\udcff"]
+
+    def run():
+        for name in names:
+            exec(compile("launch()", name, "exec"), {"launch": launch})
+
+    files = [
+        next(frame.file for frame in frames if frame.function == "<module>")
+        for frames in Launched(run).stacks
+    ]
+    assert files == [*names[:-1], "\\udcff"]
+
+
+def test_a_name_of_megabytes_is_cut():
+    name = "x" * 3_000_000
+
+    def run():
+        exec(compile("launch()", name, "exec"), {"launch": launch})
+
+    [frames] = Launched(run).stacks
+    assert next(frame.file for frame in frames if frame.function == "<module>") == "x" * 4096
+
+
+def test_the_outermost_frames_of_a_very_deep_stack_are_cut_off_and_counted():
+    def descend(depth):
+        if depth:
+            descend(depth - 1)
+        else:
+            launch()
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(5000)
+    try:
+        found = Launched(lambda: descend(2000))
+    finally:
+        sys.setrecursionlimit(limit)
+    [frames] = found.stacks
+    assert 1000 < len(frames) <= 1024
+    assert found.own()[0][0] == ("launch", LAUNCH)
+    assert found.found.stacks.truncated == 1
+
+
+def test_memory_of_stacks_is_bounded():
+    functions = {}
+    for i in range(200):
+        exec(f"def f{i}():\n    launch()", {"launch": launch}, functions)
+
+    def run():
+        for function in functions.values():
+            function()
+
+    bound = 1 << 28
+    _native.set_stack_bound(20_000)
+    try:
+        found = Launched(run)
+    finally:
+        _native.set_stack_bound(bound)
+    without = sum(not frames for frames in found.stacks)
+    assert 0 < without < 200
+    # Waits may be without one, too.
+    assert found.found.stacks.dropped >= without
+    assert not any(not frames for frames in Launched(run).stacks)
+
+
+def test_a_nested_profile_has_the_stacks_that_were_seen_before_it():
+    def work():
+        launch()
+
+    with epprof_nb.profile():
+        work()
+        found = Launched(work)
+    assert found.own()[0][:2] == [("launch", LAUNCH), ("work", line_of(work, 1))]
+
+
+def test_stacks_can_be_switched_off():
+    found = Launched(launch, stacks=False)
+    assert found.stacks == [[]]
+    assert _native.current_stack() == -1
+
+
+def test_a_nested_profile_may_switch_them_on():
+    def outer():
+        launch()
+        assert Launched(launch).own()[0][0] == ("launch", LAUNCH)
+
+    assert Launched(outer, stacks=False).own()[0] == []
+
+
+def test_a_finalizer_that_launches_has_the_stack_of_the_line_that_ran_it():
+    class Launches:
+        def __del__(self):
+            launch()
+
+    def run():
+        made = Launches()
+        made = None  # noqa: F841
+        cycle = Launches()
+        cycle.self = cycle
+        del cycle
+        gc.collect()
+
+    found = Launched(run).own()
+    assert [[name for name, _ in frames[:3]] for frames in found] == [
+        ["launch", "__del__", "run"]
+    ] * 2
+    assert [frames[2][1] for frames in found] == [line_of(run, 2), line_of(run, 6)]
