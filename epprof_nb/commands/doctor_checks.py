@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from epprof_nb.recording.cupti import library, nvml
 from epprof_nb.recording.cupti.library import CuptiNotFoundError, Environment, distribution_version
 from epprof_nb.recording.nvtx import injection
+from epprof_nb.recording.stacks.availability import why_unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +78,16 @@ def _python() -> Check:
     if platform.python_implementation() == "CPython":
         return Check("Python", "ok", found)
     return Check("Python", "missing", found, "Use CPython, which the native core requires.")
+
+
+def _stacks() -> Check:
+    reason = why_unavailable()
+    if reason is None:
+        return Check("Python stacks", "ok", "recorded at launches and waits")
+    return Check(
+        "Python stacks", "warning", f"not recorded: {reason}",
+        "Everything else is recorded. For stacks, use a release of CPython 3.11, 3.12 or 3.13.",
+    )  # fmt: skip
 
 
 def _dependencies() -> Check:
@@ -337,6 +348,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 CHECKS: tuple[tuple[str, Callable[[], Check]], ...] = (
     ("platform", _platform),
     ("Python", _python),
+    ("Python stacks", _stacks),
     ("dependencies", _dependencies),
     ("native core", _native_core),
     ("NVIDIA driver", _driver),

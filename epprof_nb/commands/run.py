@@ -70,6 +70,9 @@ class _RunCommand(click.Command):
     help="A folder, file or package whose code counts as a library's there; may be repeated.",
 )
 @click.option("--no-lines", is_flag=True, help="Do not record the script's statements as ops.")
+@click.option(
+    "--no-stacks", is_flag=True, help="Do not record the Python stacks of launches and waits."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print only the script's output and errors.")
 @click.argument("script", required=False)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -87,6 +90,7 @@ def run(
     own: tuple[str, ...],
     library: tuple[str, ...],
     no_lines: bool,
+    no_stacks: bool,
     quiet: bool,
     script: str | None,
     args: tuple[str, ...],
@@ -107,7 +111,9 @@ def run(
         raise click.UsageError("Name a script to run, or a module after -m.")
     try:
         request = RunRequest(
-            Options(detail, max_records, time_limit, own=own, library=library), out, html,
+            Options(
+                detail, max_records, time_limit, own=own, library=library, stacks=not no_stacks
+            ), out, html,
             None if steps is None else _steps(steps), not no_lines, quiet,
         )  # fmt: skip
     except ValueError as error:

@@ -71,6 +71,8 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
                  help="Folders, files or packages whose code counts as a library's there."),
         argument("--no-lines", action="store_true",
                  help="Do not record the statements of the cell as ops."),
+        argument("--no-stacks", action="store_true",
+                 help="Do not record the Python stacks of launches and waits."),
         argument("-l", "--live", action="store_true",
                  help="Show progress while the code runs: GPU utilisation, kernels per second and "
                  "the top ops."),
@@ -147,6 +149,7 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
             time_limit_s=limit,
             ort_nodes=args.ort_nodes or settings.ort_nodes,
             frameworks=tuple(settings.frameworks),
+            stacks=settings.stacks and not args.no_stacks,
             own=(*settings.own, *_listed(args.own)),
             library=(*settings.library, *_listed(args.library)),
         )

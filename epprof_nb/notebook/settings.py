@@ -49,6 +49,9 @@ class GpuProfile(Configurable):
         Unicode(), help="Folders, files or packages whose code counts as a library's there."
     ).tag(config=True)
     lines = Bool(True, help="Record each statement of the cell as an op.").tag(config=True)  # noqa: FBT003
+    stacks = Bool(_DEFAULTS.stacks, help="Record the Python stack of each launch and wait.").tag(
+        config=True
+    )
     quiet = Bool(False, help="Do not display the profile.").tag(config=True)  # noqa: FBT003
     live = Bool(False, help="Show progress while a cell runs.").tag(config=True)  # noqa: FBT003
     calibrate = Bool(

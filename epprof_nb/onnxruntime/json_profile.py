@@ -52,7 +52,7 @@ def subscribe() -> Subscription | None:
     """Start recording device work; return None without a supported device."""
     if not driver_present():
         return None
-    subscription = Subscription(Options(ort_nodes="off", frameworks=()))
+    subscription = Subscription(Options(ort_nodes="off", frameworks=(), stacks=False))
     service.open(subscription)
     return subscription
 

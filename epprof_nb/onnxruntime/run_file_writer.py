@@ -48,7 +48,7 @@ def written_run(number: int, prefix: str) -> Iterator[None]:
     prefix
         Prefix of the name of the file. A file that cannot be written leaves a note.
     """
-    subscription = Subscription(Options(ort_nodes="off", frameworks=()))
+    subscription = Subscription(Options(ort_nodes="off", frameworks=(), stacks=False))
     try:
         service.open(subscription)
         begin = _native.now_ns()

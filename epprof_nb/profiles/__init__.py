@@ -268,7 +268,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
 
     Parameters
     ----------
-    detail, max_records, time_limit_s, ort_nodes, frameworks, own, library
+    detail, max_records, time_limit_s, ort_nodes, frameworks, stacks, own, library
         See `epprof_nb.core.options.Options`.
 
     Yields
@@ -294,6 +294,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
         time_limit_s: float | None = None,
         ort_nodes: str | None = None,
         frameworks: Iterable[str] = FRAMEWORKS,
+        stacks: bool = True,
         own: Iterable[str] = (),
         library: Iterable[str] = (),
     ) -> None:
@@ -303,6 +304,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
             time_limit_s,
             ort_nodes,
             frameworks=_texts(frameworks),
+            stacks=stacks,
             own=_texts(own),
             library=_texts(library),
         )

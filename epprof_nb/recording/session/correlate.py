@@ -20,6 +20,7 @@ from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHE
 from epprof_nb.data.table import Table, concat
 from epprof_nb.recording.session import conditional_bodies, ep_graph_nodes
 from epprof_nb.recording.session.launch_log import NO_OP, LaunchLog
+from epprof_nb.recording.session.launch_stacks import LaunchStacks
 from epprof_nb.recording.session.op_log import ops_table
 from epprof_nb.recording.session.service import Recording, column
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.python_stacks import PythonStacks
     from epprof_nb.recording.recorder import IdentifiedOps, RecordedGraphs, RecorderOutput
 
 
@@ -38,6 +40,8 @@ class CorrelatedTables:
     ops_dropped: int
     calls_dropped: int
     activities_dropped: int
+    stacks: PythonStacks | None
+    """The Python stacks that the tables refer to; None if none were recorded."""
     unresolved_ops: int
     """Activities whose op was open at the launch but was dropped from the full op log."""
 
@@ -66,7 +70,9 @@ def correlate(recording: Recording) -> CorrelatedTables:
         ops, capture_op = _with_earlier_ops(recording, ops, capture_op)
     elif any(known.nodes for known in graphs):
         _remember_ops(recording, ops, graphs)
+    stacks = LaunchStacks(recording, launches)
     activities = activities.replace(
+        **stacks.of_activities(activities, call),
         op_id=op,
         capture_op_id=capture_op,
         attribution=CategoryColumn(attribution, ("stack", "cell", "none", "learned")),
@@ -83,7 +89,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
     tables = {
         "ops": ops,
         "activities": activities,
-        "api_calls": _api_calls(launches, ops["op_id"]),
+        "api_calls": _api_calls(launches, ops["op_id"], stacks),
         "graphs": graph_table(
             activities,
             ops,
@@ -99,6 +105,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
         ops_dropped,
         sum(batch.launches["lost"] for batch in recording.batches),
         sum(output.dropped for output in outputs),
+        None if stacks.resolved is None else stacks.resolved.stacks,
         unresolved_ops,
     )
 
@@ -209,9 +216,10 @@ def _with_earlier_ops(
     return ops, capture_op
 
 
-def _api_calls(launches: LaunchLog, known_ops: IntArray) -> Table:
+def _api_calls(launches: LaunchLog, known_ops: IntArray, stacks: LaunchStacks) -> Table:
     internal = launches.is_internal
-    shown = launches.take(mask_as_slice(~internal)) if internal.any() else launches
+    rows = mask_as_slice(~internal) if internal.any() else slice(None)
+    shown = launches.take(rows)
     op, _, _ = _attribute(shown, np.arange(len(shown)), known_ops)
     table = Table(
         API_CALLS,
@@ -226,6 +234,7 @@ def _api_calls(launches: LaunchLog, known_ops: IntArray) -> Table:
             "op_id": op,
             "return_value": shown.result,
             "captured": shown.is_captured,
+            **stacks.of_calls(rows),
         },
     )
     return _by_time(table)

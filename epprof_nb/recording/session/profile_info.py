@@ -19,6 +19,9 @@ from epprof_nb.recording.session.graph_notes import notes_on_graphs
 from epprof_nb.util.machine import machine_id
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.data.python_stacks import PythonStacks
     from epprof_nb.data.table import Table
     from epprof_nb.recording.session.correlate import CorrelatedTables
     from epprof_nb.recording.session.service import Recording
@@ -73,19 +76,43 @@ def build_info(
             "detail": recording.options.detail,
             "frameworks": list(recording.options.frameworks),
             **recording.settings,
+            "stacks": correlated.stacks is not None,
         },
+        **_stack_counts(correlated.stacks),
         "plausibility": plausible,
         "notes": [
             *dict.fromkeys(recording.notes),
             *_notes_on_dropped(recorded, correlated, failure),
             *notes_on_statements(correlated.tables["ops"]),
             *notes_on_graphs(activities),
+            *_notes_on_stacks(correlated.stacks),
             *clock_check.notes(plausible),
             *(note for _, notes in described for note in notes),
         ],
         "versions": {**_versions(), **recording.versions},
         "machine": machine_id(),
     }
+
+
+def _stack_counts(stacks: PythonStacks | None) -> dict[str, Any]:
+    if stacks is None:
+        return {}
+    return {"stacks": {"truncated": stacks.truncated, "dropped": stacks.dropped}}
+
+
+def _notes_on_stacks(stacks: PythonStacks | None) -> Iterator[str]:
+    if stacks is None:
+        return
+    if stacks.dropped:
+        yield (
+            f"{stacks.dropped:,} launches and waits have no Python stack: their stacks would have "
+            "taken more memory than the bound of 256 MiB. Profile fewer steps to see them."
+        )
+    if stacks.truncated:
+        yield (
+            f"{stacks.truncated:,} Python stacks were deeper than 1,024 frames. Their outermost "
+            "frames are missing."
+        )
 
 
 def _devices_used(devices: list[dict[str, Any]], activities: Table) -> list[dict[str, Any]]:

@@ -16,18 +16,21 @@ from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.repeats import with_repeats
+from epprof_nb.data.stack_table import with_stack_rows
 from epprof_nb.recording.clock import pair_with_epoch
 from epprof_nb.recording.ranges import range_sources
 from epprof_nb.recording.session import host_load
 from epprof_nb.recording.session.correlate import correlate
 from epprof_nb.recording.session.profile_info import build_info
 from epprof_nb.recording.session.service import Recording, Subscription, device_state, service
+from epprof_nb.recording.session.stack_code import merged_texts, stack_code
 from epprof_nb.recording.session.time_limit import TimeLimit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.python_stacks import PythonStacks
     from epprof_nb.data.table import Table
     from epprof_nb.recording.session.service import Batch
 
@@ -196,6 +199,9 @@ class Session:
         tables = {
             name: _rebased(table, recording.opened_ns) for name, table in correlated.tables.items()
         }
+        texts: dict[str, str] = {}
+        if correlated.stacks is not None:
+            tables, texts = self._with_stacks(tables, correlated.stacks)
         info["recording"]["waits"] = bool(self._repeat_ends)
         if self._repeats:
             until = min(ended_ns or stopped, recording.closed_ns)
@@ -214,7 +220,18 @@ class Session:
             info["op_places"] = functions.op_places
         if functions.class_places:
             info["class_places"] = functions.class_places
-        return ProfileData(tables, info, {**self._sources, **functions.texts})
+        return ProfileData(tables, info, {**self._sources, **merged_texts(texts, functions.texts)})
+
+    def _with_stacks(
+        self, tables: dict[str, Table], stacks: PythonStacks
+    ) -> tuple[dict[str, Table], dict[str, str]]:
+        """Return the tables with the stacks that they refer to, and the text of their code."""
+        script, main = None, getattr(sys.modules.get("__main__"), "__file__", None)
+        if self._script is not None and self._cell is not None and isinstance(main, str):
+            path = Path(main).absolute()
+            script = (str(path), self._cell) if path.name == self._script else None
+        code = stack_code(stacks, self.options, script=script, known=self._sources)
+        return with_stack_rows({**tables, "stacks": code.table}, code.row), code.texts
 
     def batches_since(self, index: int) -> list[Batch] | None:
         """Return the batches recorded so far, from `index` on; None once recording has ended."""

@@ -13,6 +13,7 @@ import tokenize
 from contextlib import suppress
 from functools import cache
 from importlib import metadata, util
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -113,6 +114,21 @@ def owner_of_files(
             file: installed.of(path) for file, path in full.items() if found[file] == "library"
         }
     return dict(found)
+
+
+def merged_texts(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    r"""Return texts by file, of which each has some lines, as one text for each file.
+
+    Examples
+    --------
+    >>> merged_texts({"a.py": "x = 1"}, {"a.py": "\n\ny = 2", "b.py": "z"})
+    {'a.py': 'x = 1\n\ny = 2', 'b.py': 'z'}
+    """
+    merged = {**one, **other}
+    for file in one.keys() & other.keys():
+        pairs = zip_longest(one[file].split("\n"), other[file].split("\n"), fillvalue="")
+        merged[file] = "\n".join(left or right for left, right in pairs)
+    return merged
 
 
 def _is_machinery(stacks: PythonStacks, owners: Sequence[str]) -> BoolArray:

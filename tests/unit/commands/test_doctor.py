@@ -46,8 +46,9 @@ def machine(monkeypatch):
 def test_the_diagnosis_of_this_machine_is_whole():
     checks = diagnosis.diagnose()
     assert [check.name for check in checks] == [
-        "platform", "Python", "dependencies", "native core", "NVIDIA driver", "CUDA", "libcupti",
-        "profiling permission", "other profilers", "NVTX", "ONNX Runtime", "front end",
+        "platform", "Python", "Python stacks", "dependencies", "native core", "NVIDIA driver",
+        "CUDA", "libcupti", "profiling permission", "other profilers", "NVTX",
+        "ONNX Runtime", "front end",
     ]  # fmt: skip
     for check in checks:
         assert check.found
@@ -298,3 +299,16 @@ def test_releases_of_onnxruntime_without_graphs_are_named(machine):
 
     assert found("1.25.3") == "onnxruntime 1.25.3; graphs of kernels in Python need 1.26"
     assert found("1.26.0") == "onnxruntime 1.26.0"
+
+
+def test_python_stacks_that_cannot_be_read_are_told(monkeypatch):
+    monkeypatch.setattr(doctor_checks, "why_unavailable", lambda: None)
+    assert doctor_checks._stacks().status == "ok"
+    monkeypatch.setattr(
+        doctor_checks, "why_unavailable", lambda: "the interpreter is a debug build"
+    )
+    check = doctor_checks._stacks()
+    assert (check.status, check.found) == (
+        "warning",
+        "not recorded: the interpreter is a debug build",
+    )

@@ -4,6 +4,7 @@ import gc
 import sys
 import threading
 
+import pandas as pd
 import pytest
 
 import epprof_nb
@@ -241,3 +242,36 @@ def test_a_finalizer_that_launches_has_the_stack_of_the_line_that_ran_it():
         ["launch", "__del__", "run"]
     ] * 2
     assert [frames[2][1] for frames in found] == [line_of(run, 2), line_of(run, 6)]
+
+
+def test_activities_and_calls_of_a_profile_have_stacks(tmp_path):
+    def work():
+        launch()
+        host.synchronize()
+
+    with epprof_nb.profile() as prof:
+        work()
+    prof.save(tmp_path / "run.epprof")
+    prof = epprof_nb.load(tmp_path / "run.epprof")
+    stacks, kernels = prof.stacks, prof.activities.query("kind == 'kernel'")
+    waits = prof.activities.query("kind == 'synchronization'")
+    assert prof.activities["stack_source"].tolist() == ["exact"] * 2
+    assert kernels["stack_id"].tolist() == prof.api_calls["stack_id"].tolist()[:1]
+    for rows, expected in ((kernels, ["launch", "work"]), (waits, ["work"])):
+        functions, row = [], rows["stack_id"].iloc[0]
+        while row is not None:
+            if stacks.loc[row, "file"] == __file__:
+                functions.append(stacks.loc[row, "function"].rpartition(".")[2])
+            parent = stacks.loc[row, "parent_id"]
+            row = None if pd.isna(parent) else parent
+        assert functions[: len(expected)] == expected
+    assert prof.info["recording"]["stacks"]
+    assert prof.info["stacks"] == {"truncated": 0, "dropped": 0}
+
+
+def test_a_profile_without_stacks_says_so():
+    with epprof_nb.profile(stacks=False) as prof:
+        launch()
+    assert prof.activities["stack_id"].isna().all()
+    assert not prof.info["recording"]["stacks"]
+    assert len(prof.stacks) == 0

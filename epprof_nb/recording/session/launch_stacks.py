@@ -1,0 +1,69 @@
+"""The Python stack of each activity and API call, by the call that launched it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.python_stacks import EXACT, REPLAY, SOURCES
+from epprof_nb.data.schema import MISSING
+from epprof_nb.recording.stacks.resolution import ResolvedStacks, resolve
+
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.table import Table
+    from epprof_nb.recording.session.launch_log import LaunchLog
+    from epprof_nb.recording.session.service import Recording
+
+Columns = dict[str, npt.NDArray[Any] | CategoryColumn]
+
+
+class LaunchStacks:
+    """The stacks of a recording, as columns of its tables.
+
+    Parameters
+    ----------
+    recording, launches
+        The recording and its launch log.
+
+    Attributes
+    ----------
+    resolved
+        The stacks; None if none were recorded.
+    """
+
+    def __init__(self, recording: Recording, launches: LaunchLog) -> None:
+        self.resolved: ResolvedStacks | None = None
+        if recording.stacks:
+            self.resolved = resolve(recording.stacks, [launches.stack])
+            self._of_launch = self.resolved.rows(launches.stack)
+
+    def of_calls(self, calls: npt.NDArray[Any] | slice) -> Columns:
+        """Return the columns of some calls of the launch log."""
+        if self.resolved is None:
+            return {}
+        return _columns(self._of_launch[calls], np.int32(EXACT))
+
+    def of_activities(self, activities: Table, call: IntArray) -> Columns:
+        """Return the columns of activities.
+
+        Parameters
+        ----------
+        activities
+            The activities.
+        call
+            Row of each one's call in the launch log, `MISSING` for none.
+        """
+        if self.resolved is None:
+            return {}
+        rows = np.append(self._of_launch, np.int32(MISSING))[call]
+        in_graph = activities["graph_node_id"] != MISSING
+        return _columns(rows, np.where(in_graph, REPLAY, EXACT))
+
+
+def _columns(rows: npt.NDArray[np.int32], source: npt.NDArray[Any] | np.int32) -> Columns:
+    codes = np.where(rows >= 0, source, MISSING).astype(np.int32)
+    return {"stack_id": rows, "stack_source": CategoryColumn(codes, SOURCES)}
