@@ -424,7 +424,10 @@ def cupti_drain() -> dict[str, Any]:
     """
 
 def cupti_graph_nodes() -> dict[str, bytes]:
-    """Take the graph nodes: node u64, original u64 (0: not a clone), op_id u64 (0: none)."""
+    """Take the graph nodes: node u64, original u64 (0: not a clone), op_id u64 (0: none).
+
+    stack_id i64 (-1: none).
+    """
 
 def cupti_state() -> dict[str, int]: ...
 def cupti_callback_name(domain: int, cbid: int, /) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from epprof_nb.data.schema import ACTIVITIES, MEMORY, OVERHEAD
+from epprof_nb.data.schema import ACTIVITIES, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table, concat
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class RecordedGraphs:
     """Graphs that were captured or replayed, and the ops that captured their nodes."""
 
     nodes: dict[str, IntArray] = field(default_factory=dict)
-    """Columns ``node``, ``original`` (0: created by capture) and ``op_id`` (0: none)."""
+    """Columns ``node``, ``original`` (0: created by capture), ``op_id`` (0: none) and ``stack_id``
+    of the native core (-1: none)."""
     capture_ops: Table | None = None
     """Rows of the ops that captured these nodes, even if no op was recorded during the capture."""
     facts: Table | None = None
@@ -100,6 +101,7 @@ def captured_nodes(op_of_node: Mapping[int, int]) -> dict[str, IntArray]:
     return {
         "node": np.array(list(op_of_node), np.int64),
         "original": np.zeros(len(op_of_node), np.int64),
+        "stack_id": np.full(len(op_of_node), MISSING, np.int64),
         "op_id": np.array(list(op_of_node.values()), np.int64),
     }
 

@@ -102,7 +102,7 @@ void on_resource(Recording& c, ThreadState* t, uint32_t cbid, const unsigned cha
   if (!node) return;
   if (cbid == kGraphNodeCreated) {
     if (t) t->node_created = true;
-    graph_node_created(node, top_op());
+    graph_node_created(node, top_op(), t ? launch_stack(t) : kNoStack);
   } else if (cbid == kGraphNodeCloned) {
     graph_node_cloned(node, node_id(g.original_node.get<void*>(graph)));
   }

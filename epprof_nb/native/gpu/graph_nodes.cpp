@@ -5,22 +5,25 @@
 #include <vector>
 
 #include "core/fork.h"
+#include "core/records.h"
 
 namespace epprof {
 namespace {
 
 struct Nodes {
   std::vector<uint64_t> node, original, op;
+  std::vector<int64_t> stack;
 };
 
 ForkSafeMutex mutex;  // not in the hot path, because a replay creates no nodes
 Nodes& nodes = *new Nodes;
 
-void add(uint64_t node, uint64_t original, uint64_t op) {
+void add(uint64_t node, uint64_t original, uint64_t op = 0, uint32_t stack = kNoStack) {
   ForkLockGuard lock(mutex);
   nodes.node.push_back(node);
   nodes.original.push_back(original);
   nodes.op.push_back(op);
+  nodes.stack.push_back(stack == kNoStack ? -1 : int64_t(stack));
 }
 
 // The id of a node consists of the id of its graph and its number in the graph.
@@ -69,13 +72,13 @@ void forget_failed_instantiation() {
 
 }  // namespace
 
-void graph_node_created(uint64_t node, uint64_t op) {
-  add(node, 0, op);
+void graph_node_created(uint64_t node, uint64_t op, uint32_t stack) {
+  add(node, 0, op, stack);
   note(node);
 }
 
 void graph_node_cloned(uint64_t node, uint64_t original) {
-  add(node, original, 0);
+  add(node, original);
   if (graphs.instantiating) forget_failed_instantiation();
   note(node);
 }
@@ -107,7 +110,7 @@ void instantiation_ends(uint64_t graph) {
     next = number_of(step.created) + 1;
   }
   // Another driver version may number nodes differently. No op is better than a wrong op.
-  for (size_t i = 0; as_expected && i < moved.size(); i++) add(moved[i], originals[i], 0);
+  for (size_t i = 0; as_expected && i < moved.size(); i++) add(moved[i], originals[i]);
   graphs.nodes.clear();
   graphs.steps.clear();
   graphs.instantiating = false;
@@ -119,9 +122,11 @@ epprof_columns* take_graph_nodes() {
   columns->add("node", std::move(nodes.node));
   columns->add("original", std::move(nodes.original));
   columns->add("op_id", std::move(nodes.op));
+  columns->add("stack_id", std::move(nodes.stack));
   nodes.node.clear();
   nodes.original.clear();
   nodes.op.clear();
+  nodes.stack.clear();
   return columns;
 }
 

@@ -12,14 +12,15 @@
 
 namespace epprof {
 
-void graph_node_created(uint64_t node, uint64_t op);
+void graph_node_created(uint64_t node, uint64_t op, uint32_t stack);
 void graph_node_cloned(uint64_t node, uint64_t original);
 void graph_destroyed(uint64_t graph);
 // To call on the thread that instantiates a graph. The end has the id of the executable graph; 0:
 // unknown.
 void instantiation_begins();
 void instantiation_ends(uint64_t graph);
-// Columns of the nodes seen since the last call: node, original (0: not a clone), op_id (0: none).
+// Columns of the nodes seen since the last call: node, original (0: not a clone), op_id (0: none),
+// stack_id (-1: none).
 epprof_columns* take_graph_nodes();
 
 }  // namespace epprof

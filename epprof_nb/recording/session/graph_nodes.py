@@ -1,17 +1,19 @@
-"""Registry of CUDA graph nodes and the ops that captured them, across sessions."""
+"""Registry of CUDA graph nodes with the ops and the stacks that captured them, across sessions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from epprof_nb.arrays.ids import contains
 from epprof_nb.data.schema import MISSING
 from epprof_nb.data.table import Table, concat
+from epprof_nb.recording.stacks.resolution import resolve
+from epprof_nb.recording.stacks.tree import StackTree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -27,11 +29,24 @@ class GraphNodes:
         self._op: dict[int, int] = {}
         self._original: dict[int, int] = {}
         self._ops: Table | None = None
+        self._stack: dict[int, int] = {}
+        self._stacks = StackTree()
 
-    def add(self, nodes: Mapping[str, npt.NDArray[np.int64]]) -> None:
-        """Add nodes in the form of `RecordedGraphs.nodes`."""
+    def add(
+        self, nodes: Mapping[str, npt.NDArray[np.int64]], drained: Sequence[dict[str, Any]] = ()
+    ) -> None:
+        """Add nodes in the form of `RecordedGraphs.nodes`.
+
+        Parameters
+        ----------
+        nodes
+            Columns of the nodes.
+        drained
+            What the native core has logged of stacks, which it counts anew in each recording.
+        """
         if not nodes:
             return
+        self._add_stacks(nodes["node"], nodes["stack_id"], drained)
         for node, original, op in zip(
             nodes["node"].tolist(), nodes["original"].tolist(), nodes["op_id"].tolist(), strict=True
         ):
@@ -42,18 +57,43 @@ class GraphNodes:
             elif op:
                 self._op[node] = op
 
+    def _add_stacks(
+        self,
+        nodes: npt.NDArray[np.int64],
+        stacks: npt.NDArray[np.int64],
+        drained: Sequence[dict[str, Any]],
+    ) -> None:
+        known = np.flatnonzero(stacks != MISSING)
+        if not len(known):
+            return
+        resolved = resolve(drained, [stacks[known]])
+        rows = resolved.rows(stacks[known]).tolist()
+        kept = self._stacks.graft(resolved.stacks, rows)
+        for node, row in zip(nodes[known].tolist(), rows, strict=True):
+            self._stack[node] = kept[row]
+
+    def capture_stacks(
+        self, node_ids: npt.NDArray[np.int64], tree: StackTree
+    ) -> npt.NDArray[np.int32]:
+        """Add the stack that captured each node to `tree`; return its row, `MISSING` for none."""
+        used, inverse = np.unique(node_ids, return_inverse=True)
+        rows = [self._stack.get(self._created(node), MISSING) for node in used.tolist()]
+        found = tree.graft(self._stacks.stacks(), rows)
+        return np.array([found[row] for row in rows], np.int32)[inverse]
+
     def capture_op(self, node_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the op that captured each node; `MISSING` if the capture was not recorded."""
         used, inverse = np.unique(node_ids, return_inverse=True)
-        ops = np.array([self._resolve(node) for node in used.tolist()], np.int64)
-        return ops[inverse] if len(used) else np.empty(0, np.int64)
+        ops = [self._op.get(self._created(node), MISSING) for node in used.tolist()]
+        return np.array(ops, np.int64)[inverse]
 
-    def _resolve(self, node: int) -> int:
+    def _created(self, node: int) -> int:
+        """Return the node that a capture created, from which a node was cloned."""
         for _ in range(64):  # chains of clones; bounded in case ids form a cycle
             if node not in self._original:
                 break
             node = self._original[node]
-        return self._op.get(node, MISSING)
+        return node
 
     def remember_ops(self, ops: Table) -> None:
         """Keep the rows (absolute times) of ops that captured nodes, and of their ancestors."""

@@ -37,6 +37,7 @@ class LaunchStacks:
 
     def __init__(self, recording: Recording, launches: LaunchLog) -> None:
         self.resolved: ResolvedStacks | None = None
+        self._graph_nodes = recording.graph_nodes
         if recording.stacks:
             self.resolved = resolve(recording.stacks, [launches.stack])
             self._of_launch = self.resolved.rows(launches.stack)
@@ -60,8 +61,16 @@ class LaunchStacks:
         if self.resolved is None:
             return {}
         rows = np.append(self._of_launch, np.int32(MISSING))[call]
-        in_graph = activities["graph_node_id"] != MISSING
-        return _columns(rows, np.where(in_graph, REPLAY, EXACT))
+        nodes = activities["graph_node_id"]
+        in_graph = nodes != MISSING
+        columns = _columns(rows, np.where(in_graph, REPLAY, EXACT))
+        if in_graph.any():
+            captured = np.full(len(rows), MISSING, np.int32)
+            captured[in_graph] = self._graph_nodes.capture_stacks(
+                nodes[in_graph], self.resolved.tree
+            )
+            columns["capture_stack_id"] = captured
+        return columns
 
 
 def _columns(rows: npt.NDArray[np.int32], source: npt.NDArray[Any] | np.int32) -> Columns:

@@ -390,7 +390,7 @@ class RecordingService:
         if self._records_stacks:  # after the launches, so that the stack of each is known
             self._stacks.append(_native.drain_stacks())
         for output in outputs:
-            self._graph_nodes.add(output.graphs.nodes)
+            self._graph_nodes.add(output.graphs.nodes, self._stacks)
         batch = Batch(ops, launches, outputs, now)
         self._batches.append(batch)
         threads = [column([batch], log, "thread_id", np.uint64) for log in ("ops", "launches")]

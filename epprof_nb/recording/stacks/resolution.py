@@ -9,28 +9,37 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.python_stacks import PythonStacks
 from epprof_nb.recording.native_columns import numbers
+from epprof_nb.recording.stacks.tree import StackTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
+    from epprof_nb.data.python_stacks import PythonStacks
+
 
 @dataclass(frozen=True, slots=True)
 class ResolvedStacks:
     """The stacks of a profile, and where those that the launch log names are in it."""
 
-    stacks: PythonStacks
+    tree: StackTree
     row: npt.NDArray[np.int32]
-    """Row in `stacks` of each id of the native core; `MISSING` for ids that were not asked for,
+    """Row in the tree of each id of the native core; `MISSING` for ids that were not asked for,
     and as last element, so that id -1 finds it."""
+    truncated: int
+    dropped: int
 
     def rows(self, ids: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
         """Return the row of each id of the native core, `MISSING` for none."""
         found: npt.NDArray[np.int32] = self.row[ids]
         return found
+
+    @property
+    def stacks(self) -> PythonStacks:
+        """The tree as it is now."""
+        return self.tree.stacks(truncated=self.truncated, dropped=self.dropped)
 
 
 def resolve(
@@ -61,8 +70,7 @@ def resolve(
         columns[name][ids] = get(name, np.int32)
     codes = _codes(drained, get("code_id", np.int32), get("first_line", np.int32))
     row = np.full(size + 1, MISSING, np.int32)
-    found: dict[tuple[int, int, int], int] = {}
-    code_rows: dict[tuple[str, str, int], int] = {}
+    tree = StackTree()
     needed = _with_callers(columns["parent_id"], used, size)
     for i, parent, code, line in zip(
         needed.tolist(),
@@ -70,24 +78,9 @@ def resolve(
         strict=True,
     ):
         caller = int(row[parent])
-        if line < 0:
-            row[i] = caller
-            continue
-        code_row = code_rows.setdefault(codes[code], len(code_rows))
-        row[i] = found.setdefault((caller, code_row, line), len(found))
-    tree = np.array(list(found), np.int32).reshape(-1, 3)
+        row[i] = caller if line < 0 else tree.add(caller, codes[code], line)
     last = drained[-1] if drained else {"truncated": 0, "dropped": 0}
-    stacks = PythonStacks(
-        tree[:, 0],
-        tree[:, 1],
-        tree[:, 2],
-        tuple(file for file, _, _ in code_rows),
-        tuple(function for _, function, _ in code_rows),
-        np.array([first for _, _, first in code_rows], np.int32),
-        truncated=last["truncated"],
-        dropped=last["dropped"],
-    )
-    return ResolvedStacks(stacks, row)
+    return ResolvedStacks(tree, row, last["truncated"], last["dropped"])
 
 
 def _with_callers(

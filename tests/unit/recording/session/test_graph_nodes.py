@@ -14,6 +14,7 @@ import pytest
 
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.session.graph_nodes import GraphNodes
+from epprof_nb.recording.stacks.tree import StackTree
 from tests.helpers import cupti_stub
 from tests.paths import DATA
 
@@ -111,3 +112,41 @@ def test_an_instantiation_that_failed_does_not_matter_to_the_next(stub):
     nodes = followed(stub, lines)
     (op,) = nodes.capture_op(np.array([node_id("7:4")]))
     assert lines[op - 1] == ["created", "4:1", "kA"]
+
+
+def test_the_stack_that_captured_a_node_outlives_its_recording():
+    def columns(nodes, originals, stacks):
+        return {
+            "node": np.array(nodes),
+            "original": np.array(originals),
+            "op_id": np.zeros(len(nodes), np.int64),
+            "stack_id": np.array(stacks),
+        }
+
+    code = {
+        "code_id": np.array([0], np.int32).tobytes(),
+        "first_line": np.array([1], np.int32).tobytes(),
+        "file_bytes": np.array([4], np.uint32).tobytes(),
+        "function_bytes": np.array([7], np.uint32).tobytes(),
+        "files": b"a.py",
+        "functions": b"capture",
+    }
+    log = {
+        "stack_id": np.array([0, 1], np.int32).tobytes(),
+        "parent_id": np.array([-1, 0], np.int32).tobytes(),
+        "stack_code_id": np.array([0, 0], np.int32).tobytes(),
+        "line": np.array([3, 8], np.int32).tobytes(),
+        "truncated": 0,
+        "dropped": 0,
+    }
+    nodes = GraphNodes()
+    nodes.add(columns([5, 6], [0, 0], [1, -1]), [log | code])
+    nodes.add(columns([9], [5], [-1]))
+    tree = StackTree()
+    tree.add(MISSING, ("b.py", "replay", 1), 4)
+    rows = nodes.capture_stacks(np.array([9, 6, 5, 77]), tree).tolist()
+    assert rows == [2, MISSING, 2, MISSING]
+    assert [(f.function, f.line) for f in tree.stacks().frames(2)] == [
+        ("capture", 8),
+        ("capture", 3),
+    ]

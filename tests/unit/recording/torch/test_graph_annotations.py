@@ -76,7 +76,8 @@ def test_a_recorded_capture_is_preferred(recorder, annotations):
     output = recorder.drain()
     nodes = GraphNodes()
     nodes.add(output.graphs.nodes)
-    captured = {"node": [node(1, 2), node(9, 2)], "original": [0, node(1, 2)], "op_id": [5, 0]}
+    ids = [node(1, 2), node(9, 2)]
+    captured = {"node": ids, "original": [0, ids[0]], "op_id": [5, 0], "stack_id": [-1, -1]}
     nodes.add({name: np.array(values, np.int64) for name, values in captured.items()})
     assert nodes.capture_op(output.graphs.nodes["node"]).tolist() == [5]
 
