@@ -24,6 +24,7 @@ _NOTES = {
     "of a version or of another tool that records none.",
     "by_line": "No statement was recorded. Cells with %%gpuprofile and scripts under `epprof run` "
     "record statements, unless --no-lines is given.",
+    "by_stack": "Nothing was launched, and nothing waited for a device.",
     "by_repeat": "The code was not repeated: use `%%gpuprofile --repeat N`, or call "
     "`epprof_nb.step()` in a script.",
     "by_module": "No module of PyTorch was called, or PyTorch was not recorded (`frameworks=`).",

@@ -218,6 +218,45 @@ class Breakdowns(ProfileData):
             library=library,
         )
 
+    @with_columns("by_stack")
+    def by_stack(
+        self,
+        *,
+        library: bool = False,
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Device time, launches and waits of each Python stack: a calling-context tree.
+
+        Parameters
+        ----------
+        library
+            Whether frames of libraries have rows. Otherwise their work belongs to the frame of
+            yours that called them.
+        attribution
+            ``"capture"`` has the kernels of a CUDA graph at the stack that captured them, else
+            they are at the one that launched the graph.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Raises
+        ------
+        ValueError
+            If `attribution` is unknown.
+
+        Examples
+        --------
+        >>> tree = prof.by_stack()  # doctest: +SKIP
+        >>> tree[tree["level"] == "frame"].nlargest(5, "self_device_ns")  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.base.attribution import check_attribution
+        from epprof_nb.analysis.breakdowns.by_stack import stack_tree
+
+        check_attribution(attribution)
+        return table_frame(self, "by_stack", stack_tree, library=library, attribution=attribution)
+
     @with_columns("by_repeat")
     def by_repeat(self) -> pd.DataFrame:
         """Wall, device and idle time and device work of each repeat of the code (``--repeat``).

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 Attribution: TypeAlias = Literal["launch", "capture"]
 
 
+def check_attribution(attribution: str) -> None:
+    """Raise ValueError if `attribution` is neither of its values."""
+    if attribution not in ("launch", "capture"):
+        raise ValueError(f"attribution must be 'launch' or 'capture', not {attribution!r}")
+
+
 def attributed_op_rows(activities: Table, tree: OpTree, attribution: Attribution) -> IntArray:
     """Return the row of the op that each activity is attributed to.
 
@@ -41,8 +47,7 @@ def attributed_op_rows(activities: Table, tree: OpTree, attribution: Attribution
     ValueError
         If `attribution` is unknown.
     """
-    if attribution not in ("launch", "capture"):
-        raise ValueError(f"attribution must be 'launch' or 'capture', not {attribution!r}")
+    check_attribution(attribution)
     rows = tree.rows(activities["op_id"])
     if attribution == "capture":
         captured = tree.rows(activities["capture_op_id"])

@@ -27,6 +27,7 @@ from epprof_nb.analysis.base.result_table import (
 )
 from epprof_nb.analysis.base.source_lines import line_text, split_lines
 from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.breakdowns.launches import first_of_launch
 from epprof_nb.analysis.utilisation.idle_causes import is_wait
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -277,7 +278,7 @@ def _with_stacks(
     calls = tables["api_calls"]
     waiting = _Sums(tree, stacks.of_calls()[waits], index.call_op[waits], n)
     wait_ns = np.maximum(calls["end_ns"][waits] - calls["start_ns"][waits], 0)
-    launched = work.counts(_launches(index))
+    launched = work.counts(first_of_launch(index).astype(np.int64))
     waited = waiting.counts(np.ones(len(waits), np.int64))
     wait_sums = waiting.counts(wait_ns)
     found = _Calls(
@@ -330,16 +331,3 @@ class _Sums:
     def own(self, of_pair: IntArray) -> IntArray:
         """Return sums over the pairs whose innermost line is each one, likewise."""
         return sum_by_group(self._chains.innermost, of_pair, self._count)
-
-
-def _launches(index: ProfileIndex) -> IntArray:
-    """Return 1 for the first activity of each launch of device work, 0 for the others."""
-    correlation = index.profile.tables["activities"]["correlation_id"]
-    work = np.flatnonzero(index.is_device_work)
-    ids = correlation[work]
-    first = np.unique(ids, return_index=True)[1]
-    is_first = ids == MISSING
-    is_first[first] = True
-    launches = np.zeros(len(correlation), np.int64)
-    launches[work[is_first]] = 1
-    return launches

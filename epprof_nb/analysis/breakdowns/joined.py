@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.attribution import attributed_op_rows
-from epprof_nb.analysis.base.places import cells_at
+from epprof_nb.analysis.base.places import cells_at, lines_at
 from epprof_nb.analysis.base.result_table import (
     OptionalColumn,
     argument_column,
@@ -17,6 +17,7 @@ from epprof_nb.analysis.base.result_table import (
     to_series,
     values_at,
 )
+from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.frameworks.phases import modules
 from epprof_nb.analysis.steps.by_step import activity_steps
 from epprof_nb.arrays.types import MISSING
@@ -48,7 +49,15 @@ def joined_frame(
     is_range = ops.names("op_type").equals("range")
     is_range &= ~ops.names("source").equals("onnxruntime")
     nearest = values_at(tree.nearest_ancestor(is_range), op)
-    statement = values_at(index.statement, op)
+    lines = index.cached(StackLines)
+    stack = lines.of_activities(attribution)
+    own, caller = lines.own[stack], lines.caller[stack]
+    cell, line = lines_at(index, stack, op)
+    # Without a stack, the statement itself is in the cell.
+    in_stack = np.flatnonzero(caller >= 0)
+    caller_cell = cells_at(index, op).replaced(in_stack, lines.file.take(caller[in_stack]))
+    of_statement = values_at(ops["line"], values_at(index.statement, op))
+    caller_line = np.where(caller >= 0, values_at(lines.line, caller), of_statement)
     call = index.calls.rows(activities["correlation_id"])
     delays, is_known = index.delays
     delay = np.where(is_known & index.is_device_work, delays, MISSING)
@@ -56,8 +65,11 @@ def joined_frame(
         "op_name": names_at(ops.names("name"), op),
         "op_type": names_at(ops.names("op_type"), op),
         "op_category": names_at(ops.names("category"), op),
-        "cell": cells_at(index, op),
-        "line": optional(values_at(ops["line"], statement)),
+        "cell": cell,
+        "line": optional(line),
+        "function": names_at(lines.function, own),
+        "caller_cell": caller_cell.compact(),
+        "caller_line": optional(caller_line),
         "range_id": optional(values_at(ops["op_id"], nearest)),
         "range_name": names_at(ops.names("name"), nearest),
         **_arguments(profile, nearest, args),

@@ -8,6 +8,7 @@ from epprof_nb.analysis.breakdowns.by_kernel import kernel_table
 from epprof_nb.analysis.breakdowns.by_line import line_table
 from epprof_nb.analysis.breakdowns.by_op import op_table
 from epprof_nb.analysis.breakdowns.by_path import path_table
+from epprof_nb.analysis.breakdowns.by_stack import full_stack_tree, stack_tree
 from epprof_nb.analysis.breakdowns.by_stream import stream_table
 from epprof_nb.analysis.frameworks.by_module import module_table
 from epprof_nb.analysis.frameworks.module_tree import module_tree
@@ -33,6 +34,8 @@ BREAKDOWNS: dict[str, Callable[[ProfileIndex], ResultTable]] = {
 TREES: dict[str, Callable[[ProfileIndex], ResultTable]] = {
     "tree": path_table,
     "module_tree": module_tree,
+    "stack_tree": stack_tree,
+    "full_stack_tree": full_stack_tree,
 }
 """Breakdowns that are trees, likewise."""
 

@@ -54,6 +54,10 @@ class Ownership:
 
     def of(self, file: str) -> Owner:
         """Return whose code a file is; of a library where nothing says otherwise."""
+        return self.known(file) or "library"
+
+    def known(self, file: str) -> Owner | None:
+        """Return whose code a file is; None where nothing says so."""
         chosen = self._chosen(file)
         if chosen is not None:
             return chosen
@@ -65,7 +69,7 @@ class Ownership:
         is_library = is_unnamed or _IN_PACKAGES.search(file) or _IN_INDUCTOR.search(file)
         if is_library or _is_below(file, self.library):
             return "library"
-        return "own" if _is_below(file, self.own) else "library"
+        return "own" if _is_below(file, self.own) else None
 
     def _chosen(self, file: str) -> Owner | None:
         paths: list[tuple[str, Owner]] = [

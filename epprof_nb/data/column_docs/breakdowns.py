@@ -160,5 +160,32 @@ BREAKDOWNS: dict[str, TableDoc] = {
             kernels="inclusive: kernels of the row and all rows below it",
         ),
     ),
+    "by_stack": TableDoc(
+        "prof.by_stack()",
+        "A tree with one row per stack of frames, callers before the frames that they call. Stacks "
+        "that differ only in frames of libraries share a row, if these are not shown. The last "
+        "step may be the name of an activity. A row `(no stack)` holds work without one.",
+        columns(
+            column("node", "int64", "index: number of the row"),
+            column("parent", "Int64", "row of the caller; missing for the session, which is row 0"),
+            column("depth", "int64", "steps from the session"),
+            column(
+                "level", "category",
+                "session; frame, of your code; library; none; for an activity its kind",
+            ),
+            "name", "cell", "line", "count", "device_ns", "self_device_ns",
+            column("launches", "int64", "inclusive: launches of kernels, copies, memsets, graphs"),
+            column("waits", "int64", "inclusive: API calls that waited for a device"),
+            column("wait_ns", "int64", "inclusive: time of these calls"),
+            "kernels", "bytes",
+            name="function of the frame, or name of the activity",
+            cell="cell of the frame, as In[3], or its file", line="line of the frame, from 1",
+            count="inclusive: activities of the row and all rows below it",
+            device_ns="inclusive: device time of the row and all rows below it",
+            self_device_ns="self: device time of work that the frame itself launched; 0 for an "
+            "activity, whose time belongs to the frame above",
+            kernels="inclusive: kernels of the row and all rows below it",
+        ),
+    ),
 }  # fmt: skip
 """Breakdowns by name."""

@@ -40,8 +40,19 @@ RECORDS: dict[str, TableDoc] = {
             column("op_name", "category", "name of the op"),
             column("op_type", "category", "type of the op, as in `ops`"),
             column("op_category", "category", "category of the op, as in `ops`"),
-            column("cell", "category", "cell of the innermost statement that contains the op"),
-            column("line", "Int64", "first line of that statement"),
+            column(
+                "cell", "category",
+                "cell or file of the innermost line of yours in its Python stack; without a stack, "
+                "cell of the innermost statement that contains the op",
+            ),
+            column("line", "Int64", "that line; of a statement, its first"),
+            column("function", "category", "function of that line; missing without a stack"),
+            column(
+                "caller_cell", "category",
+                "cell of the line of the profiled cell that called it, or file of the outermost "
+                "line of yours; the same as `cell` without a stack",
+            ),
+            column("caller_line", "Int64", "that line"),
             column("range_id", "Int64", "op id of the nearest named range: the op or an ancestor"),
             column("range_name", "category", "name of that range"),
             column("arg_<name>", "by value", "argument of that range, one column for each"),

@@ -105,15 +105,12 @@ def owner_of_files(
     chosen_own, chosen_library = (_paths_of(names) for names in (options.own, options.library))
     ownership = Ownership(chosen_own, chosen_library, (_PACKAGE,), _library_folders(), folders)
     full = {file: _absolute(file) for file in files}
-    found = {file: ownership.of(path) for file, path in full.items()}
-    if "library" in found.values():
-        installed = Ownership(
-            chosen_own, chosen_library, (_PACKAGE,), _library_folders(), _editable_folders()
-        )
-        found |= {
-            file: installed.of(path) for file, path in full.items() if found[file] == "library"
-        }
-    return dict(found)
+    found = {file: ownership.known(path) for file, path in full.items()}
+    unknown = [file for file, owner in found.items() if owner is None]
+    if unknown:  # reading what is installed takes a while
+        installed = Ownership(own=_editable_folders())
+        found |= {file: installed.of(full[file]) for file in unknown}
+    return {file: owner or "library" for file, owner in found.items()}
 
 
 def merged_texts(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,148 @@
+"""by_stack: device time, launches and waits of each Python stack, as a calling-context tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.op_path_rows import subtree_sum
+from epprof_nb.analysis.base.op_paths import SESSION, OpPaths, Steps
+from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional, values_at
+from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.breakdowns.launches import first_of_launch
+from epprof_nb.analysis.utilisation.idle_causes import is_wait
+from epprof_nb.arrays.ancestors import nearest_ancestor
+from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.attribution import Attribution
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+NO_STACK = "(no stack)"
+"""Name of the row of work without a Python stack."""
+_MAX_DEPTH = 2_000
+
+
+class FrameTree:
+    """The distinct paths of frames that are shown, from the outermost one.
+
+    Parameters
+    ----------
+    index
+        Index of the profile.
+    library
+        Whether to show frames of libraries. Otherwise their callers take their place.
+
+    Attributes
+    ----------
+    paths
+        The paths; rows are rows of `stacks`.
+    of_stack
+        int64 array, shape ``(n + 1,)``: node of each stack; that of work without a stack for one
+        without a frame to show, and as last element.
+    """
+
+    def __init__(self, index: ProfileIndex, *, library: bool) -> None:
+        lines = index.cached(StackLines)
+        shown = lines.is_own | library
+        rows = np.flatnonzero(shown)
+        number = np.full(len(lines) + 1, MISSING, np.int64)
+        number[rows] = np.arange(len(rows))
+        nearest = np.append(nearest_ancestor(lines.parent, shown), MISSING)
+        parent = number[nearest[lines.parent[rows]]]
+        keys = (lines.file.codes[rows], lines.function.codes[rows], lines.line[rows])
+        steps = Steps(tuple(key.astype(np.int64) for key in keys), parent, _depths(parent))
+        self.paths = OpPaths(steps, _MAX_DEPTH)
+        self.paths.row = values_at(rows, self.paths.row)
+        of_row = np.append(self.paths.of_row, self.paths.no_op)
+        self.of_stack = of_row[number[nearest]]
+
+
+def stack_tree(
+    index: ProfileIndex, *, attribution: Attribution = "launch", library: bool = False
+) -> ResultTable:
+    """Return the columns of `Profile.by_stack`."""
+    tables, lines = index.profile.tables, index.cached(StackLines)
+    activities, calls = tables["activities"], tables["api_calls"]
+    tree = FrameTree(index, library=library)
+    paths = tree.paths
+    work = np.flatnonzero(index.is_device_work)
+    owner = tree.of_stack[lines.of_activities(attribution)[work]]
+    kinds, names = activities.names("kind").take(work), activities.names("name").take(work)
+    leaf, example = group_codes(owner, kinds.codes, names.codes)
+    inner, leaves = len(paths.parent), len(example)
+    parent = np.append(paths.parent, owner[example])
+    depth = np.append(paths.depth, paths.depth[owner[example]] + 1)
+
+    def of_leaves(values: IntArray) -> IntArray:
+        sums = np.append(np.zeros(inner, np.int64), sum_by_group(leaf, values, leaves)[:-1])
+        return subtree_sum(sums, parent, depth)
+
+    waits = np.flatnonzero(index.cached(is_wait))
+    waiting = tree.of_stack[lines.of_calls()[waits]]
+    wait_ns = np.maximum(calls["end_ns"][waits] - calls["start_ns"][waits], 0)
+
+    def of_waits(values: IntArray) -> IntArray:
+        return subtree_sum(sum_by_group(waiting, values, len(parent))[:-1], parent, depth)
+
+    durations = np.maximum(activities["duration_ns"][work], 0)
+    launched = sum_by_group(owner, durations, inner)[:-1]
+    sums = {
+        "count": of_leaves(np.ones(len(work), np.int64)),
+        "device_ns": of_leaves(durations),
+        # The row above already includes the time of a leaf.
+        "self_device_ns": np.append(launched, np.zeros(leaves, np.int64)),
+        "launches": of_leaves(first_of_launch(index)[work].astype(np.int64)),
+        "waits": of_waits(np.ones(len(waits), np.int64)),
+        "wait_ns": of_waits(wait_ns),
+        "kernels": of_leaves(kinds.equals("kernel").astype(np.int64)),
+        "bytes": of_leaves(np.maximum(activities["bytes"][work], 0)),
+    }
+    kept = np.flatnonzero((sums["count"] > 0) | (sums["waits"] > 0))
+    kept = np.union1d(kept, [SESSION])
+    number = np.full(len(parent) + 1, MISSING, np.int64)
+    number[kept] = np.arange(len(kept))
+    frame = paths.row
+    owners = tables["stacks"].names("owner")
+
+    def texts(of_frame: list[str | None], of_leaf: list[str | None]) -> list[str | None]:
+        found = np.array([*of_frame, *of_leaf], object)[kept].tolist()
+        return list(found)
+
+    def of_frames(texts_of_rows: list[str | None]) -> list[str | None]:
+        return [texts_of_rows[row] if row >= 0 else None for row in frame.tolist()]
+
+    levels = of_frames(["library" if o == "library" else "frame" for o in owners.to_list()])
+    functions = of_frames(lines.function.to_list())
+    levels[SESSION], functions[SESSION] = "session", "session"
+    levels[paths.no_op], functions[paths.no_op] = "none", NO_STACK
+    none: list[str | None] = [None] * leaves
+    line = np.append(values_at(lines.line, frame), np.full(leaves, MISSING))
+    return ResultTable(
+        {
+            "parent": optional(number[parent[kept]]),
+            "depth": depth[kept],
+            "level": categorical(texts(levels, kinds.take(example).to_list())),
+            "name": categorical(texts(functions, names.take(example).to_list())),
+            "cell": categorical(texts(of_frames(lines.file.to_list()), none)),
+            "line": optional(line[kept]),
+            **{name: values[kept] for name, values in sums.items()},
+        },
+        index="node",
+    )
+
+
+def full_stack_tree(index: ProfileIndex) -> ResultTable:
+    """Return the tree with the frames of libraries."""
+    return stack_tree(index, library=True)
+
+
+def _depths(parent: IntArray) -> IntArray:
+    """Return the number of rows above each row; parents precede their rows."""
+    depths: list[int] = []
+    for above in parent.tolist():
+        depths.append(depths[above] + 1 if above >= 0 else 0)
+    return np.array(depths, np.int64)

@@ -1,0 +1,28 @@
+"""Launches of device work: which activity of each is its first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import BoolArray
+
+
+def first_of_launch(index: ProfileIndex) -> BoolArray:
+    """Return which activities are the first of the work that one API call launched.
+
+    The replay of a graph is one launch. An activity without a correlation id is one, too.
+    """
+    correlation = index.profile.tables["activities"]["correlation_id"]
+    work = np.flatnonzero(index.is_device_work)
+    ids = correlation[work]
+    is_first = ids == MISSING
+    is_first[np.unique(ids, return_index=True)[1]] = True
+    found = np.zeros(len(correlation), np.bool_)
+    found[work[is_first]] = True
+    return found
