@@ -9,7 +9,11 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, is_device_kind
 from epprof_nb.analysis.base.op_status import ran
+from epprof_nb.analysis.base.result_table import values_at
+from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.wall_time import wall_of
+from epprof_nb.analysis.breakdowns.by_line import Lines
+from epprof_nb.analysis.breakdowns.launches import first_of_launch
 from epprof_nb.analysis.frameworks.instruction_lines import InstructionLines, instruction_lines
 from epprof_nb.analysis.frameworks.phases import MODULE_TYPES, is_of_type
 from epprof_nb.arrays.chunks import chunks
@@ -37,7 +41,9 @@ class LineTotals:
     ``host_ns`` the time for which one of its statements was open; ``count`` the executions
     of its statements, of which a one-line loop has two; ``start_ns`` and ``end_ns`` enclose all
     executions; ``top`` holds up to twelve (name, count, ns) by descending time; ``ops`` the names
-    of the ops of a function in a file.
+    of the ops of a function in a file. A line that no statement marks, in another cell or in a
+    file, is one of Python stacks: ``stacks`` has those whose innermost line of the user's code it
+    is, ``count`` their launches, and ``host_ns`` is 0.
     """
 
     cell: str
@@ -52,17 +58,22 @@ class LineTotals:
     bytes: int
     top: list[tuple[str, int, int]] = field(default_factory=list)
     ops: list[str] = field(default_factory=list)
+    stacks: list[int] = field(default_factory=list)
 
 
 def line_totals(index: ProfileIndex) -> list[LineTotals]:
     """Return the totals of each line that ran, in the order of the source."""
-    ops = index.profile.tables["ops"]
-    cells, line = ops.names("cell"), ops["line"]
-    is_line = (line >= 0) & (cells.codes >= 0) & ~ops.names("op_type").equals("cell")
-    rows = np.flatnonzero(is_line)
-    groups, first = group_codes(cells.codes[rows], line[rows])
-    places = [(cells.categories[cells.codes[row]], int(line[row])) for row in rows[first].tolist()]
-    return _totals(index, rows, groups, places, instruction_lines(index, set(cells.categories)))
+    cells = index.profile.tables["ops"].names("cell")
+    lines = Lines(index)
+    rows = np.flatnonzero(lines.of_op >= 0)
+    places = list(zip(lines.file, lines.number.tolist(), strict=True))
+    own = index.cached(StackLines).own
+    of_stack = values_at(lines.of_stack, own)
+    instructions = instruction_lines(index, set(cells.categories))
+    found = _totals(index, rows, lines.of_op[rows], places, instructions, of_stack=of_stack)
+    is_statement = dict(zip(places, (lines.statement >= 0).tolist(), strict=True))
+    # Lines that only call others have rows in tables, but no work of their own to show.
+    return [t for t in found if is_statement.get((t.cell, t.line), True) or t.count]
 
 
 def function_totals(index: ProfileIndex) -> list[LineTotals]:
@@ -116,6 +127,8 @@ def _totals(
     groups: IntArray,
     places: list[tuple[str, int]],
     instructions: InstructionLines,
+    *,
+    of_stack: IntArray | None = None,
 ) -> list[LineTotals]:
     """Sum up the ops at `rows` by group.
 
@@ -130,6 +143,9 @@ def _totals(
     instructions
         Instructions with a line of their own. Instructions of a command buffer have the work of its
         replays.
+    of_stack
+        int64 array: the group of each stack, and `MISSING` as last element. It comes before that of
+        the op; None without stacks.
     """
     profile = index.profile
     ops = profile.tables["ops"]
@@ -142,13 +158,24 @@ def _totals(
     group_of_op[rows] = groups
     owner = index.tree.nearest_ancestor(group_of_op[:-1] >= 0)
     parts = _activity_sums(
-        index, group_of_op[np.append(owner, MISSING)], _only(group_of_op, instructions.rows)
+        index,
+        group_of_op[np.append(owner, MISSING)],
+        _only(group_of_op, instructions.rows),
+        of_stack,
     )
     of_group = {
         name: sum_by_group(parts["group"], parts[name], n)[:-1].tolist()
         for name in ("ns", "kernels", "copies", "bytes")
     }
     starts, ends = np.full(n, np.iinfo(np.int64).max), np.full(n, np.iinfo(np.int64).min)
+    launches, stacks = np.zeros(n, np.int64), [list[int]() for _ in range(n)]
+    if of_stack is not None:
+        marked = np.zeros(n + 1, np.bool_)
+        marked[groups] = True
+        unmarked = np.where(marked[of_stack], MISSING, of_stack)
+        launches = _launches_of_stacks(index, unmarked, starts, ends)
+        for stack in np.flatnonzero(unmarked[:-1] >= 0).tolist():
+            stacks[of_stack[stack]].append(stack)
     # An instruction that created a part of a command buffer may have run before the profile.
     in_profile = ran(ops)
     shown = in_profile[rows]
@@ -161,13 +188,29 @@ def _totals(
     host_ns = sum_by_group(group_of_op[outer], ops["duration_ns"][outer], n)[:-1]
     counts = np.where(is_of_type(index, "recompute", "backward", "hlo"), 0, ops["count"])
     columns = (
-        sum_by_group(groups, counts[rows], n)[:-1].tolist(), starts.tolist(), ends.tolist(),
+        (sum_by_group(groups, counts[rows], n)[:-1] + launches).tolist(),
+        starts.tolist(), ends.tolist(),
         of_group["ns"], host_ns.tolist(),
         of_group["kernels"], of_group["copies"], of_group["bytes"], _top(profile, parts, n),
     )  # fmt: skip
     totals = [LineTotals(*place, *values) for place, *values in zip(numbers, *columns, strict=True)]
+    for line, of_line in zip(totals, stacks, strict=True):
+        line.stacks = of_line
     order = {cell: i for i, cell in enumerate(profile.sources)}
     return sorted(totals, key=lambda t: (order.get(t.cell, len(order)), t.cell, t.line))
+
+
+def _launches_of_stacks(
+    index: ProfileIndex, of_stack: IntArray, starts: IntArray, ends: IntArray
+) -> IntArray:
+    """Return the launches of each group of stacks, and extend the groups' time ranges by them."""
+    activities = index.profile.tables["activities"]
+    group = of_stack[activities["stack_id"]]
+    rows = np.flatnonzero((group >= 0) & index.is_device_work)
+    np.minimum.at(starts, group[rows], activities["start_ns"][rows])
+    np.maximum.at(ends, group[rows], activities["end_ns"][rows])
+    first = first_of_launch(index)[rows].astype(np.int64)
+    return sum_by_group(group[rows], first, len(starts))[:-1]
 
 
 def _only(group_of_op: IntArray, rows: IntArray) -> IntArray | None:
@@ -180,7 +223,10 @@ def _only(group_of_op: IntArray, rows: IntArray) -> IntArray | None:
 
 
 def _activity_sums(
-    index: ProfileIndex, group_of_op: IntArray, group_of_instruction: IntArray | None
+    index: ProfileIndex,
+    group_of_op: IntArray,
+    group_of_instruction: IntArray | None,
+    group_of_stack: IntArray | None = None,
 ) -> dict[str, IntArray]:
     """Sum up activities by group and name, one chunk of the table at a time.
 
@@ -193,6 +239,8 @@ def _activity_sums(
         element is for activities without an op.
     group_of_instruction
         int64 array, likewise: the group of the activities that the op captured; None for none.
+    group_of_stack
+        int64 array, likewise: the group of the activities of each stack.
 
     Returns
     -------
@@ -206,6 +254,9 @@ def _activity_sums(
     parts = [np.empty((7, 0), np.int64)]
     for chunk in chunks(len(activities)):
         group, kinds = group_of_op[index.activity_op[chunk]], index.kinds[chunk]
+        if group_of_stack is not None:
+            of_stack = group_of_stack[activities["stack_id"][chunk]]
+            group = np.where(of_stack >= 0, of_stack, group)
         if group_of_instruction is not None:
             captured = group_of_instruction[index.tree.rows(activities["capture_op_id"][chunk])]
             group = np.where(captured >= 0, captured, group)

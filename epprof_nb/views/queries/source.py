@@ -52,14 +52,18 @@ def source_listing(view_model: ViewModel) -> list[dict[str, Any]]:
     profile = view_model.profile
     cells = {*profile.tables["ops"].names("cell").categories, profile.info.get("cell")}
     with_places = any(profile.info.get(name) for name in ("op_places", "class_places"))
+    stacks = profile.tables["stacks"]
+    in_cell = stacks.names("owner").equals("cell")
+    cells.update(stacks.names("file").take(in_cell).compact().categories)
     device_ns = device_kinds_ns(profile.tables["activities"], view_model.index.kinds)
     parts = []
     shown_names = _most_device_time(profile.sources, cell_totals, file_totals)
     for name, text in profile.sources.items():
         if name not in shown_names:
             continue
-        is_file = with_places and name not in cells
-        of_source = (file_totals if is_file else cell_totals).get(name, [])
+        is_file = (with_places or len(stacks) > 0) and name not in cells
+        # The lines that launched say more than the functions that are ops.
+        of_source = cell_totals.get(name) or file_totals.get(name, [])
         lines = [line[:_MAX_LENGTH] for line in split_lines(text)]
         if lines and not lines[-1]:
             lines.pop()  # empty: after the last newline
@@ -121,5 +125,6 @@ def _totals(t: LineTotals) -> dict[str, Any]:
         "line": t.line, "start": t.start_ns, "end": t.end_ns, "count": t.count,
         "device_ns": t.device_ns, "host_ns": t.host_ns, "kernels": t.kernels,
         "copies": t.copies, "bytes": t.bytes, **({"ops": t.ops} if t.ops else {}),
+        **({"stacks": t.stacks} if t.stacks else {}),
         "top": [[shorten(name, 300), count, ns] for name, count, ns in t.top],
     }  # fmt: skip

@@ -8,8 +8,10 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import device_kinds_ns, is_device_kind
 from epprof_nb.analysis.base.devices import device_word
+from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.breakdowns.line_totals import line_totals
-from epprof_nb.analysis.findings.finding import Finding, capitalised, code, line_name
+from epprof_nb.analysis.findings.finding import Finding, capitalised, code, launcher_name, line_name
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import percent
@@ -42,7 +44,9 @@ def hot_line(index: ProfileIndex) -> Iterator[Finding]:
         return
     ops = index.profile.tables["ops"]
     is_line = (ops["line"] == top.line) & ops.names("cell").equals(top.cell)
-    where = capitalised(line_name(index.profile, top.cell, top.line))
+    stack = top.stacks[0] if top.stacks else MISSING
+    name = launcher_name(index, stack, MISSING) if top.stacks else ""
+    where = capitalised(name or line_name(index.profile, top.cell, top.line))
     yield Finding(
         f"{where} accounts for {percent(share)} of the {device_word(index.profile.info)} time.",
         top.device_ns,
@@ -50,9 +54,20 @@ def hot_line(index: ProfileIndex) -> Iterator[Finding]:
         top.end_ns,
         kind="hot line",
         remedy=_REMEDY,
-        op_id=_longest(index, is_line),
-        rows=lambda: _launched_under(index, is_line),
+        op_id=MISSING if top.stacks else _longest(index, is_line),
+        stack_id=stack,
+        rows=lambda: _launched_at(index, is_line, top.stacks),
     )
+
+
+def _launched_at(index: ProfileIndex, is_line: BoolArray, stacks: list[int]) -> IntArray:
+    """Return the device work of a line: of its stacks, or of its statements."""
+    if not len(index.cached(StackLines)):
+        return _launched_under(index, is_line)
+    places = index.cached(Places)
+    place = places.of_stack[stacks[0]] if stacks else places.of_op[int(is_line.argmax())]
+    is_there = places.of_activities(slice(None)) == place
+    return np.flatnonzero(is_there & is_device_kind(index.kinds))
 
 
 def hot_op(index: ProfileIndex) -> Iterator[Finding]:

@@ -195,3 +195,27 @@ def test_places_of_waits_are_the_lines_that_wait():
         ("model.py", 2), ("In[5]", 2), ("In[5]", 4),
     }  # fmt: skip
     assert launches["op_id"].tolist()[0] in (2, 3)
+
+
+def test_the_source_has_the_lines_that_launched():
+    from epprof_nb.analysis.breakdowns.line_totals import line_totals
+
+    found = {(t.cell, t.line): t for t in line_totals(ProfileIndex(training()))}
+    assert list(found) == [("In[5]", 2), ("In[5]", 4), ("model.py", 2)]
+    model = found["model.py", 2]
+    assert (model.device_ns, model.count, model.kernels) == (25, 2, 2)
+    assert (model.start_ns, model.end_ns) == (10, 35)
+    assert [training().stacks["function"][stack] for stack in model.stacks] == [
+        "forward", "call", "linear", "forward", "call", "relu",
+    ]  # fmt: skip
+    assert found["In[5]", 2].device_ns == 7
+    assert found["In[5]", 2].stacks == []
+
+
+def test_the_hot_line_is_the_innermost_one_and_its_evidence_adds_up():
+    prof = training()
+    (text,) = prof.insights().query("kind == 'hot line'")["text"]
+    assert text.startswith("Line 2 of `forward` (model.py: `y = layer(x)`) accounts for 71 % of")
+    row = prof.insights().query("kind == 'hot line'").iloc[0]
+    assert (row["cell"], row["line"]) == ("model.py", 2)
+    assert prof.evidence(row)["duration_ns"].tolist() == [20, 5]
