@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 MAX_NODES = 1500
 """Maximum number of paths; each may have one more child for the omitted ones."""
 _MAX_NAME_LENGTH = 600
-_SUMS = ("count", "device_ns", "self_device_ns", "host_ns", "kernels", "bytes")
+_SUMS = (
+    "count", "device_ns", "self_device_ns", "host_ns", "kernels", "bytes",
+    "launches", "waits", "wait_ns",
+)  # fmt: skip
 
 
 def icicle(
@@ -43,8 +46,10 @@ def icicle(
         into it); ``parent`` (index of the parent node, -1 for roots; parents precede their
         children); ``level`` and ``name`` (indices into ``names``); the sums; and ``others``, the
         number of paths that a node represents, 0 for a path itself. ``paths`` is the number of all
-        paths. Without device work, ``hue`` is the hue of the operator of each node, -1 for none;
-        see `epprof_nb.util.palette.operator_hue`.
+        paths. A tree of stacks has the launches and waits instead of host times, and ``cell``
+        (index into ``names``) and ``line`` of each frame, -1 for other nodes. Without device work,
+        ``hue`` is the hue of the operator of each node, -1 for none; see
+        `epprof_nb.util.palette.operator_hue`.
     """
     tree = view_model.breakdown(by)
     parent = tree["parent"]
@@ -56,6 +61,8 @@ def icicle(
     above, group = np.unique(index[parent[omitted]], return_inverse=True)
     sums = {}
     for name in _SUMS:
+        if name not in tree:
+            continue
         values = tree[name]
         rest = np.zeros(len(above), np.int64)
         np.add.at(rest, group, values[omitted])
@@ -69,7 +76,14 @@ def icicle(
         ]
 
     levels, texts = encode("level", "other"), encode("name", "(other)")
-    hues = {"hue": [*_hues(view_model, tree.take(kept)), *[MISSING] * len(above)]}
+    further = {}
+    if "launches" in tree:
+        cells = tree.names("cell").take(kept).to_list()
+        codes = [MISSING if c is None else names.setdefault(c, len(names)) for c in cells]
+        none = [MISSING] * len(above)
+        further = {"cell": [*codes, *none], "line": [*tree["line"][kept].tolist(), *none]}
+    elif view_model.colours_operators:
+        further = {"hue": [*_hues(view_model, tree.take(kept)), *[MISSING] * len(above)]}
     return {
         "parent": [*index[parent[kept]].tolist(), *above.tolist()],
         "level": levels,
@@ -79,7 +93,7 @@ def icicle(
         "names": list(names),
         "short_names": _short_names(tree, kept, np.array(texts)),
         "paths": len(tree),
-        **(hues if view_model.colours_operators else {}),
+        **further,
     }
 
 
@@ -116,8 +130,10 @@ def _short_names(
 def _largest(tree: ResultTable, max_nodes: int) -> npt.NDArray[np.int64]:
     """Return the rows to keep, ascending. The ancestors of a kept row are kept as well."""
     parent, depth = tree["parent"], tree["depth"]
-    device, host = (tree[name].astype(np.float64) for name in ("device_ns", "host_ns"))
-    weight = device / max(device.max(initial=0), 1) + host / max(host.max(initial=0), 1)
+    names = ("device_ns", "launches", "waits") if "launches" in tree else ("device_ns", "host_ns")
+    weight = np.zeros(len(tree))
+    for name in names:
+        weight += tree[name] / max(tree[name].max(initial=0), 1)
     for level in range(int(depth.max(initial=0)), 0, -1):
         here = np.flatnonzero(depth == level)
         # Work on other threads may exceed its parent's; a parent weighs at least as much.

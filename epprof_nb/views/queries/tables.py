@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.breakdowns.registry import BREAKDOWNS
+from epprof_nb.analysis.breakdowns.registry import BREAKDOWNS, TREES
 from epprof_nb.analysis.frameworks.phases import has_modules
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.search import match_names
@@ -37,12 +37,24 @@ def available_breakdowns(view_model: ViewModel) -> list[str]:
         "op_type": has_nodes,
         "node": has_nodes,
         "kernel": bool(activities.names("kind").equals("kernel").any()),
-        "line": bool((ops["line"] >= 0).any()),
+        "line": bool((ops["line"] >= 0).any()) or len(view_model.profile.tables["stacks"]) > 0,
         "stream": sum(lane.kind == "stream" and lane.rows > 0 for lane in view_model.layout.lanes)
         > 1,
         "module": has_modules(view_model.index),
     }
     return [by for by in BREAKDOWNS if is_available[by]]
+
+
+def available_trees(view_model: ViewModel) -> list[str]:
+    """Return the keys of the trees that have rows, without computing them."""
+    has_stacks = len(view_model.profile.tables["stacks"]) > 0
+    is_available = {
+        "tree": True,
+        "module_tree": has_modules(view_model.index),
+        "stack_tree": has_stacks,
+        "full_stack_tree": has_stacks,
+    }
+    return [by for by in TREES if is_available[by]]
 
 
 def breakdown_table(view_model: ViewModel, by: str, **options: Any) -> dict[str, Any]:

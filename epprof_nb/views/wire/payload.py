@@ -22,7 +22,7 @@ from epprof_nb.util.format import duration, plural, shorten
 from epprof_nb.views.prefetch import prefetch
 from epprof_nb.views.queries.icicle import icicle
 from epprof_nb.views.queries.source import left_out_sources, source_listing
-from epprof_nb.views.queries.tables import available_breakdowns, breakdown_table
+from epprof_nb.views.queries.tables import available_breakdowns, available_trees, breakdown_table
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.wire.columns import encode_message
 from epprof_nb.views.wire.totals import page_totals
@@ -86,6 +86,7 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
         ),
         "counters": view_model.tracks,
         "breakdowns": available_breakdowns(view_model),
+        "has_stacks": "stack_tree" in available_trees(view_model),
     }  # fmt: skip
 
 
@@ -160,7 +161,7 @@ def _notes(view_model: ViewModel) -> list[str]:
 def full_header(view_model: ViewModel) -> dict[str, Any]:
     """Return everything except events. A page embeds it, because it cannot query Python."""
     offered = available_breakdowns(view_model)
-    trees = TREES if "module" in offered else ["tree"]
+    trees = [by for by in TREES if by in available_trees(view_model)]
     return {
         **first_view_header(view_model),
         **late_header(view_model),

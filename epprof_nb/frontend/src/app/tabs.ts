@@ -7,7 +7,7 @@ import type { DataSource } from "../data/data_source.ts";
 import type { ProfileHeader } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
 import type { Theme } from "../render/theme.ts";
-import { showHottestLine, sourceView } from "../source/source.ts";
+import { showHottestLine, showLine, sourceView } from "../source/source.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import { fullScreen } from "./full_screen.ts";
 import { legend } from "./legend.ts";
@@ -22,6 +22,8 @@ interface TabContext {
   controls: TimelineControls;
   /** Show the timeline and select events in it; `label` names them. */
   select(query: SelectionQuery, label: string): void;
+  /** Show the source, and in it a line of a cell or file. */
+  line(cell: string, line: number): void;
 }
 
 /** A mounted tab. */
@@ -71,16 +73,24 @@ function mountTimeline({ header, source, timeline, controls }: TabContext): TabV
   };
 }
 
-function mountBreakdown({ header, source, select }: TabContext, modules: boolean): TabView {
+function mountBreakdown(context: TabContext, modules: boolean): TabView {
+  const { header, source, select } = context;
   const offered = header.breakdowns.filter((by) => (by === "module") === modules);
-  const breakdown = new Breakdown(offered, modules ? "module_tree" : "tree", source, {
-    row(by, row) {
-      const query = queryForRow(by, row);
-      const name = row.short_name ?? row.name ?? row.path ?? row.source ?? row.op_type;
-      if (query) select(query, String(name ?? `by ${by}`));
+  const stacks = header.has_stacks ? ["stack_tree"] : [];
+  const breakdown = new Breakdown(
+    offered,
+    modules ? ["module_tree"] : ["tree", ...stacks],
+    source,
+    {
+      row(by, row) {
+        const query = queryForRow(by, row);
+        const name = row.short_name ?? row.name ?? row.path ?? row.source ?? row.op_type;
+        if (query) select(query, String(name ?? `by ${by}`));
+      },
+      node: (node) => select(queryForNode(node), node.name),
+      line: (cell, line) => context.line(cell, line),
     },
-    node: (node) => select(queryForNode(node), node.name),
-  });
+  );
   return {
     element: h("section", {}, breakdown.element),
     open(by) {
@@ -94,25 +104,33 @@ function mountBreakdown({ header, source, select }: TabContext, modules: boolean
 
 function mountSource({ source, select }: TabContext): TabView {
   const element = h("section");
+  let view: HTMLElement | undefined;
+  let wanted = "";
   const load = async (): Promise<void> => {
     try {
       const cells = await source.sourceCode();
-      const view = sourceView(cells, (cell, { line, ops }) =>
+      view = sourceView(cells, (cell, { line, ops, stacks }) =>
         select(
-          { what: "where", prefix: "op", equals: ops ? { name: ops } : { cell, line } },
+          stacks
+            ? { what: "where", prefix: "act", equals: { stack_id: stacks } }
+            : { what: "where", prefix: "op", equals: ops ? { name: ops } : { cell, line } },
           `times line ${line} of ${cell}`,
         ),
       );
       element.replaceChildren(view);
-      showHottestLine(view);
+      if (!wanted) showHottestLine(view);
+      else showLine(view, wanted);
     } catch (error) {
       element.replaceChildren(h("p", { class: "ep-warn" }, `No source: ${error}`));
     }
   };
   return {
     element,
-    open() {
+    /** `detail` is the line to show, and behind it the cell or file. */
+    open(detail) {
+      wanted = detail ?? "";
       if (!element.hasChildNodes()) void load();
+      else if (view && wanted) showLine(view, wanted);
     },
   };
 }

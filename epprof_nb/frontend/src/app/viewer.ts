@@ -54,6 +54,7 @@ export function mount(
       show(TIMELINE);
       void timeline.selection.select(query, label);
     },
+    line: (cell: string, line: number): void => show("source", `${line}:${cell}`),
   };
   const prefix = `ep${++viewers}-`;
   const bar = h("div", { class: "ep-tabs", role: "tablist", "aria-label": "Views" });

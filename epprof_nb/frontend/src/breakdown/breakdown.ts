@@ -9,11 +9,14 @@ import { BREAKDOWN_NAMES, Tables } from "./tables.ts";
 import { Tree, type TreeNode } from "./tree.ts";
 
 const FILTER_MS = 120;
+const STACKS = "stack_tree";
 
 /** Actions that show events in the timeline. */
 interface BreakdownActions {
   row(by: string, row: Record<string, Cell>): void;
   node(node: TreeNode): void;
+  /** Show a line of a cell or file in the source. */
+  line(cell: string, line: number): void;
 }
 
 export class Breakdown {
@@ -29,28 +32,39 @@ export class Breakdown {
   readonly #status = h("span", { class: "ep-filter-status", role: "status" });
   readonly #place = h("div");
   readonly #tables: Tables;
-  #icicle: Icicle | undefined;
+  readonly #library = h(
+    "button",
+    { type: "button", class: "ep-tool", "aria-pressed": "false" },
+    "library frames",
+  );
+  readonly #icicles = new Map<string, Icicle>();
   #theme: Theme = "light";
   #first: string;
   #shown = "";
   #typing = 0;
 
-  /** `offered` are the tables, `tree` the key of the tree. */
+  /** `offered` are the tables, `trees` the keys of the trees. */
   constructor(
     private readonly offered: string[],
-    private readonly tree: string,
+    private readonly trees: string[],
     private readonly source: DataSource,
     private readonly actions: BreakdownActions,
   ) {
-    this.#first = offered[0] ?? tree;
+    this.#first = offered[0] ?? trees[0];
     const say = (text: string): void => this.#status.replaceChildren(text);
     this.#tables = new Tables(source, (by, row) => actions.row(by, row), say);
-    for (const by of [...offered, tree]) {
-      const text = by === tree ? "tree" : `by ${BREAKDOWN_NAMES[by] ?? by}`;
+    for (const by of [...offered, ...trees]) {
+      const name = by === STACKS ? "stack" : (BREAKDOWN_NAMES[by] ?? by);
+      const text = offered.includes(by) || by === STACKS ? `by ${name}` : "tree";
       const button = h("button", { type: "button", "data-by": by }, text);
       on(button, "click", () => void this.show(by));
       this.#switch.append(button);
     }
+    on(this.#library, "click", () => {
+      const pressed = this.#library.ariaPressed !== "true";
+      this.#library.ariaPressed = String(pressed);
+      void this.show(STACKS);
+    });
     on(this.#filter, "input", () => {
       clearTimeout(this.#typing);
       this.#typing = window.setTimeout(() => this.#search(), FILTER_MS);
@@ -62,6 +76,7 @@ export class Breakdown {
       this.#filter,
       this.#status,
       h("span", { class: "ep-space" }),
+      this.#library,
       this.#tables.tools,
     );
     this.element = h("div", { class: "ep-breakdown" }, this.#switch, tools, this.#place);
@@ -69,18 +84,18 @@ export class Breakdown {
 
   setTheme(theme: Theme): void {
     this.#theme = theme;
-    this.#icicle?.setTheme(theme);
+    for (const icicle of this.#icicles.values()) icicle.setTheme(theme);
   }
 
   /** Release everything that would outlive the element. */
   destroy(): void {
     clearTimeout(this.#typing);
-    this.#icicle?.destroy();
+    for (const icicle of this.#icicles.values()) icicle.destroy();
   }
 
   /** Set what is shown when the tab is first opened; by default the first table. */
   openOn(by: string): void {
-    if (by === this.tree || this.offered.includes(by)) this.#first = by;
+    if (this.trees.includes(by) || this.offered.includes(by)) this.#first = by;
   }
 
   open(): void {
@@ -92,15 +107,18 @@ export class Breakdown {
     for (const button of this.#switch.querySelectorAll("button")) {
       button.setAttribute("aria-pressed", String(button.dataset.by === by));
     }
-    this.#tables.tools.hidden = by === this.tree;
-    if (by !== this.tree) {
+    const isTree = this.trees.includes(by);
+    this.#tables.tools.hidden = isTree;
+    this.#library.hidden = by !== STACKS;
+    if (!isTree) {
       this.#place.replaceChildren(this.#tables.element);
       this.#tables.show(by);
       return;
     }
     try {
-      const icicle = await this.#loadIcicle();
-      if (this.#shown !== by) return;
+      const key = this.#keyOf(by);
+      const icicle = await this.#loadIcicle(key);
+      if (this.#shown !== by || this.#keyOf(by) !== key) return;
       this.#place.replaceChildren(icicle.element);
       icicle.setTheme(this.#theme);
       icicle.search(this.#filter.value.trim());
@@ -109,18 +127,26 @@ export class Breakdown {
     }
   }
 
-  async #loadIcicle(): Promise<Icicle> {
-    this.#icicle ??= new Icicle(
-      new Tree(await this.source.tree(this.tree)),
-      (node) => this.actions.node(node),
+  #keyOf(by: string): string {
+    return by === STACKS && this.#library.ariaPressed === "true" ? `full_${by}` : by;
+  }
+
+  async #loadIcicle(key: string): Promise<Icicle> {
+    const loaded = this.#icicles.get(key);
+    if (loaded) return loaded;
+    const icicle = new Icicle(
+      new Tree(await this.source.tree(key)),
+      (node, place) => (place ? this.actions.line(...place) : this.actions.node(node)),
       (text) => this.#status.replaceChildren(text),
     );
-    return this.#icicle;
+    this.#icicles.set(key, icicle);
+    return icicle;
   }
 
   #search(): void {
     const pattern = this.#filter.value.trim();
     this.#tables.filter(pattern);
-    if (this.#shown === this.tree) this.#icicle?.search(pattern);
+    if (this.trees.includes(this.#shown))
+      this.#icicles.get(this.#keyOf(this.#shown))?.search(pattern);
   }
 }

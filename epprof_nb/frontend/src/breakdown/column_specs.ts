@@ -63,7 +63,7 @@ const SPECS: Record<string, Spec> = {
   arena_held_delta_bytes: ["arena growth", "Growth of the allocator during the executions", 28],
   pool_wait_ns: ["waits", "Time spent waiting for threads of the session's pool", 16],
   pool_start_ns: ["starts", "Time spent starting threads of the session's pool", 19],
-  cell: ["cell", "Cell", 24],
+  cell: ["cell", "Cell or file", 2],
   grid: ["grid", "Grid of the most frequent launch, blocks", 22],
   block: ["block", "Block of the most frequent launch, threads", 23],
   ops: ["ops", "Number of different ops that launched it", 24],
@@ -122,6 +122,7 @@ export function nameColumn(columns: Column[]): string {
 export function formatCell(column: string, value: Cell): string {
   // Leave zeros empty: they are easier to skip.
   if (value === null || value === 0) return "";
+  if (column === "cell") return String(value).replace(/.*[\\/]/, "");
   if (typeof value !== "number") return String(value);
   if (column === "share") return percent(value);
   if (column === "bandwidth") return rate(value);

@@ -20,6 +20,8 @@ const MEASURES: Record<Measure, string> = {
   device: "device time",
   host: "host time",
   kernels: "kernels",
+  launches: "launches",
+  waits: "waits",
 };
 const HINT =
   "Click a box to zoom into it. Keyboard: arrow keys move, Enter zooms in, Escape zooms out.";
@@ -50,7 +52,7 @@ export class Icicle {
 
   constructor(
     private readonly tree: Tree,
-    private readonly onSelect: (node: TreeNode) => void,
+    private readonly onSelect: (node: TreeNode, place: ReturnType<Tree["place"]>) => void,
     private readonly onStatus: (text: string) => void,
   ) {
     this.#stage = h(
@@ -64,7 +66,9 @@ export class Icicle {
       },
       this.#canvas,
     );
-    const offered = (Object.keys(MEASURES) as Measure[]).filter((m) => tree.values(m)[0] > 0);
+    const offered = (Object.keys(MEASURES) as Measure[]).filter(
+      (m) => tree.values(m)[0] > 0 && !(m === "kernels" && tree.data.launches),
+    );
     for (const measure of offered) {
       const button = h("button", { type: "button", "data-measure": measure }, MEASURES[measure]);
       on(button, "click", () => this.measure(measure));
@@ -289,7 +293,8 @@ export class Icicle {
       this.#details.replaceChildren(h("p", { class: "ep-faint" }, HINT));
       return;
     }
-    const show = (): void => this.onSelect(this.tree.describe(node));
+    const place = this.tree.place(node);
+    const show = (): void => this.onSelect(this.tree.describe(node), place);
     this.#details.replaceChildren(...nodePanel(this.tree, node, show));
   }
 

@@ -11,10 +11,12 @@ export function nodeTooltip(tree: Tree, node: number): Node[] {
   return [title, level, list(tree, node)];
 }
 
-/** `show` selects the node's events in the timeline. */
+/** `show` selects the node's events in the timeline, or goes to the line of a frame. */
 export function nodePanel(tree: Tree, node: number, show: () => void): Node[] {
   const name = tree.name(node);
-  const button = h("button", { type: "button", class: "ep-tool" }, "show in the timeline");
+  const place = tree.place(node);
+  const text = place?.join(":").replace(/.*[\\/]/, "") ?? "show in the timeline";
+  const button = h("button", { type: "button", class: "ep-tool" }, text);
   button.addEventListener("click", show);
   const details = h(
     "div",
@@ -33,6 +35,15 @@ function list(tree: Tree, node: number): HTMLElement {
   return h("dl", {}, ...rows);
 }
 
+type Sum = [name: string, values: number[] | undefined, text: (value: number) => string];
+
+function sums(node: number, ...columns: Sum[]): [string, string, boolean][] {
+  return columns.map(([name, values, text]) => {
+    const value = values?.[node] ?? 0;
+    return [name, text(value), value > 0];
+  });
+}
+
 function fields(tree: Tree, node: number): [name: string, text: string][] {
   const { data } = tree;
   const passes = tree.level(node) === "module" ? PASSES : [];
@@ -41,7 +52,13 @@ function fields(tree: Tree, node: number): [name: string, text: string][] {
     ["device", duration(data.device_ns[node]), data.device_ns[node] > 0],
     ["of all", percent(share), share > 0],
     ["self", duration(data.self_device_ns[node]), data.self_device_ns[node] > 0],
-    ["host", duration(data.host_ns[node]), data.host_ns[node] > 0],
+    ...sums(
+      node,
+      ["host", data.host_ns, duration],
+      ["launches", data.launches, count],
+      ["waits", data.waits, count],
+      ["waited", data.wait_ns, duration],
+    ),
     ...passes.map((pass): [string, string, boolean] => {
       const time = tree.ofPass(pass, node);
       return [pass, duration(time), time > 0];

@@ -62,10 +62,9 @@ export class Tables {
 
   show(by: string): void {
     this.#by = by;
-    this.#sort =
-      by === "line"
-        ? { column: "line", descending: false }
-        : { column: by === "stream" ? "" : "device_ns", descending: true };
+    // Lines are in the order of the source, and streams in that of their numbers.
+    const inOrder = by === "line" || by === "stream";
+    this.#sort = { column: inOrder ? "" : "device_ns", descending: true };
     this.#openPicker(false);
     void this.#load();
   }

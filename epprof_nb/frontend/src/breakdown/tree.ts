@@ -6,7 +6,7 @@ import type { TreeData } from "../data/model.ts";
 import { SHADES } from "../render/colours.ts";
 
 /** Measure shown by the width of a box. */
-export type Measure = "device" | "host" | "kernels";
+export type Measure = "device" | "host" | "kernels" | "launches" | "waits";
 
 /** Levels for a module's own work. */
 export const PASSES = ["forward", "backward"];
@@ -85,6 +85,12 @@ export class Tree {
     return ACTIVITY_LEVELS.includes(this.level(node));
   }
 
+  /** Cell or file of a frame, and its line; null for other nodes. */
+  place(node: number): [cell: string, line: number] | null {
+    const { cell, line, names } = this.data;
+    return cell && line && cell[node] >= 0 ? [names[cell[node]], line[node]] : null;
+  }
+
   describe(node: number): TreeNode {
     const level = this.level(node);
     const named = PASSES.includes(level) ? this.data.parent[node] : node;
@@ -99,7 +105,8 @@ export class Tree {
   /** Device time below a node in one pass (forward or backward); host time if there is none. */
   ofPass(pass: string, node: number): number {
     const { device_ns, host_ns } = this.data;
-    if (this.level(node) === pass) return (device_ns[0] > 0 ? device_ns : host_ns)[node];
+    if (this.level(node) === pass)
+      return (device_ns[0] > 0 ? device_ns : (host_ns ?? device_ns))[node];
     return this.children[node].reduce((sum, child) => sum + this.ofPass(pass, child), 0);
   }
 
@@ -115,6 +122,8 @@ export class Tree {
     const { device_ns, host_ns, kernels, parent } = this.data;
     if (measure === "device") return Float64Array.from(device_ns);
     if (measure === "kernels") return Float64Array.from(kernels);
+    if (measure !== "host") return Float64Array.from(this.data[measure] ?? kernels.map(() => 0));
+    if (!host_ns) return new Float64Array(this.size);
     // Ops on other threads may outlast their parent: widen it to hold its children.
     const inner = new Float64Array(this.size);
     const values = new Float64Array(this.size);

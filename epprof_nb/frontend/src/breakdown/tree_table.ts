@@ -30,7 +30,7 @@ export function treeTable(layout: IcicleLayout, root: number): HTMLTableElement 
         h("td", { class: "ep-text ep-faint" }, tree.level(node)),
         h("td", {}, share ? percent(share) : ""),
         h("td", {}, data.device_ns[node] ? duration(data.device_ns[node]) : ""),
-        h("td", {}, data.host_ns[node] ? duration(data.host_ns[node]) : ""),
+        h("td", {}, data.host_ns?.[node] ? duration(data.host_ns[node]) : ""),
         h("td", {}, data.count[node] ? count(data.count[node]) : ""),
       ),
     );

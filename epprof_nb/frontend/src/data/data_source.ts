@@ -53,7 +53,7 @@ export interface DataSource {
   byRange(range: Range): Promise<RangeBreakdown>;
   /** Load a breakdown; a live source sorts and filters it as requested. */
   table(by: string, request?: TableRequest): Promise<TableData>;
-  /** Tree of paths: "tree", or "module_tree" for paths of modules. */
+  /** Tree of paths: "tree", "module_tree" of modules, "stack_tree" or "full_stack_tree". */
   tree(by: string): Promise<TreeData>;
   sourceCode(): Promise<SourceCell[]>;
   /** Load the profile as a compressed Chrome trace; null without Python. */

@@ -39,6 +39,8 @@ export interface LineTotals {
   top: [name: string, count: number, ns: number][];
   /** Names of the ops of a function in a file. */
   ops?: string[];
+  /** Python stacks of a line that no statement marks. */
+  stacks?: number[];
 }
 
 /** Range of characters to colour: a keyword, a string or a comment. */
@@ -117,9 +119,16 @@ export interface TreeData {
   count: number[];
   device_ns: number[];
   self_device_ns: number[];
-  host_ns: number[];
+  host_ns?: number[];
   kernels: number[];
   bytes: number[];
+  /** Launches and waits: of a tree of stacks, which has no host times. */
+  launches?: number[];
+  waits?: number[];
+  wait_ns?: number[];
+  /** Cell or file of each frame, by index into `names`, and its line; -1 for none. */
+  cell?: number[];
+  line?: number[];
   /** Hue of the operator of each node, -1 for none; only without device work. */
   hue?: number[];
   /** Number of paths a node stands for; 0 for a single path. */
@@ -205,6 +214,8 @@ export interface ProfileHeader extends EventsHeader {
   counters: Counter[];
   /** Available breakdowns. */
   breakdowns: string[];
+  /** Whether there are Python stacks. */
+  has_stacks: boolean;
   tables: Record<string, TableData>;
   trees: Record<string, TreeData>;
   source: SourceCell[];

@@ -39,8 +39,7 @@ export function shareOfLines(cells: SourceCell[]): string {
   const device = cells[0]?.device_ns ?? 0;
   // A function's time also counts for the line that called it, so only lines of cells are added.
   const ofLines = cells
-    .filter((cell) => !cell.file)
-    .flatMap((cell) => cell.totals)
+    .flatMap(({ file, totals }) => totals.filter(({ stacks }) => !file || stacks))
     .reduce((sum, totals) => sum + totals.device_ns, 0);
   const rest = device - ofLines;
   if (rest <= 0) return "";
@@ -58,6 +57,16 @@ export function showHottestLine(view: HTMLElement): void {
   row.title = "Most time";
   const top = hottest.getBoundingClientRect().top - view.getBoundingClientRect().top;
   if (top > 0.8 * view.clientHeight) view.scrollTop = top - 0.5 * view.clientHeight;
+}
+
+/** Scroll to a line, as "14:model.py", and mark it. */
+export function showLine(view: HTMLElement, place: string): void {
+  for (const row of view.querySelectorAll<HTMLElement>("[data-line]")) {
+    if (`${row.dataset.line}:${row.closest("table")?.dataset.cell}` !== place) continue;
+    row.tabIndex = 0;
+    row.focus();
+    row.scrollIntoView({ block: "center" });
+  }
 }
 
 function table(
@@ -106,7 +115,7 @@ function table(
     h("th", { scope: "col" }, device > 0 ? "share" : h("span", { class: "ep-unseen" }, "bar")),
     ...heads,
   );
-  return h("table", {}, h("thead", {}, head), body);
+  return h("table", { "data-cell": cell.cell }, h("thead", {}, head), body);
 }
 
 interface LineColumn {
@@ -118,7 +127,8 @@ interface LineColumn {
 
 // A line that a compiler such as XLA has read runs on the device, not as a statement.
 export const executions = (of: LineTotals): string => (of.count ? count(of.count) : "");
-export const hostTime = (of: LineTotals): string => (of.count ? duration(of.host_ns) : "");
+export const hostTime = (of: LineTotals): string =>
+  of.count && !of.stacks ? duration(of.host_ns) : "";
 const COLUMNS: LineColumn[] = [
   { head: "device", text: (of) => (of.device_ns ? duration(of.device_ns) : "") },
   { head: "kernels", text: (of) => (of.kernels ? count(of.kernels) : "") },

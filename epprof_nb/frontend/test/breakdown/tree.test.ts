@@ -33,6 +33,37 @@ const modules = new Tree({
   others: [0, 0, 0, 0, 0, 0],
 });
 
+/** session > train (In[3]:7) > (gemm, model.py:2): a tree of stacks, without host times. */
+const { host_ns: _, ...WITHOUT_HOST } = DATA;
+const stacks = new Tree({
+  ...WITHOUT_HOST,
+  names: ["session", "frame", "kernel", "train", "forward", "gemm", "In[3]", "/a/model.py"],
+  parent: [-1, 0, 1, 1],
+  level: [0, 1, 2, 1],
+  name: [0, 3, 5, 4],
+  device_ns: [70, 70, 70, 0],
+  launches: [4, 4, 4, 0],
+  waits: [3, 3, 0, 3],
+  cell: [-1, 6, -1, 7],
+  line: [-1, 7, -1, 2],
+  others: [0, 0, 0, 0],
+});
+
+describe("the tree of stacks", () => {
+  test("has the launches and waits as widths, and no host times", () => {
+    expect([...stacks.values("launches")]).toEqual([4, 4, 4, 0]);
+    expect([...stacks.values("waits")]).toEqual([3, 3, 0, 3]);
+    expect([...stacks.values("host")]).toEqual([0, 0, 0, 0]);
+    expect([...tree.values("waits")]).toEqual(DATA.kernels.map(() => 0));
+  });
+  test("knows the line of each frame", () => {
+    expect(stacks.place(1)).toEqual(["In[3]", 7]);
+    expect(stacks.place(3)).toEqual(["/a/model.py", 2]);
+    expect(stacks.place(2)).toBeNull();
+    expect(tree.place(1)).toBeNull();
+  });
+});
+
 describe("the tree", () => {
   test("has the hues of operators where these were sent", () => {
     const coloured = new Tree({ ...DATA, hue: [-1, 4, 11, -1, -1, -1, -1] });

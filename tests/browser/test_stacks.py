@@ -1,0 +1,91 @@
+"""The tree of Python stacks in a browser: its widths, library frames, and the way to the source."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.helpers.settling import settled
+from tests.helpers.tiny import call, kernel, line, op, profile
+from tests.helpers.walked_stacks import stack_rows, with_stacks
+
+pytestmark = pytest.mark.browser
+
+
+def training():
+    rows, (forward, item) = stack_rows(
+        "In[5]:2 In[3]:train:2 src/model.py:forward:2 lib/nn.py:linear:9",
+        "In[5]:2 In[3]:train:3",
+    )
+    prof = profile(
+        ops=[op(1, "In[5]", 0, 100_000, op_type="cell"), line(2, 2, 0, 90_000, 1, cell="In[5]")],
+        activities=[
+            kernel(10_000, 40_000, 2, correlation_id=1, name="gemm", stack_id=forward),
+            kernel(40_000, 50_000, 2, correlation_id=2, name="gemm", stack_id=forward),
+        ],
+        api_calls=[
+            call(5_000, 6_000, correlation_id=1, op_id=2, stack_id=forward),
+            call(7_000, 8_000, correlation_id=2, op_id=2, stack_id=forward),
+            call(9_000, 60_000, correlation_id=3, op_id=2, stack_id=item,
+                 name="cuStreamSynchronize"),
+        ],
+        info={"cell": "In[5]", "wall_ns": 100_000},
+        sources={
+            "In[5]": "%%gpuprofile\nl = train(10)\n",
+            "In[3]": "def train(n):\n    y = forward(x)\n    return y.item()\n",
+            "src/model.py": "def forward(x):\n    return linear(x)\n",
+        },
+    )  # fmt: skip
+    return with_stacks(prof, rows)
+
+
+@pytest.fixture
+def page(shown):
+    page = shown(training())
+    page.click("[role=tab][data-tab=breakdown]")
+    page.click("[data-by=stack_tree]")
+    page.wait_for_selector(".ep-icicle canvas")
+    settled(page)
+    return page
+
+
+def _has_names(page, names):
+    table = page.locator(".ep-tree")
+    if table.get_attribute("open") is None:
+        table.locator("summary").click()
+    expect(table.locator("tbody th")).to_have_text(names)
+
+
+def test_the_tree_has_the_users_frames_and_those_of_libraries_on_request(page):
+    _has_names(page, ["session", "<module>", "train", "forward", "gemm"])
+    page.click("text=library frames")
+    expect(page.locator("text=library frames")).to_have_attribute("aria-pressed", "true")
+    settled(page)
+    _has_names(page, ["session", "<module>", "train", "forward", "linear", "gemm"])
+
+
+def test_widths_are_device_time_launches_or_waits(page):
+    measures = page.locator(".ep-icicle-head .ep-switch button")
+    assert measures.all_inner_texts() == ["device time", "launches", "waits"]
+    page.click("[data-measure=waits]")
+    settled(page)
+    _has_names(page, ["session", "<module>", "train"])
+
+
+def test_a_frame_leads_to_its_line_in_the_source(page):
+    page.focus(".ep-icicle-stage")
+    for _ in range(4):
+        page.keyboard.press("ArrowDown")
+    button = page.locator(".ep-node-details button")
+    expect(button).to_have_text("model.py:2")
+    button.click()
+    row = page.locator(".ep-source tr:focus")
+    expect(row).to_contain_text("return linear(x)")
+    assert row.get_attribute("data-line") == "2"
+
+
+def test_a_line_of_a_file_selects_what_it_launched(page):
+    page.click("[role=tab][data-tab=source]")
+    page.locator("[data-cell='src/model.py'] tr.ep-ran").click()
+    expect(page.locator("[role=tab][data-tab=timeline]")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".ep-viewer")).to_contain_text("times line 2 of src/model.py")
