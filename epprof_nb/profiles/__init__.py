@@ -237,6 +237,24 @@ class Profile(ProfileAnalyses):
 
         to_speedscope(self.redacted(redact), path)
 
+    def to_collapsed(
+        self,
+        path: str | PathLike[str],
+        *,
+        measure: Literal["device_ns", "launches", "waits", "wait_ns"] = "device_ns",
+        library: bool = True,
+        redact: bool | str | Iterable[str] = False,
+    ) -> None:
+        """Write the Python stacks as collapsed stacks, the input of flame graphs.
+
+        Each line is a path of frames, from the outermost one down to a kernel, and its weight:
+        `measure`, a column of `by_stack`. `library` is whether to write frames of libraries, and
+        `redact` what to remove from the file; see `redacted`.
+        """
+        from epprof_nb.files.exporters.collapsed import to_collapsed
+
+        to_collapsed(self.redacted(redact), path, measure=measure, library=library)
+
     def to_html(
         self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
     ) -> None:

@@ -197,3 +197,14 @@ def sparkline(values: Sequence[float]) -> str:
         return "▄" * len(values)
     blocks = "▁▂▃▄▅▆▇█"
     return "".join(blocks[min(int((v - low) / (high - low) * 8), 7)] for v in values)
+
+
+def base_name(path: str) -> str:
+    r"""Return the last part of a path of any system; other texts as they are.
+
+    Examples
+    --------
+    >>> base_name("/home/ada/model.py"), base_name("C:\\work\\a.py"), base_name("In[3]")
+    ('model.py', 'a.py', 'In[3]')
+    """
+    return re.split(r"[/\\]", path)[-1]

@@ -5,7 +5,6 @@ Each rule has functions that return findings; `epprof_nb.analysis.findings.ranki
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +13,7 @@ import numpy as np
 from epprof_nb.analysis.base.source_lines import source_line
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.util.format import duration, shorten
+from epprof_nb.util.format import base_name, duration, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -200,7 +199,7 @@ def launcher_name(index: ProfileIndex, stack: int, op: int) -> str:
     if file == index.profile.info.get("cell"):
         return line_name(index.profile, file, line)
     text = source_line(index.profile, file, line)
-    where = re.split(r"[/\\]", file)[-1]
+    where = base_name(file)
     if function == "<module>":
         return f"line {line} of {where}" + (f" ({code(text)})" if text else "")
     source = f": {code(text)}" if text else ""

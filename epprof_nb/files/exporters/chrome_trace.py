@@ -35,6 +35,7 @@ from epprof_nb.files.exporters.json_rows import (
     join_rows,
     microseconds,
 )
+from epprof_nb.files.exporters.python_stacks import StackLabels
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.util.thread_pool import ThreadPool
 
@@ -77,7 +78,7 @@ def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
         If the file cannot be written.
     """
     tracks = ActivityTracks(profile)
-    tables = profile.tables
+    tables, stacks = profile.tables, StackLabels(profile)
     # Each activity has an arrow with two ends.
     lines = len(repeat_bounds(profile.info)[0])
     lines += len(tables["ops"]) + len(tables["api_calls"]) + 3 * len(tables["activities"])
@@ -90,16 +91,26 @@ def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
         stream.write(b'"traceEvents": [\n')
         # The head is never empty: it has the name of the host's process.
         stream.write(",\n".join(_head(profile, tracks)).encode())
-        for events, text in _made_in_order(_events(profile, tracks)):
+        for events, text in _made_in_order(_events(profile, tracks, stacks)):
             stream.write(text)
             bar.update(events)
-        stream.write(b"\n]}\n")
+        stream.write(f'\n], "stackFrames": {_stack_frames(stacks)}}}\n'.encode())
 
 
 def _other(profile: ProfileData) -> str:
     """Return the mark that `epprof_nb.files.readers.chrome_trace` looks for, and the info."""
     info = {key: profile.info[key] for key in _INFO if key in profile.info}
     return json.dumps({"epprof_nb": info}, default=str)
+
+
+def _stack_frames(stacks: StackLabels) -> str:
+    """Return the frames of all stacks; ``sf`` of an event is the innermost one."""
+    return json.dumps({
+        str(row): {"name": label} if parent == MISSING else {"name": label, "parent": str(parent)}
+        for row, (label, parent) in enumerate(
+            zip(stacks.frames[:-1], stacks.parent.tolist(), strict=True)
+        )
+    })  # fmt: skip
 
 
 def _made_in_order(batches: Iterable[Batch]) -> Iterator[tuple[int, memoryview]]:
@@ -127,12 +138,12 @@ def _head(profile: ProfileData, tracks: ActivityTracks) -> Iterator[str]:
             yield f'{head},"ts":{time / 1000:.3f},"args":{json.dumps({counter.unit: value})}}}'
 
 
-def _events(profile: ProfileData, tracks: ActivityTracks) -> Iterator[Batch]:
+def _events(profile: ProfileData, tracks: ActivityTracks, stacks: StackLabels) -> Iterator[Batch]:
     """Yield batches of events, each event with the comma that separates it from the one before."""
     yield from _repeats(profile)
     yield from _ops(profile.tables["ops"])
     yield from _calls(profile.tables["api_calls"])
-    yield from _activities(profile.tables["activities"], tracks)
+    yield from _activities(profile.tables["activities"], tracks, stacks)
     yield from _arrows(profile, tracks)
 
 
@@ -236,24 +247,39 @@ def _call_slices(calls: Table, name: Texts, at: IntArray) -> memoryview:
         *microseconds(np.maximum(end - start, 0), ',"cat":"api","name":'),
         name[at],
         integers(calls["correlation_id"][at], optional=True),
-        combinations(_call_result, calls["return_value"][at]),
+        combinations(_call_result, calls["return_value"][at], calls["stack_id"][at]),
     )
 
 
-def _call_result(value: int) -> str:
-    return f',"return_value":{value}}}}}'
+def _call_result(value: int, stack: int) -> str:
+    return f',"return_value":{value}}}{_frame(stack)}}}'
 
 
-def _activities(activities: Table, tracks: ActivityTracks) -> Iterator[Batch]:
+def _frame(stack: int) -> str:
+    return "" if stack == MISSING else f',"sf":"{stack}"'
+
+
+def _activities(activities: Table, tracks: ActivityTracks, stacks: StackLabels) -> Iterator[Batch]:
     title = Texts(_activity_title, activities.names("kind"), activities.names("name"))
     is_kernel = activities.names("kind").equals("kernel")
     for at in batches(len(activities), title.longest):
-        yield len(at), partial(_activity_slices, activities, tracks, title, is_kernel, at)
+        yield len(at), partial(_activity_slices, activities, tracks, stacks, title, is_kernel, at)
 
 
-def _activity_slices(
-    activities: Table, tracks: ActivityTracks, title: Texts, is_kernel: BoolArray, at: IntArray
+def _activity_slices(  # noqa: PLR0917 - columns of one call
+    activities: Table,
+    tracks: ActivityTracks,
+    stacks: StackLabels,
+    title: Texts,
+    is_kernel: BoolArray,
+    at: IntArray,
 ) -> memoryview:
+    stack = activities["stack_id"][at]
+
+    def launched_at(of_row: int) -> str:
+        label = stacks.launched_at[of_row]
+        return "" if label is None else f',"launched_at":{json.dumps(label)}'
+
     start, end = activities["start_ns"][at], activities["end_ns"][at]
     size = np.where(is_kernel[at], 0, activities["bytes"][at])
     shape = [activities[f"{of}_{axis}"][at] for of in ("grid", "block") for axis in "xyz"]
@@ -265,7 +291,9 @@ def _activity_slices(
         integers(activities["correlation_id"][at], optional=True),
         ',"op_id":',
         integers(activities["op_id"][at], optional=True),
+        combinations(launched_at, stack),
         combinations(_activity_detail, is_kernel[at].astype(np.int8), size, *shape),
+        combinations(lambda of_row: f"{_frame(of_row)}}}", stack),
     )
 
 
@@ -276,9 +304,9 @@ def _activity_title(kind: str | None, name: str | None) -> str:
 def _activity_detail(is_kernel: int, size: int, *shape: int) -> str:
     """Return the end of an activity's event: the shape of a kernel's launch, or the bytes."""
     if not is_kernel:
-        return f',"bytes":{_optional(size)}}}}}'
+        return f',"bytes":{_optional(size)}}}'
     x, y, z, block_x, block_y, block_z = map(_optional, shape)
-    return f',"grid":[{x},{y},{z}],"block":[{block_x},{block_y},{block_z}]}}}}'
+    return f',"grid":[{x},{y},{z}],"block":[{block_x},{block_y},{block_z}]}}'
 
 
 def _arrows(profile: ProfileData, tracks: ActivityTracks) -> Iterator[Batch]:

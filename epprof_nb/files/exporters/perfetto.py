@@ -26,6 +26,7 @@ from epprof_nb.files.exporters.activity_tracks import DEVICES, ActivityTracks
 from epprof_nb.files.exporters.compression import compressed
 from epprof_nb.files.exporters.device_counters import device_counters
 from epprof_nb.files.exporters.host_tracks import host_tracks, is_shown
+from epprof_nb.files.exporters.python_stacks import StackLabels
 from epprof_nb.util.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -290,6 +291,7 @@ class _HostEvents:
             _Texts(ops.names(name)) for name in ("name", "op_type", "args")
         )
         self._called = _Texts(calls.names("name"))
+        self._stacks, self._call_stack = StackLabels(profile), calls["stack_id"]
 
     def write(self, track: HostTrack, uuid: int) -> Iterator[int]:
         """Write the events of a track, and yield the numbers of those that were written."""
@@ -305,7 +307,8 @@ class _HostEvents:
                     self._trace.begin(uuid, time, self._names[row], self._types[row], args | own)
                 else:
                     call = row - self._ops
-                    name, args = self._called[call], self._call_args[call]
+                    name = self._called[call]
+                    args = self._call_args[call] | self._stacks.args(self._call_stack.item(call))
                     event = self._trace.begin(uuid, time, name, "api", args)
                     event.flow_ids.extend(self._flows.of_call(call))
             yield len(track.slices[at])
@@ -329,6 +332,7 @@ class _Activities:
         self._names, self._kinds = (_Texts(activities.names(name)) for name in ("name", "kind"))
         self._of_kernel = _Values(activities, (*_ACTIVITY_ARGS, *_SHAPE_ARGS))
         self._of_copy = _Values(activities, (*_ACTIVITY_ARGS, "bytes"))
+        self._stacks, self._stack = StackLabels(profile), activities["stack_id"]
 
     def write(self, process: int, thread: int, uuid: int) -> Iterator[int]:
         """Write the events of a track, and yield the numbers of those that were written."""
@@ -339,6 +343,7 @@ class _Activities:
             for row, from_ns, to_ns in zip(here.tolist(), *columns, strict=True):
                 kind = self._kinds[row]
                 args = (self._of_kernel if kind == "kernel" else self._of_copy)[row]
+                args |= self._stacks.args(self._stack.item(row))
                 event = self._trace.begin(uuid, from_ns, self._names[row], kind, args)
                 if self._flows.has_call[row]:
                     event.terminating_flow_ids.append(row + 1)

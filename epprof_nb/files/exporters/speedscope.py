@@ -27,6 +27,7 @@ from epprof_nb.files.exporters.activity_tracks import DEVICES, ActivityTracks
 from epprof_nb.files.exporters.compression import compressed
 from epprof_nb.files.exporters.host_tracks import host_tracks, is_shown
 from epprof_nb.files.exporters.json_rows import batches, integers, join_rows
+from epprof_nb.files.exporters.python_stacks import Measure, weighted_paths
 from epprof_nb.util.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 Piece: TypeAlias = "tuple[int, bytes | memoryview]"
 """A number of events, and text."""
+_STACK_MEASURES: tuple[tuple[Measure, str], ...] = (
+    ("device_ns", "nanoseconds"), ("launches", "none"), ("wait_ns", "nanoseconds"),
+)  # fmt: skip
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
@@ -128,6 +132,9 @@ class _Pieces:
             yield 0, before + self._head("sampled", stream.name)
             yield from self._samples(stream)
             before = b",\n"
+        for measure, unit in _STACK_MEASURES if len(self._profile.tables["stacks"]) else ():
+            yield 0, before + self._of_stacks(measure, unit)
+            before = b",\n"
         for track in host_tracks(self._profile):
             yield 0, before + self._head("evented", track.name)
             yield from self._host_events(track)
@@ -137,6 +144,17 @@ class _Pieces:
 
     def _head(self, kind: str, name: str) -> bytes:
         return json.dumps({"type": kind, "name": name, **self._times})[:-1].encode()
+
+    def _of_stacks(self, measure: Measure, unit: str) -> bytes:
+        """Return a profile with a sample for each path of Python frames down to a kernel."""
+        paths = weighted_paths(self._profile, measure, library=True)
+        weights = [path.weight for path in paths]
+        return json.dumps({
+            "type": "sampled", "name": f"{measure} by Python stack", "unit": unit,
+            "startValue": 0, "endValue": sum(weights),
+            "samples": [[self._frames.number(*node) for node in path.nodes] for path in paths],
+            "weights": weights,
+        }).encode()  # fmt: skip
 
     def _samples(self, stream: _Stream) -> Iterator[Piece]:
         """Yield the stack of each activity, an empty one before it, and the time of each."""
