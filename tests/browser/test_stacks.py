@@ -89,3 +89,12 @@ def test_a_line_of_a_file_selects_what_it_launched(page):
     page.locator("[data-cell='src/model.py'] tr.ep-ran").click()
     expect(page.locator("[role=tab][data-tab=timeline]")).to_have_attribute("aria-selected", "true")
     expect(page.locator(".ep-viewer")).to_contain_text("times line 2 of src/model.py")
+
+
+def test_an_event_shows_the_line_that_launched_it(shown):
+    page = shown(training())
+    page.locator(".ep-timeline").focus()
+    page.keyboard.press("/")
+    page.keyboard.type("gemm")
+    page.keyboard.press("Enter")
+    expect(page.locator(".ep-viewer")).to_contain_text("forward (model.py:2)")

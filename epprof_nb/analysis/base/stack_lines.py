@@ -9,6 +9,8 @@ import numpy as np
 from epprof_nb.analysis.base.source_lines import statement_starts
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.util.format import base_name
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -97,3 +99,32 @@ class StackLines:
             if starts:
                 found[rows] = [starts.get(line, line) for line in lines[rows].tolist()]
         return found
+
+
+def launching_lines(index: ProfileIndex) -> CategoryColumn:
+    """Return the user's line of each stack, as ``train (In[3]:14)``; the last one is missing."""
+    lines = index.cached(StackLines)
+    rows = lines.own[:-1]
+    rows = np.unique(rows[rows >= 0])
+    label = np.full(len(lines) + 1, MISSING, np.int64)
+    label[rows] = np.arange(len(rows))
+    places = zip(
+        lines.function.take(rows).to_list(),
+        lines.file.take(rows).to_list(),
+        lines.line[rows].tolist(),
+        strict=True,
+    )
+    return CategoryColumn.of([frame_label(*place) for place in places] + [None]).take(
+        label[lines.own]
+    )
+
+
+def frame_label(function: str | None, file: str | None, line: int) -> str:
+    """Return the label of a frame.
+
+    Examples
+    --------
+    >>> frame_label("train", "In[3]", 14), frame_label("f", "/home/ada/model.py", 2)
+    ('train (In[3]:14)', 'f (model.py:2)')
+    """
+    return f"{function} ({base_name(file or '')}:{line})"

@@ -42,7 +42,7 @@ RECORDS: dict[str, TableDoc] = {
             column("op_category", "category", "category of the op, as in `ops`"),
             column(
                 "cell", "category",
-                "cell or file of the innermost line of yours in its Python stack; without a stack, "
+                "cell or file of the innermost line of your code in its Python stack; without one, "
                 "cell of the innermost statement that contains the op",
             ),
             column("line", "Int64", "that line; of a statement, its first"),
@@ -50,7 +50,7 @@ RECORDS: dict[str, TableDoc] = {
             column(
                 "caller_cell", "category",
                 "cell of the line of the profiled cell that called it, or file of the outermost "
-                "line of yours; the same as `cell` without a stack",
+                "line of your code; the same as `cell` without a stack",
             ),
             column("caller_line", "Int64", "that line"),
             column("range_id", "Int64", "op id of the nearest named range: the op or an ancestor"),

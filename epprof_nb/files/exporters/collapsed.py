@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from epprof_nb.analysis.base.stack_lines import frame_label
 from epprof_nb.files.atomic_file import replacing
-from epprof_nb.files.exporters.python_stacks import MEASURES, Measure, frame_label, weighted_paths
+from epprof_nb.files.exporters.python_stacks import MEASURES, Measure, weighted_paths
 
 if TYPE_CHECKING:
     import os

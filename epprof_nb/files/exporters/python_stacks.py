@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from epprof_nb.analysis.base.index import index_of
-from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.base.stack_lines import StackLines, frame_label
 from epprof_nb.analysis.breakdowns.by_stack import stack_tree
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.util.format import base_name
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
@@ -63,17 +62,6 @@ class StackLabels:
         if labels:
             found["stack"] = "\n".join(labels)
         return found
-
-
-def frame_label(function: str | None, file: str | None, line: int) -> str:
-    """Return the label of a frame.
-
-    Examples
-    --------
-    >>> frame_label("train", "In[3]", 14), frame_label("f", "/home/ada/model.py", 2)
-    ('train (In[3]:14)', 'f (model.py:2)')
-    """
-    return f"{function} ({base_name(file or '')}:{line})"
 
 
 class WeightedPath(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.analysis.base.stack_lines import launching_lines
 from epprof_nb.data.table import FILL
 from epprof_nb.util.format import shorten
 
@@ -33,6 +34,14 @@ def event_fields(view_model: ViewModel, prefix: str, row: int) -> dict[str, Any]
     if not 0 <= row < len(table):
         raise IndexError(f"{PREFIXES[prefix]} has no row {row}: it has {len(table)}")
     fields: dict[str, Any] = {}
+    if prefix != "op" and not table.is_absent("stack_id"):
+        (line,) = (
+            view_model.index.cached(launching_lines)
+            .take(table["stack_id"][row : row + 1])
+            .to_list()
+        )
+        if line is not None:
+            fields["launched_at"] = shorten(line, _MAX_LENGTH)
     for column in table.schema.columns:
         if column.kind in ("name", "args"):
             names = table.names(column.name)

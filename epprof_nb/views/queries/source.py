@@ -64,6 +64,8 @@ def source_listing(view_model: ViewModel) -> list[dict[str, Any]]:
         is_file = (with_places or len(stacks) > 0) and name not in cells
         # The lines that launched say more than the functions that are ops.
         of_source = cell_totals.get(name) or file_totals.get(name, [])
+        if is_file and not of_source:
+            continue  # its functions only called others
         lines = [line[:_MAX_LENGTH] for line in split_lines(text)]
         if lines and not lines[-1]:
             lines.pop()  # empty: after the last newline

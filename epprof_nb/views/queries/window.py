@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.analysis.base.stack_lines import launching_lines
 from epprof_nb.data.schema import ACTIVITY_KINDS, MISSING
 from epprof_nb.data.table import FILL
 from epprof_nb.views.queries.event_fields import PREFIXES
@@ -259,6 +260,11 @@ def detailed_columns(
         missing = np.full(len(rows), MISSING)
         codes = np.where(owner < 0, missing, of_ops.codes[owner]) if len(of_ops) else missing
         columns[f"{prefix}.op_name"] = strings.encode(f"{prefix}.op_name", codes, of_ops.categories)
+        if not table.is_absent("stack_id"):
+            lines = view_model.index.cached(launching_lines)
+            codes = lines.codes[table["stack_id"][rows]].astype(np.int64)
+            name = f"{prefix}.launched_at"
+            columns[name] = strings.encode(name, codes, lines.categories)
     for name in names:
         kind, of = table.schema.column(name).kind, placed if name in _PLACE else rows
         if kind in ("name", "args"):

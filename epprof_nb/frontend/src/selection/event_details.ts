@@ -13,7 +13,9 @@ const COPIED_MS = 900;
 /** Below this number of flow lines the panel does not mention omitted ones. */
 const MANY = 200;
 const NO_NAME = "(no name)";
-const TOOLTIP_COLUMNS = new Set("dur start_ns device_ns launches bytes stream_id grid".split(" "));
+const TOOLTIP_COLUMNS = new Set(
+  "dur start_ns device_ns launches bytes stream_id grid launched_at".split(" "),
+);
 
 /** Actions of an event's panel. */
 interface Actions {
