@@ -186,8 +186,8 @@ class Breakdowns(ProfileData):
         attribution
             See `by_op`.
         library
-            Whether lines of libraries have rows, too. Otherwise their work belongs to the line of
-            yours that called them.
+            Whether lines of libraries have rows, too. Otherwise their work belongs to your
+            line that called them.
 
         Returns
         -------
@@ -230,8 +230,8 @@ class Breakdowns(ProfileData):
         Parameters
         ----------
         library
-            Whether frames of libraries have rows. Otherwise their work belongs to the frame of
-            yours that called them.
+            Whether frames of libraries have rows. Otherwise their work belongs to your frame
+            that called them.
         attribution
             ``"capture"`` has the kernels of a CUDA graph at the stack that captured them, else
             they are at the one that launched the graph.

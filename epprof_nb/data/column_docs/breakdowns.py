@@ -116,9 +116,9 @@ BREAKDOWNS: dict[str, TableDoc] = {
     ),
     "by_line_self": TableDoc(
         "prof.by_line(inclusive=False)",
-        "The same rows. All times and numbers are self: without nested statements and functions of "
-        "yours, which have their own rows, but with the ranges, library ops and library code that "
-        "the line ran. The columns add up to the totals of the profile.",
+        "The same rows. All times and numbers are self: without nested statements and your "
+        "functions, which have their own rows, but with the ranges, library ops and library code "
+        "that the line ran. The columns add up to the totals of the profile.",
         (
             *PLACE_IN_STACK,
             *of_statements("count"),
