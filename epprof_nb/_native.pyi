@@ -345,6 +345,15 @@ def drain_stacks() -> dict[str, Any]:
     for want of memory.
     """
 
+def drain_node_stacks() -> dict[str, Any]:
+    """Take the nodes of PyTorch's autograd at launches, while calls of modules are recorded.
+
+    Columns of launches with a stack: forward_thread u64 (PyTorch's number), forward_number u64 (of
+    the newest node that the thread has created), forward_stack i32. Columns of launches without
+    one: backward_correlation u64, backward_thread u64, backward_number u64 (of the node that ran),
+    backward_is_own u32 (0: the node has no number, and this one ran before it).
+    """
+
 def current_stack() -> int:
     """Id of the calling thread's stack, as at a launch; -1 if stacks are not recorded."""
 

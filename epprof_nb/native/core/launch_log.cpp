@@ -9,6 +9,7 @@ namespace epprof {
 std::atomic<bool> recording_launches{false};
 std::atomic<uint64_t> call_session{0};
 std::atomic<uint32_t (*)(ThreadState*)> read_stack{nullptr};
+std::atomic<void (*)(ThreadState*, uint64_t, uint32_t)> launch_observer{nullptr};
 
 namespace {
 
@@ -58,7 +59,8 @@ void write(ThreadState* t, uint64_t correlation, uint64_t op, int64_t start, int
 }  // namespace
 
 void call_begins(ThreadState* t, uint64_t correlation, uint32_t name, uint16_t domain) {
-  OpenCall call{correlation, 0, epprof_now_ns(), name, 0, domain, launch_stack(t)};
+  OpenCall call{correlation, 0, epprof_now_ns(), name, 0, domain,
+                launch_stack(t, correlation)};
   t->node_created = false;
   call.op = launch_op(t, call.start, &call.flags);
   uint64_t session = call_session.load(std::memory_order_relaxed);
@@ -85,13 +87,17 @@ bool call_in_progress(const ThreadState* t, LaunchRecord* record) {
   return true;
 }
 
-uint32_t launch_stack(ThreadState* t) {
+uint32_t launch_stack(ThreadState* t, uint64_t correlation) {
   auto* read = read_stack.load(std::memory_order_relaxed);
   if (!read) return kNoStack;
   // A call of the runtime makes calls of the driver, with the same frames.
   OpenCall call;
   uint64_t session = call_session.load(std::memory_order_relaxed);
-  return t->open_calls.innermost(session, &call) ? call.stack : read(t);
+  if (t->open_calls.innermost(session, &call)) return call.stack;
+  uint32_t stack = read(t);
+  auto* observe = launch_observer.load(std::memory_order_relaxed);
+  if (observe && correlation) observe(t, correlation, stack);
+  return stack;
 }
 
 void log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation) {
@@ -100,7 +106,8 @@ void log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlati
   if (!t) return;
   uint16_t flags = 0;
   uint64_t op = launch_op(t, start, &flags);
-  write(t, correlation, op, start, end, name, 0, flags, kHost, launch_stack(t));
+  write(t, correlation, op, start, end, name, 0, flags, kHost,
+        launch_stack(t, correlation));
 }
 
 uint64_t next_host_correlation() {

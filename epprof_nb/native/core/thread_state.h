@@ -123,6 +123,7 @@ struct ThreadState {
   // For stacks/: the Python stacks that the thread has seen, and whether it is reading one.
   std::unique_ptr<ThreadExtra> stacks;
   std::atomic<bool> walks{false};
+  std::unique_ptr<ThreadExtra> autograd;  // for torch/: nodes at the launches of the thread
 
   // The last CUDA context on this thread, and its CUPTI session.
   void* context = nullptr;

@@ -99,6 +99,10 @@ static PyObject* switch_calls(PyObject* Py_UNUSED(m), PyObject* const* args, Py_
   Py_RETURN_NONE;
 }
 
+static PyObject* drain_node_stacks(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return columns_to_dict(epprof_drain_node_stacks());
+}
+
 PyMethodDef backward_functions[] = {
     {"engine_open", engine_open, METH_O, NULL},
     {"engine_is_known", engine_is_known, METH_NOARGS, NULL},
@@ -108,6 +112,7 @@ PyMethodDef backward_functions[] = {
     {"modules_begin_thread", modules_begin_thread, METH_O, NULL},
     {"modules_on_host", modules_on_host, METH_NOARGS, NULL},
     {"module_add", module_add, METH_VARARGS, NULL},
+    {"drain_node_stacks", drain_node_stacks, METH_NOARGS, NULL},
     {"pass_begin", pass_begin, METH_VARARGS, NULL},
     {"pass_end", pass_end, METH_VARARGS, NULL},
     {"switch_calls", (PyCFunction)(void (*)(void))switch_calls, METH_FASTCALL, NULL},

@@ -8,6 +8,7 @@
 #include "core/records.h"
 #include "torch/backward.h"
 #include "torch/engine.h"
+#include "torch/node_stacks.h"
 
 using namespace epprof;
 using namespace epprof::torch;
@@ -38,6 +39,7 @@ void epprof_modules_record(int on) {
   modules.clear();
   called_on_host = false;
   on ? start_module_logs() : stop_module_logs();
+  record_node_stacks(on != 0);
 }
 
 void epprof_modules_begin_thread(uint64_t number) { begin_module_log(number); }
@@ -79,5 +81,7 @@ void epprof_pass_end(uint64_t pass, uint64_t op, uint64_t* nodes, uint64_t* unli
 
 int epprof_runs_pass(void) { return runs_pass(); }
 void epprof_switch_calls(uint64_t pass, uint64_t call) { switch_calls(pass, call); }
+
+epprof_columns* epprof_drain_node_stacks(void) { return drain_node_stacks(); }
 
 }  // extern "C"

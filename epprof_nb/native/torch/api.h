@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/columns.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -46,6 +48,9 @@ uint64_t epprof_pass_begin(uint32_t name, uint32_t kind, int follow, uint64_t* o
 void epprof_pass_end(uint64_t pass, uint64_t op, uint64_t* nodes, uint64_t* unlinked);
 int epprof_runs_pass(void);
 void epprof_switch_calls(uint64_t pass, uint64_t call);
+
+// Stacks of backward passes; see node_stacks.h.
+epprof_columns* epprof_drain_node_stacks(void);
 
 #ifdef __cplusplus
 }

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.python_stacks import EXACT, REPLAY, SOURCES
 from epprof_nb.data.schema import MISSING
+from epprof_nb.recording.stacks.backward import ForwardStacks
 from epprof_nb.recording.stacks.resolution import ResolvedStacks, resolve
 
 if TYPE_CHECKING:
@@ -39,14 +41,26 @@ class LaunchStacks:
         self.resolved: ResolvedStacks | None = None
         self._graph_nodes = recording.graph_nodes
         if recording.stacks:
-            self.resolved = resolve(recording.stacks, [launches.stack])
+            forward = ForwardStacks(recording.stacks)
+            self.resolved = resolve(recording.stacks, [launches.stack, forward.used])
             self._of_launch = self.resolved.rows(launches.stack)
+            self._source = np.where(self._of_launch >= 0, EXACT, MISSING).astype(np.int8)
+            self._add_backward(forward, launches)
+
+    def _add_backward(self, forward: ForwardStacks, launches: LaunchLog) -> None:
+        if self.resolved is None or not len(forward.correlation):
+            return
+        stack, source = forward.of_launches(self.resolved.row)
+        without = np.flatnonzero(self._of_launch == MISSING)
+        found = IdIndex(forward.correlation).rows(launches.correlation[without])
+        self._of_launch[without] = np.append(stack, np.int32(MISSING))[found]
+        self._source[without] = np.append(source, np.int8(MISSING))[found]
 
     def of_calls(self, calls: npt.NDArray[Any] | slice) -> Columns:
         """Return the columns of some calls of the launch log."""
         if self.resolved is None:
             return {}
-        return _columns(self._of_launch[calls], np.int32(EXACT))
+        return _columns(self._of_launch[calls], self._source[calls])
 
     def of_activities(self, activities: Table, call: IntArray) -> Columns:
         """Return the columns of activities.
@@ -63,7 +77,8 @@ class LaunchStacks:
         rows = np.append(self._of_launch, np.int32(MISSING))[call]
         nodes = activities["graph_node_id"]
         in_graph = nodes != MISSING
-        columns = _columns(rows, np.where(in_graph, REPLAY, EXACT))
+        source = np.append(self._source, np.int8(MISSING))[call]
+        columns = _columns(rows, np.where(in_graph, REPLAY, source))
         if in_graph.any():
             captured = np.full(len(rows), MISSING, np.int32)
             captured[in_graph] = self._graph_nodes.capture_stacks(
@@ -73,6 +88,6 @@ class LaunchStacks:
         return columns
 
 
-def _columns(rows: npt.NDArray[np.int32], source: npt.NDArray[Any] | np.int32) -> Columns:
+def _columns(rows: npt.NDArray[np.int32], source: npt.NDArray[Any]) -> Columns:
     codes = np.where(rows >= 0, source, MISSING).astype(np.int32)
     return {"stack_id": rows, "stack_source": CategoryColumn(codes, SOURCES)}

@@ -335,6 +335,7 @@ class RecordingService:
 
     def _start_stacks(self, options: Options) -> None:
         if options.stacks and not self._records_stacks and why_unavailable() is None:
+            _native.drain_node_stacks()  # discards those of the last recording
             _native.start_stacks()
             self._records_stacks = True
 
@@ -388,7 +389,7 @@ class RecordingService:
         launches = _native.drain_launches()
         ops = _native.drain_ops(now, open_too=True)
         if self._records_stacks:  # after the launches, so that the stack of each is known
-            self._stacks.append(_native.drain_stacks())
+            self._stacks.append(_native.drain_stacks() | _native.drain_node_stacks())
         for output in outputs:
             self._graph_nodes.add(output.graphs.nodes, self._stacks)
         batch = Batch(ops, launches, outputs, now)

@@ -1,0 +1,20 @@
+// Stacks of backward passes. Autograd's threads run no Python: what a node launches there gets the
+// stack in which the forward pass created the node.
+//
+// Autograd creates the node of an operator before it runs the operator, so the number of the newest
+// node at a launch in the forward pass is that of its operator. In the backward pass, the node that
+// runs tells its number.
+#pragma once
+
+#include "core/columns.h"
+
+namespace epprof::torch {
+
+void record_node_stacks(bool on);
+// Columns of the launches since the last call: with a stack, forward_thread, forward_number (the
+// newest node of the thread) and forward_stack; without, backward_correlation, backward_thread,
+// backward_number (the node that ran) and backward_is_own (0: the node has no number, and this is
+// the last one with a number that ran before it).
+epprof_columns* drain_node_stacks();
+
+}  // namespace epprof::torch
