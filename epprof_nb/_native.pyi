@@ -325,8 +325,11 @@ def prepare_stacks(minor: int, /) -> str | None:
 def start_stacks() -> None:
     """Read the stack of each launch from now on; forgets the stacks so far."""
 
-def stop_stacks() -> None:
-    """Read no more stacks."""
+def pause_stacks() -> None:
+    """Read no stacks until `resume_stacks` or `start_stacks`."""
+
+def resume_stacks() -> None:
+    """Read the stack of each launch again; the stacks so far are kept."""
 
 def end_stacks() -> None:
     """Read no stack any more in this process; returns when none is being read."""

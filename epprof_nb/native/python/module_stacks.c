@@ -64,12 +64,18 @@ static PyObject* prepare_stacks(PyObject* Py_UNUSED(m), PyObject* value) {
 }
 
 static PyObject* start_stacks(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  epprof_stacks_record(1);
+  epprof_stacks_begin();
+  epprof_stacks_read(1);
   Py_RETURN_NONE;
 }
 
-static PyObject* stop_stacks(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  epprof_stacks_record(0);
+static PyObject* pause_stacks(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  epprof_stacks_read(0);
+  Py_RETURN_NONE;
+}
+
+static PyObject* resume_stacks(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  epprof_stacks_read(1);
   Py_RETURN_NONE;
 }
 
@@ -178,7 +184,8 @@ static PyObject* walk_stack(PyObject* Py_UNUSED(m), PyObject* getframe) {
 PyMethodDef stack_functions[] = {
     {"prepare_stacks", prepare_stacks, METH_O, NULL},
     {"start_stacks", start_stacks, METH_NOARGS, NULL},
-    {"stop_stacks", stop_stacks, METH_NOARGS, NULL},
+    {"pause_stacks", pause_stacks, METH_NOARGS, NULL},
+    {"resume_stacks", resume_stacks, METH_NOARGS, NULL},
     {"end_stacks", end_stacks, METH_NOARGS, NULL},
     {"set_stack_bound", set_stack_bound, METH_O, NULL},
     {"drain_stacks", drain_stacks, METH_NOARGS, NULL},

@@ -81,15 +81,13 @@ const char* epprof_stacks_prepare(int minor, const epprof_interpreter* interpret
   return nullptr;
 }
 
-void epprof_stacks_record(int on) {
-  if (on && ended.load()) return;
-  if (on) {
-    stack_counts.session++;
-    stack_counts.nodes = stack_counts.codes = 0;
-    stack_counts.truncated = stack_counts.dropped = 0;
-  }
-  read_stack = on ? stack_of : nullptr;
+void epprof_stacks_begin(void) {
+  stack_counts.session++;
+  stack_counts.nodes = stack_counts.codes = 0;
+  stack_counts.truncated = stack_counts.dropped = 0;
 }
+
+void epprof_stacks_read(int on) { read_stack = on && !ended.load() ? stack_of : nullptr; }
 
 void epprof_stacks_end(void) {
   read_stack = nullptr;

@@ -19,7 +19,8 @@ struct epprof_interpreter {
 // Prepares the walk. Returns null, or says why there are no stacks of this interpreter.
 const char* epprof_stacks_prepare(int minor, const struct epprof_interpreter* interpreter,
                                   const void* runtime);
-void epprof_stacks_record(int on);  // on: begins a session, whose stacks are counted from 0
+void epprof_stacks_begin(void);  // of a session, whose stacks are counted from 0
+void epprof_stacks_read(int on);  // at launches from now on
 // No walk begins afterwards, and none is running: the interpreter may free its thread states.
 void epprof_stacks_end(void);
 // Counts: truncated stacks, launches whose stack found no memory.

@@ -27,11 +27,22 @@ class SpinLockGuard {
   std::atomic<bool>& lock_;
 };
 
-uint64_t mix(uint64_t a, uint64_t b) {
-  uint64_t hash = (a ^ (b + 0x9E3779B97F4A7C15u)) * 0xD6E8FEB86659FD93u;
-  hash = (hash ^ hash >> 32) * 0xD6E8FEB86659FD93u;
-  hash ^= hash >> 32;
-  return hash ? hash : 1;
+// Different for different numbers, and seemingly at random.
+uint64_t scatter(uint64_t number) {
+  number = (number ^ number >> 32) * 0xD6E8FEB86659FD93u;
+  number = (number ^ number >> 32) * 0xD6E8FEB86659FD93u;
+  return number ^ number >> 32;
+}
+
+// The first number is scattered before the second one comes in: both are small or addresses, and a
+// plain combination of them would often be that of others.
+uint64_t key_of(uint64_t a, uint64_t b) {
+  uint64_t key = scatter(scatter(a + 1) + b);
+  return key ? key : 1;
+}
+
+uint64_t key_of_node(uint32_t parent, uint32_t code, int32_t offset) {
+  return key_of(uint64_t(parent) << 32 | code, uint32_t(offset));
 }
 
 void append_utf8(std::string* text, uint32_t c) {
@@ -104,7 +115,7 @@ uint32_t StackTable::current(const void* thread) {
 }
 
 std::shared_ptr<const CodeCopy> StackTable::code(const void* object) {
-  uint64_t key = mix(reinterpret_cast<uintptr_t>(object), epprof_code_version(object));
+  uint64_t key = key_of(reinterpret_cast<uintptr_t>(object), epprof_code_version(object));
   uint32_t row = code_rows_.find(key);
   if (row != FlatMap::kNone) return codes_[row];
   epprof_code read = epprof_read_code(object);
@@ -136,7 +147,7 @@ uint32_t StackTable::add(const void* thread, uint64_t hash) {
       stack_counts.dropped++;
       return kNoStack;
     }
-    uint64_t key = mix(mix(node, copy->id), uint32_t(frames[i].offset));
+    uint64_t key = key_of_node(node, copy->id, frames[i].offset);
     uint32_t known = nodes_.find(key);
     if (known == FlatMap::kNone) {
       if (!account(sizeof(StackNode) + 64)) {  // with its slots in the maps

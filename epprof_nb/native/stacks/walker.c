@@ -56,8 +56,9 @@ uint64_t epprof_hash_frames(const void* thread, uint32_t* depth) {
   /* Frames that sys._getframe does not show are here, too: they are recognized in the copy. */
   for (const void* frame = current_frame(thread); frame && n < EPPROF_MAX_FRAMES; n++) {
     uint64_t version = epprof_code_version(code_of(frame));
-    /* The address of the instruction is one in the code object. Addresses have 48 bits. */
-    hash = append(hash, (uint64_t)pointer_at(frame, layout.frame_instruction) ^ version << 32);
+    /* The address of the instruction is one in the code object. */
+    uint64_t instruction = (uint64_t)pointer_at(frame, layout.frame_instruction);
+    hash = append(hash, instruction ^ version * 0xD6E8FEB86659FD93u);
     frame = pointer_at(frame, layout.frame_previous);
   }
   *depth = n;
