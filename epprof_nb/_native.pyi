@@ -302,6 +302,13 @@ def drain_node_usage() -> dict[str, Any]:
     requested_delta_bytes i64; pool_start_ns i64, pool_wait_ns i64. -2**63: not reported.
     """
 
+def drain_op_stacks() -> dict[str, Any]:
+    """Take the stacks in which ops were opened: op_id u64, op_stack i32.
+
+    There are none of nodes and operators, and of a statement only that of its first execution in
+    the op around it.
+    """
+
 def ended_threads() -> dict[str, Any]:
     """Return the threads that have ended and whose logs are not freed yet.
 

@@ -27,7 +27,8 @@ exact
 near
     Of a backward kernel between two such nodes: the stack of the closest one before it.
 op
-    The stack at which the op that the launch belongs to was opened.
+    The stack at which the op that the launch belongs to was opened, or one around it: the launching
+    thread runs no Python, or another profiler kept the launch from being seen.
 replay
     Of a node of a graph: the stack that launched the graph. `capture_stack_id` has the stack that
     captured the node.

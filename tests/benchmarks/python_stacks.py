@@ -76,7 +76,7 @@ def launches(name: str, launch: Callable[[], object], block: int, pairs: int) ->
     for depth in DEPTHS:
         times: dict[bool, list[float]] = {True: [], False: []}
 
-        def measure() -> None:
+        def measure(times: dict[bool, list[float]] = times) -> None:
             for number in range(-4, 2 * pairs):
                 is_on = number % 4 in {0, 3}
                 (_native.resume_stacks if is_on else _native.pause_stacks)()

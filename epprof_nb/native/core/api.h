@@ -58,6 +58,7 @@ uint64_t epprof_next_correlation(void);
 epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64_t* lost);
 epprof_columns* epprof_drain_launches(uint64_t* lost);
 epprof_columns* epprof_drain_node_usage(void);
+epprof_columns* epprof_drain_op_stacks(void);
 epprof_columns* epprof_ended_threads(void);  // ids and names of ended threads not yet freed
 // The log of the cell's thread, for recorders without launch callbacks.
 void epprof_start_cell_log(void);

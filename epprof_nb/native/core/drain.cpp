@@ -185,6 +185,26 @@ extern "C" epprof_columns* epprof_drain_node_usage() {
   return columns;
 }
 
+extern "C" epprof_columns* epprof_drain_op_stacks() {
+  struct OpStacks {
+    std::vector<uint64_t> op_id;
+    std::vector<uint32_t> stack;
+  } all;
+  for_each_thread(
+      [](ThreadState* t, void* data) {
+        auto& all = *static_cast<OpStacks*>(data);
+        t->op_stacks.consume(op_pool, [&](const OpStackRecord& r) {
+          all.op_id.push_back(r.op_id);
+          all.stack.push_back(r.stack);
+        });
+      },
+      &all);
+  auto* columns = new Columns;
+  columns->add("op_id", std::move(all.op_id));
+  columns->add("op_stack", std::move(all.stack));
+  return columns;
+}
+
 extern "C" epprof_columns* epprof_ended_threads() {
   struct Threads {
     std::vector<uint64_t> id;

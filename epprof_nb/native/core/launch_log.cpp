@@ -8,7 +8,6 @@ namespace epprof {
 
 std::atomic<bool> recording_launches{false};
 std::atomic<uint64_t> call_session{0};
-std::atomic<uint32_t (*)(ThreadState*)> read_stack{nullptr};
 std::atomic<void (*)(ThreadState*, uint64_t, uint32_t)> launch_observer{nullptr};
 
 namespace {

@@ -11,8 +11,6 @@ extern std::atomic<bool> recording_launches;
 // Each start of a recorder of calls begins a session. Ends of earlier calls are ignored.
 extern std::atomic<uint64_t> call_session;
 
-// Reads the Python stack of the calling thread; null while stacks are not recorded.
-extern std::atomic<uint32_t (*)(ThreadState*)> read_stack;
 // Told of the correlation id and the stack of each launch while stacks are recorded, if not null.
 extern std::atomic<void (*)(ThreadState*, uint64_t, uint32_t)> launch_observer;
 

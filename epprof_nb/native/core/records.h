@@ -55,6 +55,14 @@ struct NodeUsageRecord {
   int64_t pool_start, pool_wait;  // ns that its thread took to start and await others
 };
 
+constexpr uint32_t kNoStack = UINT32_MAX;
+
+// The Python stack in which an op was opened.
+struct OpStackRecord {
+  uint64_t op_id;
+  uint32_t stack;
+};
+
 // Set in LaunchRecord::op if no op was open on the launching thread. The other bits are then the
 // open op of the cell's thread.
 constexpr uint64_t kNoOpOnThread = uint64_t(1) << 63;
@@ -66,8 +74,6 @@ enum LaunchFlags : uint16_t {
   kCellThreadIdle = 8,     // since this thread's last launch, the cell's used no CPU time ...
   kCellThreadBusy = 16,    // ... or used some
 };
-
-constexpr uint32_t kNoStack = UINT32_MAX;
 
 enum Domain : uint16_t { kDriver = 0, kRuntime = 1, kHost = 2 };
 

@@ -29,6 +29,12 @@ void set_top(ThreadState* t, uint64_t op) {
   if (changes && logged_thread.load(std::memory_order_relaxed) == t) log_cell_top(op);
 }
 
+// Nodes, operators and ranges of libraries are many, and have the stack of the op around them.
+bool has_own_stack(uint16_t category) {
+  return category == kRange || category == kCell || category == kOrtRun ||
+         category == kFrameworkCall || category == kFrameworkRange;
+}
+
 bool grow_stack(ThreadState* t) {
   if (t->capacity >= kMaxEntries) return false;
   auto* larger = static_cast<Entry*>(realloc(t->stack, t->capacity * 2 * sizeof(Entry)));
@@ -107,6 +113,16 @@ Entry op_entry(uint32_t name, uint16_t category, uint32_t payload_id) {
   return entry;
 }
 
+void note_stack(ThreadState* t, uint64_t op) {
+  auto* read = read_stack.load(std::memory_order_relaxed);
+  uint32_t stack = read ? read(t) : kNoStack;
+  if (stack == kNoStack) return;
+  if (OpStackRecord* record = t->op_stacks.begin(op_pool)) {
+    *record = {op, stack};
+    t->op_stacks.commit();
+  }
+}
+
 uint64_t open_op(ThreadState* t, Entry& entry) {
   entry.kind = EntryKind::op;
   entry.op_id = new_op_id(t);
@@ -115,6 +131,7 @@ uint64_t open_op(ThreadState* t, Entry& entry) {
     entry.lost = true;
     t->ops.lost++;
   }
+  if (has_own_stack(entry.category) && !entry.lost) note_stack(t, entry.op_id);
   push_entry(t, entry);
   return entry.op_id;
 }

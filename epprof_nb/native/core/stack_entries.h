@@ -23,6 +23,8 @@ Entry op_entry(uint32_t name, uint16_t category, uint32_t payload_id);  // witho
 
 // The caller holds the stack lock.
 uint64_t open_op(ThreadState* t, Entry& entry);  // returns its id
+// Logs the Python stack of the calling thread as that of an op, while stacks are recorded.
+void note_stack(ThreadState* t, uint64_t op);
 void push_entry(ThreadState* t, const Entry& entry);
 void close_entry(ThreadState* t, const Entry& entry, int64_t now);
 void pop_top(ThreadState* t, int64_t now);

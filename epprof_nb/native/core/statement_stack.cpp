@@ -27,9 +27,9 @@ void push_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
   CoalescedStatement& row = t->coalesced.rows[at];
   if (!row.op_id && row.seen < limits.statement_repeats &&
       t->statement_rows < limits.statement_rows) {
-    row.seen++;
     t->statement_rows++;
     entry.op_id = new_op_id(t);
+    if (row.seen++ == 0) note_stack(t, entry.op_id);  // later ones have the same, mostly
   } else {
     if (!row.op_id) row.op_id = new_op_id(t);
     entry.op_id = row.op_id;

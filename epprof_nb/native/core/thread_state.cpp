@@ -12,6 +12,7 @@
 
 namespace epprof {
 
+std::atomic<uint32_t (*)(ThreadState*)> read_stack{nullptr};
 std::atomic<ThreadState*> cell_thread{nullptr};
 ChunkPool op_pool;
 ChunkPool launch_pool;
@@ -111,6 +112,7 @@ void free_ended_threads() {
       t->ops.release_all(op_pool);
       t->launches.release_all(launch_pool);
       t->node_usage.release_all(op_pool);
+      t->op_stacks.release_all(op_pool);
       registry.ended_launch_calls += int64_t(t->launch_calls.load());
       free(t->stack);
       delete t;

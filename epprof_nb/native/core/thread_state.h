@@ -98,6 +98,7 @@ struct ThreadState {
   SpscLog<OpRecord> ops;
   SpscLog<LaunchRecord> launches;
   SpscLog<NodeUsageRecord> node_usage;  // in `op_pool`
+  SpscLog<OpStackRecord> op_stacks;     // in `op_pool`
 
   OpenCalls open_calls;
   bool node_created = false;              // a graph node was created inside the innermost call
@@ -146,6 +147,9 @@ class StackLockGuard {
  private:
   std::atomic<bool>& locked_;
 };
+
+// Reads the Python stack of the calling thread; null while stacks are not recorded.
+extern std::atomic<uint32_t (*)(ThreadState*)> read_stack;
 
 // The calling thread's state, created on first use. Null once its thread locals are destroyed.
 ThreadState* this_thread();

@@ -197,6 +197,10 @@ static PyObject* drain_node_usage(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)
   return columns_to_dict(epprof_drain_node_usage());
 }
 
+static PyObject* drain_op_stacks(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return columns_to_dict(epprof_drain_op_stacks());
+}
+
 static PyObject* ended_threads(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return columns_to_dict(epprof_ended_threads());
 }
@@ -265,6 +269,7 @@ static PyMethodDef functions[] = {
     {"drain_ops", KEYWORDS(drain_ops), NULL},
     {"drain_launches", drain_launches, METH_NOARGS, NULL},
     {"drain_node_usage", drain_node_usage, METH_NOARGS, NULL},
+    {"drain_op_stacks", drain_op_stacks, METH_NOARGS, NULL},
     {"ended_threads", ended_threads, METH_NOARGS, NULL},
     {"start_cell_log", start_cell_log, METH_NOARGS, NULL},
     {"stop_cell_log", stop_cell_log, METH_NOARGS, NULL},

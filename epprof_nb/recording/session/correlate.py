@@ -70,9 +70,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
         ops, capture_op = _with_earlier_ops(recording, ops, capture_op)
     elif any(known.nodes for known in graphs):
         _remember_ops(recording, ops, graphs)
-    stacks = LaunchStacks(recording, launches)
     activities = activities.replace(
-        **stacks.of_activities(activities, call),
         op_id=op,
         capture_op_id=capture_op,
         attribution=CategoryColumn(attribution, ("stack", "cell", "none", "learned")),
@@ -83,13 +81,15 @@ def correlate(recording: Recording) -> CorrelatedTables:
         found = recorder.identify_ops(ops, activities, *times)
         if found is not None:
             ops, activities = found.ops, _with_identified_ops(found, activities, launches)
+    stacks = LaunchStacks(recording, launches)
+    activities = activities.replace(**stacks.of_activities(activities, call, ops))
     memory = concat([output.memory for output in outputs]) if outputs else Table(MEMORY)
     memory_call = IdIndex(launches.correlation).rows(memory["correlation_id"])
     memory_op, _, _ = _attribute(launches, memory_call, ops["op_id"])
     tables = {
         "ops": ops,
         "activities": activities,
-        "api_calls": _api_calls(launches, ops["op_id"], stacks),
+        "api_calls": _api_calls(launches, ops, stacks),
         "graphs": graph_table(
             activities,
             ops,
@@ -216,11 +216,11 @@ def _with_earlier_ops(
     return ops, capture_op
 
 
-def _api_calls(launches: LaunchLog, known_ops: IntArray, stacks: LaunchStacks) -> Table:
+def _api_calls(launches: LaunchLog, ops: Table, stacks: LaunchStacks) -> Table:
     internal = launches.is_internal
     rows = mask_as_slice(~internal) if internal.any() else slice(None)
     shown = launches.take(rows)
-    op, _, _ = _attribute(shown, np.arange(len(shown)), known_ops)
+    op, _, _ = _attribute(shown, np.arange(len(shown)), ops["op_id"])
     table = Table(
         API_CALLS,
         {
@@ -234,7 +234,7 @@ def _api_calls(launches: LaunchLog, known_ops: IntArray, stacks: LaunchStacks) -
             "op_id": op,
             "return_value": shown.result,
             "captured": shown.is_captured,
-            **stacks.of_calls(rows),
+            **stacks.of_calls(rows, op, ops),
         },
     )
     return _by_time(table)

@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.python_stacks import EXACT, REPLAY, SOURCES
+from epprof_nb.data.python_stacks import EXACT, OP, REPLAY, SOURCES
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.stacks.backward import ForwardStacks
+from epprof_nb.recording.stacks.op_stacks import OpStacks
 from epprof_nb.recording.stacks.resolution import ResolvedStacks, resolve
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class LaunchStacks:
     def __init__(self, recording: Recording, launches: LaunchLog) -> None:
         self.resolved: ResolvedStacks | None = None
         self._graph_nodes = recording.graph_nodes
+        self._drained = recording.stacks
+        self._op_stacks = OpStacks(recording.stacks)
         if recording.stacks:
             forward = ForwardStacks(recording.stacks)
             self.resolved = resolve(recording.stacks, [launches.stack, forward.used])
@@ -56,29 +59,32 @@ class LaunchStacks:
         self._of_launch[without] = np.append(stack, np.int32(MISSING))[found]
         self._source[without] = np.append(source, np.int8(MISSING))[found]
 
-    def of_calls(self, calls: npt.NDArray[Any] | slice) -> Columns:
-        """Return the columns of some calls of the launch log."""
+    def of_calls(self, calls: npt.NDArray[Any] | slice, op: IntArray, ops: Table) -> Columns:
+        """Return the columns of some calls of the launch log, whose ops are `op`."""
         if self.resolved is None:
             return {}
-        return _columns(self._of_launch[calls], self._source[calls])
+        return self._columns(self._of_launch[calls], self._source[calls], op, ops)
 
-    def of_activities(self, activities: Table, call: IntArray) -> Columns:
+    def of_activities(self, activities: Table, call: IntArray, ops: Table) -> Columns:
         """Return the columns of activities.
 
         Parameters
         ----------
         activities
-            The activities.
+            The activities, with their ops.
         call
             Row of each one's call in the launch log, `MISSING` for none.
+        ops
+            The ops.
         """
         if self.resolved is None:
             return {}
         rows = np.append(self._of_launch, np.int32(MISSING))[call]
+        source = np.append(self._source, np.int8(MISSING))[call]
         nodes = activities["graph_node_id"]
         in_graph = nodes != MISSING
-        source = np.append(self._source, np.int8(MISSING))[call]
-        columns = _columns(rows, np.where(in_graph, REPLAY, source))
+        source[in_graph & (rows != MISSING)] = REPLAY
+        columns = self._columns(rows, source, activities["op_id"], ops)
         if in_graph.any():
             captured = np.full(len(rows), MISSING, np.int32)
             captured[in_graph] = self._graph_nodes.capture_stacks(
@@ -87,7 +93,17 @@ class LaunchStacks:
             columns["capture_stack_id"] = captured
         return columns
 
-
-def _columns(rows: npt.NDArray[np.int32], source: npt.NDArray[Any]) -> Columns:
-    codes = np.where(rows >= 0, source, MISSING).astype(np.int32)
-    return {"stack_id": rows, "stack_source": CategoryColumn(codes, SOURCES)}
+    def _columns(
+        self, rows: npt.NDArray[np.int32], source: npt.NDArray[np.int8], op: IntArray, ops: Table
+    ) -> Columns:
+        without = np.flatnonzero((rows == MISSING) & (op != MISSING))
+        if len(without) and self.resolved is not None:
+            used, inverse = np.unique(op[without], return_inverse=True)
+            ids = self._op_stacks.of(used, ops)
+            opened = resolve(self._drained, [ids])
+            at = opened.rows(ids).tolist()
+            found = self.resolved.tree.graft(opened.stacks, at)
+            rows, source = rows.copy(), source.copy()
+            rows[without] = np.array([found[row] for row in at], np.int32)[inverse]
+            source[without] = np.where(rows[without] == MISSING, MISSING, OP)
+        return {"stack_id": rows, "stack_source": CategoryColumn(source.astype(np.int32), SOURCES)}

@@ -335,7 +335,9 @@ class RecordingService:
 
     def _start_stacks(self, options: Options) -> None:
         if options.stacks and not self._records_stacks and why_unavailable() is None:
-            _native.drain_node_stacks()  # discards those of the last recording
+            # Discard those of the last recording.
+            _native.drain_node_stacks()
+            _native.drain_op_stacks()
             _native.start_stacks()
             self._records_stacks = True
 
@@ -389,7 +391,8 @@ class RecordingService:
         launches = _native.drain_launches()
         ops = _native.drain_ops(now, open_too=True)
         if self._records_stacks:  # after the launches, so that the stack of each is known
-            self._stacks.append(_native.drain_stacks() | _native.drain_node_stacks())
+            stacks = _native.drain_stacks(), _native.drain_node_stacks(), _native.drain_op_stacks()
+            self._stacks.append(stacks[0] | stacks[1] | stacks[2])
         for output in outputs:
             self._graph_nodes.add(output.graphs.nodes, self._stacks)
         batch = Batch(ops, launches, outputs, now)

@@ -14,6 +14,8 @@ from epprof_nb.recording.session import service as services
 from epprof_nb.recording.session.launch_log import LaunchLog
 from epprof_nb.recording.stacks import availability
 from epprof_nb.recording.stacks.resolution import resolve
+from epprof_nb.recording.statements.markers import install_markers
+from tests.helpers.marked_cells import marked
 
 pytestmark = pytest.mark.skipif(
     availability.why_unavailable() is not None, reason="stacks cannot be read here"
@@ -275,3 +277,48 @@ def test_a_profile_without_stacks_says_so():
     assert prof.activities["stack_id"].isna().all()
     assert not prof.info["recording"]["stacks"]
     assert len(prof.stacks) == 0
+
+
+def on_thread_without_python():
+    """Log a call like one of a thread that works for the open op: without frames."""
+    _native.pause_stacks()
+    host.launch(int)
+    _native.resume_stacks()
+
+
+def test_work_without_frames_has_the_stack_of_its_op():
+    def run():
+        with epprof_nb.op("outer"):
+            work()
+
+    def work():
+        with epprof_nb.op("inner"):
+            on_thread_without_python()
+
+    with epprof_nb.profile() as prof:
+        run()
+    [kernel] = prof.activities.query("kind == 'kernel'").itertuples()
+    assert kernel.stack_source == "op"
+    stacks = prof.stacks
+    assert stacks.loc[kernel.stack_id, "function"].endswith("work")
+    assert stacks.loc[kernel.stack_id, "line"] == line_of(work, 1)
+    assert stacks.loc[stacks.loc[kernel.stack_id, "parent_id"], "line"] == line_of(run, 2)
+    assert prof.api_calls["stack_source"].tolist() == ["op"]
+
+
+def test_statements_have_the_stack_of_their_first_execution():
+    code = compile(marked("for i in range(3):\n    launch()\n"), "<cell>", "exec")
+    names = {"launch": on_thread_without_python}
+    install_markers(names)
+    with epprof_nb.profile() as prof:
+        exec(code, names)
+    kernels = prof.activities.query("kind == 'kernel'")
+    assert kernels["stack_source"].tolist() == ["op"] * 3
+    assert prof.stacks.loc[kernels["stack_id"], "line"].tolist() == [2] * 3
+
+
+def test_work_of_no_op_without_frames_has_no_stack():
+    with epprof_nb.profile() as prof:
+        on_thread_without_python()
+    assert prof.activities["stack_id"].isna().all()
+    assert prof.activities["stack_source"].isna().all()
