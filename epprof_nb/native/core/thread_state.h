@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -67,6 +66,23 @@ struct ThreadExtra {
   virtual ~ThreadExtra() = default;
 };
 
+// The thread makes it on first use, while a drain of another thread may look for it.
+class ExtraSlot {
+ public:
+  ~ExtraSlot() { delete extra_.load(); }
+  ThreadExtra* get() const { return extra_.load(std::memory_order_acquire); }
+
+  template <typename Extra>
+  Extra& made() {
+    ThreadExtra* extra = extra_.load(std::memory_order_relaxed);
+    if (!extra) extra_.store(extra = new Extra, std::memory_order_release);
+    return *static_cast<Extra*>(extra);
+  }
+
+ private:
+  std::atomic<ThreadExtra*> extra_{nullptr};
+};
+
 struct ThreadState {
   uint64_t tid = 0;
   std::atomic<bool> ended{false};
@@ -122,9 +138,9 @@ struct ThreadState {
   bool ids_are_stale = false;
 
   // For stacks/: the Python stacks that the thread has seen, and whether it is reading one.
-  std::unique_ptr<ThreadExtra> stacks;
+  ExtraSlot stacks;
   std::atomic<bool> walks{false};
-  std::unique_ptr<ThreadExtra> autograd;  // for torch/: nodes at the launches of the thread
+  ExtraSlot autograd;  // for torch/: nodes at the launches of the thread
 
   // The last CUDA context on this thread, and its CUPTI session.
   void* context = nullptr;

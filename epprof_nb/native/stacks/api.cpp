@@ -42,8 +42,7 @@ uint32_t stack_of(ThreadState* t) {
   Walk walk(t);
   const void* thread = walk.thread_state();
   if (!thread) return kNoStack;
-  if (!t->stacks) t->stacks = std::make_unique<StackTable>();
-  return static_cast<StackTable*>(t->stacks.get())->current(thread);
+  return t->stacks.made<StackTable>().current(thread);
 }
 
 ResetInChild reset([] {
@@ -104,8 +103,9 @@ epprof_columns* epprof_stacks_drain(uint64_t counts[2]) {
   for_each_thread(
       [](ThreadState* t, void* data) {
         auto& all = *static_cast<All*>(data);
-        if (!t->stacks) return;
-        NewStacks taken = static_cast<StackTable*>(t->stacks.get())->take(all.session);
+        auto* table = static_cast<StackTable*>(t->stacks.get());
+        if (!table) return;
+        NewStacks taken = table->take(all.session);
         for (auto& node : taken.nodes) all.stacks.nodes.push_back(std::move(node));
         for (auto& code : taken.codes) all.stacks.codes.push_back(std::move(code));
       },

@@ -32,16 +32,11 @@ struct NodeLog final : ThreadExtra {
   }
 };
 
-NodeLog& log_of(ThreadState* t) {
-  if (!t->autograd) t->autograd = std::make_unique<NodeLog>();
-  return *static_cast<NodeLog*>(t->autograd.get());
-}
-
 void on_forward(ThreadState* t, uint32_t stack) {
   if (current_task() != kNoTask) return;  // a node that runs on the thread of the pass
   uint64_t next = next_number();
   if (!next) return;
-  NodeLog& log = log_of(t);
+  NodeLog& log = t->autograd.made<NodeLog>();
   if (log.newest == next - 1 && log.stack == stack) return;
   if (ForwardRecord* record = log.forward.begin(launch_pool)) {
     *record = {thread_number(), next - 1, stack};
@@ -54,7 +49,7 @@ void on_forward(ThreadState* t, uint32_t stack) {
 void on_backward(ThreadState* t, uint64_t correlation) {
   Node node;
   if (!can_read_nodes() || !current_node(&node)) return;
-  NodeLog& log = log_of(t);
+  NodeLog& log = t->autograd.made<NodeLog>();
   uint64_t task = current_task();
   bool is_own = node.number != kNoNumber;
   if (is_own) {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 import sysconfig
 from functools import cache
@@ -22,7 +21,8 @@ def why_unavailable() -> str | None:
     reason = _unsupported() or _native.prepare_stacks(sys.version_info.minor)
     if reason is not None:
         return reason
-    atexit.register(_end, os.getpid())
+    # The interpreter frees its thread states after this, also those of threads in a launch.
+    atexit.register(_native.end_stacks)
     differing = shapes.differing()
     if differing:
         return f"they differ from those of Python in: {', '.join(differing)}"
@@ -40,9 +40,3 @@ def _unsupported() -> str | None:
     if version.releaselevel != "final":
         return f"Python {sys.version.split()[0]} is no final release"
     return None
-
-
-def _end(process: int) -> None:
-    # The interpreter frees its thread states after this, also those of threads in a launch.
-    if os.getpid() == process:
-        _native.end_stacks()
