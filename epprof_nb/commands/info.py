@@ -72,6 +72,8 @@ def _rows(profile: ProfileData) -> Iterator[tuple[str, str]]:
         if name == "activities" and text:
             text += f" ({', '.join(f'{n:,} {kind}' for kind, n in of_kind.items() if n)})"
         yield name.replace("_", " "), text
+    if info.get("no_stacks"):
+        yield "Python stacks", f"not recorded: {info['no_stacks']}"
     yield "sources", ", ".join(profile.sources)
     attribution = info.get("attribution") or {}
     yield "attribution", ", ".join(f"{n:,} {how}" for how, n in attribution.items() if n)

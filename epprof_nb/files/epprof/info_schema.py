@@ -80,6 +80,7 @@ _TYPES: dict[str, Any] = {
         "waits": _flag,
     },
     "stacks": _COUNTS,
+    "no_stacks": _optional_text,
     "error": _optional_text,
     "device_error": _optional_text,
     "repeats": _time_ranges,

@@ -16,6 +16,7 @@ from epprof_nb.analysis.base.missing_records import missing_launches
 from epprof_nb.arrays.ids import unique_inverse
 from epprof_nb.recording.session import clock_check
 from epprof_nb.recording.session.graph_notes import notes_on_graphs
+from epprof_nb.recording.stacks.availability import why_unavailable
 from epprof_nb.util.machine import machine_id
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def build_info(
             **recording.settings,
             "stacks": correlated.stacks is not None,
         },
-        **_stack_counts(correlated.stacks),
+        **_stack_facts(recording, correlated.stacks),
         "plausibility": plausible,
         "notes": [
             *dict.fromkeys(recording.notes),
@@ -94,9 +95,9 @@ def build_info(
     }
 
 
-def _stack_counts(stacks: PythonStacks | None) -> dict[str, Any]:
+def _stack_facts(recording: Recording, stacks: PythonStacks | None) -> dict[str, Any]:
     if stacks is None:
-        return {}
+        return {"no_stacks": why_unavailable()} if recording.options.stacks else {}
     return {"stacks": {"truncated": stacks.truncated, "dropped": stacks.dropped}}
 
 

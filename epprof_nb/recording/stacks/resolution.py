@@ -87,12 +87,14 @@ def _with_callers(
     parent: npt.NDArray[np.int32], used: Iterable[npt.NDArray[Any]], size: int
 ) -> npt.NDArray[np.intp]:
     """Return the ids that are used and those of their callers, ascending."""
-    is_needed = np.zeros(size + 1, np.bool_)  # id -1 sets the last element
-    ids = np.unique(np.concatenate([np.empty(0, np.int32), *used]))
-    while len(ids) and ids[-1] != MISSING:
+    is_needed = np.zeros(size + 1, np.bool_)  # id -1 finds the last element
+    for ids in used:
         is_needed[ids] = True
-        callers = np.unique(parent[ids[ids != MISSING]])
-        ids = callers[~is_needed[callers] | (callers == MISSING)]
+    found = np.flatnonzero(is_needed[:-1])
+    while len(found):
+        callers = np.unique(parent[found])
+        found = callers[~is_needed[callers] & (callers != MISSING)]
+        is_needed[found] = True
     return np.flatnonzero(is_needed[:-1])
 
 

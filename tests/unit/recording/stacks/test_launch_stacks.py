@@ -9,7 +9,9 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native, host
+from epprof_nb.commands.info import describe
 from epprof_nb.core.options import Options
+from epprof_nb.recording.session import profile_info
 from epprof_nb.recording.session import service as services
 from epprof_nb.recording.session.launch_log import LaunchLog
 from epprof_nb.recording.stacks import availability
@@ -322,3 +324,16 @@ def test_work_of_no_op_without_frames_has_no_stack():
         on_thread_without_python()
     assert prof.activities["stack_id"].isna().all()
     assert prof.activities["stack_source"].isna().all()
+
+
+def test_a_profile_tells_why_it_has_no_stacks(monkeypatch):
+    for module in (services, profile_info):
+        monkeypatch.setattr(module, "why_unavailable", lambda: "the interpreter is free-threaded")
+    with epprof_nb.profile() as prof:
+        launch()
+    assert prof.activities["stack_id"].isna().all()
+    assert prof.info["no_stacks"] == "the interpreter is free-threaded"
+    assert "not recorded: the interpreter is free-threaded" in describe(prof)
+    with epprof_nb.profile(stacks=False) as prof:
+        launch()
+    assert "no_stacks" not in prof.info
