@@ -19,7 +19,7 @@ cp = pytest.importorskip("cupy", reason="CuPy is not installed")
 
 from epprof_nb import _native, ep  # noqa: E402
 from tests.ep.sessions import CPU, OURS, on_cpu, options  # noqa: E402
-from tests.gpu.ep.test_python_ep import CUDA, installed, kernels, needs_cuda_provider  # noqa: E402, F401
+from tests.gpu.ep.test_python_ep import CUDA, kernels, needs_cuda_provider  # noqa: E402
 from tests.ort import models  # noqa: E402
 from tests.ort.rows import nodes, path  # noqa: E402
 
