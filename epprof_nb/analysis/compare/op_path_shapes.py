@@ -29,7 +29,8 @@ class OpPathShapes:
     def differs_from(self, other: OpPathShapes) -> bool:
         """Return whether the shapes are known to differ.
 
-        Unrecorded executions may have had any shape, unless all recorded ones had the same.
+        Unrecorded executions may have had any shape, unless at least three were recorded and all
+        had the same.
 
         Examples
         --------
