@@ -27,10 +27,14 @@ spec.loader.exec_module(_native)
 _native.cupti_set_layout(packed_layout(_native.cupti_load(path, path)))
 stub = ctypes.CDLL(path)
 stub.stub_report.argtypes = [ctypes.c_uint32] + 4 * [ctypes.c_uint64]
+stub.stub_record.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+stub.stub_last_pushed.restype = ctypes.c_uint64
 _native.set_recording(ops=True, launches=True)
 
-def start(all_calls=False):
-    _native.cupti_start(kinds=b"", callbacks=True, all_calls=all_calls, external=False)
+def start(all_calls=False, external=False):
+    _native.cupti_start(
+        kinds=b"", callbacks=not external, all_calls=all_calls, external=external
+    )
 """
 
 

@@ -3,11 +3,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <thread>
 #include <vector>
 
 namespace {
 
+using Requested = void (*)(uint8_t** buffer, size_t* size, size_t* records);
+using Completed = void (*)(void* context, uint32_t stream, uint8_t* buffer, size_t size,
+                           size_t valid);
 using Callback = void (*)(void*, uint32_t domain, uint32_t id, const void* data);
 std::atomic<Callback> callback;
 std::atomic<bool> in_callback, ended_in_callback;
@@ -16,6 +20,10 @@ std::atomic<uint64_t> subscription;
 std::atomic<uint32_t> callback_us;
 std::atomic<bool> stopped;
 auto& threads = *new std::vector<std::thread>;
+Requested requested;
+Completed completed;
+thread_local std::vector<uint64_t> pushed;
+uint32_t synchronizations;
 
 // CUpti_GraphData and CUpti_ResourceData of CUDA 13.0.
 struct GraphData {
@@ -40,6 +48,8 @@ struct CallData {
 };
 
 constexpr uint32_t kLaunch = 307, kLaunchOfRuntime = 211;
+constexpr uint32_t kBeginCapture = 427, kEndCapture = 428;
+void* const kContext = &threads;
 
 }  // namespace
 
@@ -60,7 +70,7 @@ void stub_report_call(uint32_t domain, uint32_t id, uint32_t correlation, int is
   thread_local uint64_t kept[3], kept_in[3];
   if (!is_end) kept_in[domain] = subscription;
   int result = 0;
-  CallData data{uint32_t(is_end), nullptr, nullptr, &result, nullptr, nullptr, 0,
+  CallData data{uint32_t(is_end), nullptr, nullptr, &result, nullptr, kContext, 0,
                 kept_in[domain] == subscription ? &kept[domain] : nullptr, correlation};
   subscribed(nullptr, domain, id, &data);
 }
@@ -100,6 +110,23 @@ void stub_slow_callbacks(uint32_t us) { callback_us = us; }
 int stub_is_in_callback() { return in_callback; }
 int stub_ended_in_callback() { return ended_in_callback; }
 
+// Fills a buffer with one record. Returns 0 if none is free: CUPTI drops the record then.
+int stub_record(const void* record, size_t bytes) {
+  uint8_t* buffer = nullptr;
+  size_t size = 0, records = 0;
+  requested(&buffer, &size, &records);
+  if (!buffer) return 0;
+  memcpy(buffer, record, bytes);
+  completed(nullptr, 0, buffer, size, bytes);
+  return 1;
+}
+
+// The external ids that are pushed on this thread, and the innermost one.
+uint32_t stub_pushed() { return uint32_t(pushed.size()); }
+uint64_t stub_last_pushed() { return pushed.empty() ? 0 : pushed.back(); }
+
+uint32_t stub_synchronizations() { return synchronizations; }
+
 int cuptiGetVersion(uint32_t* version) {
   *version = 130001;
   return 0;
@@ -133,28 +160,49 @@ int cuptiUnsubscribe() {
   return 0;
 }
 int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char** name) {
-  bool is_driver = domain == 1 && id == kLaunch, is_runtime = domain == 2 && id == kLaunchOfRuntime;
-  if (!is_driver && !is_runtime) return 1;
-  *name = is_driver ? "cuLaunchHostFunc" : "cudaLaunchHostFunc";
-  return 0;
+  *name = domain == 1 && id == kLaunch            ? "cuLaunchHostFunc"
+          : domain == 1 && id == kBeginCapture    ? "cuStreamBeginCapture_v2"
+          : domain == 1 && id == kEndCapture      ? "cuStreamEndCapture"
+          : domain == 2 && id == kLaunchOfRuntime ? "cudaLaunchHostFunc"
+                                                  : nullptr;
+  return !*name;
 }
 int cuptiEnableCallback() { return 0; }
 int cuptiSetThreadIdType() { return 0; }
 int cuptiGetResultString() { return 1; }
-int cuptiActivityRegisterCallbacks() { return 0; }
+int cuptiActivityRegisterCallbacks(Requested on_request, Completed on_completion) {
+  requested = on_request;
+  completed = on_completion;
+  return 0;
+}
 int cuptiActivityRegisterTimestampCallback() { return 0; }
 int cuptiActivityEnable() { return 0; }
 int cuptiActivityDisable() { return 0; }
 int cuptiActivityFlushAll() { return 0; }
-int cuptiActivityGetNextRecord() { return 1; }
+int cuptiActivityGetNextRecord(uint8_t* buffer, size_t, void** record) {
+  if (*record) return 1;
+  *record = buffer;
+  return 0;
+}
 int cuptiActivityGetNumDroppedRecords() { return 1; }
-int cuptiActivityPushExternalCorrelationId() { return 1; }
-int cuptiActivityPopExternalCorrelationId() { return 1; }
+int cuptiActivityPushExternalCorrelationId(uint32_t, uint64_t id) {
+  pushed.push_back(id);
+  return 0;
+}
+int cuptiActivityPopExternalCorrelationId(uint32_t, uint64_t* id) {
+  if (pushed.empty()) return 1;
+  *id = pushed.back();
+  pushed.pop_back();
+  return 0;
+}
 
 // The driver.
-int cuCtxPushCurrent_v2() { return 1; }
-int cuCtxPopCurrent_v2() { return 1; }
-int cuCtxSynchronize() { return 1; }
+int cuCtxPushCurrent_v2() { return 0; }
+int cuCtxPopCurrent_v2() { return 0; }
+int cuCtxSynchronize() {
+  synchronizations++;
+  return 0;
+}
 int cuCtxGetCurrent() { return 1; }
 int cuGetErrorName() { return 1; }
 int cuGetErrorString() { return 1; }
