@@ -9,6 +9,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
+from epprof_nb.recording.ranges import suspension
 from tests.helpers.recorded_ops import drained, recording
 
 
@@ -93,6 +94,39 @@ def test_a_frame_body_is_suspended_with_its_generator(key):
         rows = drained()
     assert sorted(r.name for r in rows) == ["body", "caller"]
     assert all(r.flags == 0 for r in rows)
+
+
+def test_a_repeated_statement_may_end_in_another_thread():
+    """The row that sums up its executions belongs to the thread where it began."""
+    key = statements("def", "body", "other")
+
+    def numbers(statement=key + 1):
+        with _native.frame_body(key):
+            _native.line(statement)
+            yield 1
+
+    def end(generator):
+        # In Python 3.11, a thread follows the frames that began in it.
+        suspension.track_frame(generator.gi_frame)
+        own = numbers(key + 2)
+        next(own)
+        list(generator)
+        list(own)
+
+    _native.set_limits(statement_repeats=1)
+    try:
+        with recording():
+            generators = [numbers() for _ in range(5)]
+            for generator in generators:
+                next(generator)
+                thread = threading.Thread(target=end, args=[generator])
+                thread.start()
+                thread.join()
+            rows = drained()
+    finally:
+        _native.set_limits()
+    counts = [sum(r.count for r in rows if r.name == name) for name in ("body", "other")]
+    assert counts == [5, 5]
 
 
 def test_threads_share_a_body(key):

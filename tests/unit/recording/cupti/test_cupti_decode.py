@@ -11,7 +11,7 @@ from epprof_nb import _native
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.recording.cupti import layouts as abi
 from epprof_nb.recording.cupti.loading import packed_layout
-from epprof_nb.recording.cupti.tables import activities
+from epprof_nb.recording.cupti.tables import activities, memory
 from tests.paths import DATA
 
 RECORDINGS = sorted(DATA.glob("cupti_*.npz"))
@@ -113,6 +113,21 @@ def test_activities_get_the_names_of_their_kinds(recording):
         ("synchronization", "stream_synchronize", None, None, None),
         ("synchronization", "context_synchronize", None, None, None),
     }
+
+
+def test_allocations_have_the_fields_of_their_columns():
+    widths = {"operation": "u4", "memory_kind": "u4", "address": "u8", "bytes": "u8",
+              "time_ns": "i8", "device_id": "i4", "context_id": "i4", "stream_id": "i4",
+              "correlation_id": "u4"}  # fmt: skip
+    raw = {
+        f"memory.{name}": np.array([number], width).tobytes()
+        for number, (name, width) in enumerate(widths.items(), 1)
+    }
+    table = memory(raw, None)
+    numeric = [name for name in widths if name not in {"operation", "memory_kind"}]
+    assert [table[name].tolist() for name in numeric] == [[n] for n in range(3, 10)]
+    assert table.names("operation").to_list() == [abi.MEMORY_OPERATIONS[1]]
+    assert table.names("memory_kind").to_list() == [abi.MEMORY_KINDS[2]]
 
 
 def test_api_calls_overhead_and_memory_are_decoded(recording):
