@@ -1,5 +1,7 @@
 """Hand-made profiles with a planted cause, and the findings of one kind."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from epprof_nb.analysis.base.index import ProfileIndex
@@ -32,20 +34,22 @@ def short_kernels(pitch=20 * US, length=4 * US, count=400, **more):
 
 
 def synchronising(wait=True, rounds=10, statement="total += y.item()", prepare=3 * MS):
-    """Each round launches a kernel of 5 ms, waits for it, and prepares the next one."""
+    """Each round launches a kernel of 5 ms, waits for it, and prepares the next one.
+
+    `prepare` is the time of each round in ns, or one for all.
+    """
     ops, activities, calls = [], [], []
-    for i in range(rounds):
-        t = i * (6 * MS + prepare)
+    starts = np.cumsum([0, *(6 * MS + np.broadcast_to(prepare, rounds))]).tolist()
+    for i, (t, end) in enumerate(pairwise(starts)):
         ops += [line(10 * i + 1, 2, t, t + MS // 10), line(10 * i + 2, 3, t + MS // 10, t + 6 * MS),
-                line(10 * i + 3, 4, t + 6 * MS, t + 6 * MS + prepare)]  # fmt: skip
+                line(10 * i + 3, 4, t + 6 * MS, end)]  # fmt: skip
         activities.append(kernel(t + MS, t + 6 * MS, 10 * i + 1, correlation_id=i, thread_id=1))
         calls.append(call(t, t + MS // 10, correlation_id=i, op_id=10 * i + 1))
         if wait:
             calls.append(call(t + MS, t + 6 * MS, name="cuStreamSynchronize",
                               correlation_id=1_000 + i, op_id=10 * i + 2))  # fmt: skip
     source = f"for x in data:\n    y = f(x)\n    {statement}\n    x = load()\n"
-    wall = rounds * (6 * MS + prepare)
-    return profile(ops, activities, calls, info=info(wall), sources={"In[1]": source})
+    return profile(ops, activities, calls, info=info(starts[-1]), sources={"In[1]": source})
 
 
 def repeats(walls, **more):

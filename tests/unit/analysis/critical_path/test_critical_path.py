@@ -292,6 +292,20 @@ def test_an_op_saves_at_most_its_time_on_the_path(prof):
     assert (frame["host_path_ns"] + frame["device_path_ns"] == frame["path_ns"]).all()
 
 
+def test_work_without_an_op_is_on_the_device_or_the_host():
+    prof = profile(
+        ops=[line(1, 1, 0, 20)],
+        activities=[kernel(60, 100, correlation_id=1, thread_id=1),
+                    activity("synchronization", 60, 105, correlation_id=2, thread_id=1)],
+        api_calls=[call(40, 50, correlation_id=1),
+                   call(55, 105, correlation_id=2, name="cuCtxSynchronize")],
+        info={"wall_ns": 110},
+    )  # fmt: skip
+    row = prof.critical_path(by="op").set_index("name").loc["(no op)"]
+    # The launch delay, the kernel and the return from the wait; before and after that, the host.
+    assert (row["path_ns"], row["device_path_ns"], row["host_path_ns"]) == (90, 65, 25)
+
+
 def test_the_path_of_a_loop_is_as_long_as_the_loop():
     prof = synthetic_profile(activities=3_000)
     path = CriticalPath(ProfileIndex(prof))

@@ -159,6 +159,13 @@ def test_time_and_memory_are_bounded():
         nested().sql("select 1", time_limit_s=0)
 
 
+def test_the_memory_of_a_query_is_limited_whatever_its_result_takes():
+    query = "select count(*) from (select distinct hash(range) from range(300_000))"
+    with pytest.raises(MemoryError, match="max_bytes"):
+        nested().sql(query, max_bytes=5_000_000)
+    assert nested().sql(query).squeeze() == 300_000
+
+
 def test_a_function_that_cannot_be_interrupted_is_left_alone():
     """It takes seconds; the call must end before it does."""
     slow = "select levenshtein(repeat('a', 40_000), repeat('b', 40_000))"

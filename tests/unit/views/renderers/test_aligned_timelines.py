@@ -67,6 +67,18 @@ def test_a_typical_repeat_is_shown():
     assert (row.ends - row.starts)[0] == pytest.approx(MS, rel=0.02)
 
 
+def test_a_typical_step_is_shown_though_the_first_ones_are_not_compared():
+    """Step 0 holds the preparation."""
+    speed = np.array([1.0, *[1.5, 0.5] * 9, 1.0])
+    steps = repeated({"a": MS}, noise=0, speed=speed, first_step=0)
+    result = compare(steps, repeated({"a": MS}, noise=0, first_step=0))
+    timelines = result._result.timelines
+    row = timelines.old.rows[0]
+    assert (row.ends - row.starts).tolist() == [MS]
+    starts = steps.ops["start_ns"].tolist()
+    assert starts.index(timelines.origins[0]) == len(starts) - 1
+
+
 def test_without_a_common_op_repeats_are_aligned():
     result = compare(repeated({"a": MS, "b": MS}), repeated({"x": MS}))
     assert result._result.timelines.anchor is None

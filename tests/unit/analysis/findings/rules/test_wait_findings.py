@@ -61,6 +61,13 @@ def test_a_line_that_waits_is_found_with_its_call():
     assert waits[["idle_after_ns", "avoidable_ns"]].tolist() == [36 * MS, 36 * MS]
 
 
+def test_the_least_gain_leaves_out_the_longest_wait():
+    """One of the waits has nothing to overlap with if it is the last one."""
+    prepare = [3 * MS, 2 * MS, *[3 * MS] * 8]
+    (found,) = of_kind(synchronising(prepare=prepare), "wait")
+    assert (found.gain_ns, found.low_ns) == (35 * MS, 31 * MS)
+
+
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_copy_to_pageable_memory_is_a_wait_whatever_its_call_is_named(waits):
     """Each round launches a kernel of 5 ms and copies its result, and prepares for 3 ms."""
