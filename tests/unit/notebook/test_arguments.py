@@ -36,6 +36,14 @@ def test_a_name_before_the_statement_is_told_to_be_an_option(line, advice):
 
 
 @pytest.mark.parametrize(
+    ("setting", "line", "lines"),
+    [(True, "", True), (True, "--no-lines", False), (False, "", False)],
+)
+def test_statements_are_ops_unless_the_option_or_the_setting_says_no(setting, line, lines):
+    assert parse(ProfileMagics.gpuprofile, line, GpuProfile(lines=setting)).lines == lines
+
+
+@pytest.mark.parametrize(
     "line", ["prof", "prof --repeat 3", "prof --live", "-q prof", "prof -r 20 -b old"]
 )
 def test_the_line_of_a_cell_magic_needs_two_percent_signs(line):

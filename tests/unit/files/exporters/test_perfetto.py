@@ -161,6 +161,15 @@ def test_counters_have_units(written):
     assert {t[2] for t in read.tracks.values()} == {"", "%", "launches"}
 
 
+def test_no_time_is_negative_if_a_repeat_begins_first(written):
+    read = written(profile([op(1, "f", 0, 9)], info={"repeats": [[-100, 50], [50, 90]]}))
+    assert {s["name"]: (s["start"], s["end"]) for s in read.slices} == {
+        "repeat 0": (0, 150),
+        "repeat 1": (150, 190),
+        "f": (100, 109),
+    }
+
+
 def test_ops_that_do_not_nest_have_tracks_of_their_own(written):
     read = written(
         profile([op(1, "outer", 0, 9), op(2, "merged", 2, 8, count=3), op(3, "old", 0, 5,
