@@ -106,6 +106,28 @@ def test_memory_stays_flat_over_many_runs(registered, device):
     assert run(400) - before < 60_000  # kB; one array of each run would be 256,000
 
 
+def test_a_block_of_memory_serves_any_number_of_runs(ep):
+    """It is kept after a run, though others would fit where it lies."""
+    addresses, held = [], []
+
+    @ep.kernel("Neg", types="float32")
+    def large(ctx, x):
+        y = ctx.out((10_000_000,))
+        addresses.append(y.ctypes.data)
+
+    @ep.kernel("Abs", types="float32")
+    def first(ctx, x):
+        ctx.out((1,))[...] = 0
+
+    nodes = [helper.make_node("Neg", ["x"], ["t"]), helper.make_node("Abs", ["t"], ["y"])]
+    x = np.ones(1, np.float32)
+    made = ep.session(model(nodes, {"x": x}, {"y": np.float32}))
+    for _ in range(8):
+        made.run(None, {"x": x})
+        held.append(np.empty(10_000_000, np.float32))
+    assert len(set(addresses)) == 1
+
+
 def test_the_parallel_executor_works(registered, x, device):
     made = session(
         models.wide(), registered.provider(device),

@@ -75,7 +75,7 @@ def test_nodes_that_were_not_recorded_have_no_memory(installed, x):
     assert all(prof.tables["ops"].is_absent(name) for name in (*NODE_SIZES, *COLUMNS))
 
 
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("threads", [1, 16])
 def test_times_of_the_thread_pool_are_those_that_onnxruntime_reports(installed, tmp_path, threads):
     options = installed.SessionOptions()
     options.intra_op_num_threads = threads
@@ -84,7 +84,8 @@ def test_times_of_the_thread_pool_are_those_that_onnxruntime_reports(installed, 
     options.profile_file_prefix = str(tmp_path / "whole")
     session = installed.InferenceSession(models.chain(), options)
     with epprof_nb.profile() as prof:
-        for _ in range(3):
+        # Of many nodes, some withdraw work that no thread has begun, and wait for that.
+        for _ in range(3 if threads == 1 else 100):
             session.run(None, {"x": np.ones((50_000, 4), np.float32)})
     events = json.loads(Path(session.end_profiling()).read_text())
     stats = [

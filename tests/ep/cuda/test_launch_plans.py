@@ -47,6 +47,20 @@ def chain(nodes=1, rank=2):
     return model(made, {"x": np.ones((1,) * rank, np.float32)}, {"y": np.float32})
 
 
+def any_rank(node):
+    """A model of one node whose inputs and output have no known rank."""
+    inputs, outputs = (
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names]
+        for names in (node.input, node.output)
+    )
+    made = helper.make_model(
+        helper.make_graph([node], "graph", inputs, outputs),
+        opset_imports=[helper.make_opsetid("", 18)],
+    )
+    made.ir_version = 9
+    return made.SerializeToString()
+
+
 def values(*shape):
     return np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
 
@@ -99,6 +113,24 @@ def test_each_shape_has_launches_of_its_own(ep, fake_cuda, calls):
         np.testing.assert_array_equal(made.run(None, {"x": x})[0], -x)
     # There is nothing to repeat for an empty tensor.
     assert calls == [(2, 3), (3, 2), (0, 4), (0, 4), (6, 1)]
+
+
+def test_inputs_of_other_ranks_have_launches_of_their_own(ep, fake_cuda, scale):
+    calls = []
+
+    @ep.kernel("Add", types="float32")
+    def negative(ctx, x, z):
+        calls.append((x.shape, z.shape))
+        ctx.launch(scale, (x.size,), (1,), (x, ctx.out(x.shape), x.size, np.float32(-1)))
+        ctx.repeat_launches()
+
+    serialized = any_rank(helper.make_node("Add", ["x", "z"], ["y"], name="add"))
+    made = ep.session(serialized, device="cuda:0")
+    shapes = [((2,), (1, 4)), ((2, 1), (4,))]  # the same numbers one after the other
+    for of_x, of_z in shapes * 2:
+        x = values(*of_x)
+        np.testing.assert_array_equal(made.run(None, {"x": x, "z": values(*of_z)})[0], -x)
+    assert calls == shapes
 
 
 def test_the_shapes_that_were_used_last_are_kept(ep, fake_cuda, calls):
