@@ -130,6 +130,9 @@ describe("the icicle's boxes", () => {
   test("contain children that took longer on other threads", () => {
     const longer = new Tree({ ...DATA, host_ns: [50, 40, 30, 0, 0, 0, 0] });
     expect(longer.values("host")[0]).toBe(70);
+    // Also if only a child of the child is longer.
+    const deep = new Tree({ ...DATA, host_ns: [50, 20, 10, 60, 0, 0, 0] });
+    expect([...deep.values("host").slice(0, 2)]).toEqual([70, 60]);
   });
 });
 

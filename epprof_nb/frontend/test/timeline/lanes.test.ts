@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { Counter, Lane } from "../../src/data/model.ts";
+import type { Counter, Lane, ProfileHeader } from "../../src/data/model.ts";
 import { LaneState } from "../../src/timeline/lane_state.ts";
 import { buildRows, placeRows, rowAt, slicesAt, totalHeight } from "../../src/timeline/lanes.ts";
+import { RowLayout } from "../../src/timeline/row_layout.ts";
 import { events } from "../helpers.ts";
 
 const lane = (kind: Lane["kind"], label: string, device = -1, thread = -1): Lane => ({
@@ -37,6 +38,20 @@ const two = {
 const all = events([[0, 100, -1]], [[10, 5]]);
 const none = { folded: new Set<string>(), pinned: new Set<string>() };
 const keys = (placed: { key: string }[]): string[] => placed.map(({ key }) => key);
+
+test("the folds that hide a lane are those of all rows above it", () => {
+  const threads = [1, 2, 3, 4, 5, 6];
+  const lanes = threads.flatMap((n) => [lane("ops", "", -1, n), lane("api", "", -1, n)]);
+  const headline = { device_word: "GPU" };
+  const header = { lanes, counters: [], devices: {}, headline } as unknown as ProfileHeader;
+  const state = new LaneState(lanes, () => {});
+  const layout = new RowLayout(header, state, 100);
+  const calls = lanes.length - 1;
+  expect(layout.foldsOf(0)).toEqual([]);
+  expect(layout.foldsOf(calls)).toEqual(["threads"]);
+  state.toggleFold(`lane:${calls - 1}`);
+  expect(layout.foldsOf(calls)).toEqual([`lane:${calls - 1}`, "threads"]);
+});
 
 describe("lanes", () => {
   test("are stacked, and find their events", () => {
