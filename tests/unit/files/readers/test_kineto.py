@@ -123,6 +123,13 @@ def test_a_range_is_not_below_the_call_that_begins_it(read, unit):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("unit", [1, 1_000])
+@pytest.mark.parametrize(("late", "parent"), [(0, 0), (2, 0), (3, -1)])
+def test_an_op_ends_up_to_two_units_after_its_parent(unit, late, parent):
+    start, end = np.array([[1, 101], [51, 101 + late]]).T * unit
+    assert OpStacks(np.zeros(2, np.int64), start, end).parent.tolist() == [-1, parent]
+
+
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=12), st.booleans())
 def test_no_op_is_longer_than_its_parent(spans, is_whole):
     unit = 1_000 if is_whole else 1
@@ -166,6 +173,12 @@ def test_correlation_ids_join_activities_calls_and_ops(read):
     assert prof.info["devices"] == [{"device_id": 0, "name": "H200", "kind": "gpu"}]
     assert prof.info["started_at_epoch_ns"] == 10**18
     assert "category 'gpu_user_annotation'" in notes(prof)
+
+
+def test_the_start_in_epoch_time_is_that_of_the_first_event(read):
+    prof = read(kineto(x("aten::mm", 40, 100), baseTimeNanoseconds=10**18))
+    assert prof.ops["start_ns"].tolist() == [0]
+    assert prof.info["started_at_epoch_ns"] == 10**18 + 40_000
 
 
 def test_kernels_of_a_graph_belong_to_its_launch(read):
