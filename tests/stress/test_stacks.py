@@ -15,7 +15,7 @@ from epprof_nb.core.options import Options
 from epprof_nb.recording.session.service import Subscription, service
 from epprof_nb.recording.stacks import availability, shapes
 from epprof_nb.recording.stacks.resolution import resolve
-from tests import cupti_stub
+from tests.helpers import cupti_stub
 from tests.stress import FACTOR
 from tests.stress.test_forks import status_of
 

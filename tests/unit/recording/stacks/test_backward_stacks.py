@@ -10,7 +10,7 @@ from epprof_nb.data.python_stacks import EXACT, NEAR
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.stacks import availability
 from epprof_nb.recording.stacks.backward import ForwardStacks
-from tests import cupti_stub
+from tests.helpers import cupti_stub
 
 LEAF = 2**64 - 1
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from epprof_nb.recording.stacks import availability
-from tests import cupti_stub
+from tests.helpers import cupti_stub
 
 pytestmark = pytest.mark.skipif(
     availability.why_unavailable() is not None, reason="stacks cannot be read here"
