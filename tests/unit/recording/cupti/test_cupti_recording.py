@@ -44,6 +44,7 @@ found += [stub.stub_pushed()]
 
 def test_external_ids_of_an_earlier_session_are_left_out(library):
     code = """
+_native.cupti_configure(buffer_bytes=4096, buffers=2, max_records=100)
 pushed = []
 for _ in range(2):
     _native.set_recording(ops=True, launches=True)

@@ -16,7 +16,12 @@ def ops(*rows):
 
 def test_ops_of_earlier_sessions_keep_their_parents_but_not_their_runs():
     nodes = GraphNodes()
-    nodes.add({name: np.array([n]) for name, n in (("node", 5), ("original", 0), ("op_id", 2))})
+    nodes.add(
+        {
+            name: np.array([n])
+            for name, n in (("node", 5), ("original", 0), ("op_id", 2), ("stack_id", -1))
+        }
+    )
     nodes.remember_ops(ops(op(1, "run", 0, 9, run_id=0), op(2, "node", 1, 5, 1, run_id=0)))
     now = ops(op(7, "replay", 10, 20, run_id=0))
     recording = SimpleNamespace(graph_nodes=nodes)

@@ -12,6 +12,7 @@ IN_CALL = 4
 WIDTHS = {
     "correlation_id": "u8", "op_id": "u8", "start_ns": "i8", "end_ns": "i8", "thread_id": "u8",
     "return_value": "i4", "flags": "u2", "name_id": "u4", "domain": "u2",
+    "stack_id": "i4",
 }  # fmt: skip
 
 
