@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal
 from epprof_nb.recording.cupti import library, nvml
 from epprof_nb.recording.cupti.library import CuptiNotFoundError, Environment, distribution_version
 from epprof_nb.recording.nvtx import injection
-from epprof_nb.recording.stacks.availability import why_unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +80,12 @@ def _python() -> Check:
 
 
 def _stacks() -> Check:
-    reason = why_unavailable()
+    try:
+        from epprof_nb.recording.stacks import availability
+    except ImportError:
+        found = "not checked: the native core cannot be loaded"
+        return Check("Python stacks", "missing", found, "See native core.")
+    reason = availability.why_unavailable()
     if reason is None:
         return Check("Python stacks", "ok", "recorded at launches and waits")
     return Check(

@@ -14,6 +14,7 @@ from epprof_nb.commands import diagnosis, doctor_checks
 from epprof_nb.commands.doctor_checks import Check
 from epprof_nb.recording.cupti import library, nvml
 from epprof_nb.recording.cupti.library import CuptiLibrary, CuptiNotFoundError, Environment
+from epprof_nb.recording.stacks import availability
 
 H200 = {
     "driver_version": "580.159.04",
@@ -130,7 +131,7 @@ def test_a_native_core_that_cannot_be_loaded_is_told_by_the_command():
     assert (done.returncode, done.stderr) == (1, "")
     assert "missing  native core" in done.stdout
     assert "NVTX_INJECTION64_PATH=/x.so" in done.stdout
-    assert "Not ready: see native core, NVTX." in done.stdout
+    assert "Not ready: see Python stacks, native core, NVTX." in done.stdout
 
 
 def test_the_driver_is_described(machine):
@@ -302,11 +303,9 @@ def test_releases_of_onnxruntime_without_graphs_are_named(machine):
 
 
 def test_python_stacks_that_cannot_be_read_are_told(monkeypatch):
-    monkeypatch.setattr(doctor_checks, "why_unavailable", lambda: None)
+    monkeypatch.setattr(availability, "why_unavailable", lambda: None)
     assert doctor_checks._stacks().status == "ok"
-    monkeypatch.setattr(
-        doctor_checks, "why_unavailable", lambda: "the interpreter is a debug build"
-    )
+    monkeypatch.setattr(availability, "why_unavailable", lambda: "the interpreter is a debug build")
     check = doctor_checks._stacks()
     assert (check.status, check.found) == (
         "warning",
