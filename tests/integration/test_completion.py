@@ -46,8 +46,8 @@ def test_the_options_are_offered(completed, code):
     ("code", "result"),
     [
         ("%%gpuprofile prof --w", "%%gpuprofile prof --warmup"),
-        ("%gpuprofile -q --li", "%gpuprofile -q --live"),
-        ("y = %gpuprofile --li", "y = %gpuprofile --live"),
+        ("%gpuprofile -q --liv", "%gpuprofile -q --live"),
+        ("y = %gpuprofile --liv", "y = %gpuprofile --live"),
         ("%%gpuprofile --detail ov", "%%gpuprofile --detail overhead"),
         ("%%gpuprofile --detail=ov", "%%gpuprofile --detail=overhead"),
         ("%%gpuprofile -d api,mem", "%%gpuprofile -d api,memory"),

@@ -54,7 +54,8 @@ def test_repeats_of_both_alternate_and_each_has_a_profile(run, shell, shown):
         assert (bounds[1:, 0] == done[:-1]).all()
         assert prof.info["recorded"]["shown"]["kernel"] == 12
         assert sum(prof.info["attribution"].values()) == len(prof.activities)
-        assert list(prof.sources) == [cell]
+        # The other sources are files of the calling stacks: those of the tests.
+        assert [name for name in prof.sources if name.startswith("In[")] == [cell]
     comparison = shown[-1]
     assert isinstance(comparison, Comparison)
     assert "The repeats of both alternated" in comparison.reason

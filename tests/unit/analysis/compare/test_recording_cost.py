@@ -175,6 +175,7 @@ def test_a_profile_says_how_it_was_recorded():
         "detail": "api,memory,overhead",
         "frameworks": ["torch", "nvtx"],
         "ort_nodes": "every",
+        "stacks": True,
         "waits": False,
     }
     # The options of the inner one applied while the outer one ran.
