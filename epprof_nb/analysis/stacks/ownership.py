@@ -39,10 +39,10 @@ class Ownership:
 
     Examples
     --------
-    >>> owners = Ownership(library=("/usr/lib/python3.11",), own=("/home/ada/work",))
-    >>> owners.of("/home/ada/work/train.py"), owners.of("/usr/lib/python3.11/queue.py")
+    >>> owners = Ownership(library=("/usr/lib/python3.11",), own=("/home/ada/code",))
+    >>> owners.of("/home/ada/code/train.py"), owners.of("/usr/lib/python3.11/queue.py")
     ('own', 'library')
-    >>> owners.of("/home/ada/work/env/site-packages/torch/nn.py"), owners.of("<string>")
+    >>> owners.of("/home/ada/code/env/site-packages/torch/nn.py"), owners.of("<string>")
     ('library', 'library')
     """
 

@@ -90,7 +90,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
         "inclusive: they count the line and everything that it ran, with nested statements and the "
         "functions that it called. Their sum exceeds the device time if lines are nested. A last "
         "row `(no line)` holds activities without a line. `Int64` columns are missing for lines "
-        "that are no marked statement.",
+        "without a marked statement.",
         (
             *PLACE_IN_STACK,
             *of_statements("count", count="executions of the line's statements, including the body "

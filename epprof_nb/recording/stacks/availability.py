@@ -38,5 +38,5 @@ def _unsupported() -> str | None:
     if hasattr(sys, "gettotalrefcount"):
         return "the interpreter is a debug build"
     if version.releaselevel != "final":
-        return f"Python {sys.version.split()[0]} is no final release"
+        return f"Python {sys.version.split()[0]} is not a final release"
     return None

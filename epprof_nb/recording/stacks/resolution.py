@@ -120,5 +120,5 @@ def _texts(raw: dict[str, Any], name: str) -> list[str]:
 
 
 def _shown(text: str) -> str:
-    """Escape lone surrogates, of file names that are no text."""
+    """Escape lone surrogates, of file names that are not valid text."""
     return text.encode("utf-8", "backslashreplace").decode()

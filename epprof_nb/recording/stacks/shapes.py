@@ -23,7 +23,7 @@ Frame = tuple[int, int, str, str, int, int | None]
 def read_both() -> tuple[list[Frame], list[Frame]]:
     """Return the frames of the caller, the innermost first: walked over, and as Python has them.
 
-    Frames without a line are no code of anyone: Python 3.13.0 shows one for each specialised
+    Frames without a line are not code of a user: Python 3.13.0 shows one for each specialised
     constructor. They are left out.
     """
     walked, shown = _native.walk_stack(sys._getframe)  # noqa: SLF001
