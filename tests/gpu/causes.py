@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class Cause:
     """Source of a cell with a cause, and of one without it.
 
-    `kind` is that of the finding, `line` the line to change in `slow`, below the magic.
+    `kind` is that of the finding, `line` the innermost line of the user: of `slow` below the
+    magic, or of a function of the setup that `slow` calls.
     """
 
     kind: str
@@ -104,7 +105,7 @@ PAGEABLE = Cause(
 )  # fmt: skip
 
 LAUNCHES = Cause(
-    "launch-bound", 4,
+    "launch-bound", 7,
     "for i in range(20):\n"
     "    for j in range(100):\n"
     "        spin(0.002)\n"
@@ -115,7 +116,7 @@ LAUNCHES = Cause(
 )  # fmt: skip
 
 OVERLAP = Cause(
-    "copies that could overlap", 3,
+    "copies that could overlap", 15,
     "for i in range(12):\n"
     "    upload(device[0], pinned[0], compute)\n"
     "    with compute: spin(1.5)\n"

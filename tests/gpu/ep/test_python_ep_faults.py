@@ -23,6 +23,8 @@ from tests.gpu.ep.test_python_ep import CUDA, kernels, needs_cuda_provider  # no
 from tests.ort import models  # noqa: E402
 from tests.ort.rows import nodes, path  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("every_node")
+
 
 @pytest.fixture
 def x():
