@@ -142,6 +142,7 @@ class _Recording:
             # must be the original ones.
             after_import(_DYNAMO, self._record_compilations, before=self._patches.suspend)
             self._compiled.start()
+            self._paths.find_models()
         except BaseException:
             self.stop()
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
@@ -20,6 +21,8 @@ _COMPILED = "torch._dynamo."
 _WRAPPED = ("module", "_orig_mod")
 _MAX_SCANS = 8
 """How often a session lists the modules of one model, to which modules may be added."""
+_MAX_EARLY_MODULES = 1000
+"""How many modules get their paths before the profiled code; a thousand take about 4 ms."""
 
 
 class ModulePaths:
@@ -62,6 +65,17 @@ class ModulePaths:
         if id(module) not in self.known:  # its named_modules() fails or does not list it
             self._add(module, type(module).__name__)
         return self.known[id(module)]
+
+    def find_models(self) -> None:
+        """Find the paths of the user's models now, rather than during their first call."""
+        if self._is_tracing():
+            return
+        left = _MAX_EARLY_MODULES
+        for name, root in self._models_of_user():
+            left -= len(_named_modules(root))
+            if left < 0:
+                return
+            self._add_model(name, root)
 
     def described(self, module: Any) -> tuple[str, str] | None:  # noqa: ANN401 - torch.nn.Module
         """Return path and class of a module; None if its calls should not be ops."""
@@ -114,15 +128,23 @@ class ModulePaths:
         forward_method = getattr(type(module), "forward", None)
         if not str(getattr(forward_method, "__module__", "torch.")).startswith("torch."):
             range_sources.register_class(class_name, forward_method)
-        args = {"class": class_name}
-        if class_name != type(module).__name__:  # whose calls differ from its module's
-            args["wrapper"] = type(module).__name__
-        forward, recompute, backward = (
-            kind_id(op_type, "torch", **args) for op_type in ("module", "recompute", "backward")
-        )
+        forward, recompute, backward = _kinds_of(class_name, type(module).__name__)
         described[key] = (path, class_name)
         name = _native.intern(path)
         known[key] = _native.module_add(name, forward, recompute, backward, _is_on_host(module))
+
+
+@lru_cache(maxsize=4096)
+def _kinds_of(class_name: str, wrapper: str) -> tuple[int, int, int]:
+    """Return the kinds of a class's forward passes, recomputations and backward passes."""
+    args = {"class": class_name}
+    if class_name != wrapper:  # whose calls differ from its module's
+        args["wrapper"] = wrapper
+    return (
+        kind_id("module", "torch", **args),
+        kind_id("recompute", "torch", **args),
+        kind_id("backward", "torch", **args),
+    )
 
 
 def _class_name(module: Any) -> str:  # noqa: ANN401
