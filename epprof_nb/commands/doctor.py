@@ -1,4 +1,4 @@
-"""``epprof doctor``: the command line. `epprof_nb.commands.diagnosis` runs the checks."""
+"""``epprof doctor``: the command line. `epprof_nb.commands.doctor_run` runs the checks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ import click
 @click.command()
 def doctor() -> None:
     """Check the installation and show how to fix problems."""
-    from epprof_nb.commands.diagnosis import run
+    from epprof_nb.commands.doctor_run import run
 
     sys.exit(run())

@@ -17,7 +17,7 @@ from epprof_nb.ep import (
     kernels,  # noqa: F401 - defines the built-in kernels
     sessions,
 )
-from epprof_nb.ep.graphs import creation, graphs
+from epprof_nb.ep.graphs import creation, session_graphs
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.util.suggestions import did_you_mean
 
@@ -41,7 +41,7 @@ def provider(
     stream: int | None = None,
     prefer_nhwc: bool = False,
     enable_cuda_graph: bool = False,
-    min_num_runs_before_cuda_graph_capture: int = graphs.DEFAULT_WARM_UPS,
+    min_num_runs_before_cuda_graph_capture: int = session_graphs.DEFAULT_WARM_UPS,
 ) -> tuple[str, dict[str, str]]:
     """Return an entry for the ``providers`` of an ``onnxruntime.InferenceSession``.
 
@@ -102,7 +102,7 @@ def provider(
         options[_GRAPHS] = "1"
         options[_WARM_UPS] = str(min_num_runs_before_cuda_graph_capture)
     _check(options)
-    context.connect(_open_session, graphs.release)
+    context.connect(_open_session, session_graphs.release)
     # The host device comes first: without device_id, ONNX Runtime takes the first device.
     register_library(PROVIDER, "the provider of Python kernels")
     if "device_id" in options:
@@ -121,7 +121,7 @@ def session(
     stream: int | None = None,
     prefer_nhwc: bool = False,
     enable_cuda_graph: bool = False,
-    min_num_runs_before_cuda_graph_capture: int = graphs.DEFAULT_WARM_UPS,
+    min_num_runs_before_cuda_graph_capture: int = session_graphs.DEFAULT_WARM_UPS,
     **options: Any,
 ) -> Any:  # noqa: ANN401
     """Create an ``onnxruntime.InferenceSession`` whose nodes run on kernels in Python.
@@ -230,15 +230,15 @@ def _warm_ups(options: dict[str, str]) -> int | None:
     switch = options.get(_GRAPHS, "0").lower()
     if switch not in ("0", "1", "false", "true"):
         raise KernelError(f"{_GRAPHS}={options[_GRAPHS]!r} is neither 0 nor 1.")
-    text = options.get(_WARM_UPS, str(graphs.DEFAULT_WARM_UPS))
+    text = options.get(_WARM_UPS, str(session_graphs.DEFAULT_WARM_UPS))
     try:
         number = int(text)
     except ValueError:
         number = 0
-    if not 1 <= number <= graphs.MAX_WARM_UPS:
+    if not 1 <= number <= session_graphs.MAX_WARM_UPS:
         raise KernelError(
-            f"{_WARM_UPS}={text} is out of range. It is 1 to {graphs.MAX_WARM_UPS}: ONNX Runtime "
-            "gives up if no graph was captured in eight runs."
+            f"{_WARM_UPS}={text} is out of range. It is 1 to {session_graphs.MAX_WARM_UPS}: ONNX "
+            "Runtime gives up if no graph was captured in eight runs."
         )
     return number if switch in ("1", "true") else None
 

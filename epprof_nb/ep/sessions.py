@@ -15,7 +15,7 @@ from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, session_options_pointer
 from epprof_nb.ep import context, cuda, stream_providers, unknown_operators
-from epprof_nb.ep.graphs import bindings, creation, graphs, runs
+from epprof_nb.ep.graphs import bindings, creation, runs, session_graphs
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -96,7 +96,7 @@ def _interruptible(wrap: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def run(self: Any, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401
             try:
-                if getattr(self, graphs.ATTRIBUTE, None) is None:
+                if getattr(self, session_graphs.ATTRIBUTE, None) is None:
                     return original(self, *args, **kwargs)
                 return with_graphs(self, *args, **kwargs)
             except Exception as error:

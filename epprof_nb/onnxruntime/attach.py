@@ -17,7 +17,7 @@ from epprof_nb.core.ort_binding import PROVIDER, register_library
 from epprof_nb.onnxruntime.cuda_graphs import captures, profiled_from_the_start
 from epprof_nb.onnxruntime.session_options import add_observer, added_to
 from epprof_nb.recording.onnxruntime import sessions, unprofiled_runs
-from epprof_nb.recording.onnxruntime.session_names import session_title
+from epprof_nb.recording.onnxruntime.session_titles import session_title
 from epprof_nb.recording.onnxruntime.sessions import ObservedSession
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from epprof_nb import _native
 from epprof_nb.onnxruntime.attach import NAME
 from epprof_nb.recording import token_log
 from epprof_nb.recording.onnxruntime import sessions, unprofiled_runs
-from epprof_nb.recording.onnxruntime.session_names import session_title
+from epprof_nb.recording.onnxruntime.session_titles import session_title
 from epprof_nb.recording.onnxruntime.sessions import NO_FILE, ObservedSession
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from epprof_nb import _native
 from epprof_nb.core.options import Options
 from epprof_nb.recording.session.service import Subscription, service
-from epprof_nb.recording.stacks import availability, shapes
+from epprof_nb.recording.stacks import availability, self_test
 from epprof_nb.recording.stacks.resolution import resolve
 from tests.helpers import cupti_stub
 from tests.stress import FACTOR
@@ -73,7 +73,7 @@ def execute_in_a_loop(check, times=40):
 
 
 def all_shapes(check, random_source, times):
-    programs = [*shapes.SHAPES.values(), execute_in_a_loop, run_tasks]
+    programs = [*self_test.SHAPES.values(), execute_in_a_loop, run_tasks]
     for _ in range(times):
         random_source.choice(programs)(check)
         if random_source.random() < 0.02:
@@ -128,7 +128,7 @@ def test_walks_while_another_thread_looks_at_all_frames():
             sys.settrace(trace)
         for _ in range(10 * FACTOR):
             for shape in ("recursion", "generator", "methods", "callback of C"):
-                shapes.SHAPES[shape](lambda: results.append(differ(*shapes.read_both())))
+                self_test.SHAPES[shape](lambda: results.append(differ(*self_test.read_both())))
 
     def differ(walked, shown):
         return walked != shown
@@ -155,14 +155,14 @@ from gevent import monkey
 monkey.patch_all()
 import gevent, json
 from tests.stress.test_stacks import recorded, execute_in_a_loop
-from epprof_nb.recording.stacks import shapes
+from epprof_nb.recording.stacks import self_test
 
 def work(check, depth):
     check()
     gevent.sleep(0)
     if depth:
         gevent.joinall([gevent.spawn(work, check, depth - 1) for _ in range(2)])
-    shapes.SHAPES["generator"](check)
+    self_test.SHAPES["generator"](check)
     gevent.sleep(0.001)
     execute_in_a_loop(check, 5)
 
@@ -232,7 +232,7 @@ def test_children_of_a_fork_read_their_own_stacks():
 
     def work(check):
         while not ended.is_set():
-            shapes.SHAPES["recursion"](check)
+            self_test.SHAPES["recursion"](check)
 
     def program(check):
         threads = [threading.Thread(target=work, args=(check,)) for _ in range(3)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.result_table import names_at, optional, values_at
-from epprof_nb.analysis.base.source_lines import line_text, split_lines
+from epprof_nb.analysis.base.source_text import line_text, split_lines
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.base.source_lines import statement_starts
+from epprof_nb.analysis.base.source_text import statement_starts
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn

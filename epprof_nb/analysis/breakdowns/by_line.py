@@ -25,9 +25,9 @@ from epprof_nb.analysis.base.result_table import (
     optional,
     values_at,
 )
-from epprof_nb.analysis.base.source_lines import line_text, split_lines
+from epprof_nb.analysis.base.source_text import line_text, split_lines
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.breakdowns.launches import first_of_launch
+from epprof_nb.analysis.breakdowns.first_of_launch import first_of_launch
 from epprof_nb.analysis.utilisation.idle_causes import is_wait
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes, sum_by_group

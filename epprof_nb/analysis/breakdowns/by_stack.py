@@ -10,7 +10,7 @@ from epprof_nb.analysis.base.op_path_rows import subtree_sum
 from epprof_nb.analysis.base.op_paths import SESSION, OpPaths, Steps
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional, values_at
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.breakdowns.launches import first_of_launch
+from epprof_nb.analysis.breakdowns.first_of_launch import first_of_launch
 from epprof_nb.analysis.utilisation.idle_causes import is_wait
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes, sum_by_group

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from epprof_nb.analysis.base.source_lines import source_line
+from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import base_name, duration, shorten

@@ -26,7 +26,6 @@ from epprof_nb.analysis.findings.rules.idle_gaps import held_work, idle_gaps
 from epprof_nb.analysis.findings.rules.jax_compilations import repeated_compilations
 from epprof_nb.analysis.findings.rules.launch_bound import launch_bound
 from epprof_nb.analysis.findings.rules.missing_graph import graph_opportunity
-from epprof_nb.analysis.findings.rules.modules import slowest_module
 from epprof_nb.analysis.findings.rules.onnx_node_time import node_memory, slowest_operator
 from epprof_nb.analysis.findings.rules.onnx_nodes import (
     inserted_casts,
@@ -34,9 +33,10 @@ from epprof_nb.analysis.findings.rules.onnx_nodes import (
     slowest_node,
     thread_pool,
 )
-from epprof_nb.analysis.findings.rules.operators import slowest_torch_operator
 from epprof_nb.analysis.findings.rules.repeated_captures import wasted_captures
 from epprof_nb.analysis.findings.rules.torch_compilations import torch_compilations
+from epprof_nb.analysis.findings.rules.torch_modules import slowest_module
+from epprof_nb.analysis.findings.rules.torch_operators import slowest_torch_operator
 from epprof_nb.analysis.findings.rules.transfers import (
     copies_to_overlap,
     pageable_copies,

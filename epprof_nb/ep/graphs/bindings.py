@@ -10,7 +10,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
-from epprof_nb.ep.graphs.graphs import SKIP, GraphSlot, SessionGraphs, graph_id
+from epprof_nb.ep.graphs.session_graphs import SKIP, GraphSlot, SessionGraphs, graph_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable

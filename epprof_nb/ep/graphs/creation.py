@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.ep import unclaimed
-from epprof_nb.ep.graphs.graphs import ATTRIBUTE, SessionGraphs
+from epprof_nb.ep.graphs.session_graphs import ATTRIBUTE, SessionGraphs
 from epprof_nb.ep.user_code import user_level
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.ep import types
-from epprof_nb.ep.graphs.graphs import SKIP, GraphSlot, SessionGraphs, graph_id
+from epprof_nb.ep.graphs.session_graphs import SKIP, GraphSlot, SessionGraphs, graph_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.ep.graphs import bindings, input_buffers
-from epprof_nb.ep.graphs.graphs import ATTRIBUTE
+from epprof_nb.ep.graphs.session_graphs import ATTRIBUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

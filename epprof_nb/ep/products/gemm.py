@@ -11,7 +11,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from epprof_nb.ep.products.broadcasting import broadcast_shape
+from epprof_nb.ep.kernels.shared.broadcasting import broadcast_shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

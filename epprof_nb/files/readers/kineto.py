@@ -22,7 +22,7 @@ from epprof_nb.files.readers.columns import integers, texts, times
 from epprof_nb.files.readers.correlation import correlated
 from epprof_nb.files.readers.device_rows import activity_rows, call_rows
 from epprof_nb.files.readers.finishing import from_zero
-from epprof_nb.files.readers.kineto_events import NO_ARGS, event_of, parsed
+from epprof_nb.files.readers.kineto_event_fields import NO_ARGS, event_of, parsed
 from epprof_nb.files.readers.kineto_nodes import with_nodes
 from epprof_nb.files.readers.python_calls import without_overlaps
 from epprof_nb.files.readers.rows import Rows, Threads, integer, nanoseconds, text
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
     from epprof_nb.files.readers.json_events import JsonEvents
-    from epprof_nb.files.readers.kineto_events import Args, Event
+    from epprof_nb.files.readers.kineto_event_fields import Args, Event
     from epprof_nb.files.readers.rows import Budget, Skipped
 
 _OPS = {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "analysis/api.h"
-#include "analysis/path_lanes.h"
-#include "analysis/path_trace.h"
+#include "analysis/critical_path_lanes.h"
+#include "analysis/critical_path_trace.h"
 
 namespace epprof {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ep/graphs/graphs.h"
+#include "ep/graphs/captured_graph.h"
 #include "ep/python_kernel.h"
 #include "ep/runtime.h"
 

@@ -9,7 +9,7 @@
 #include "ep/cuda/arena.h"
 #include "ep/cuda/memory.h"
 #include "ep/cuda/streams.h"
-#include "ep/graphs/graphs.h"
+#include "ep/graphs/captured_graph.h"
 #include "ep/interpreter.h"
 #include "ep/node_description.h"
 #include "ep/run_thread.h"

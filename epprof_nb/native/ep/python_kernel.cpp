@@ -15,7 +15,7 @@
 #include "ep/call.h"
 #include "ep/cuda/arena.h"
 #include "ep/cuda/memory.h"
-#include "ep/graphs/graphs.h"
+#include "ep/graphs/captured_graph.h"
 #include "ep/graphs/host_memory_pool.h"
 #include "ep/graphs/launch_plans.h"
 #include "ep/interpreter.h"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from epprof_nb.core.python_kernel_log import CapturedGraph
 
 CAPTURE_NAME = "graph_capture"
-"""Name of the op around a capture, as in native/ep/graphs/graphs.cpp."""
+"""Name of the op around a capture, as in native/ep/graphs/captured_graph.cpp."""
 
 
 def nodes(graphs: Sequence[CapturedGraph]) -> dict[str, IntArray]:

@@ -19,7 +19,7 @@ from epprof_nb.core.options import ORT_NODES, OrtNodes, check_ort_nodes
 from epprof_nb.core.ort_binding import run_options_pointer
 from epprof_nb.recording.onnxruntime import run_file_notes, run_histories, run_log, unprofiled_runs
 from epprof_nb.recording.onnxruntime.run_log import RunInProgress
-from epprof_nb.recording.onnxruntime.session_names import session_title
+from epprof_nb.recording.onnxruntime.session_titles import session_title
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import sysconfig
 from functools import cache
 
 from epprof_nb import _native
-from epprof_nb.recording.stacks import shapes
+from epprof_nb.recording.stacks import self_test
 
 
 @cache
@@ -23,7 +23,7 @@ def why_unavailable() -> str | None:
         return reason
     # The interpreter frees its thread states after this, also those of threads in a launch.
     atexit.register(_native.end_stacks)
-    differing = shapes.differing()
+    differing = self_test.differing()
     if differing:
         return f"they differ from those of Python in: {', '.join(differing)}"
     return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.device_work import FIRST_WAIT
-from epprof_nb.analysis.base.source_lines import source_line
+from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.base.device_work import device_kinds_ns
-from epprof_nb.analysis.base.source_lines import split_lines
+from epprof_nb.analysis.base.source_text import split_lines
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.syntax import syntax_spans
 

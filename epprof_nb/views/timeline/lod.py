@@ -6,7 +6,7 @@ Three stages reduce the events; each knows the screen more exactly than the one 
    has more events in the window than the width can show, the window is cut into bins, and the
    events that start in one bin become one rectangle. It records the number of its events, the time
    they cover and the longest of them. Events at least as long as a bin keep a separate rectangle.
-   This module decides how many bins each row gets; `epprof_nb.views.timeline.bins` fills them. To
+   This module decides how many bins each row gets; `epprof_nb.views.timeline.merge` fills them. To
    cost O(bins) and not O(events), it reads dense time ranges from the mip levels that
    `epprof_nb.views.timeline.mipmap` and `epprof_nb.views.timeline.block_summaries` build once per
    profile.
@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.arrays.chunks import chunks, concat_ranges
-from epprof_nb.views.timeline.bins import Bins, MergedRects, merge_into_bins
+from epprof_nb.views.timeline.merge import Bins, MergedRects, merge_into_bins
 from epprof_nb.views.timeline.mipmap import BLOCK
 
 if TYPE_CHECKING:

@@ -218,7 +218,7 @@ def interrupt_at_line(number, call):
 
     def trace(frame, event, _):
         nonlocal seen
-        if not frame.f_code.co_filename.endswith("epprof_nb/ep/graphs/graphs.py"):
+        if not frame.f_code.co_filename.endswith("epprof_nb/ep/graphs/session_graphs.py"):
             return None
         if event == "line":
             seen += 1

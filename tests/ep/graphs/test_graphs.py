@@ -17,7 +17,7 @@ from onnx import helper
 
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
-from epprof_nb.ep.graphs import graphs
+from epprof_nb.ep.graphs import session_graphs
 from tests.ep.sessions import CPU, model, on_cpu, run_options
 from tests.ort import models
 
@@ -195,8 +195,10 @@ class TestIds:
         new_session()
         called = []
         monkeypatch.setattr(onnxruntime.RunOptions, "get_run_config_entry", called.append)
-        assert graphs.graph_id(None) == graphs.graph_id(onnxruntime.RunOptions()) == 0
-        assert [graphs.graph_id(run_options(n)) for n in (0, -1, 3)] == [0, -1, 3]
+        assert (
+            session_graphs.graph_id(None) == session_graphs.graph_id(onnxruntime.RunOptions()) == 0
+        )
+        assert [session_graphs.graph_id(run_options(n)) for n in (0, -1, 3)] == [0, -1, 3]
         assert not called
 
     def test_a_released_graph_is_captured_again(self, new_session, x, computes):

@@ -35,7 +35,8 @@ SUBFOLDERS = {
     ),
     "data": (("column_docs",),),
     "ep": (
-        ("graphs", "kernels", "kernels.shared", "products"),
+        ("graphs", "kernels", "kernels.shared"),
+        ("products",),
         ("kernels.device",),
         ("kernels.math",),
         ("kernels.images", "kernels.tensors"),

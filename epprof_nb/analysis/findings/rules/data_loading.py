@@ -9,7 +9,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.op_status import has_host_time
-from epprof_nb.analysis.base.source_lines import source_line
+from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding
 from epprof_nb.analysis.frameworks.phases import is_of_type

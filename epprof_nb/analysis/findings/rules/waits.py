@@ -9,7 +9,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places, lines_at
-from epprof_nb.analysis.base.source_lines import source_line
+from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.findings.finding import (
     Finding,
     capitalised,

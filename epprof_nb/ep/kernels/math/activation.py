@@ -10,11 +10,11 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
 from epprof_nb.ep.kernels.device.elements import apply_on_device
+from epprof_nb.ep.kernels.shared.broadcasting import broadcast_shape
 from epprof_nb.ep.kernels.shared.checks import expect_shape
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
 from epprof_nb.ep.kernels.shared.quiet import quiet
 from epprof_nb.ep.kernels.shared.special import erf
-from epprof_nb.ep.products.broadcasting import broadcast_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable

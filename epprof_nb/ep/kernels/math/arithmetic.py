@@ -6,10 +6,10 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.device.elements import apply_on_device, combine_on_device
+from epprof_nb.ep.kernels.shared.broadcasting import broadcast_shape
 from epprof_nb.ep.kernels.shared.checks import choice
 from epprof_nb.ep.kernels.shared.quiet import quiet
 from epprof_nb.ep.kernels.shared.special import erf
-from epprof_nb.ep.products.broadcasting import broadcast_shape
 
 _FLOATS = "float16 float32 float64"
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
-from epprof_nb.ep.products.broadcasting import broadcast_shape
+from epprof_nb.ep.kernels.shared.broadcasting import broadcast_shape
 
 
 def _binary(op_type: str, function: str, since: int = 7) -> None:

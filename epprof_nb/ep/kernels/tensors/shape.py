@@ -11,8 +11,8 @@ import numpy as np
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.device.copies import write, write_part
 from epprof_nb.ep.kernels.shared.axes import distinct, nonnegative
+from epprof_nb.ep.kernels.shared.broadcasting import broadcast_shape
 from epprof_nb.ep.kernels.shared.checks import choice
-from epprof_nb.ep.products.broadcasting import broadcast_shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,9 +19,9 @@ import { drawFrame } from "./frame.ts";
 import type { Geometry } from "./geometry.ts";
 import { listen } from "./input/gestures.ts";
 import { openHelp } from "./input/help_dialog.ts";
-import { GESTURES, navigationCommands } from "./input/navigation.ts";
+import { GESTURES, keyboardCommands } from "./input/keyboard_commands.ts";
 import { extentOf, PointerHandler } from "./input/pointer.ts";
-import { Shortcuts } from "./input/shortcuts.ts";
+import { Shortcuts } from "./input/shortcut_registry.ts";
 import { LaneLabels } from "./lane_labels.ts";
 import { LaneState } from "./lane_state.ts";
 import { MINIMAP, Minimap } from "./minimap.ts";
@@ -155,7 +155,7 @@ export class Timeline {
     this.add(new BoxZoom(this.viewport, () => this.draw()));
     this.add(measure);
     this.shortcuts.addGestures(...GESTURES);
-    this.shortcuts.add(...navigationCommands(this), ...measure.commands);
+    this.shortcuts.add(...keyboardCommands(this), ...measure.commands);
     const moved = (): void => {
       this.draw();
       this.#loadWindow();

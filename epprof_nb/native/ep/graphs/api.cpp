@@ -1,6 +1,6 @@
 // The C functions over graphs that the Python module calls.
 #include "ep/api.h"
-#include "ep/graphs/graphs.h"
+#include "ep/graphs/captured_graph.h"
 
 using namespace epprof::ep;
 

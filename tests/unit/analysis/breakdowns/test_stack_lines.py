@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.base.source_lines import statement_starts
+from epprof_nb.analysis.base.source_text import statement_starts
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.breakdowns.by_line import NO_LINE
 from epprof_nb.analysis.breakdowns.by_stack import NO_STACK

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from epprof_nb import _native
-from epprof_nb.recording.stacks import availability, shapes
+from epprof_nb.recording.stacks import availability, self_test
 
 pytestmark = pytest.mark.skipif(
     availability.why_unavailable() is not None, reason="stacks cannot be read here"
@@ -14,29 +14,29 @@ pytestmark = pytest.mark.skipif(
 
 
 def check():
-    walked, shown = shapes.read_both()
+    walked, shown = self_test.read_both()
     assert walked == shown
     return walked
 
 
-@pytest.mark.parametrize("name", shapes.SHAPES)
+@pytest.mark.parametrize("name", self_test.SHAPES)
 def test_the_walk_shows_the_frames_of_each_shape(name):
     seen = []
-    shapes.SHAPES[name](lambda: seen.append(check()))
+    self_test.SHAPES[name](lambda: seen.append(check()))
     assert seen
 
 
 def test_a_difference_is_found(monkeypatch):
-    assert shapes.differing() == []
+    assert self_test.differing() == []
     # A frame less, at the outer end, in calls that are deep enough.
-    read = shapes.read_both
+    read = self_test.read_both
 
     def one_less():
         walked, shown = read()
         return walked[: len(shown) - 1], shown
 
-    monkeypatch.setattr(shapes, "read_both", one_less)
-    assert shapes.differing() == list(shapes.SHAPES)
+    monkeypatch.setattr(self_test, "read_both", one_less)
+    assert self_test.differing() == list(self_test.SHAPES)
 
 
 def test_the_innermost_frame_comes_first():

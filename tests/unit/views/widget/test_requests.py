@@ -10,7 +10,7 @@ import pytest
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.widget import trace
+from epprof_nb.views.widget import trace_download
 from epprof_nb.views.widget.requests import Response, handle, is_request
 from tests.helpers import tiny
 
@@ -63,17 +63,17 @@ def test_what_is_told_is_no_request():
 
 def test_a_profile_is_sent_as_a_trace_that_perfetto_opens(monkeypatch):
     profile = synthetic_profile(activities=300)
-    sent = trace.trace(profile, profile.to_chrome)
+    sent = trace_download.trace(profile, profile.to_chrome)
     events = json.loads(gzip.decompress(sent.data))["traceEvents"]
     assert sum(event["ph"] == "X" for event in events) > 300
-    assert trace.trace(profile, None) == Response({})
-    monkeypatch.setattr(trace, "_MAX_EVENTS", 100)
-    assert "too large" in trace.trace(profile, profile.to_chrome).content["error"]
+    assert trace_download.trace(profile, None) == Response({})
+    monkeypatch.setattr(trace_download, "_MAX_EVENTS", 100)
+    assert "too large" in trace_download.trace(profile, profile.to_chrome).content["error"]
 
 
 def test_a_trace_that_cannot_be_written_says_why():
     def full(_):
         raise OSError(28, "No space left on device")
 
-    error = trace.trace(synthetic_profile(activities=10), full).content["error"]
+    error = trace_download.trace(synthetic_profile(activities=10), full).content["error"]
     assert "No space left on device" in error

@@ -12,7 +12,7 @@ import { BUSY_KINDS, KIND } from "../kinds.ts";
 import type { ProfileHeader } from "../model.ts";
 import { visibleEvents } from "../visible_events.ts";
 import type { ColumnBundle } from "../wire_format.ts";
-import { Bins } from "./bins.ts";
+import { Bins } from "./bin_sums.ts";
 import type { Detail } from "./detail.ts";
 import { RangeSums } from "./range_sums.ts";
 

@@ -1,4 +1,4 @@
-// Merges the events of a window by time bin, as Python's views/timeline/bins.py does for a live view.
+// Merges the events of a window by time bin, as Python's views/timeline/merge.py does for a live view.
 
 import type { Range } from "../../base/time_scale.ts";
 import type { EventsHeader, Prefix } from "../model.ts";

@@ -3,7 +3,7 @@
 import { on } from "../../base/dom.ts";
 import type { Drag, PointerAt } from "../overlays/overlay.ts";
 import { Pinch } from "./pinch.ts";
-import { isTyping, type Shortcuts } from "./shortcuts.ts";
+import { isTyping, type Shortcuts } from "./shortcut_registry.ts";
 
 export interface Gestures {
   zoom(factor: number, x: number): void;

@@ -1,7 +1,7 @@
 // Help dialog with every registered gesture and shortcut.
 
 import { h, on } from "../../base/dom.ts";
-import type { Shortcuts } from "./shortcuts.ts";
+import type { Shortcuts } from "./shortcut_registry.ts";
 
 const NAMES: Record<string, string> = {
   arrowleft: "←",

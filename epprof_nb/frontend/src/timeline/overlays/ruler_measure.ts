@@ -4,7 +4,7 @@ import { duration } from "../../base/format.ts";
 import type { Range } from "../../base/time_scale.ts";
 import type { Renderer } from "../../render/renderer.ts";
 import type { Geometry } from "../geometry.ts";
-import type { Command } from "../input/shortcuts.ts";
+import type { Command } from "../input/shortcut_registry.ts";
 import type { Drag, Overlay, PointerAt } from "./overlay.ts";
 
 const GROUP = "Measure";

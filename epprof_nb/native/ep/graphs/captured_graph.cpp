@@ -1,4 +1,4 @@
-#include "ep/graphs/graphs.h"
+#include "ep/graphs/captured_graph.h"
 
 #include <stdlib.h>
 #include <string.h>

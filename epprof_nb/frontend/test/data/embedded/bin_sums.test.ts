@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Bins } from "../../../src/data/embedded/bins.ts";
+import { Bins } from "../../../src/data/embedded/bin_sums.ts";
 import type { ProfileHeader } from "../../../src/data/model.ts";
 import { Bundle } from "../../../src/data/wire_format.ts";
 import { encode } from "../../helpers.ts";

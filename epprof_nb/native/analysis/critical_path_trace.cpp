@@ -1,4 +1,4 @@
-#include "analysis/path_trace.h"
+#include "analysis/critical_path_trace.h"
 
 #include <algorithm>
 

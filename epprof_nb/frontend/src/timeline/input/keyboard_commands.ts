@@ -4,7 +4,7 @@ import type { Viewport } from "../../base/viewport.ts";
 import type { SelectionController } from "../../selection/controller.ts";
 import type { LaneState } from "../lane_state.ts";
 import { openHelp } from "./help_dialog.ts";
-import type { Command, Gesture, Shortcuts } from "./shortcuts.ts";
+import type { Command, Gesture, Shortcuts } from "./shortcut_registry.ts";
 
 const ZOOM = 1.35;
 const PAN = 0.12;
@@ -40,7 +40,7 @@ interface Navigable {
   targetLane(): string | null;
 }
 
-export function navigationCommands(timeline: Navigable): Command[] {
+export function keyboardCommands(timeline: Navigable): Command[] {
   const { viewport, selection, laneState } = timeline;
   const pan = (share: number): void => viewport.nudge(viewport.width * share);
   const command = (keys: string[], group: string, help: string, run: () => unknown): Command => ({

@@ -3,7 +3,7 @@ import { History } from "../../src/base/history.ts";
 import { ticks } from "../../src/base/time_scale.ts";
 import { keyLabel } from "../../src/timeline/input/help_dialog.ts";
 import { Pinch } from "../../src/timeline/input/pinch.ts";
-import { type Command, keyName, Shortcuts } from "../../src/timeline/input/shortcuts.ts";
+import { type Command, keyName, Shortcuts } from "../../src/timeline/input/shortcut_registry.ts";
 import { rulerLabels } from "../../src/timeline/ruler.ts";
 
 const press = (key: string, more: Partial<KeyboardEvent> = {}): KeyboardEvent =>
