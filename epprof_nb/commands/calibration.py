@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import click
 
 from epprof_nb.analysis.compare.match import match
-from epprof_nb.analysis.compare.reasons_not_to_compare import MIN_REPEATS, refusals
+from epprof_nb.analysis.compare.reasons_not_to_compare import refusals
 from epprof_nb.analysis.compare.recording_conditions import slowdown_of_host
 from epprof_nb.analysis.compare.recordings import Recordings
+from epprof_nb.analysis.compare.significance import MIN_REPEATS
 from epprof_nb.analysis.compare.spread_between_recordings import (
     MIN_RECORDINGS,
     measure_spread,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from epprof_nb.analysis.compare.reasons_not_to_compare import MIN_REPEATS
+from epprof_nb.analysis.compare.significance import MIN_REPEATS
 from epprof_nb.core.options import Options
 from epprof_nb.util.format import elide
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.base.wall_time import MIN_GAIN_SHARE
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.ids import contains
 from epprof_nb.arrays.intervals import complement, covered_before, union
@@ -29,6 +28,8 @@ _LAUNCHES = {"kernel": "Launch", "memcpy": "Memcpy", "memset": "Memset"}
 """Activity kind to a part of the names of the driver calls that launch it."""
 _OTHER_LAUNCHES = ("Graph", "HostFunc")
 """Parts of the names of calls that launch a graph, or a host function, which has no record."""
+_MIN_UNKNOWN = 0.02
+"""Minimum unknown share of a device's time that could change a finding."""
 
 
 class Counts(NamedTuple):
@@ -232,9 +233,9 @@ def busy_within(
 def lacks_records(index: ProfileIndex) -> bool:
     """Return whether missing records could change a finding or a critical path.
 
-    They can if at least 2 % of the time of a device is unknown: smaller findings are not shown.
+    Findings on less than `_MIN_UNKNOWN` of the time would not be shown.
     """
     devices: list[int | None] = [*index.device_ids] or [None]
     gaps = [index.cached(unrecorded_gaps, device) for device in devices]
     unknown = max(int((ends - starts).sum()) for starts, ends in gaps)
-    return unknown > 0 and unknown >= MIN_GAIN_SHARE * _end_of(index)
+    return unknown > 0 and unknown >= _MIN_UNKNOWN * _end_of(index)

@@ -8,10 +8,6 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 
-MIN_GAIN_SHARE = 0.02
-"""Minimum gain of a finding to be shown, as a share of the wall time."""
-
-
 def wall_of(profile: ProfileData) -> int:
     """Return the profile's length, ns: as recorded, else from its first to its last event."""
     if profile.wall_ns > 0:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from epprof_nb.analysis.base.missing_records import total_count
+from epprof_nb.analysis.compare.significance import MIN_REPEATS
 from epprof_nb.analysis.compare.times_per_repeat import repeats_of
 from epprof_nb.util.format import in_backticks, plural, without_backticks
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.compare.times_per_repeat import OpMeasures
     from epprof_nb.arrays.types import IntArray
 
-MIN_REPEATS = 10
 _MAX_CLOCK_RATIO = 1.02
 _CLOCKS = {"sm_clock_mhz": "SM clock", "memory_clock_mhz": "memory clock"}
 

@@ -38,6 +38,9 @@ Verdict: TypeAlias = Literal["faster", "slower", "no difference found", "cannot 
 CHANGED: tuple[Verdict, ...] = ("faster", "slower")
 """Verdicts that name a difference."""
 
+MIN_REPEATS = 10
+"""Minimum number of repeats of each recording."""
+
 CONFIDENCE = 0.95
 """Probability of finding no difference among the quantities tested together, if there is none."""
 

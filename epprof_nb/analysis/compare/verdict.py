@@ -18,7 +18,6 @@ from epprof_nb.analysis.compare.match import match, path_names
 from epprof_nb.analysis.compare.node_recording import node_recording
 from epprof_nb.analysis.compare.op_and_kernel_tables import kernel_table, notes_of_nodes, op_table
 from epprof_nb.analysis.compare.reasons_not_to_compare import (
-    MIN_REPEATS,
     Refusal,
     refusals,
     refusals_of_ops,
@@ -37,7 +36,7 @@ from epprof_nb.analysis.compare.recording_conditions_text import (
 )
 from epprof_nb.analysis.compare.recording_cost import recording_refusals
 from epprof_nb.analysis.compare.recordings import Recordings, have_common_recording
-from epprof_nb.analysis.compare.significance import is_too_wide, ratios, verdict_on
+from epprof_nb.analysis.compare.significance import MIN_REPEATS, is_too_wide, ratios, verdict_on
 from epprof_nb.analysis.compare.spread_between_recordings import (
     ASSUMED,
     ASSUMED_ALTERNATED,

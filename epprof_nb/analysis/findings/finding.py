@@ -28,6 +28,9 @@ EvidenceTable = Literal["activities", "ops", "api_calls"]
 LATER_STEPS = "record later steps only (`epprof run --steps A:B`; `epprof_nb.step()` begins a step)"
 """How a script leaves work out of its profile; a cell uses ``--warmup``."""
 
+MIN_GAIN_SHARE = 0.02
+"""Minimum gain of a finding to be shown, as a share of the wall time."""
+
 _CODE_CHARACTERS = 56
 
 

@@ -15,7 +15,8 @@ from epprof_nb.analysis.base.result_table import (
     objects,
     optional,
 )
-from epprof_nb.analysis.base.wall_time import MIN_GAIN_SHARE, wall_of
+from epprof_nb.analysis.base.wall_time import wall_of
+from epprof_nb.analysis.findings.finding import MIN_GAIN_SHARE
 from epprof_nb.analysis.findings.rules.cpu_fallback import fallbacks
 from epprof_nb.analysis.findings.rules.data_loading import waiting_for_data
 from epprof_nb.analysis.findings.rules.exposed_communication import exposed_communication

@@ -8,9 +8,9 @@ import numpy as np
 
 from epprof_nb.analysis.base.devices import gpu_ids
 from epprof_nb.analysis.base.op_status import has_host_time
-from epprof_nb.analysis.base.wall_time import MIN_GAIN_SHARE, wall_of
+from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.breakdowns.registry import breakdown
-from epprof_nb.analysis.findings.finding import Finding, code, op_id_of
+from epprof_nb.analysis.findings.finding import MIN_GAIN_SHARE, Finding, code, op_id_of
 from epprof_nb.analysis.findings.rules.onnx_node_time import (
     TYPE_CHARACTERS,
     executions,

@@ -9,9 +9,10 @@ import numpy as np
 
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
-from epprof_nb.analysis.base.wall_time import MIN_GAIN_SHARE, wall_of
+from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import (
     LATER_STEPS,
+    MIN_GAIN_SHARE,
     Finding,
     capitalised,
     code,
