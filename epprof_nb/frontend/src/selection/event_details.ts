@@ -7,7 +7,7 @@ import type { Range } from "../base/time_scale.ts";
 import type { Fields, Hit } from "../data/events.ts";
 import type { EventRef } from "../data/model.ts";
 import { fieldsOf, memberCount, type Related, rangeOf, refOf, sameRef } from "../data/queries.ts";
-import { type Field, type Group, groups } from "./event_field_labels.ts";
+import { type Field, type Group, groups } from "./event_fields.ts";
 
 const COPIED_MS = 900;
 /** Below this number of flow lines the panel does not mention omitted ones. */

@@ -13,7 +13,7 @@ import { KINDS } from "../../../src/data/kinds.ts";
 import type { EventsHeader, ProfileHeader } from "../../../src/data/model.ts";
 import { hitOf, refOf } from "../../../src/data/queries.ts";
 import { Bundle } from "../../../src/data/wire_format.ts";
-import { groups } from "../../../src/selection/event_field_labels.ts";
+import { groups } from "../../../src/selection/event_fields.ts";
 import { encode, type Given } from "../../helpers.ts";
 
 const NAMES = ["cell", "step", "cuLaunchKernel", "gemm", "HtoD", "In[1]"];
