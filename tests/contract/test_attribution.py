@@ -13,6 +13,7 @@ import pandas as pd
 import epprof_nb
 from tests.contract.rows import kernels_of, op_names
 from tests.helpers.longer_kernels import with_longer_kernels
+from tests.helpers.threads import run_all
 
 
 def expected(kernel: str) -> str:
@@ -81,10 +82,7 @@ def test_ops_of_one_thread_never_own_launches_of_another(device, rig):
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
     with epprof_nb.profile() as profile, epprof_nb.op("op_main"):
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threads)
     assert_attributed(profile, names)
     kernels = kernels_of(profile)
     threads_of_ops = profile.ops["thread_id"].loc[kernels["op_id"].astype("int64")]

@@ -12,6 +12,7 @@ import pytest
 import epprof_nb
 from tests.contract.rows import kernels_of
 from tests.helpers.longer_kernels import with_longer_kernels
+from tests.helpers.threads import run_all
 
 
 def test_a_launch_returns_before_the_work_is_done(device, rig):
@@ -207,10 +208,7 @@ def test_threads_share_a_device(device, rig):
 
     threads = [threading.Thread(target=work, args=pair) for pair in zip(names, arrays, strict=True)]
     with epprof_nb.profile() as profile:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threads)
     assert [rig.content(array)[0] for array in arrays] == [50.0] * 4
     kernels = kernels_of(profile)
     assert kernels.groupby(level=0).size().to_dict() == dict.fromkeys(names, 50)

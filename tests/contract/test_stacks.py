@@ -9,6 +9,7 @@ import pytest
 import epprof_nb
 from epprof_nb.recording.stacks import availability
 from tests.contract.rows import kernels_of
+from tests.helpers.threads import run_all
 
 pytestmark = pytest.mark.skipif(
     availability.why_unavailable() is not None, reason="stacks cannot be read here"
@@ -59,11 +60,7 @@ def test_threads_have_stacks_of_their_own(device, rig):
         made[name](rig.array(1.0), 2.0, 1.0, stream=device.stream())
 
     with epprof_nb.profile() as profile:
-        threads = [threading.Thread(target=work, args=(name,)) for name in names]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threading.Thread(target=work, args=(name,)) for name in names)
         device.synchronize()
     kernels = kernels_of(profile)
     assert {tuple(frames(profile, kernels.loc[name, "stack_id"])) for name in names} == {

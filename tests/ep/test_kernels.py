@@ -18,6 +18,7 @@ from tests.ep.sessions import (
     session,
     sigmoid,
 )
+from tests.helpers.threads import run_all
 from tests.ort import models
 
 DOMAIN = "com.example"
@@ -349,11 +350,7 @@ def test_many_threads_share_a_session(ep, x):
             if not np.array_equal(made.run(None, {"x": x})[0], expected):
                 wrong.append(1)
 
-    threads = [threading.Thread(target=work) for _ in range(32)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_all(threading.Thread(target=work) for _ in range(32))
     assert not wrong
 
 

@@ -10,6 +10,7 @@ from torch import nn
 
 import epprof_nb
 from epprof_nb import host
+from tests.helpers.threads import run_all
 
 
 class Kernels:
@@ -123,9 +124,5 @@ def profile_of_two_threads(named, values):
         both.wait()
 
     with epprof_nb.profile() as prof:
-        threads = [threading.Thread(target=run, args=(model,)) for model in models]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threading.Thread(target=run, args=(model,)) for model in models)
     return prof

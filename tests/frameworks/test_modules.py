@@ -20,6 +20,7 @@ from torch import nn  # noqa: E402 - torch may be missing
 
 from tests.frameworks import layers  # noqa: E402
 from tests.frameworks.layers import Layer, kernel_modules, names_of  # noqa: E402
+from tests.helpers.threads import run_all  # noqa: E402
 
 
 @pytest.fixture
@@ -188,11 +189,7 @@ def test_modules_of_several_threads(named, values):
             model(values)
 
     with epprof_nb.profile() as prof:
-        threads = [threading.Thread(target=run, args=(model,)) for model in models]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threading.Thread(target=run, args=(model,)) for model in models)
     assert kernel_modules(prof) == {f"thread {i} forward": {f"model{i}"} for i in range(4)}
 
 

@@ -9,6 +9,7 @@ import epprof_nb
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 from tests.gpu.oracle import kernel, launch, pairs  # noqa: E402
+from tests.helpers.threads import run_all  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -63,11 +64,7 @@ def test_threads_and_streams_keep_their_own_stacks():
             cupy.cuda.get_current_stream().synchronize()
 
     with epprof_nb.profile() as prof:
-        threads = [threading.Thread(target=work, args=(name,)) for name in names]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threading.Thread(target=work, args=(name,)) for name in names)
     found = pairs(prof)
     assert len(found) == 1600
     assert all(k == o for k, o in found)

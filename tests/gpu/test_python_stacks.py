@@ -8,6 +8,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.recording.stacks.availability import why_unavailable
+from tests.helpers.threads import run_all
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -72,14 +73,10 @@ def test_threads_keep_their_lines():
     launch_all(x, 0)
     with epprof_nb.profile() as prof:
         found = []
-        threads = [
+        run_all(
             threading.Thread(target=lambda: found.extend(launch_all(x, 5) for _ in range(200)))
             for _ in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        )
     kernels = prof.activities[prof.activities["name"].str.contains("numbered_")]
     assert len(kernels) == 8 * 200 * 4
     lines = dict(enumerate(found[0]))

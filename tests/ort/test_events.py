@@ -11,6 +11,7 @@ import pytest
 import epprof_nb
 from epprof_nb.profiles import Profile
 from epprof_nb.recording.session.session import start
+from tests.helpers.threads import run_all
 from tests.ort import models, search_models
 from tests.ort.rows import nested_in_time, nodes, path, runs
 
@@ -156,11 +157,7 @@ def test_overlapping_runs_have_exactly_their_own_nodes(installed, x, parallel):
             session.run(None, {"x": x})
 
     with epprof_nb.profile() as prof:
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threading.Thread(target=work) for _ in range(4))
     found = nodes(prof)
     assert len(runs(prof)) == 100
     assert found["run_id"].notna().all()

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 
 import epprof_nb
+from tests.helpers.threads import run_all
 from tests.ort import models
 from tests.ort.long_runs import Endless, await_computing
 from tests.ort.rows import nodes, runs
@@ -29,11 +30,7 @@ def test_pool_threads_of_a_whole_profile_join_their_run_where_it_is_certain(inst
             session.run(None, {"x": x})
 
     with epprof_nb.profile() as prof:
-        threads = [threading.Thread(target=work) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threading.Thread(target=work) for _ in range(3))
     found = nodes(prof)
     missing = found["run_id"].isna().sum()
     sizes = found.groupby("run_id").size()

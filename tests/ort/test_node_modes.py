@@ -9,6 +9,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.recording.onnxruntime import run_histories, sessions
+from tests.helpers.threads import run_all
 from tests.ort import models
 from tests.ort.rows import nested_in_time, nodes, runs
 
@@ -147,11 +148,7 @@ def test_threads_with_own_shapes(auto):
             session.run(None, feed)
 
     with epprof_nb.profile() as prof:
-        threads = [threading.Thread(target=work, args=(n,)) for n in (1, 2, 3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threading.Thread(target=work, args=(n,)) for n in (1, 2, 3))
     assert len(runs(prof)) == 150
     assert prof.by_run()["node_events"].eq("recorded").sum() >= 6
     found = nodes(prof)

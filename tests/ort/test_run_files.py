@@ -11,6 +11,7 @@ import pytest
 import epprof_nb
 from epprof_nb.data.schema import MISSING
 from epprof_nb.onnxruntime import json_profile, run_profile_files
+from tests.helpers.threads import run_all
 from tests.ort import models
 
 
@@ -80,11 +81,7 @@ def test_runs_at_once_with_the_same_options_have_files_of_their_own(
         for _ in range(10):
             session.run(None, {"x": x}, options)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_all(threading.Thread(target=work) for _ in range(4))
     found = files(tmp_path)
     assert len(found) == 40
     for path in found:
@@ -119,11 +116,7 @@ def test_runs_with_profiling_on_off_and_on_at_once_are_told_apart(
         begin.wait()
         session.run(None, {"x": x}, given)
 
-    threads = [threading.Thread(target=work, args=(o,)) for o in (options, plain, options)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_all(threading.Thread(target=work, args=(o,)) for o in (options, plain, options))
     assert len(files(tmp_path)) == 2
     for path in files(tmp_path):
         events = json.loads(path.read_text())

@@ -12,6 +12,7 @@ import epprof_nb
 from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.onnxruntime import attach, session_options
 from epprof_nb.recording.onnxruntime import sessions
+from tests.helpers.threads import run_all
 from tests.ort import models
 from tests.ort.rows import nodes
 
@@ -143,11 +144,7 @@ def test_threads_may_share_options(installed, x):
     def work():
         made.append(installed.InferenceSession(models.chain(), options))
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_all(threading.Thread(target=work) for _ in range(8))
     assert len({sessions.observed(session).number for session in made} - {None}) == 8
     with epprof_nb.profile() as prof:
         for session in made:

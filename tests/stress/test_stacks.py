@@ -16,6 +16,7 @@ from epprof_nb.recording.session.service import Subscription, service
 from epprof_nb.recording.stacks import availability, self_test
 from epprof_nb.recording.stacks.resolution import resolve
 from tests.helpers import cupti_stub
+from tests.helpers.threads import run_all
 from tests.stress import FACTOR
 from tests.stress.test_forks import status_of
 
@@ -95,14 +96,10 @@ def test_threads_with_all_shapes_of_calls():
     times = 20 * FACTOR
 
     def program(check):
-        threads = [
+        run_all(
             threading.Thread(target=all_shapes, args=(check, random.Random(number), times))
             for number in range(THREADS)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        )
 
     count, found = recorded(program)
     assert count > THREADS * times
@@ -140,10 +137,7 @@ def test_walks_while_another_thread_looks_at_all_frames():
     ]
     looking = threading.Thread(target=look)
     looking.start()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_all(threads)
     ended.set()
     looking.join()
     assert all(results)

@@ -6,6 +6,7 @@ import threading
 import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.recording.session.service import service
+from tests.helpers.threads import run_all
 from tests.stress import FACTOR
 
 THREADS, ROUNDS = 8, 25
@@ -33,11 +34,7 @@ def test_every_thread_finds_its_own_work_in_its_sessions():
         finally:
             stream.close()
 
-    threads = [threading.Thread(target=use, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_all(threading.Thread(target=use, args=(number,)) for number in range(THREADS))
     assert not failures
     assert service.open_subscriptions == 0
     assert not _native.push(_native.intern("probe"), 1)
@@ -86,10 +83,6 @@ def test_sessions_that_are_dropped_on_any_thread_end():
                 held.pop().stop()
             held.clear()
 
-    threads = [threading.Thread(target=drop) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_all(threading.Thread(target=drop) for _ in range(4))
     assert service.open_subscriptions == 0
     assert not service._recording

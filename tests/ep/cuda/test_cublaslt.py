@@ -17,6 +17,7 @@ from epprof_nb.ep.products import cublas, cublaslt, products
 from tests.ep.fake_cuda.cublas import Cublas
 from tests.ep.fake_cuda.cublaslt import CublasLt, Product
 from tests.ep.sessions import model, on_cpu
+from tests.helpers.threads import run_all
 
 COMPUTE_TYPES = {"float16": 68, "float32": 68, "float64": 70}
 """cuBLAS's numbers of the types in which products are computed."""
@@ -221,11 +222,7 @@ def test_threads_share_a_product_with_biases_of_their_own(ep, lt):
             if not np.array_equal(got, feeds["a"] @ feeds["b"] + given["c"]):
                 wrong.append((number, i))
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_all(threading.Thread(target=work, args=(n,)) for n in range(4))
     assert wrong == []
     assert len(lt.products) == 80
 

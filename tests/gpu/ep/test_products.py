@@ -18,6 +18,7 @@ import epprof_nb
 from epprof_nb import ep
 from epprof_nb.ep.products import cublaslt, products
 from tests.ep.sessions import model
+from tests.helpers.threads import run_all
 
 PRECISION = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-14}
 
@@ -79,11 +80,7 @@ def test_threads_share_a_product_with_biases_of_their_own():
                 if not np.allclose(out.get(), a @ b + bias, atol=1e-4):
                     wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_all(threading.Thread(target=work, args=(seed,)) for seed in range(8))
     assert wrong == []
 
 

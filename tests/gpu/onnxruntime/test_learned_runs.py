@@ -12,6 +12,7 @@ from epprof_nb.recording.onnxruntime import run_histories
 from epprof_nb.recording.onnxruntime.launch_sequences import LAUNCH
 from tests.gpu import exported
 from tests.gpu.cuda_provider import CUDA, LAUNCHES, ort, states
+from tests.helpers.threads import run_all
 from tests.ort import decoder, models
 from tests.ort.cuda import bound
 from tests.ort.rows import nested_in_time, nodes, runs
@@ -109,11 +110,7 @@ def test_a_thousand_runs_of_four_threads_and_three_shapes():
             session.run(None, feeds[(i + number) % 3])
 
     with epprof_nb.profile() as prof:
-        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threading.Thread(target=work, args=(n,)) for n in range(4))
     found = states(prof)
     print(found, [n for n in prof.info["notes"] if "identified" in n or "launched" in n])
     assert sum(found.values()) == 1000

@@ -16,6 +16,7 @@ ort = pytest.importorskip("onnxruntime", minversion="1.25", reason="onnxruntime 
 if "CUDAExecutionProvider" not in ort.get_available_providers():
     pytest.skip("onnxruntime-gpu is not installed", allow_module_level=True)
 
+from tests.helpers.threads import run_all  # noqa: E402
 from tests.ort import models  # noqa: E402
 from tests.ort.cuda import bound  # noqa: E402
 from tests.ort.rows import nodes  # noqa: E402
@@ -89,11 +90,7 @@ def test_threads_that_share_a_session_keep_their_kernels_apart(x):
             session.run(None, {"x": x})
 
     with epprof_nb.profile() as prof:
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threading.Thread(target=work) for _ in range(4))
     by_run = prof.by_run()
     assert len(by_run) == 200
     assert by_run["kernels"].nunique() == 1
@@ -244,13 +241,7 @@ def test_a_profile_of_one_run_has_the_kernels_of_that_run(x, tmp_path):
     session.run(None, {"x": x})
     options = ort.RunOptions()
     epprof_nb.onnxruntime.enable_profiling(options, profile_file_prefix=str(tmp_path / "run"))
-    threads = [
-        threading.Thread(target=session.run, args=(None, {"x": x}, options)) for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_all(threading.Thread(target=session.run, args=(None, {"x": x}, options)) for _ in range(4))
     files = list(tmp_path.glob("run*.json"))
     assert len(files) == 4
     for path in files:

@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from tests.gpu.oracle import device_ns, op_path  # noqa: E402
 from tests.gpu.torch.torch_layers import Layer, modules_of_kernels, warm_up, work  # noqa: E402
+from tests.helpers.threads import run_all  # noqa: E402
 
 
 class Model(nn.Module):
@@ -170,14 +171,10 @@ def test_threads_that_train_at_once(named):
             loss.backward()
 
     with epprof_nb.profile() as prof:
-        threads = [
+        run_all(
             threading.Thread(target=train, args=pair)
             for pair in zip(models, ("first", "second"), strict=True)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        )
         torch.cuda.synchronize()
     found = modules_of_kernels(prof)
     for label, path in (("a", "first.0"), ("b", "twice"), ("c", "block.inner")):

@@ -13,6 +13,7 @@ from epprof_nb.core.options import Options
 from epprof_nb.host._log import Activity, Log
 from epprof_nb.recording.host.recorder import HostRecorder
 from tests.helpers.host_streams import fail, wait_until
+from tests.helpers.threads import run_all
 
 pytestmark = pytest.mark.usefixtures("quiet_device")
 
@@ -125,14 +126,10 @@ def test_threads_lose_no_record():
     log = Log()
     log.start(1_000_000, memory=False, api=False)
     activity = Activity("kernel", "k", 1, grid=(1, 1, 1), block=(1, 1, 1))
-    threads = [
+    run_all(
         threading.Thread(target=lambda: [log.add(activity, 0, 1) for _ in range(5000)])
         for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    )
     taken = log.drain()
     assert len(taken.activities) == 20_000
     assert (taken.activities["end_ns"] == 1).all()

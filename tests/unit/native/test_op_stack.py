@@ -11,6 +11,7 @@ import pytest
 import epprof_nb
 from epprof_nb import _native
 from tests.helpers.op_rows import statements, taken
+from tests.helpers.threads import run_all
 
 
 def test_the_top_follows_starts_and_stops(recording):
@@ -92,11 +93,7 @@ def test_ids_are_unique_over_threads(recording):
             with epprof_nb.op("t"):
                 pass
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_all(threading.Thread(target=work) for _ in range(8))
     rows, lost = taken()
     assert lost == 0
     assert len(rows) == 16_000

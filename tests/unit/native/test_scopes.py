@@ -11,6 +11,7 @@ import epprof_nb
 from epprof_nb import _native
 from epprof_nb.recording.ranges import suspension
 from tests.helpers.recorded_ops import drained, recording
+from tests.helpers.threads import run_all
 
 
 def statements(*names):
@@ -136,9 +137,5 @@ def test_threads_share_a_body(key):
                 _native.line(key + 1)
 
     with recording():
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threading.Thread(target=work) for _ in range(4))
         assert len(drained()) == 800

@@ -17,6 +17,7 @@ from epprof_nb import _native, host
 from epprof_nb.commands import doctor_checks
 from epprof_nb.recording.nvtx import injection as nvtx_injection
 from tests.helpers.nvtx_libraries import built, compiled, rows
+from tests.helpers.threads import run_all
 
 
 @pytest.fixture(scope="module")
@@ -250,11 +251,7 @@ def test_threads_push_at_once(library):
             library.pop()
 
     with epprof_nb.profile() as prof:
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threading.Thread(target=work, args=(number,)) for number in range(4))
     inner = prof.ops[prof.ops["name"] == "inner"]
     parents = prof.ops["name"].reindex(inner["parent_op_id"]).astype(str)
     assert parents.value_counts().to_dict() == {f"thread {n}": 500 for n in range(4)}

@@ -14,6 +14,7 @@ from epprof_nb.recording.onnxruntime.run_histories import (
     SessionRuns,
 )
 from epprof_nb.recording.onnxruntime.run_log import LoggedRun
+from tests.helpers.threads import run_all
 
 
 def ran(history, *, launches=0, launch_hash=0, functions=0, recorded_ns=0, plain_ns=0, first=False):
@@ -119,11 +120,7 @@ def test_threads_share_a_history():
             ran(history, launches=9, launch_hash=i % 3 if i % 7 else number * 10_000 + i)
             found.append(history)
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_all(threading.Thread(target=work, args=(n,)) for n in range(4))
     assert len(found) == 8000
     # Each history gives way to one of any size if the launches of a thread are always new.
     assert 3 <= len(set(map(id, found))) <= 6

@@ -16,6 +16,7 @@ from epprof_nb.recording.session.profile_info import notes_on_statements
 from epprof_nb.recording.session.service import service
 from tests.helpers import tiny
 from tests.helpers.session_work import kernels, work
+from tests.helpers.threads import run_all
 from tests.helpers.time_limits import TimeLimits
 
 pytestmark = pytest.mark.usefixtures("nothing_leaks")
@@ -259,11 +260,7 @@ def test_rows_of_every_table_are_in_the_order_of_their_starts():
                 host.launch(lambda a: a.fill(1), array, name="k", stream=stream)
 
     with epprof_nb.profile() as prof:
-        threads = [threading.Thread(target=one, args=(stream,)) for stream in streams]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threading.Thread(target=one, args=(stream,)) for stream in streams)
     assert len(prof.activities) >= 60
     for frame in (prof.ops, prof.activities, prof.api_calls):
         assert frame["start_ns"].is_monotonic_increasing

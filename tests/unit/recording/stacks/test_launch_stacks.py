@@ -18,6 +18,7 @@ from epprof_nb.recording.stacks import availability
 from epprof_nb.recording.stacks.resolution import resolve
 from epprof_nb.recording.statements.markers import install_markers
 from tests.helpers.marked_cells import marked
+from tests.helpers.threads import run_all
 
 pytestmark = pytest.mark.skipif(
     availability.why_unavailable() is not None, reason="stacks cannot be read here"
@@ -88,11 +89,7 @@ def test_threads_have_their_own_stacks_in_one_tree():
         launch()
 
     def run():
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_all(threading.Thread(target=work) for _ in range(8))
 
     found = Launched(run)
     assert found.own() == [[("launch", LAUNCH), ("work", line_of(work, 1))]] * 8
