@@ -34,7 +34,6 @@ _MAX_DETAILS = 72
 
 _NAMES = [(re.compile(rule.pattern), rule) for rule in NAMES]
 _OPERATIONS = [(re.compile(rule.pattern), rule) for rule in OPERATIONS]
-_DTYPE = re.compile(r"|".join(sorted(map(re.escape, DTYPES), key=len, reverse=True)))
 _LAMBDA = re.compile(r"\{lambda\(([A-Za-z_][^,)]*)")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _LIBRARY_KERNELS = re.compile(LIBRARY_KERNELS)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.files.exporters.activity_tracks import ActivityTracks
 
-_DEVICES = 3
-
 
 def slices_and_arrows(profile: ProfileData, tracks: ActivityTracks) -> Iterator[dict[str, Any]]:
     """Yield the events of ops, API calls and activities, and the arrows between them."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.compare.recordings import Recordings
 
 Place: TypeAlias = Literal["total", "device", "host"]
-PLACES: tuple[Place, ...] = ("total", "device", "host")
 """Quantities that vary: the elapsed time of a repeat, device times, and host times of ops."""
 
 MIN_RECORDINGS = 5

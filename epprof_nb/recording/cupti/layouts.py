@@ -148,10 +148,6 @@ class CuptiLayout:
     ----------
     api_version : int
         The version of the layouts, as returned by ``cuptiGetVersion``.
-    exact : bool
-        False if the requested version is unknown and this is the nearest older one. The offsets
-        are still valid, because records only grow at the end or into padding. The sizes may be
-        too small, so walk live buffers with ``cuptiActivityGetNextRecord``.
     cuda : tuple of str
         CUDA toolkit releases with this API version, such as ``("12.0", "12.1")``.
     records : dict of str to Struct
@@ -161,7 +157,6 @@ class CuptiLayout:
     """
 
     api_version: int
-    exact: bool
     cuda: tuple[str, ...]
     records: dict[str, Struct]
     callbacks: dict[str, Struct]
@@ -242,7 +237,6 @@ SYNCHRONIZATION_TYPES = _names(
     "CUpti_ActivitySynchronizationType", "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_"
 )
 OVERHEAD_KINDS = _names("CUpti_ActivityOverheadKind", "CUPTI_ACTIVITY_OVERHEAD_")
-RESOURCE_CALLBACKS = _names("CUpti_CallbackIdResource", "CUPTI_CBID_RESOURCE_")
 #: CUptiResult -> its C name, e.g. ``{15: "CUPTI_ERROR_NOT_INITIALIZED"}``.
 RESULTS = _names("CUptiResult", "", keep=True)
 
@@ -267,7 +261,8 @@ def layout_for(api_version: int) -> CuptiLayout:
     -------
     CuptiLayout
         The layouts of that version. If it is unknown, the layouts of the newest known version below
-        it, with ``exact`` False.
+        it. Their offsets are valid, because records only grow at the end or into padding; the sizes
+        may be too small, so walk live buffers with ``cuptiActivityGetNextRecord``.
 
     Raises
     ------
@@ -293,7 +288,6 @@ def layout_for(api_version: int) -> CuptiLayout:
     entry = _TABLES["versions"][str(version)]
     return CuptiLayout(
         api_version=version,
-        exact=version == api_version,
         cuda=CUDA_RELEASES[version],
         records={record: _struct(key) for record, key in entry["records"].items()},
         callbacks={name: _struct(key) for name, key in entry["callbacks"].items()},

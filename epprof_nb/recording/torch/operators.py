@@ -46,11 +46,6 @@ class Operators:
         self._with_shapes = False
         self._notes: list[str] = []
 
-    @property
-    def is_recording(self) -> bool:
-        """Whether operators are recorded."""
-        return self._is_wanted
-
     def start(self, *, with_shapes: bool) -> None:
         """Enable the observer; if that fails, a note says why."""
         self._end_on_this_thread()

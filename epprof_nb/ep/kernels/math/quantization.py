@@ -13,8 +13,6 @@ from epprof_nb.ep.products import products
 from epprof_nb.ep.small_floats import cast as small_cast
 from epprof_nb.ep.small_floats import is_small
 
-_BYTES = "uint8 int8"
-
 
 def spread(xp: ArrayModule, parameter: Array, x: Array, axis: int, block: int = 0) -> Array:
     """Return scales or zero points in a shape that broadcasts with a tensor.
