@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import random
 import resource
 import statistics
 import time
@@ -21,7 +20,7 @@ from epprof_nb.core.options import Options
 from epprof_nb.recording.session.service import Subscription, service
 from epprof_nb.recording.stacks.availability import why_unavailable
 from epprof_nb.recording.stacks.resolution import resolve
-from tests.benchmarks.shared.harness import header
+from tests.benchmarks.shared.harness import header, median_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,13 +43,6 @@ def _frames() -> tuple[list[Any], list[Any]]:
     import sys
 
     return _native.walk_stack(sys._getframe)
-
-
-def bound(ratios: list[float], level: float = 0.975, draws: int = 2000) -> float:
-    """Upper bound of the median by the bootstrap."""
-    choose = random.Random(0).choices
-    medians = sorted(statistics.median(choose(ratios, k=len(ratios))) for _ in range(draws))
-    return medians[int(level * draws)]
 
 
 def reads() -> None:
@@ -92,7 +84,7 @@ def launches(name: str, launch: Callable[[], object], block: int, pairs: int) ->
         ratios = [on / off for on, off in zip(times[True], times[False], strict=True)]
         print(
             f"  depth {depth:3}  {statistics.median(times[False]) / block * 1e6:8.2f} us a launch"
-            f"  x {statistics.median(ratios):.4f}  (95 % bound {bound(ratios):.4f})",
+            f"  x {statistics.median(ratios):.4f}  (95 % bound {median_bounds(ratios)[1]:.4f})",
             flush=True,
         )
     print()

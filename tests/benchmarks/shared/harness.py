@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import platform
+import random
 import shlex
 import statistics
 import sys
@@ -53,6 +54,13 @@ def ratios(results: dict[str, list[float]], base: str) -> dict[str, tuple[float,
         values = [s / b for s, b in zip(seconds, results[base], strict=True)]
         table[name] = (min(values), statistics.median(values), max(values))
     return table
+
+
+def median_bounds(values: Sequence[float], draws: int = 2000) -> tuple[float, float]:
+    """95 % bounds of the median, by the bootstrap."""
+    choose = random.Random(0).choices
+    medians = sorted(statistics.median(choose(values, k=len(values))) for _ in range(draws))
+    return medians[int(0.025 * draws)], medians[int(0.975 * draws)]
 
 
 def show(results: dict[str, list[float]], bases: Sequence[str], unit: str, per: float) -> None:
