@@ -227,9 +227,10 @@ class Session:
     ) -> tuple[dict[str, Table], dict[str, str]]:
         """Return the tables with the stacks that they refer to, and the text of their code."""
         script, main = None, getattr(sys.modules.get("__main__"), "__file__", None)
-        if self._script is not None and self._cell is not None and isinstance(main, str):
+        if isinstance(main, str):
             path = Path(main).absolute()
-            script = (str(path), self._cell) if path.name == self._script else None
+            is_cell = self._cell is not None and path.name == self._script
+            script = (str(path), str(self._cell) if is_cell else str(path))
         code = stack_code(stacks, self.options, script=script, known=self._sources)
         return with_stack_rows({**tables, "stacks": code.table}, code.row), code.texts
 

@@ -74,7 +74,7 @@ def stack_code(
     options
         Options of the session, with what the user has named as their own or as a library.
     script
-        Path of the script that runs, and the name to show for it; None without one.
+        Path of the program that runs, and the name to show for it; None without one.
     known
         Cell to its text, for cells that need no other.
     """
@@ -100,16 +100,23 @@ def owner_of_files(
     files: Iterable[str], options: Options, *, script: tuple[str, str] | None = None
 ) -> dict[str, str]:
     """Return the owner of each file; see `epprof_nb.analysis.stacks.ownership.Owner`."""
-    home = () if script is None else (os.path.dirname(script[0]),)  # noqa: PTH120 - no real path
-    folders = (*_both(_working_directory()), *home)
+    home = "" if script is None else os.path.dirname(script[0])  # noqa: PTH120 - no real path
+    folders = (*_both(_working_directory()), *_both(home))
     chosen_own, chosen_library = (_paths_of(names) for names in (options.own, options.library))
     ownership = Ownership(chosen_own, chosen_library, (_PACKAGE,), _library_folders(), folders)
     full = {file: _absolute(file) for file in files}
-    found = {file: ownership.known(path) for file, path in full.items()}
+    # A file may be below a link to a folder of the user.
+    found = {
+        file: ownership.known(path) or ownership.known(_resolved(path))
+        for file, path in full.items()
+    }
     unknown = [file for file, owner in found.items() if owner is None]
     if unknown:  # reading what is installed takes a while
         installed = Ownership(own=_editable_folders())
-        found |= {file: installed.of(full[file]) for file in unknown}
+        found |= {
+            file: installed.known(full[file]) or installed.known(_resolved(full[file]))
+            for file in unknown
+        }
     return {file: owner or "library" for file, owner in found.items()}
 
 
@@ -182,7 +189,9 @@ def _block(file: str, first: int, *, whole: bool) -> list[str]:
     try:
         if file not in linecache.cache:  # the source of a cell is in the cache only
             path = Path(file)
-            if not path.is_file() or path.stat().st_size > _FILE_BYTES:
+            if not path.is_file():
+                _cache_of_loader(file)
+            elif path.stat().st_size > _FILE_BYTES:
                 return []
         linecache.checkcache(file)
         lines = linecache.getlines(file)[first - 1 : first - 1 + _LINES]
@@ -192,9 +201,22 @@ def _block(file: str, first: int, *, whole: bool) -> list[str]:
     return [line.rstrip("\r\n")[:_LINE_CHARACTERS] for line in block]
 
 
+def _cache_of_loader(file: str) -> None:
+    """Let linecache ask the loader of a module that is in no file, but in an archive, say."""
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == file:
+            linecache.lazycache(file, module.__dict__)
+            return
+
+
 def _absolute(file: str) -> str:
     """Return the full path of a file; the name of code that is in no file as it is."""
     return file if file.startswith("<") else os.path.abspath(file)  # noqa: PTH100 - keeps links
+
+
+def _resolved(path: str) -> str:
+    """Return the path of a file without links; the name of code that is in no file as it is."""
+    return path if path.startswith("<") else os.path.realpath(path)
 
 
 def _working_directory() -> str:

@@ -1,13 +1,23 @@
 """The stacks of running code: whose each frame is, what is dropped, and its text."""
 
+import ast
 import linecache
+import subprocess
+import sys
+import zipfile
 
 import pytest
 
 from epprof_nb.core.options import Options
 from epprof_nb.recording.session.stack_code import owner_of_files, stack_code
+from epprof_nb.recording.stacks import availability
 from tests.helpers.walked_stacks import Walker
 
+needs_stacks = pytest.mark.skipif(
+    availability.why_unavailable() is not None, reason="stacks cannot be read here"
+)
+LAUNCHES = "from epprof_nb import host\ndef launch():\n    host.launch(int)\n"
+LINES = ["beside.launch()", "host.launch(int)"]
 LAUNCH = "def launch(walk):\n    x = 1\n    return walk()\n\n\ndef unused():\n    pass\n"
 
 
@@ -22,6 +32,12 @@ def run(path, text, **variables):
     path.write_text(text)
     exec(compile(text, str(path), "exec"), variables)
     return variables
+
+
+def printed_by(program, folder):
+    """Return what a program prints, as a value."""
+    command = [sys.executable, str(program)]
+    return ast.literal_eval(subprocess.check_output(command, cwd=folder, text=True))
 
 
 def frames_of(code, stack):
@@ -99,6 +115,26 @@ def test_the_script_has_the_name_of_its_cell(home):
     other.mkdir()
     beside = str(home / "sub" / "beside.py")
     assert owner_of_files([beside], Options(), script=(path, "train.py")) == {beside: "own"}
+
+
+@needs_stacks
+def test_code_beside_the_program_is_the_users(tmp_path):
+    (tmp_path / "beside.py").write_text(LAUNCHES)
+    program = "import epprof_nb, beside\nwith epprof_nb.profile() as prof:\n    beside.launch()\n"
+    (tmp_path / "program.py").write_text(f"{program}print(prof.by_line()['source'].tolist())\n")
+    assert printed_by(tmp_path / "program.py", tmp_path.parent) == LINES
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    assert printed_by(link / "program.py", tmp_path.parent) == LINES
+
+
+@needs_stacks
+def test_code_in_an_archive_has_its_text(tmp_path):
+    program = "import epprof_nb, beside\nwith epprof_nb.profile() as prof:\n    beside.launch()\n"
+    with zipfile.ZipFile(tmp_path / "program.zip", "w") as archive:
+        archive.writestr("beside.py", LAUNCHES)
+        archive.writestr("__main__.py", f"{program}print(prof.by_line()['source'].tolist())\n")
+    assert printed_by(tmp_path / "program.zip", tmp_path.parent) == LINES
 
 
 def test_packages_are_named_by_their_name():
