@@ -191,7 +191,7 @@ def _block(file: str, first: int, *, whole: bool) -> list[str]:
             path = Path(file)
             if not path.is_file():
                 _cache_of_loader(file)
-            elif path.stat().st_size > _FILE_BYTES:
+            elif path.stat().st_size > _FILE_BYTES or _has_changed(path):
                 return []
         linecache.checkcache(file)
         lines = linecache.getlines(file)[first - 1 : first - 1 + _LINES]
@@ -207,6 +207,20 @@ def _cache_of_loader(file: str) -> None:
         if getattr(module, "__file__", None) == file:
             linecache.lazycache(file, module.__dict__)
             return
+
+
+def _has_changed(path: Path) -> bool:
+    """Whether a module's file differs from the one that Python compiled when it was imported."""
+    try:
+        with Path(util.cache_from_source(path)).open("rb") as compiled:
+            header = compiled.read(16)
+    except (OSError, NotImplementedError):
+        return False  # not known
+    if len(header) < 16 or any(header[4:8]):
+        return False  # identified by a hash of the text
+    found = path.stat()
+    facts = (int(found.st_mtime), found.st_size)
+    return header[8:] != b"".join((fact & 0xFFFFFFFF).to_bytes(4, "little") for fact in facts)
 
 
 def _absolute(file: str) -> str:

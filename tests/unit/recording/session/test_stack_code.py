@@ -1,6 +1,7 @@
 """The stacks of running code: whose each frame is, what is dropped, and its text."""
 
 import ast
+import importlib
 import linecache
 import subprocess
 import sys
@@ -135,6 +136,25 @@ def test_code_in_an_archive_has_its_text(tmp_path):
         archive.writestr("beside.py", LAUNCHES)
         archive.writestr("__main__.py", f"{program}print(prof.by_line()['source'].tolist())\n")
     assert printed_by(tmp_path / "program.zip", tmp_path.parent) == LINES
+
+
+def test_a_file_that_has_changed_since_its_import_gives_no_text(home, monkeypatch):
+    path = home / "edited.py"
+    path.write_text(LAUNCH)
+    monkeypatch.syspath_prepend(str(home))
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    edited = importlib.import_module("edited")
+    walker = Walker()
+    stack = edited.launch(walker.walk)
+    assert str(path) in stack_code(walker.stacks(), Options()).texts
+    linecache.clearcache()
+    path.write_text("# another line\n" + LAUNCH)
+    code = stack_code(walker.stacks(), Options())
+    assert frames_of(code, stack)[0][:3] == (str(path), "launch", 3)
+    assert str(path) not in code.texts
+    stack = importlib.reload(edited).launch(walker.walk)
+    code = stack_code(walker.stacks(), Options())
+    assert code.texts[str(path)].splitlines()[3] == "    return walk()"
 
 
 def test_packages_are_named_by_their_name():
