@@ -90,7 +90,7 @@ def _stacks() -> Check:
         return Check("Python stacks", "ok", "recorded at launches and waits")
     return Check(
         "Python stacks", "warning", f"not recorded: {reason}",
-        "Everything else is recorded. For stacks, use a release of CPython 3.11, 3.12 or 3.13.",
+        "Everything else is recorded. For stacks, use a release of CPython 3.11 to 3.15.",
     )  # fmt: skip
 
 

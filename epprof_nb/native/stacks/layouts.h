@@ -44,6 +44,12 @@ struct epprof_frame_layout {
   uint16_t compact_size;
   uint16_t bytes_size;
   uint16_t bytes_data;
+
+  /* _Py_DebugOffsets of 3.13 and newer, an array of 64-bit numbers: where the offsets of each of
+     these structs begin. */
+  struct {
+    uint8_t thread, frame, code, bytes, text;
+  } told;
 };
 
 /* The layout of Python 3.`minor`; null if it is not known. */

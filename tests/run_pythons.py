@@ -1,0 +1,101 @@
+"""Run the tests of Python stacks with the other releases of CPython on this machine.
+
+::
+
+    python -m tests.run_pythons [VERSION ...]
+
+Frames differ between releases. Each release is looked for as ``python3.14`` on the path, and among
+those of pyenv. It gets an environment with one wheel of the checkout, which serves all releases. A
+release that is not here, or for which there is no wheel of a dependency, is skipped, which is
+printed. The variable ``EPPROF_MATRIX`` is the folder for the environments.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.run_matrix import CACHE, PYTEST, ROOT
+
+VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
+PACKAGES = ("pytest", "pytest-timeout", "hypothesis", "greenlet", "gevent")
+TESTS = ("tests/unit/recording/stacks", "tests/stress/test_stacks.py")
+
+
+def interpreter(version: str) -> str | None:
+    """Return the path of a release of this minor version; None if there is none."""
+    found = shutil.which(f"python{version}")
+    # A shim of pyenv is there for each version that it knows, chosen or not.
+    if found and subprocess.run([found, "--version"], capture_output=True, check=False).returncode:
+        found = None
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    installed = sorted(root.glob(f"versions/{version}.*/bin/python{version}"))
+    return found or (str(installed[-1]) if installed else None)
+
+
+def build() -> Path:
+    """Build the wheel of this checkout and return its path."""
+    folder = CACHE / "wheel"
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder,
+         "-C", f"build-dir={folder / 'build'}", ROOT],
+        check=True,
+    )  # fmt: skip
+    return next(folder.glob("*.whl"))
+
+
+def install(wheel: Path, python: str, version: str) -> Path:
+    """Install the wheel into an environment of this interpreter, and return its Python."""
+    folder = CACHE / f"python-{version}"
+    subprocess.run([python, "-m", "venv", "--clear", "--without-pip", folder], check=True)
+    made = folder / "bin" / "python"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", made, "install", "-q", "--only-binary", ":all:",
+         wheel, *PACKAGES],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return made
+
+
+def check(wheel: Path, version: str) -> tuple[str, str]:
+    """Test one release; return a line about it, and the problem or an empty text."""
+    python = interpreter(version)
+    if python is None:
+        return "SKIPPED, it is not on this machine", ""
+    try:
+        made = install(wheel, python, version)
+    except subprocess.CalledProcessError as error:
+        errors = [line for line in (error.stderr or "").splitlines() if line.startswith("ERROR")]
+        return f"SKIPPED, it could not be installed: {errors[0] if errors else error}", ""
+    # -P and append: the package is that of the environment, its tests are those of the checkout.
+    done = subprocess.run(
+        [made, "-P", "-m", *PYTEST, "--import-mode=append", *TESTS],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
+    summary = (done.stdout.strip() or done.stderr.strip() or "nothing ran").splitlines()[-1]
+    passed = done.returncode == 0 and "passed" in summary and "skipped" not in summary
+    return summary, "" if passed else done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def main(*versions: str) -> int:
+    """Test the given versions, or all others than this one; return 1 if one failed."""
+    this = f"{sys.version_info.major}.{sys.version_info.minor}"
+    problems = {}
+    wheel = build()
+    for version in versions or [version for version in VERSIONS if version != this]:
+        line, problem = check(wheel, version)
+        print(f"Python {version}: {line}", flush=True)
+        if problem:
+            problems[version] = problem
+    for version, problem in problems.items():
+        print(f"\n== Python {version} ==\n{problem}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
