@@ -5,8 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <initializer_list>
+#include <iterator>
+#include <string_view>
 #include <type_traits>
 
 namespace epprof::torch {
@@ -25,6 +28,7 @@ struct Functions {
   uint64_t (*next_number)() = nullptr;
   uint64_t (*thread_number)() = nullptr;
   int (*current_task)() = nullptr;
+  bool (*gradients_enabled)() = nullptr;
 } functions;
 
 // Offsets in torch::autograd::Node, in bytes.
@@ -127,6 +131,34 @@ bool current_node(Node* node) {
   return true;
 }
 
+// Operators that PyTorch's tools/autograd/gen_inplace_or_view_type.py lists as views, and
+// _unsafe_view. A node is named after its operator.
+bool is_of_view(const Node& node) {
+  static constexpr std::string_view kViews[] = {
+      "Alias", "AsStrided", "Conj", "Detach", "Diagonal", "Expand", "LiftFresh", "NegView",
+      "Permute", "ReshapeAlias", "Select", "Slice", "Split", "SplitWithSizes", "Squeeze", "T",
+      "Transpose", "Unbind", "Unfold", "UnsafeSplit", "UnsafeSplitWithSizes", "UnsafeView",
+      "Unsqueeze", "View", "ViewAsComplex", "ViewAsReal",
+  };
+  // The name of its type, by the ABI of C++: "N5torch8autograd9generated13SliceBackward0E".
+  auto* table = at<const unsigned char*>(node.address, 0);
+  if (!table) return false;
+  struct Type {
+    const void* table;
+    const char* name;
+  };
+  const Type* type;
+  memcpy(&type, table - sizeof type, sizeof type);
+  if (!type || !type->name) return false;
+  std::string_view name = type->name;
+  size_t digits = name.rfind("generated");
+  if (digits == name.npos) return false;
+  name.remove_prefix(digits + strlen("generated"));
+  name.remove_prefix(std::min(name.find_first_not_of("0123456789"), name.size()));
+  name = name.substr(0, name.find("Backward"));
+  return std::find(std::begin(kViews), std::end(kViews), name) != std::end(kViews);
+}
+
 bool next_node(const unsigned char* node, size_t edge, Node* next) {
   const Layout& l = *layout.load(std::memory_order_relaxed);
   auto* edges = at<const unsigned char*>(node, l.edges);
@@ -153,6 +185,7 @@ bool open_engine(const char* library) {
   find("_ZN2at15sequence_number4peekEv", functions.next_number);
   find("_ZN2at14RecordFunction15currentThreadIdEv", functions.thread_number);
   find("_ZN5torch8autograd25get_current_graph_task_idEv", functions.current_task);
+  find("_ZN3c108GradMode10is_enabledEv", functions.gradients_enabled);
   dlclose(handle);
   return has_numbers();
 }
@@ -162,6 +195,8 @@ bool has_numbers() { return functions.next_number && functions.current_task; }
 uint64_t next_number() { return functions.next_number(); }
 
 uint64_t thread_number() { return functions.thread_number ? functions.thread_number() : 0; }
+
+bool gradients_enabled() { return !functions.gradients_enabled || functions.gradients_enabled(); }
 
 uint64_t current_task() {
   int task = functions.current_task ? functions.current_task() : -1;

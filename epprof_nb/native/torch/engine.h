@@ -16,6 +16,9 @@ struct Node {
   uint64_t thread;  // PyTorch's number of that thread
 };
 
+// Whether the node is of an operator that returns a view of its input, and thus launches nothing.
+bool is_of_view(const Node& node);
+
 // Whether `check_node` has confirmed the layout of nodes in this build.
 bool can_read_nodes();
 // Compares the node of a Python object with Python's values for it. `object` has `size` bytes
@@ -35,6 +38,7 @@ bool open_engine(const char* library);
 bool has_numbers();
 uint64_t next_number();    // of the node that the calling thread creates next
 uint64_t thread_number();  // PyTorch's number of the calling thread
+bool gradients_enabled();  // whether operators of the calling thread create nodes
 uint64_t current_task();   // number of the backward pass that it executes, or kNoTask
 
 }  // namespace epprof::torch

@@ -8,12 +8,12 @@ namespace {
 
 struct ForwardRecord {
   uint64_t thread, number;
-  uint32_t stack;
+  uint32_t stack, creates;
 };
 
 struct BackwardRecord {
   uint64_t correlation, thread, number;
-  uint32_t is_own;
+  uint32_t is_own, is_view;
 };
 
 struct NodeLog final : ThreadExtra {
@@ -21,10 +21,11 @@ struct NodeLog final : ThreadExtra {
   SpscLog<BackwardRecord> backward;
 
   // What was logged last, by the logging thread.
+  uint64_t session = 0;
   uint64_t newest = kNoNumber;
-  uint32_t stack = kNoStack;
   uint64_t task = kNoTask;
   Node numbered{};
+  uint32_t is_view = 0;
 
   ~NodeLog() override {
     forward.release_all(launch_pool);
@@ -33,16 +34,21 @@ struct NodeLog final : ThreadExtra {
 };
 
 void on_forward(ThreadState* t, uint32_t stack) {
-  if (current_task() != kNoTask) return;  // a node that runs on the thread of the pass
+  bool creates = gradients_enabled();
+  // A node that runs on the thread of the pass. If it creates nodes, it computes a part of the
+  // forward pass again, which was not kept.
+  if (current_task() != kNoTask && !creates) return;
   uint64_t next = next_number();
   if (!next) return;
   NodeLog& log = t->autograd.made<NodeLog>();
-  if (log.newest == next - 1 && log.stack == stack) return;
+  // Of several launches after the creation of a node, the first one counts.
+  uint64_t session = call_session.load(std::memory_order_relaxed);
+  if (log.newest == next - 1 && log.session == session) return;
   if (ForwardRecord* record = log.forward.begin(launch_pool)) {
-    *record = {thread_number(), next - 1, stack};
+    *record = {thread_number(), next - 1, stack, creates};
     log.forward.commit();
     log.newest = next - 1;
-    log.stack = stack;
+    log.session = session;
   }
 }
 
@@ -54,12 +60,14 @@ void on_backward(ThreadState* t, uint64_t correlation) {
   bool is_own = node.number != kNoNumber;
   if (is_own) {
     log.numbered = node;
+    log.is_view = is_of_view(node);
     log.task = task;
   } else if (log.task != task || task == kNoTask) {
     return;
   }
   if (BackwardRecord* record = log.backward.begin(launch_pool)) {
-    *record = {correlation, log.numbered.thread, log.numbered.number, is_own};
+    *record = {correlation, log.numbered.thread, log.numbered.number, is_own,
+               log.is_view};
     log.backward.commit();
   }
 }
@@ -76,9 +84,9 @@ void record_node_stacks(bool on) { launch_observer = on ? on_launch : nullptr; }
 epprof_columns* drain_node_stacks() {
   struct All {
     std::vector<uint64_t> forward_thread, forward_number;
-    std::vector<uint32_t> forward_stack;
+    std::vector<uint32_t> forward_stack, forward_creates;
     std::vector<uint64_t> correlation, backward_thread, backward_number;
-    std::vector<uint32_t> is_own;
+    std::vector<uint32_t> is_own, is_view;
   } all;
   for_each_thread(
       [](ThreadState* t, void* data) {
@@ -89,12 +97,14 @@ epprof_columns* drain_node_stacks() {
           all.forward_thread.push_back(r.thread);
           all.forward_number.push_back(r.number);
           all.forward_stack.push_back(r.stack);
+          all.forward_creates.push_back(r.creates);
         });
         log->backward.consume(launch_pool, [&](const BackwardRecord& r) {
           all.correlation.push_back(r.correlation);
           all.backward_thread.push_back(r.thread);
           all.backward_number.push_back(r.number);
           all.is_own.push_back(r.is_own);
+          all.is_view.push_back(r.is_view);
         });
       },
       &all);
@@ -102,10 +112,12 @@ epprof_columns* drain_node_stacks() {
   columns->add("forward_thread", std::move(all.forward_thread));
   columns->add("forward_number", std::move(all.forward_number));
   columns->add("forward_stack", std::move(all.forward_stack));
+  columns->add("forward_creates", std::move(all.forward_creates));
   columns->add("backward_correlation", std::move(all.correlation));
   columns->add("backward_thread", std::move(all.backward_thread));
   columns->add("backward_number", std::move(all.backward_number));
   columns->add("backward_is_own", std::move(all.is_own));
+  columns->add("backward_is_view", std::move(all.is_view));
   return columns;
 }
 

@@ -12,9 +12,10 @@ namespace epprof::torch {
 
 void record_node_stacks(bool on);
 // Columns of the launches since the last call: with a stack, forward_thread, forward_number (the
-// newest node of the thread) and forward_stack; without, backward_correlation, backward_thread,
-// backward_number (the node that ran) and backward_is_own (0: the node has no number, and this is
-// the last one with a number that ran before it).
+// newest node of the thread), forward_stack and forward_creates (whether the operator may have created
+// the node); without, backward_correlation, backward_thread, backward_number (the node that ran),
+// backward_is_own (0: the node has no number, and this is the last one with a number that ran before
+// it) and backward_is_view (its operator launched nothing).
 epprof_columns* drain_node_stacks();
 
 }  // namespace epprof::torch

@@ -46,18 +46,20 @@ class ForwardStacks:
         first = order[is_first]
         self._thread, self._number = thread[first], number[first]
         self._stack = get("forward_stack", np.int32)[first]
+        creates = np.append(get("forward_creates", np.uint32)[first] != 0, np.False_)
         self.correlation = get("backward_correlation", np.uint64).astype(np.int64)
         node = get("backward_thread", np.uint64), get("backward_number", np.uint64)
         self._is_own = get("backward_is_own", np.uint32) != 0
+        is_view = get("backward_is_view", np.uint32) != 0
         self._after = self._position(*node)
         padded = np.append(self._stack, np.int32(MISSING))  # position -1 finds the last element
         size = len(self._stack)
         same_thread = np.append(self._thread, np.uint64(0))
         has_after = (self._after < size) & (same_thread[np.minimum(self._after, size)] == node[0])
         has_before = (self._after > 0) & (same_thread[self._after - 1] == node[0])
-        self._is_launch = has_after & (
-            np.append(self._number, np.uint64(0))[np.minimum(self._after, size)] == node[1]
-        )
+        at = np.minimum(self._after, size)
+        is_number = np.append(self._number, np.uint64(0))[at] == node[1]
+        self._is_launch = has_after & is_number & creates[at] & ~is_view
         self._next = np.where(has_after, padded[np.minimum(self._after, size)], np.int32(MISSING))
         self._previous = np.where(has_before, padded[self._after - 1], np.int32(MISSING))
 
@@ -94,11 +96,14 @@ class ForwardStacks:
         -------
         stack, source
             Row in the tree, and `EXACT` or `NEAR`; `MISSING` for none. The stack is exact if the
-            node launched work in the forward pass, too, or if the launches before and after its
-            creation were of one line.
+            node's operator launched work in the forward pass, too, or if the launches before and
+            after its creation were calls of one line, in their order.
         """
         after, before = rows[self._next], rows[self._previous]
         stack = np.where(self._is_launch | (before == MISSING), after, before)
-        is_exact = self._is_own & (self._is_launch | (after == before))
+        # Stacks are numbered at first sight, in the order in which a line makes its calls. Another
+        # order is that of two turns of a loop, between which other lines ran.
+        is_between = (after == before) & (self._previous < self._next)
+        is_exact = self._is_own & (self._is_launch | is_between)
         source = np.where(stack == MISSING, MISSING, np.where(is_exact, EXACT, NEAR))
         return stack, source.astype(np.int8)

@@ -1,5 +1,6 @@
 // A stand-in for PyTorch's autograd engine, with nodes that a test makes.
 #include <stdint.h>
+#include <string.h>
 
 #include <memory>
 #include <thread>
@@ -40,11 +41,28 @@ struct RecordFunction {
 uint64_t RecordFunction::currentThreadId() { return 1; }
 }  // namespace at
 
+namespace c10 {
+bool gradients = true;
+struct GradMode {
+  static bool is_enabled();
+};
+bool GradMode::is_enabled() { return gradients; }
+}  // namespace c10
+
+// The table of functions of a type, with its description before it.
+struct Type {
+  const void* table;
+  const char* name;
+};
+Type type_of_views{nullptr, "N5torch8autograd9generated14ExpandBackward0E"};
+const void* table_of_views[] = {&type_of_views, nullptr};
+
 using torch::autograd::Node;
 
 extern "C" {
 
 void stub_set_next(uint64_t number) { torch::autograd::next_number = number; }
+void stub_enable_gradients(bool on) { c10::gradients = on; }
 
 // The pointers of a reference to a node, which stays.
 void stub_reference(uint64_t number, uint64_t out[2]) {
@@ -56,14 +74,18 @@ void stub_reference(uint64_t number, uint64_t out[2]) {
   out[1] = pointers[1];
 }
 
-// Runs nodes of a pass on a thread of its own, which makes a call in each of them.
-void stub_run_nodes(const uint64_t* numbers, uint32_t count, void (*call)(uint32_t)) {
+// Runs nodes of a pass on a thread of its own, which makes a call in each of them. A bit of `views`
+// for each says whether it is of an operator that returns a view.
+void stub_run_nodes(const uint64_t* numbers, uint32_t count, uint64_t views,
+                    void (*call)(uint32_t)) {
   std::thread([=] {
     torch::autograd::task = 5;
     for (uint32_t i = 0; i < count; i++) {
       auto node = std::make_shared<Node>();
       node->number = numbers[i];
       node->thread = 1;
+      const void** table = views >> i & 1 ? table_of_views + 1 : nullptr;
+      memcpy(node->head, &table, sizeof table);
       torch::autograd::current = node;
       auto kept = node;  // the engine has references, too
       call(1);

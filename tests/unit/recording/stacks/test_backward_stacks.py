@@ -16,18 +16,25 @@ LEAF = 2**64 - 1
 
 
 def drained(forward, backward):
-    """As the native core returns it: forward and backward launches, each (thread, number, ...)."""
+    """As the native core returns it: forward and backward launches, each (thread, number, ...).
 
-    def column(rows, i, dtype):
-        return np.array([row[i] for row in rows], dtype).tobytes()
+    Of a forward launch, the stack follows and, if gradients were off, False; of a backward launch,
+    whether the number is the node's own and, of a view, True.
+    """
+
+    def column(rows, i, dtype, default=None):
+        values = [row[i] if i < len(row) else default for row in rows]
+        return np.array(values, dtype).tobytes()
 
     return {
         "forward_thread": column(forward, 0, np.uint64),
         "forward_number": column(forward, 1, np.uint64),
         "forward_stack": column(forward, 2, np.int32),
+        "forward_creates": column(forward, 3, np.uint32, default=True),
         "backward_thread": column(backward, 0, np.uint64),
         "backward_number": column(backward, 1, np.uint64),
         "backward_is_own": column(backward, 2, np.uint32),
+        "backward_is_view": column(backward, 3, np.uint32, default=False),
         "backward_correlation": np.arange(len(backward), dtype=np.uint64).tobytes(),
     }
 
@@ -49,6 +56,23 @@ def test_a_node_between_two_launches_is_exact_if_these_were_of_one_line():
     assert found(forward, [(1, 12, 1), (1, 14, 1)], [7, 7, 8]) == [(7, EXACT), (7, NEAR)]
 
 
+def test_turns_of_a_loop_say_nothing_about_a_node_between_them():
+    # Stacks 0 and 1 are calls of one line; line 8 is between its second call and its first one.
+    forward = [(1, 10, 0), (1, 11, 1), (1, 13, 0), (1, 14, 1), (1, 16, 1)]
+    backward = [(1, 12, 1), (1, 15, 1)]
+    assert found(forward, backward, [7, 7]) == [(7, NEAR), (7, NEAR)]
+
+
+def test_a_launch_after_a_view_is_of_another_operator():
+    forward = [(1, 10, 0), (1, 11, 1), (1, 13, 0)]
+    assert found(forward, [(1, 11, 1, True), (1, 11, 1)], range(2)) == [(0, NEAR), (1, EXACT)]
+
+
+def test_a_launch_without_gradients_is_not_of_the_node_before_it():
+    forward = [(1, 10, 0), (1, 11, 1, False), (1, 13, 0)]
+    assert found(forward, [(1, 11, 1)], range(2)) == [(0, NEAR)]
+
+
 def test_nodes_at_the_ends_have_the_only_neighbour():
     forward = [(1, 10, 0), (1, 11, 1)]
     assert found(forward, [(1, 4, 1), (1, 99, 1)], range(2)) == [(0, NEAR), (1, NEAR)]
@@ -59,10 +83,10 @@ def test_a_node_without_a_number_is_near_the_one_before_it():
 
 
 def test_threads_count_their_own_nodes():
-    forward = [(1, 10, 0), (2, 10, 1), (2, 12, 1)]
+    forward = [(1, 10, 0), (2, 10, 1), (2, 12, 2)]
     backward = [(1, 10, 1), (2, 10, 1), (2, 11, 1), (3, 10, 1)]
     expected = [(0, EXACT), (1, EXACT), (1, EXACT), (MISSING, MISSING)]
-    assert found(forward, backward, range(2)) == expected
+    assert found(forward, backward, [0, 1, 1]) == expected
 
 
 def test_without_a_forward_pass_there_are_no_stacks():
@@ -92,11 +116,21 @@ def first():
 def second():
     engine.stub_set_next(14)  # creates nodes 11 to 13, of which the last one launches
     stub.stub_call(1)
+def view():
+    engine.stub_set_next(15)
+def without_gradients():
+    engine.stub_enable_gradients(False)
+    stub.stub_call(1)
+    engine.stub_enable_gradients(True)
 
 first()
 second()
-numbers = (ctypes.c_uint64 * 4)(13, 12, 2**64 - 1, 10)
-engine.stub_run_nodes(numbers, 4, stub.stub_call)
+view()
+stub.stub_call(1)
+engine.stub_set_next(16)
+without_gradients()
+numbers = (ctypes.c_uint64 * 6)(15, 14, 13, 12, 2**64 - 1, 10)
+engine.stub_run_nodes(numbers, 6, ctypes.c_uint64(0b10), stub.stub_call)
 _native.modules_record(False)
 stub.stub_call(1)
 launches = _native.drain_launches()
@@ -122,8 +156,11 @@ def test_the_native_core_notes_the_nodes_of_launches(tmp_path):
     options = ["-std=c++17", "-shared", "-fPIC", "-pthread", "-w"]
     subprocess.run(["g++", *options, source, "-o", engine], check=True)
     printed = cupti_stub.run(library, CODE.replace("ENGINE", repr(str(engine))))
-    # Node 12 is between the launches of nodes 10 and 13; the leaf follows node 12.
+    # The launch after node 15 creates none, and node 14 is of a view. Node 12 is between the
+    # launches of nodes 10 and 13; the leaf follows node 12.
     assert json.loads(printed) == [
+        ["<module>", NEAR],
+        ["second", NEAR],
         ["second", EXACT],
         ["first", NEAR],
         ["first", NEAR],
