@@ -14,6 +14,7 @@ from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.measured_spreads import load_spread
+from epprof_nb.util.printable import printable
 from epprof_nb.views.renderers import comparison as renderers
 from epprof_nb.views.view import View
 from epprof_nb.views.view_model import ViewModel
@@ -159,7 +160,7 @@ class Comparison:
         return {
             "text/html": renderers.as_html(self._result),
             "text/markdown": renderers.as_markdown(self._result),
-            "text/plain": renderers.as_text(self._result),
+            "text/plain": printable(renderers.as_text(self._result)),
         }
 
 

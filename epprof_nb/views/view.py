@@ -10,6 +10,7 @@ from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.breakdowns.by_line import line_table
 from epprof_nb.analysis.breakdowns.registry import BREAKDOWNS, TREES, breakdown
 from epprof_nb.files.atomic_file import replacing
+from epprof_nb.util.printable import printable
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.views.prefetch import prefetch_for_page
 from epprof_nb.views.queries.view_selection import Selections
@@ -109,7 +110,7 @@ class View:
                     view_model, png, selections.initial, tab=self.tab_to_open, mount_id=mount_id
                 ),
                 "image/png": to_base64(png),
-                "text/plain": as_text(view_model),
+                "text/plain": printable(as_text(view_model)),
             }
 
     @property
