@@ -7,6 +7,10 @@ distinct in greyscale print.
 from __future__ import annotations
 
 import zlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 KERNEL, COPY, MEMSET, OTHER = "#0072b2", "#e69f00", "#009e73", "#8b95a3"
 """One hue per kind of activity."""
@@ -17,8 +21,8 @@ SERIES = (KERNEL, "#d55e00", MEMSET, "#cc79a7", COPY, "#56b4e9", "#000000")
 OPERATORS = (
     *SERIES[:-1], "#7a5195", "#783018", "#4f1fbf", "#ccc06c", "#3a5252", "#a8d5b5"
 )  # fmt: skip
-"""Colours of operators, classes of modules and functions by `operator_hue`. The viewer has the same
-in ``render/colours.ts``, where a test checks that colour-blind readers can distinguish them."""
+"""Colours of operators, classes of modules and functions by `operator_hues`. The viewer has the
+same in ``render/colours.ts``. A test there checks that colour-blind readers can tell them apart."""
 KINDS = {0: OTHER, 1: KERNEL, 2: COPY, 3: MEMSET}
 """Colours of activities by the code of their kind; see `epprof_nb.data.schema.ACTIVITY_KINDS`."""
 OPS = {0: "#e9ecf0", 1: "#c9e0f0", 2: "#fae4b8", 3: "#c2e8dc"}
@@ -32,12 +36,31 @@ _SEED = b"63229 "
 or nine of each, have different hues."""
 
 
-def operator_hue(name: str) -> int:
-    """Return the index in `OPERATORS` of a name's hue, the same in all profiles.
+def operator_hues(names: Sequence[str]) -> list[int]:
+    """Return the index in `OPERATORS` of the hue of each name.
 
-    Several names share a hue if there are more names than hues.
+    A name has the same hue in all profiles, unless a name with more time has it already. The first
+    names, one per hue, have different hues; further names share them.
+
+    Parameters
+    ----------
+    names
+        The names, those with the most time first.
+
+    Examples
+    --------
+    >>> operator_hues(["forward"]), operator_hues(["backward"])
+    ([7], [7])
+    >>> operator_hues(["forward", "backward"])
+    [7, 0]
     """
-    return zlib.crc32(_SEED + name.encode(errors="replace")) % len(OPERATORS)
+    hues = [zlib.crc32(_SEED + name.encode(errors="replace")) % len(OPERATORS) for name in names]
+    leading, rest = hues[: len(OPERATORS)], hues[len(OPERATORS) :]
+    free = iter([hue for hue in range(len(OPERATORS)) if hue not in leading])
+    # Only a name whose hue is taken gets another one, so that the others keep theirs.
+    is_taken = [hue in leading[:rank] for rank, hue in enumerate(leading)]
+    own = [next(free) if taken else hue for hue, taken in zip(leading, is_taken, strict=True)]
+    return own + rest
 
 
 def _tint(colour: str) -> str:

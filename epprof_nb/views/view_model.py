@@ -109,10 +109,16 @@ class ViewModel:
         return self.index.cached(rank_operators)
 
     @cached_property
+    def hue_of_name(self) -> dict[str, int]:
+        """Hue of each name of `operators`, in the same order."""
+        names = [*dict.fromkeys(self.operators.names)]  # a module and its class may share one
+        return dict(zip(names, palette.operator_hues(names), strict=True))
+
+    @cached_property
     def operator_hues(self) -> npt.NDArray[np.int64]:
-        """Hue of each op's operator, -1 for none; see `epprof_nb.util.palette.operator_hue`."""
-        hues = np.array([*map(palette.operator_hue, self.operators.names), MISSING], np.int64)
-        return hues[self.operators.ranks]
+        """Hue of each op's operator, -1 for none; see `epprof_nb.util.palette.operator_hues`."""
+        hues = [*map(self.hue_of_name.__getitem__, self.operators.names), MISSING]
+        return np.array(hues, np.int64)[self.operators.ranks]
 
     @property
     def colours_operators(self) -> bool:

@@ -99,19 +99,19 @@ def test_nodes_have_the_hue_of_their_operator_if_there_is_no_device_work(shown):
     y = lane_y(page, "thread") + 17
     conv, relu = (pixel(page, x_at(page, ms), y) for ms in (50, 90))
     for name, colour in (("Conv", conv), ("Relu", relu)):
-        tint = palette.NODES[palette.operator_hue(name)]
+        tint = palette.NODES[palette.operator_hues([name])[0]]
         assert colour == tuple(bytes.fromhex(tint[1:]))
 
 
-def test_names_of_one_hue_share_a_key_of_the_legend(shown):
-    first = "Conv"
-    second = next(
-        name
-        for name in (f"Op{i}" for i in range(100))
-        if palette.operator_hue(name) == palette.operator_hue(first)
-    )
+def test_names_with_the_same_preferred_hue_have_different_keys_in_the_legend(shown):
+    names = ("forward", "backward")
+    assert len({palette.operator_hues([name])[0] for name in names}) == 1
     rows = [
         op(i, name, i * 10**6, (i + 1) * 10**6, op_type="operator", category="operator")
-        for i, name in enumerate((first, second), 1)
+        for i, name in enumerate(names, 1)
     ]
-    assert legend(shown(profile(rows, info={"wall_ns": 3 * 10**6}))) == [f"{first}, {second}"]
+    page = shown(profile(rows, info={"wall_ns": 3 * 10**6}))
+    assert legend(page) == ["forward", "backward"]
+    swatches = page.locator(".ep-legend .ep-swatch")
+    colours = swatches.evaluate_all("all => all.map(e => getComputedStyle(e).backgroundColor)")
+    assert len(set(colours)) == 2

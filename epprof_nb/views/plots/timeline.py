@@ -72,11 +72,8 @@ def _legend(axes: Axes, model: ViewModel) -> None:
     if model.colours_operators:
         legend = axes.legend(
             handles=[
-                Patch(
-                    color=palette.OPERATORS[palette.operator_hue(name)],
-                    label=with_glyphs(shorten(name, 24)),
-                )
-                for name in model.operators.names[:_MAX_LEGEND]
+                Patch(color=palette.OPERATORS[hue], label=with_glyphs(shorten(name, 24)))
+                for name, hue in [*model.hue_of_name.items()][:_MAX_LEGEND]
             ],
             loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize="small",
             borderaxespad=0, handlelength=1,

@@ -49,7 +49,7 @@ def icicle(
         paths. A tree of stacks has the launches and waits instead of host times, and ``cell``
         (index into ``names``) and ``line`` of each frame, -1 for other nodes. Without device work,
         ``hue`` is the hue of the operator of each node, -1 for none; see
-        `epprof_nb.util.palette.operator_hue`.
+        `epprof_nb.util.palette.operator_hues`.
     """
     tree = view_model.breakdown(by)
     parent = tree["parent"]

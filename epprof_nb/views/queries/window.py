@@ -101,7 +101,7 @@ def query_window(
     columns
         Integers by ``<prefix>.<column>``. ``op`` is the index of the op among those sent, -1 for
         none; text columns are codes into ``names``, -1 for missing. ``op.operator`` is the hue of
-        an op's operator, see `epprof_nb.util.palette.operator_hue`, -1 for other ops. If a
+        an op's operator, see `epprof_nb.util.palette.operator_hues`, -1 for other ops. If a
         rectangle represents several events, ``members`` is their number and ``cover`` the time they
         cover; the other columns describe the longest event.
     """

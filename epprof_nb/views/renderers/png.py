@@ -120,7 +120,7 @@ def _bar_colours(view_model: ViewModel, rows: Sequence[tuple[str, int, int]]) ->
     """Return the colour of each bar; operators have the colours of their nodes."""
     if not view_model.colours_operators:
         return [palette.KERNEL] * len(rows)
-    return [palette.OPERATORS[palette.operator_hue(name)] for name, _, _ in rows]
+    return [palette.OPERATORS[view_model.hue_of_name[name]] for name, _, _ in rows]
 
 
 def _draw_bars(

@@ -17,7 +17,6 @@ from epprof_nb.analysis.utilisation import counters
 from epprof_nb.arrays.small_codes import count_codes
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
 from epprof_nb.data.schema import ACTIVITY_KINDS
-from epprof_nb.util import palette
 from epprof_nb.util.format import duration, plural, shorten
 from epprof_nb.views.prefetch import prefetch
 from epprof_nb.views.queries.icicle import icicle
@@ -66,8 +65,8 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
         },
         "kinds_present": _kinds_present(view_model),
         "operators": [
-            {"name": name, "number": palette.operator_hue(name)}
-            for name in view_model.operators.names[:_MAX_OPERATORS]
+            {"name": name, "number": hue}
+            for name, hue in [*view_model.hue_of_name.items()][:_MAX_OPERATORS]
         ],
         "operator_word": view_model.operators.label,
         "made_on": made_on(profile.info),

@@ -28,14 +28,11 @@ export function legend(
       );
       return;
     }
-    const names = new Map<number, string[]>();
-    for (const { name, number } of hues)
-      names.set(number, [...(names.get(number) ?? []), name || "(no name)"]);
     keys.replaceChildren(
-      ...[...names].map(([number, sharing]) => {
+      ...hues.map(({ name, number }) => {
         const swatch = h("i", { class: "ep-swatch" });
         swatch.style.background = hue(number);
-        return key(swatch, sharing.join(", "));
+        return key(swatch, name || "(no name)");
       }),
     );
   };

@@ -77,7 +77,7 @@ def test_the_viewer_has_the_hue_of_each_node(details):
     many = [node(i + 2, f"Op{i}", 100 * i, 100 * i + 90 - i) for i in range(10)]
     model = ViewModel(run(*many))
     _, columns = query_window(model, WindowQuery(0, 1000), details=details)
-    hues = [palette.operator_hue(f"Op{i}") for i in range(10)]
+    hues = palette.operator_hues([f"Op{i}" for i in range(10)])
     assert sorted(columns["op.operator"].tolist()) == sorted([-1, *hues])
     assert first_view_header(model)["operators"] == [
         {"name": f"Op{i}", "number": hues[i]} for i in range(8)
@@ -85,7 +85,7 @@ def test_the_viewer_has_the_hue_of_each_node(details):
 
 
 def test_a_name_has_the_same_hue_in_two_profiles():
-    # The hue depends neither on the other names nor on the times.
+    # The hue depends on the other names only if one of them has it, and not on the times.
     one = run(*CHAIN)
     other = run(node(2, "Softmax", 0, 500), node(3, "Gemm", 500, 550), node(4, "Conv", 600, 610))
 
@@ -107,13 +107,37 @@ def test_a_name_has_the_same_hue_in_two_profiles():
     assert first.keys() == {"Conv", "Relu", "Gemm"}
 
 
-def test_common_names_have_different_hues():
+def test_names_with_one_preferred_hue_have_different_hues_in_a_profile():
+    alone = {name: palette.operator_hues([name])[0] for name in ("forward", "backward", "Conv")}
+    assert alone["forward"] == alone["backward"] != alone["Conv"]
+    forward, backward, conv = palette.operator_hues(["forward", "backward", "Conv"])
+    assert (forward, conv) == (alone["forward"], alone["Conv"])
+    assert backward not in (forward, conv)
+    ranges = [
+        op(1, "backward", 0, 30, op_type="operator", category="operator"),
+        op(2, "forward", 30, 50, op_type="operator", category="operator"),
+    ]
+    shown = first_view_header(ViewModel(profile(ranges)))["operators"]
+    assert len({entry["number"] for entry in shown}) == 2
+
+
+@pytest.mark.parametrize("count", [0, 1, 12, 13, 40])
+def test_as_many_names_as_there_are_hues_have_different_ones(count):
+    names = [f"phase {i}" for i in range(count)]
+    hues = palette.operator_hues(names)
+    leading = hues[: len(palette.OPERATORS)]
+    assert len(hues) == count
+    assert len(set(leading)) == len(leading)
+    assert set(hues) <= set(range(len(palette.OPERATORS)))
+
+
+def test_common_names_have_different_preferred_hues():
     for names in (
         "MatMul Gemm Conv Relu Softmax LayerNormalization Add Mul Transpose",
         "Linear Conv2d LayerNorm ReLU GELU Embedding MultiheadAttention BatchNorm2d Dropout",
         "aten::mm aten::addmm aten::bmm aten::add_ aten::copy_ aten::mul aten::sum",
     ):
-        hues = {palette.operator_hue(name) for name in names.split()}
+        hues = {palette.operator_hues([name])[0] for name in names.split()}
         assert len(hues) == len(names.split())
 
 
@@ -141,7 +165,7 @@ def test_traces_of_host_work_have_colours(trace, word):
 
 
 def test_names_with_characters_that_utf_8_lacks_have_a_hue():
-    assert 0 <= palette.operator_hue("\ud800") < len(palette.OPERATORS)
+    assert 0 <= palette.operator_hues(["\ud800"])[0] < len(palette.OPERATORS)
 
 
 def rgb(colour):
@@ -154,7 +178,7 @@ def test_the_picture_has_the_colours_of_operators_and_their_bars(on_device):
     png = as_png(ViewModel(run(*CHAIN, activities=activities)))
     pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGBA"))[..., :3]
     found = {tuple(colour) for colour in pixels.reshape(-1, 3).tolist()}
-    hues = [palette.operator_hue(name) for name in ("Conv", "Gemm", "Relu")]
+    hues = palette.operator_hues(["Conv", "Gemm", "Relu"])
     for hue in hues:
         is_drawn = rgb(COLOURS[len(palette.OPS) + hue]) in found
         assert is_drawn == (not on_device)
