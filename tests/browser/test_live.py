@@ -11,6 +11,7 @@ from tests.browser.helpers.pixels import lane_y, pixel, width
 from tests.browser.helpers.rectangles import click, hover, in_panel, true_rectangle
 from tests.browser.helpers.settling import pause, settled
 from tests.helpers.live_host import LiveHost
+from tests.helpers.tiny import line, profile
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -222,3 +223,23 @@ def test_a_merged_rectangle_stays_the_same_when_it_is_selected(opened):
     assert checked >= 2
     page.click(".ep-panel >> text=zoom to these")
     expect(page.locator(".ep-panel .ep-note:visible")).to_have_count(0)
+
+
+def test_the_whole_profile_fills_the_room_for_selections(opened):
+    page = opened("about:blank", width=1100)
+    LiveHost(page, ViewModel(synthetic_profile(activities=3000))).show()
+    _shown(page)
+    page.locator(".ep-range[aria-busy=false]").wait_for()
+    rows = page.locator(".ep-range tbody tr")
+    assert rows.count() == 12
+    below, last = page.locator(".ep-below").bounding_box(), rows.last.bounding_box()
+    blank = below["y"] + below["height"] - (last["y"] + last["height"])
+    assert 0 <= blank < 30
+
+
+def test_a_live_view_without_device_work_reserves_no_room_for_it(opened):
+    page = opened("about:blank")
+    LiveHost(page, ViewModel(profile([line(1, 1, 0, 10_000)]))).show()
+    _shown(page)
+    below = page.locator(".ep-below").bounding_box()
+    assert below["height"] < 60

@@ -18,8 +18,8 @@ export interface TimelineControls {
 }
 
 /**
- * Add search and range selection to a timeline. If there is room, the whole profile is broken down
- * below it while no range is marked.
+ * Add search and range selection to a timeline. If there is room, as a live view has, the whole
+ * profile is broken down below it while no range is marked.
  */
 export function addControls(timeline: Timeline, roomy: boolean): TimelineControls {
   const { selection, header, source, viewport } = timeline;
@@ -41,7 +41,7 @@ export function addControls(timeline: Timeline, roomy: boolean): TimelineControl
       clear: () => mark.set(null),
       highlight: (by, name) => void selection.select(queryBy(by, name), name, false),
     },
-    roomy && header.kinds_present.length ? viewport.whole : null,
+    (roomy || source.live) && header.kinds_present.length ? viewport.whole : null,
   );
   void panel.show(null);
   timeline.add(mark);
