@@ -426,6 +426,9 @@ def cupti_pending_records() -> int:
 def cupti_flush(*, forced: bool) -> int:
     """Flush CUPTI's buffers; returns a CUptiResult."""
 
+def cupti_first_launch() -> None:
+    """Launch a memset of the profiler in the current context, if there is one, without waiting."""
+
 def cuda_started() -> bool:
     """Tell if CUDA is initialised in this process. Requires `cupti_load`."""
 

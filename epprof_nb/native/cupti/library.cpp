@@ -49,6 +49,12 @@ std::string load_cupti(const char* path, const char* driver_path) {
   driver("cuCtxPopCurrent_v2", c.CtxPopCurrent);
   driver("cuCtxSynchronize", c.CtxSynchronize);
   driver("cuCtxGetCurrent", c.CtxGetCurrent);
+  driver.optional("cuCtxGetId", c.CtxGetId);
+  driver("cuMemAlloc_v2", c.MemAlloc);
+  driver("cuMemFree_v2", c.MemFree);
+  driver("cuMemsetD8Async", c.MemsetD8Async);
+  driver("cuStreamCreate", c.StreamCreate);
+  driver("cuThreadExchangeStreamCaptureMode", c.ThreadExchangeStreamCaptureMode);
   driver("cuGetErrorName", c.GetErrorName);
   driver("cuGetErrorString", c.GetErrorString);
   for (const DynamicLibrary& r : {driver, library}) {

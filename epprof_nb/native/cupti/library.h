@@ -9,6 +9,7 @@ namespace epprof {
 
 using CUptiResult = uint32_t;
 using CUcontext = void*;
+using CUstream = void*;
 
 using CuptiCallback = void (*)(void* user, uint32_t domain, uint32_t cbid, const void* data);
 using CuptiRequested = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);
@@ -42,6 +43,13 @@ struct Cupti {
   int (*CtxPopCurrent)(CUcontext*);
   int (*CtxSynchronize)();
   int (*CtxGetCurrent)(CUcontext*);
+  // Functions of the driver, for the first launch of a session.
+  int (*CtxGetId)(CUcontext, uint64_t*);  // null before CUDA 12.0
+  int (*MemAlloc)(uint64_t* address, size_t bytes);
+  int (*MemFree)(uint64_t address);
+  int (*MemsetD8Async)(uint64_t address, unsigned char value, size_t count, CUstream);
+  int (*StreamCreate)(CUstream*, uint32_t flags);
+  int (*ThreadExchangeStreamCaptureMode)(int* mode);
   int (*GetErrorName)(int, const char**);
   int (*GetErrorString)(int, const char**);
 };

@@ -12,6 +12,7 @@
 #include "core/launch_log.h"
 #include "core/mirrored_ids.h"
 #include "cupti/api.h"
+#include "cupti/first_launch.h"
 #include "gpu/graph_nodes.h"
 
 namespace epprof {
@@ -137,6 +138,7 @@ char* epprof_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int
     std::lock_guard<std::mutex> lock(c.contexts_mutex);
     c.contexts.clear();
   }
+  prepare_first_launch();
   if (callbacks) {
     started->subscribe_result = subscribe(c, all_calls != 0);
     started->subscribed = started->subscribe_result == 0;
@@ -236,6 +238,8 @@ int64_t epprof_cupti_pending_records(void) {
   std::lock_guard<std::mutex> lock(c.mutex);
   return calls + ended_launch_calls() - c.launch_calls_before - c.store.own_launch_count();
 }
+
+void epprof_cupti_first_launch(void) { make_first_launch(); }
 
 uint32_t epprof_cupti_flush(int forced) { return cupti.ActivityFlushAll(forced ? 1 : 0); }
 

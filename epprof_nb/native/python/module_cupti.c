@@ -105,6 +105,13 @@ static PyObject* cupti_flush(PyObject* Py_UNUSED(m), PyObject* args, PyObject* k
   return PyLong_FromUnsignedLong(result);
 }
 
+static PyObject* cupti_first_launch(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  Py_BEGIN_ALLOW_THREADS
+  epprof_cupti_first_launch();
+  Py_END_ALLOW_THREADS
+  Py_RETURN_NONE;
+}
+
 static PyObject* cuda_started(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return PyBool_FromLong(epprof_cuda_started());
 }
@@ -177,6 +184,7 @@ PyMethodDef cupti_functions[] = {
     {"cuda_error", cuda_error, METH_O, NULL},
     {"cupti_pending_records", cupti_pending_records, METH_NOARGS, NULL},
     {"cupti_flush", KEYWORDS(cupti_flush), NULL},
+    {"cupti_first_launch", cupti_first_launch, METH_NOARGS, NULL},
     {"cuda_started", cuda_started, METH_NOARGS, NULL},
     {"cupti_probe", cupti_probe, METH_NOARGS, NULL},
     {"cupti_drain", cupti_drain, METH_NOARGS, NULL},

@@ -162,6 +162,8 @@ class CuptiRecorder(Recorder):
                 "CUPTI did not deliver a test record. Another profiler may hold its buffers, and "
                 "GPU activity may be missing. Restart the Jupyter kernel without the other one."
             )
+        if not self._external:  # else its record could not be told from those of the user
+            _native.cupti_first_launch()
         return notes
 
     def extend(self, options: Options) -> list[str]:

@@ -23,7 +23,8 @@ auto& threads = *new std::vector<std::thread>;
 Requested requested;
 Completed completed;
 thread_local std::vector<uint64_t> pushed;
-uint32_t synchronizations;
+uint32_t synchronizations, allocations;
+uint64_t context_id;
 
 // CUpti_GraphData and CUpti_ResourceData of CUDA 13.0.
 struct GraphData {
@@ -48,6 +49,7 @@ struct CallData {
 };
 
 constexpr uint32_t kLaunch = 307, kLaunchOfRuntime = 211;
+constexpr uint32_t kMemset = 249;
 constexpr uint32_t kBeginCapture = 427, kEndCapture = 428;
 void* const kContext = &threads;
 
@@ -127,6 +129,10 @@ uint64_t stub_last_pushed() { return pushed.empty() ? 0 : pushed.back(); }
 
 uint32_t stub_synchronizations() { return synchronizations; }
 
+// The id of the current context; 0 for none.
+void stub_set_context(uint64_t id) { context_id = id; }
+uint32_t stub_allocations() { return allocations; }
+
 int cuptiGetVersion(uint32_t* version) {
   *version = 130001;
   return 0;
@@ -161,6 +167,7 @@ int cuptiUnsubscribe() {
 }
 int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char** name) {
   *name = domain == 1 && id == kLaunch            ? "cuLaunchHostFunc"
+          : domain == 1 && id == kMemset          ? "cuMemsetD8Async"
           : domain == 1 && id == kBeginCapture    ? "cuStreamBeginCapture_v2"
           : domain == 1 && id == kEndCapture      ? "cuStreamEndCapture"
           : domain == 2 && id == kLaunchOfRuntime ? "cudaLaunchHostFunc"
@@ -203,7 +210,27 @@ int cuCtxSynchronize() {
   synchronizations++;
   return 0;
 }
-int cuCtxGetCurrent() { return 1; }
+int cuCtxGetCurrent(void** context) {
+  *context = kContext;
+  return context_id ? 0 : 1;
+}
+int cuCtxGetId(void*, uint64_t* id) {
+  *id = context_id;
+  return 0;
+}
+int cuMemAlloc_v2() {
+  allocations++;
+  return 0;
+}
+int cuMemFree_v2() { return 0; }
+int cuMemsetD8Async() {
+  uint32_t correlation = ++correlations;
+  stub_report_call(1, kMemset, correlation, 0);
+  stub_report_call(1, kMemset, correlation, 1);
+  return 0;
+}
+int cuStreamCreate() { return 0; }
+int cuThreadExchangeStreamCaptureMode() { return 0; }
 int cuGetErrorName() { return 1; }
 int cuGetErrorString() { return 1; }
 

@@ -91,3 +91,26 @@ for correlation, number in enumerate((LAUNCH, BEGIN, END), 1):
 """
     # A synchronization would end the capture with an error.
     assert found(library, code) == [[[], 1], [[], 1], [[], 2]]
+
+
+def test_the_first_launch_of_a_session_is_the_profilers_own(library):
+    code = """
+PROFILER_INTERNAL = 2
+found = []
+for context in (0, 7, 7, 9):
+    stub.stub_set_context(ctypes.c_uint64(context))
+    start()
+    _native.cupti_first_launch()
+    stub.stub_call(1)
+    launches = _native.drain_launches()
+    flags = np.frombuffer(launches["flags"], np.uint16) & PROFILER_INTERNAL
+    found.append([flags.tolist(), _native.cupti_pending_records(), stub.stub_allocations()])
+    _native.cupti_stop()
+"""
+    # Flags of the calls, records that are pending, and allocations: one in each context.
+    assert found(library, code) == [
+        [[0], 1, 0],
+        [[2, 0], 2, 1],
+        [[2, 0], 2, 1],
+        [[2, 0], 2, 2],
+    ]
