@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import epprof_nb
-from epprof_nb.recording.jax import framework as jax_framework
+from epprof_nb.recording.jax import replaced_functions
 
 jax = pytest.importorskip("jax")
 
@@ -122,7 +122,7 @@ def test_a_release_that_differs_is_named_in_a_note(double, monkeypatch):
         raise ImportError("cannot import name 'dispatch'")
 
     before = jax._src.monitoring.get_scalar_listeners()
-    monkeypatch.setattr(jax_framework, "record_transfers", differs)
+    monkeypatch.setattr(replaced_functions, "record_transfers", differs)
     with epprof_nb.profile() as prof:
         assert double(jnp.ones(4)).tolist() == [2] * 4
     assert jax._src.monitoring.get_scalar_listeners() == before
@@ -134,7 +134,7 @@ def test_a_release_that_differs_is_named_in_a_note(double, monkeypatch):
 
 
 def test_an_unattached_library_is_named_in_a_note(double, monkeypatch):
-    monkeypatch.setattr(jax_framework, "is_xla_attached", lambda: False)
+    monkeypatch.setattr(replaced_functions, "is_xla_attached", lambda: False)
     with epprof_nb.profile() as prof:
         double(jnp.ones(4))
     with epprof_nb.profile(frameworks=("jax",)) as without_nvtx:

@@ -6,16 +6,12 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from epprof_nb import _native
-from epprof_nb.recording.frameworks.patches import Patches, Switch, missing_functions
-from epprof_nb.recording.jax.calls import describe_call
-from epprof_nb.recording.jax.compilations import JaxCompilations
-from epprof_nb.recording.jax.transfers import record_transfers
-from epprof_nb.recording.jax.xla_attachment import is_xla_attached
+from epprof_nb.recording.frameworks.patches import missing_functions
 from epprof_nb.util.after_import import after_import, cancel
 
 if TYPE_CHECKING:
     from epprof_nb.core.options import Options
+    from epprof_nb.recording.jax.replaced_functions import ReplacedFunctions
 
 
 class JaxFramework:
@@ -26,7 +22,7 @@ class JaxFramework:
     def __init__(self) -> None:
         self._wanted = False
         self._with_nvtx = False
-        self._recording: _Recording | None = None
+        self._recording: ReplacedFunctions | None = None
         self._notes: list[str] = []
         os.register_at_fork(after_in_child=self.stop)
 
@@ -47,8 +43,10 @@ class JaxFramework:
         missing = missing_functions("jax", _NEEDED)
         reason = f"it has no {', '.join(missing)}" if missing else ""
         if not missing:
+            from epprof_nb.recording.jax.replaced_functions import ReplacedFunctions
+
             try:
-                self._recording = _Recording(self._notes)
+                self._recording = ReplacedFunctions(self._notes)
             except (AttributeError, ImportError, TypeError) as error:  # in an unsupported release
                 reason = str(error)
         if reason:
@@ -63,13 +61,8 @@ class JaxFramework:
 
     def notes(self) -> list[str]:
         """Return notes on what is not recorded."""
-        if self._recording is None or not self._with_nvtx or is_xla_attached():
-            return list(self._notes)
-        note = (
-            "HLO instructions of JAX are not recorded, because the NVTX of its library is not "
-            "attached. Restart Python, and import epprof_nb before JAX uses the GPU."
-        )
-        return [*self._notes, note]
+        of_recording = self._recording.notes() if self._recording and self._with_nvtx else []
+        return [*self._notes, *of_recording]
 
     def stop(self) -> None:
         """Restore all functions of jax, also in a forked child."""
@@ -89,33 +82,3 @@ _NEEDED = (
     "monitoring.register_event_listener",
     "monitoring.unregister_event_listener",
 )
-
-
-class _Recording:
-    """The functions of JAX that are replaced from one start to one stop."""
-
-    def __init__(self, notes: list[str]) -> None:
-        import jax
-
-        self._switch = Switch()
-        self._patches = Patches()
-        self._compilations = JaxCompilations(self._switch)
-        try:
-            record_transfers(self._patches, self._switch)
-            _native.vectorcalls_record(type(jax.jit(_nothing)), describe_call)
-        except RuntimeError as error:
-            notes.append(f"Calls of jitted functions are not recorded, because {error}.")
-        except BaseException:
-            self.stop()
-            raise
-
-    def stop(self) -> None:
-        """Restore the functions. Replacements that others have wrapped stop recording."""
-        self._switch.on = False
-        _native.vectorcalls_stop()
-        self._patches.restore()
-        self._compilations.stop()
-
-
-def _nothing() -> None:
-    """Do nothing."""

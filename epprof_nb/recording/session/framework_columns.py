@@ -15,7 +15,6 @@ from epprof_nb.recording.frameworks.framework_ops import (
     RANGE,
     kinds_of,
 )
-from epprof_nb.recording.jax.xla_ranges import is_of_xla, with_xla_ranges
 from epprof_nb.recording.nvtx.framework import nvtx_kinds
 from epprof_nb.recording.torch.operator_columns import with_operators
 
@@ -43,6 +42,8 @@ def add_framework_columns(
         ops = _with_kinds(ops, rows, numbers, kinds_of(numbers))
     rows = np.flatnonzero(category == NVTX)
     if len(rows):
+        from epprof_nb.recording.jax.xla_ranges import is_of_xla, with_xla_ranges
+
         numbers = payload[rows].astype(np.int64)
         kinds = nvtx_kinds(numbers)
         ops = _with_kinds(ops, rows, numbers, kinds)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import sys
-import sysconfig
 from functools import cache
 
 from epprof_nb import _native
@@ -33,7 +32,7 @@ def _unsupported() -> str | None:
     version = sys.version_info
     if sys.implementation.name != "cpython":
         return f"{sys.implementation.name} keeps its frames in another way than CPython"
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if "t" in sys.abiflags:
         return "the interpreter is free-threaded"
     if hasattr(sys, "gettotalrefcount"):
         return "the interpreter is a debug build"

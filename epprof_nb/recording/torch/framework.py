@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from epprof_nb import _native
-from epprof_nb.recording.frameworks.patches import (
-    Patches,
-    Switch,
-    missing_functions,
-    recorded_function,
-)
-from epprof_nb.recording.torch.autograd_engine import open_engine
-from epprof_nb.recording.torch.backward import recorded_backward
-from epprof_nb.recording.torch.backward_counts import BackwardCounts
-from epprof_nb.recording.torch.compilations import Compilations
-from epprof_nb.recording.torch.compiled_modules import CompiledModules
-from epprof_nb.recording.torch.generation import Generations
-from epprof_nb.recording.torch.module_paths import ModulePaths
-from epprof_nb.recording.torch.modules import classes_with_own_call, recorded_call
+from epprof_nb.recording.frameworks.patches import missing_functions
 from epprof_nb.recording.torch.operators import Operators
-from epprof_nb.recording.torch.record_function import recorded_enter, recorded_exit
 from epprof_nb.util.after_import import after_import, cancel
-from epprof_nb.util.format import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from epprof_nb.core.options import Options
+    from epprof_nb.recording.torch.replaced_functions import ReplacedFunctions
 
 
 class TorchFramework:
@@ -45,7 +27,7 @@ class TorchFramework:
         self._wanted = False
         self._with_operators = self._with_shapes = False
         self._operators = Operators()
-        self._recording: _Recording | None = None
+        self._recording: ReplacedFunctions | None = None
         self._notes: list[str] = []
         os.register_at_fork(after_in_child=self.stop)
 
@@ -80,7 +62,9 @@ class TorchFramework:
                 f"{', '.join(missing)}. Versions from 2.6 on are supported."
             )
             return
-        self._recording = _Recording()
+        from epprof_nb.recording.torch.replaced_functions import ReplacedFunctions
+
+        self._recording = ReplacedFunctions()
         if self._with_operators:
             self._operators.start(with_shapes=self._with_shapes)
 
@@ -105,7 +89,6 @@ class TorchFramework:
             recording.stop()
 
 
-_DYNAMO = "torch._dynamo"
 _NEEDED = (
     "compiler.is_compiling",
     "autograd._get_sequence_nr",
@@ -115,125 +98,3 @@ _NEEDED = (
     "_C._current_autograd_node",
     "_guards.TracingContext",
 )
-
-
-class _Recording:
-    """The functions of torch that are replaced from one start to one stop."""
-
-    def __init__(self) -> None:
-        import torch
-
-        self._switch = Switch()
-        self._backward = BackwardCounts()
-        self._paths = ModulePaths(torch.nn.Module, self._is_tracing)
-        self._recorded_call: _native.RecordedModule | None = None
-        _native.modules_record(True)  # noqa: FBT003 - positional only
-        with suppress(Exception):  # backward passes then get hooks
-            open_engine()
-        # Nodes that this thread has created so far are not linked.
-        _native.modules_begin_thread(torch.autograd._get_sequence_nr())  # noqa: SLF001 - no public name
-        self._patches, self._around_compilations = Patches(), Patches()
-        self.compilations = Compilations(self._patches, self._switch)
-        self._generations = Generations(self._is_off)
-        self._compiled = CompiledModules(self._paths, self._backward, self._switch)
-        try:
-            self._replace_functions()
-            # Importing it takes seconds. Its modules keep references to functions of torch, which
-            # must be the original ones.
-            after_import(_DYNAMO, self._record_compilations, before=self._patches.suspend)
-            self._compiled.start()
-            self._paths.find_models()
-        except BaseException:
-            self.stop()
-            raise
-
-    def _replace_functions(self) -> None:
-        import torch
-
-        replace, is_off = self._patches.replace, self._is_off
-        own = list(classes_with_own_call(torch.nn.Module))
-        replace(torch.nn.Module, "__call__", self._recorded_module)
-        for module_class in own:
-            replace(module_class, "__call__", lambda _: self._recorded_call)
-        replace(
-            torch.autograd,
-            "_engine_run_backward",
-            lambda original: recorded_backward(
-                original, self._backward, is_off, _is_autograd_compiled
-            ),
-        )
-        record_function = torch.autograd.profiler.record_function
-        replace(record_function, "__enter__", lambda original: recorded_enter(original, is_off))
-        replace(record_function, "__exit__", lambda original: recorded_exit(original, is_off))
-        # Other code may have imported the public function under another name. The two functions
-        # that it calls are looked up in their module.
-        clipping = torch.nn.utils.clip_grad
-        for name in ("_get_total_norm", "_clip_grads_with_norm_"):
-            if hasattr(clipping, name):
-                replace(clipping, name, self._recorded_clipping)
-
-    def _recorded_module(self, original: Callable[..., Any]) -> _native.RecordedModule:
-        self._recorded_call = recorded_call(original, self._paths)
-        return self._recorded_call
-
-    def _recorded_clipping(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        is_compiling = sys.modules["torch"].compiler.is_compiling
-        return recorded_function(
-            original, "clip_grad_norm_", "optimizer", "torch",
-            lambda: is_compiling() or self._is_off(),
-        )  # fmt: skip
-
-    def _record_compilations(self) -> None:
-        self._patches.resume()
-        callback = sys.modules.get(f"{_DYNAMO}.callback")
-        handler = getattr(callback, "CompilationCallbackHandler", None)
-        if handler is not None:
-            self._around_compilations.replace(
-                handler, "install_callbacks", self.compilations.recorded
-            )
-
-    @staticmethod
-    def _is_tracing() -> bool:
-        context = sys.modules["torch"]._guards.TracingContext  # noqa: SLF001 - no public name
-        return context.try_get() is not None
-
-    def _is_off(self) -> bool:
-        return not self._switch.on or self._is_tracing()
-
-    def stop(self) -> None:
-        """Restore the functions. Replacements that others have wrapped stop recording."""
-        self._switch.on = False
-        if self._recorded_call is not None:
-            self._recorded_call.stop()
-        cancel(_DYNAMO, self._record_compilations)
-        self._generations.stop()
-        self._compiled.stop()
-        self._around_compilations.restore()
-        self._patches.restore()
-        _native.modules_record(False)  # noqa: FBT003 - positional only
-
-    def notes(self) -> list[str]:
-        """Return notes on backward passes that are not linked to modules."""
-        counts = self._backward
-        notes = []
-        if counts.unlinked:
-            notes.append(
-                f"{counts.unlinked:,} of {plural(counts.nodes, 'node')} of backward passes are not "
-                "linked to a module: their forward pass ran before the profile or in a backward "
-                "pass, or several threads ran modules at once. Their work is attributed to the "
-                "statement."
-            )
-        if counts.compiled:
-            notes.append(
-                f"{plural(counts.compiled, 'backward pass', 'backward passes')} of compiled "
-                "autograd are not linked to modules."
-            )
-        if counts.failure:
-            notes.append(f"A backward pass is not linked to modules: {counts.failure}")
-        return notes + self._compiled.notes()
-
-
-def _is_autograd_compiled() -> bool:
-    """Whether compiled autograd runs backward passes; hooks would become part of its graphs."""
-    compiled = sys.modules.get("torch._dynamo.compiled_autograd")
-    return bool(getattr(compiled, "compiled_autograd_enabled", False))

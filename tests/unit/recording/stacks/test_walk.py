@@ -81,7 +81,7 @@ def test_an_unknown_version_has_no_stacks():
     [
         (lambda m: m.setattr(sys.implementation, "name", "pypy"), "pypy"),
         (lambda m: m.setattr(sys, "gettotalrefcount", int, raising=False), "debug build"),
-        (lambda m: m.setattr("sysconfig.get_config_var", lambda _: 1), "free-threaded"),
+        (lambda m: m.setattr("sys.abiflags", "t"), "free-threaded"),
     ],
 )
 def test_other_interpreters_have_no_stacks(monkeypatch, change, reason):
