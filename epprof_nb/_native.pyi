@@ -338,6 +338,9 @@ def pause_stacks() -> None:
 def resume_stacks() -> None:
     """Read the stack of each launch again; the stacks so far are kept."""
 
+def stop_stacks() -> None:
+    """Read no stacks until `start_stacks`, and free the memory of those that were drained."""
+
 def end_stacks() -> None:
     """Read no stack any more in this process; returns when none is being read."""
 

@@ -79,6 +79,11 @@ static PyObject* resume_stacks(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   Py_RETURN_NONE;
 }
 
+static PyObject* stop_stacks(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  epprof_stacks_stop();
+  Py_RETURN_NONE;
+}
+
 static PyObject* end_stacks(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   Py_BEGIN_ALLOW_THREADS
   epprof_stacks_end();
@@ -186,6 +191,7 @@ PyMethodDef stack_functions[] = {
     {"start_stacks", start_stacks, METH_NOARGS, NULL},
     {"pause_stacks", pause_stacks, METH_NOARGS, NULL},
     {"resume_stacks", resume_stacks, METH_NOARGS, NULL},
+    {"stop_stacks", stop_stacks, METH_NOARGS, NULL},
     {"end_stacks", end_stacks, METH_NOARGS, NULL},
     {"set_stack_bound", set_stack_bound, METH_O, NULL},
     {"drain_stacks", drain_stacks, METH_NOARGS, NULL},

@@ -40,6 +40,7 @@ class Walk {
 uint32_t stack_of(ThreadState* t) {
   if (t->walks.load(std::memory_order_relaxed)) return kNoStack;  // in a signal handler
   Walk walk(t);
+  if (!read_stack.load()) return kNoStack;  // either this sees the stop, or the stop sees the walk
   const void* thread = walk.thread_state();
   if (!thread) return kNoStack;
   return t->stacks.made<StackTable>().current(thread);
@@ -55,6 +56,11 @@ bool any_walk() {
   for_each_thread(
       [](ThreadState* t, void* found) { *static_cast<bool*>(found) |= t->walks.load(); }, &found);
   return found;
+}
+
+void wait_for_walks() {
+  const struct timespec pause{0, 20000};
+  while (any_walk()) nanosleep(&pause, nullptr);
 }
 
 }  // namespace
@@ -91,8 +97,17 @@ void epprof_stacks_read(int on) { read_stack = on && !ended.load() ? stack_of : 
 void epprof_stacks_end(void) {
   read_stack = nullptr;
   ended = true;
-  const struct timespec pause{0, 20000};
-  while (any_walk()) nanosleep(&pause, nullptr);
+  wait_for_walks();
+}
+
+void epprof_stacks_stop(void) {
+  read_stack = nullptr;
+  wait_for_walks();
+  for_each_thread(
+      [](ThreadState* t, void*) {
+        if (auto* table = static_cast<StackTable*>(t->stacks.get())) table->release();
+      },
+      nullptr);
 }
 
 epprof_columns* epprof_stacks_drain(uint64_t counts[2]) {

@@ -21,6 +21,7 @@ const char* epprof_stacks_prepare(int minor, const struct epprof_interpreter* in
                                   const void* runtime);
 void epprof_stacks_begin(void);  // of a session, whose stacks are counted from 0
 void epprof_stacks_read(int on);  // at launches from now on
+void epprof_stacks_stop(void);  // Nothing is read from now on; frees the tables.
 // No walk begins afterwards, and none is running: the interpreter may free its thread states.
 void epprof_stacks_end(void);
 // Counts: truncated stacks, launches whose stack found no memory.

@@ -101,6 +101,11 @@ void StackTable::start(uint64_t session) {
   session_ = session;
 }
 
+void StackTable::release() {
+  SpinLockGuard lock(lock_);
+  start(0);  // of no session
+}
+
 uint32_t StackTable::current(const void* thread) {
   uint32_t depth;
   uint64_t hash = epprof_hash_frames(thread, &depth);

@@ -41,6 +41,7 @@ class StackTable final : public ThreadExtra {
   // The stack of the calling thread, whose PyThreadState is `thread`.
   uint32_t current(const void* thread);
   NewStacks take(uint64_t session);
+  void release();  // while no walk can begin
 
  private:
   uint32_t add(const void* thread, uint64_t hash);

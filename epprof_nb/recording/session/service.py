@@ -343,7 +343,7 @@ class RecordingService:
 
     def _stop_stacks(self) -> None:
         if self._records_stacks:
-            _native.pause_stacks()
+            _native.stop_stacks()
             self._records_stacks = False
         self._stacks = []
 

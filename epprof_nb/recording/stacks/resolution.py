@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,10 +67,11 @@ def resolve(
     for name in ("parent_id", "stack_code_id", "line"):
         columns[name] = np.full(size, MISSING, np.int32)
         columns[name][ids] = get(name, np.int32)
-    codes = _codes(drained, get("code_id", np.int32), get("first_line", np.int32))
+    needed = _with_callers(columns["parent_id"], used, size)
+    needed_codes = np.unique(columns["stack_code_id"][needed])
+    codes = _codes(drained, needed_codes)
     row = np.full(size + 1, MISSING, np.int32)
     tree = StackTree()
-    needed = _with_callers(columns["parent_id"], used, size)
     for i, parent, code, line in zip(
         needed.tolist(),
         *(columns[name][needed].tolist() for name in ("parent_id", "stack_code_id", "line")),
@@ -99,23 +99,28 @@ def _with_callers(
 
 
 def _codes(
-    drained: Sequence[dict[str, Any]],
-    ids: npt.NDArray[np.int32],
-    first_lines: npt.NDArray[np.int32],
+    drained: Sequence[dict[str, Any]], needed: npt.NDArray[np.int32]
 ) -> dict[int, tuple[str, str, int]]:
-    files = [text for raw in drained for text in _texts(raw, "file")]
-    functions = [text for raw in drained for text in _texts(raw, "function")]
-    facts = zip(files, functions, first_lines.tolist(), strict=True)
-    return dict(zip(ids.tolist(), facts, strict=True))
+    """Return the file, the function and its first line of some code objects, by their ids."""
+    found = {}
+    for raw in drained:
+        ids = numbers(raw, "code_id", np.int32)
+        rows = np.flatnonzero(np.isin(ids, needed))
+        files, functions = _texts(raw, "file", rows), _texts(raw, "function", rows)
+        first_lines = numbers(raw, "first_line", np.int32)[rows].tolist()
+        facts = zip(files, functions, first_lines, strict=True)
+        found |= zip(ids[rows].tolist(), facts, strict=True)
+    return found
 
 
-def _texts(raw: dict[str, Any], name: str) -> list[str]:
-    """Split the column of a text into its values."""
-    ends = np.cumsum(numbers(raw, f"{name}_bytes", np.uint32), dtype=np.int64).tolist()
+def _texts(raw: dict[str, Any], name: str, rows: npt.NDArray[np.intp]) -> list[str]:
+    """Return the values of a text in some rows."""
+    sizes = numbers(raw, f"{name}_bytes", np.uint32).astype(np.int64)
+    ends = np.cumsum(sizes)
     data = raw[f"{name}s"]
     return [
-        _shown(data[start:end].decode("utf-8", "surrogatepass"))
-        for start, end in pairwise([0, *ends])
+        _shown(data[end - size : end].decode("utf-8", "surrogatepass"))
+        for end, size in zip(ends[rows].tolist(), sizes[rows].tolist(), strict=True)
     ]
 
 

@@ -201,6 +201,40 @@ def test_memory_of_stacks_is_bounded():
     assert not any(not frames for frames in Launched(run).stacks)
 
 
+def test_a_thread_that_waits_keeps_no_memory_of_a_session_that_ended():
+    functions = {}
+    for i in range(2000):
+        exec(f"def f{i}():\n    launch()", {"launch": launch}, functions)
+
+    def launch_all():
+        for function in functions.values():
+            function()
+
+    bound = 1 << 28
+    ended = threading.Event()
+    began = threading.Event()
+
+    def work():
+        launch_all()
+        began.set()
+        ended.wait()
+
+    thread = threading.Thread(target=work)
+
+    def run():
+        thread.start()
+        began.wait()
+
+    _native.set_stack_bound(2_000_000)
+    try:
+        assert Launched(run).found.stacks.dropped == 0
+        assert Launched(launch_all).found.stacks.dropped == 0
+    finally:
+        _native.set_stack_bound(bound)
+        ended.set()
+        thread.join()
+
+
 def test_a_nested_profile_has_the_stacks_that_were_seen_before_it():
     def work():
         launch()
