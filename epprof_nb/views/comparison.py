@@ -98,6 +98,18 @@ class Comparison:
         return self._result.kernels.to_frame()
 
     @property
+    @with_columns("compare_lines")
+    def lines(self) -> pd.DataFrame:
+        """Device time of each line of code before and after.
+
+        Work belongs to the innermost line of the user's code in the Python stack that launched it.
+        Lines match by their file and text, wherever they are in the file.
+
+        {columns}
+        """
+        return self._result.lines.to_frame()
+
+    @property
     @with_columns("compare_ops")
     def nodes(self) -> pd.DataFrame:
         """The rows of `ops` that are nodes of ONNX Runtime sessions.
@@ -190,7 +202,7 @@ def compare(
     Returns
     -------
     Comparison
-        The verdict with its reason, and tables of ops, kernels and nodes.
+        The verdict with its reason, and tables of ops, kernels, lines and nodes.
 
     Raises
     ------

@@ -197,7 +197,7 @@ def comparison_table(
         the change of the elapsed time, else by descending difference in time.
     """
     found = tested(quantities, test)
-    order = _order(found, None if elapsed is None else elapsed.contributions.total)
+    order = in_order(found, None if elapsed is None else elapsed.contributions.total)
     shown = [quantities[i] for i in order]
     table: dict[str, Column] = {"path": categorical([q.path for q in shown])}
     table |= {name: categorical([q.labels[name] for q in shown]) for name in columns}
@@ -205,12 +205,9 @@ def comparison_table(
     if elapsed is not None:
         table["contribution_ns"] = elapsed.contributions.total[order]
         table["device_contribution_ns"] = elapsed.contributions.of_device[order]
-        table |= _columns(tested(elapsed.quantities, test), order, "elapsed_")
-    table |= _columns(found, order)
-    table |= {
-        "count_before": optional([median_ns(q.counts[0]) for q in shown]),
-        "count_after": optional([median_ns(q.counts[1]) for q in shown]),
-    }
+        table |= columns_of(tested(elapsed.quantities, test), order, "elapsed_")
+    table |= columns_of(found, order)
+    table |= counts_of(shown)
     if elapsed is not None:
         table |= {name: optional(values[order]) for name, values in elapsed.further.items()}
     if "measure" in columns:
@@ -220,7 +217,7 @@ def comparison_table(
     return ResultTable(table)
 
 
-def _columns(found: Results, order: list[int], prefix: str = "") -> dict[str, Column]:
+def columns_of(found: Results, order: list[int], prefix: str = "") -> dict[str, Column]:
     """Return the columns of the results, in order."""
     return {
         f"{prefix}before_ns": optional(found.before[order]),
@@ -230,6 +227,14 @@ def _columns(found: Results, order: list[int], prefix: str = "") -> dict[str, Co
         f"{prefix}change_high": found.high[order],
         f"{prefix}p_value": found.p_value[order],
         f"{prefix}verdict": categorical([found.verdicts[i] for i in order]),
+    }
+
+
+def counts_of(shown: Sequence[Quantity]) -> dict[str, Column]:
+    """Return the columns of the executions per repeat."""
+    return {
+        "count_before": optional([median_ns(q.counts[0]) for q in shown]),
+        "count_after": optional([median_ns(q.counts[1]) for q in shown]),
     }
 
 
@@ -257,7 +262,7 @@ def _stack(rows: Sequence[Sequence[IntArray]]) -> list[np.ndarray]:
     return [np.stack(of_recording).astype(np.float64) for of_recording in zip(*rows, strict=True)]
 
 
-def _order(found: Results, contributions: IntArray | None) -> list[int]:
+def in_order(found: Results, contributions: IntArray | None = None) -> list[int]:
     """Return the rows by descending contribution, then by descending difference in time.
 
     Among rows without a contribution, tested rows come first.

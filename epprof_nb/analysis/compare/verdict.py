@@ -14,6 +14,7 @@ from epprof_nb.analysis.compare.causes import largest_contributions, largest_dev
 from epprof_nb.analysis.compare.comparison_table import Test
 from epprof_nb.analysis.compare.contributions import median_change
 from epprof_nb.analysis.compare.elapsed_parts import waited
+from epprof_nb.analysis.compare.lines import compare_lines, largest_line_changes
 from epprof_nb.analysis.compare.match import match, path_names
 from epprof_nb.analysis.compare.node_recording import node_recording
 from epprof_nb.analysis.compare.op_and_kernel_tables import kernel_table, notes_of_nodes, op_table
@@ -94,7 +95,7 @@ class ComparisonResult:
         The verdict on the elapsed time, and the sentences that explain it.
     total
         The elapsed time per repeat.
-    ops, kernels, nodes
+    ops, kernels, lines, nodes
         Tables of the same names in `epprof_nb.data.column_docs.TABLES`, with the prefix
         ``compare_``.
     notes
@@ -114,6 +115,7 @@ class ComparisonResult:
     total: Total
     ops: ResultTable
     kernels: ResultTable
+    lines: ResultTable
     nodes: ResultTable
     notes: tuple[str, ...]
     repeats: tuple[tuple[int, ...], tuple[int, ...]]
@@ -190,6 +192,7 @@ def compare(
     )
     ops = op_table(pairs, texts, before, after, test)
     kernels = kernel_table(pairs, texts, before, after, test)
+    lines = compare_lines(before.indexes, after.indexes, test)
     kept = _typical_waits(before, after, is_paired=alternated)
     total = Total(_overall(before.elapsed), _overall(after.elapsed), waited_ns=kept)
     if test.includes("total"):
@@ -202,7 +205,7 @@ def compare(
             slowdowns=under.bounds(["total"]),
         )
         total = Total(float(tested.before[0]), float(tested.after[0]), tested, alternated, kept)
-    verdict, reason = _verdict(total, ops, refused, names, test)
+    verdict, reason = _verdict(total, (ops, lines), refused, names, test)
     if have_common_recording(before.indexes, after.indexes):
         reason = f"A recording is compared with itself: both sides have the same one. {reason}"
     is_node = np.array([kind == "node" for kind in ops.values("category")], np.bool_)
@@ -212,6 +215,7 @@ def compare(
         total=total,
         ops=ops,
         kernels=kernels,
+        lines=lines,
         nodes=ops.take(is_node),
         notes=(
             *(refusal.note for refusal in found if refusal.kind in allow),
@@ -287,13 +291,16 @@ def _typical_waits(
 
 def _verdict(
     total: Total,
-    ops: ResultTable,
+    tables: tuple[ResultTable, ResultTable],
     refused: Sequence[Refusal],
     names: tuple[str, str],
     test: Test,
 ) -> tuple[Verdict, str]:
-    """Return the verdict on the elapsed time, and the sentences that explain it."""
-    old, new = names
+    """Return the verdict on the elapsed time, and the sentences that explain it.
+
+    The tables are those of ops and of lines.
+    """
+    (ops, lines), (old, new) = tables, names
     settle = (
         f"Record both with repeats: `%%gpuprofile {old} --repeat 20`, then "
         f"`%%gpuprofile {new} --repeat 20 --baseline {old}`. In a script or a `with` block, call "
@@ -305,6 +312,7 @@ def _verdict(
         if any(refusal.kind == "repeats" for refusal in refused):
             reasons += f" {settle}"
         changes = largest_device_changes(ops, total.before_ns, total.after_ns)
+        changes += largest_line_changes(lines, ops, total.before_ns, total.after_ns)
         if changes:
             reasons += f" Device times are compared anyway. {changes.rstrip()}"
         return "cannot be compared", reasons
@@ -320,6 +328,7 @@ def _verdict(
     change = f"{times} per repeat: {signed_percent(total.change)}"
     of_pairs = "median of the pairs" if total.is_paired else ""
     changes = largest_contributions(ops, total.before_ns, total.after_ns)
+    changes += largest_line_changes(lines, ops, total.before_ns, total.after_ns)
     if verdict == "cannot tell" and test.conditions.is_notable:
         why = why_unclear(test.conditions, is_explained=bool(found.is_explained[0]))
         turn = "" if test.is_paired else f" {in_turn(names)}"

@@ -112,5 +112,22 @@ COMPARISON: dict[str, TableDoc] = {
             column("count_after", "Int64", "new: launches; missing if removed"),
         ),
     ),
+    "compare_lines": TableDoc(
+        "epprof_nb.compare(old, new).lines",
+        "One row per line of the user's code that launched device work in a repeat of either side, "
+        "by descending difference in time. It is the innermost one in the Python stack of the "
+        "launch, else the statement of its op. Lines match by file and text, in their order where "
+        "several are equal; all cells count as one file. Times are per repeat.",
+        (
+            column("source", "object", "text of the line; the function if it is unknown"),
+            column("function", "category", "function that the line is in; missing without stacks"),
+            column("cell", "category", "cell or file of the line: new, or old if removed"),
+            column("line_before", "Int64", "old: number of the line; missing if added"),
+            column("line_after", "Int64", "new: number of the line; missing if removed"),
+            *_COMPARED,
+            column("count_before", "Int64", "old: kernels, copies and memsets; missing if added"),
+            column("count_after", "Int64", "new: kernels, copies and memsets; missing if removed"),
+        ),
+    ),
 }  # fmt: skip
 """Tables of a comparison by name."""

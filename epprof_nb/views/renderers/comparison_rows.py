@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from epprof_nb.analysis.base.stack_lines import frame_label
 from epprof_nb.analysis.compare.causes import (
     DEVICE,
     LEAST_SHARE,
@@ -16,6 +17,7 @@ from epprof_nb.analysis.compare.causes import (
     cause,
     rows_of,
 )
+from epprof_nb.analysis.compare.lines import lines_inside
 from epprof_nb.analysis.compare.significance import CHANGED, is_too_wide
 from epprof_nb.util.format import duration, plural, signed_duration, signed_percent
 
@@ -64,9 +66,12 @@ class ShownTable:
 
 
 def shown_tables(comparison: ComparisonResult) -> Iterator[ShownTable]:
-    """Yield the table of the ops, and the table of the kernels if any has changed."""
+    """Yield the table of the ops, and those of the lines and of the kernels if any has changed."""
     if len(comparison.ops):
         yield _of_ops(comparison)
+    lines = lines_inside(comparison.lines, comparison.ops)
+    if any(row["verdict"] in _COLOURED for row in lines):
+        yield _of_lines(comparison, lines)
     kernels = comparison.kernels
     if any(verdict in CHANGED for verdict in kernels.values("verdict")):
         yield _of_kernels(comparison)
@@ -143,11 +148,28 @@ def _op_row(row: Values, least_ns: float, *, has_device: bool, has_host: bool) -
     return Row(row["path"], tuple(cells), colour)
 
 
+def _of_lines(comparison: ComparisonResult, lines: Sequence[Values]) -> ShownTable:
+    def name(row: Values) -> str:
+        label = frame_label(row["function"], row["cell"], row["line_after"] or row["line_before"])
+        return f"{label}: {row['source']}"
+
+    rows = sorted(lines, key=lambda row: row["verdict"] not in _COLOURED)
+    return _of_device_times(comparison, "line", [(name(row), row) for row in rows])
+
+
 def _of_kernels(comparison: ComparisonResult) -> ShownTable:
-    rows = sorted(rows_of(comparison.kernels), key=lambda row: row["verdict"] not in CHANGED)
+    rows = [(f"{row['path']} / {row['name']}", row) for row in rows_of(comparison.kernels)]
+    return _of_device_times(comparison, "kernel", rows)
+
+
+def _of_device_times(
+    comparison: ComparisonResult, title: str, named: Sequence[tuple[str, Values]]
+) -> ShownTable:
+    """Return the table of what has a device time only, with changed rows first."""
+    rows = sorted(named, key=lambda pair: pair[1]["verdict"] not in CHANGED)
     found = [
         Row(
-            f"{row['path']} / {row['name']}",
+            name,
             (
                 _before_after(row["before_ns"], row["after_ns"]),
                 _change_of(row["change"]),
@@ -156,13 +178,13 @@ def _of_kernels(comparison: ComparisonResult) -> ShownTable:
             ),
             row["verdict"] if row["verdict"] in CHANGED else "",
         )
-        for row in rows[:_ROWS]
+        for name, row in rows[:_ROWS]
     ]
     if len(rows) > _ROWS:
         more = plural(len(rows) - _ROWS, "more row")
         found.append(Row(more, ("",) * 4, "", is_name=False))
     titles = ("device time", _change(comparison), "95 % interval", "verdict")
-    return ShownTable("kernel", titles, found, (_VERDICT - 1,))
+    return ShownTable(title, titles, found, (_VERDICT - 1,))
 
 
 def _host_differs(row: Values) -> bool:

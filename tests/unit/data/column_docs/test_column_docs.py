@@ -28,6 +28,7 @@ FRAMES = {
     "roofline": lambda p: p.roofline(measure=False),
     "compare_ops": lambda p: compare(p, p).ops,
     "compare_kernels": lambda p: compare(p, p).kernels,
+    "compare_lines": lambda p: compare(p, p).lines,
 }
 
 
