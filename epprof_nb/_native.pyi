@@ -190,6 +190,16 @@ def reserve_op_ids(count: int, /) -> int:
 def depth() -> int:
     """Number of entries on the stack, scopes included."""
 
+# -- pauses of the garbage collector
+def on_collection(phase: str, info: dict[str, int], /) -> None:
+    """Log a pause as an op; to add to ``gc.callbacks``.
+
+    Pauses of generations 0 and 1 below 0.5 ms, one after the other in one op, share a row.
+    """
+
+def set_collection_ops(name_id: int, young_kind_id: int, full_kind_id: int, /) -> None:
+    """Set the name of the ops, and their payloads for generations 0 and 1, and for 2."""
+
 # -- markers in the code of instrumented cells
 def add_statements(parents: bytes, names: bytes, /) -> int:
     """Register statements and return the key of the first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -58,6 +59,18 @@ def pytest_cmdline_main(config):
         return
     if option.numprocesses is None and not option.tx:
         option.numprocesses = min(usable_processors(), 8)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """Let the garbage collector run between tests only: its pauses are ops of a profile."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        if was_on:
+            gc.enable()
 
 
 JUPYTER = {"lab", "notebook7", "front_end", "in_jupyterlab", "open_notebook"}

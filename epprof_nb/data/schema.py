@@ -125,10 +125,15 @@ OPS = TableSchema(
             "a module), autograd (a backward pass), optimizer, data, compile, operator, "
             "autograd_node (of the backward pass); for JAX jit (a call of a jitted function), "
             "trace, lower, compile, wait, transfer, hlo_module (a program) and hlo (an "
-            "instruction of it); mark for NVTX",
+            "instruction of it); mark for NVTX; gc for pauses of Python's garbage collector "
+            "(short ones share a row)",
         ),
         Column("category", "name", "cell, user, session, node, framework, operator"),
-        Column("source", "name", "where recorded: cell, range, onnxruntime, torch, jax, xla, nvtx"),
+        Column(
+            "source",
+            "name",
+            "where recorded: cell, range, onnxruntime, torch, jax, xla, nvtx, python",
+        ),
         Column("provider", "name", "ONNX Runtime execution provider of a node"),
         Column("thread_id", "int", "operating-system thread id"),
         Column("node_index", "id", "ONNX Runtime's index of a node in its graph or subgraph"),

@@ -31,6 +31,8 @@ int epprof_pop(uint64_t op_id);
 int epprof_pop_of_any_thread(uint64_t op_id);
 int epprof_pop_owner(const void* owner);
 uint64_t epprof_top(void);
+// A pause of the garbage collector, from `start` until now.
+void epprof_gc_pause(uint32_t name, uint32_t kind, int64_t start, int is_young);
 uint64_t epprof_reserve_op_ids(uint64_t count);  // the first of `count` consecutive ids
 uint32_t epprof_depth(void);
 uint32_t epprof_add_statements(const int32_t* parents, const uint32_t* names, size_t count);

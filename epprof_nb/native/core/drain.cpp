@@ -52,6 +52,13 @@ struct Ops {
          e.payload_id, 1, e.category, flags});
   }
 
+  void add_short_pauses(ShortPauses& pauses) {
+    if (!pauses.row.count) return;
+    add(pauses.row);
+    pauses.row.count = 0;
+    pauses.row.duration = 0;
+  }
+
   void add_coalesced(CoalescedStatement& row) {
     if (!row.count) return;
     const Statement* s = statement(row.key);
@@ -113,6 +120,7 @@ extern "C" epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64
         ops.lost += t->ops.lost.exchange(0);
         if (t->epoch != epoch.load()) return;
         for (CoalescedStatement& row : t->coalesced.rows) ops.add_coalesced(row);
+        ops.add_short_pauses(t->short_pauses);
         if (!ops.open_too) return;
         for (uint32_t i = 0; i < t->depth; i++) ops.add_open(t->stack[i]);
         for_each_waiting(

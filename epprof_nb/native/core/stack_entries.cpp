@@ -72,6 +72,7 @@ void clear_stack(ThreadState* t, uint64_t new_epoch) {
   set_top(t, 0);
   t->last_event_end = 0;
   t->coalesced.clear();
+  t->short_pauses = {};
   if (t->capacity == kMaxDepth) return;
   auto* smaller = static_cast<Entry*>(realloc(t->stack, kMaxDepth * sizeof(Entry)));
   if (!smaller) return;

@@ -9,6 +9,7 @@
 
 #include "core/cell_thread_wait.h"
 #include "core/coalesced_statements.h"
+#include "core/gc_pauses.h"
 #include "core/open_calls.h"
 #include "core/records.h"
 #include "core/spsc_log.h"
@@ -104,6 +105,7 @@ struct ThreadState {
   uint64_t last_id = 0;
   uint32_t statement_rows = 0;  // statements recorded with rows of their own
   CoalescedStatements coalesced;
+  ShortPauses short_pauses;
 
   // For greenlets.cpp, by the addresses of greenlets. They change with the stack, under its lock.
   std::atomic<uint64_t> greenlet{0};       // whose ops the stack holds; 0: none seen yet

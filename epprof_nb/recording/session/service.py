@@ -19,7 +19,7 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.recording.ranges import greenlets, suspension
-from epprof_nb.recording.session import created_threads
+from epprof_nb.recording.session import created_threads, garbage_collections
 from epprof_nb.recording.session.graph_nodes import GraphNodes
 from epprof_nb.recording.session.thread_names import ThreadNames
 from epprof_nb.recording.stacks.availability import why_unavailable
@@ -322,6 +322,7 @@ class RecordingService:
         self._notes = []
         self._thread_names = ThreadNames()
         created_threads.start()
+        garbage_collections.start()
         # Discard ops that threads logged after the end of the last session.
         _native.drain_ops(_native.now_ns(), open_too=False)
         _native.drain_launches()
@@ -370,6 +371,7 @@ class RecordingService:
         finally:
             if not self._running:
                 created_threads.stop()
+                garbage_collections.stop()
                 _native.set_cell_thread(False)
                 _native.set_recording(ops=False, launches=False)
                 self._stop_stacks()
@@ -403,6 +405,7 @@ class RecordingService:
     def after_fork_in_child(self) -> None:
         """Reset: a forked child has neither the threads nor the device of its parent."""
         created_threads.stop()
+        garbage_collections.stop()
         self._reset()
 
 
