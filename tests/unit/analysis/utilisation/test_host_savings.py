@@ -1,0 +1,84 @@
+"""HostModel: profiles of a simulated program, with and without some time of the host."""
+
+import numpy as np
+import pytest
+
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.utilisation.host_savings import HostModel
+from tests.helpers.planted import info
+from tests.helpers.tiny import call, kernel, profile
+
+BACK = 7
+
+
+def run(program):
+    """Execute steps on two clocks, and return the profile and the times of each step on the host.
+
+    A step is ("host", ns), ("launch", ns of the host, ns of the device) or ("wait",).
+    """
+    now = done = 0
+    work, calls, times = [], [], []
+    for number, (what, *ns) in enumerate(program, 1):
+        start = now
+        if what == "host":
+            now += ns[0]
+        elif what == "launch":
+            now += ns[0]
+            done = max(done, now)
+            work.append(kernel(done, done + ns[1], correlation_id=number))
+            done += ns[1]
+            calls.append(call(start, now, correlation_id=number))
+        else:
+            now = max(now, done) + BACK
+            calls.append(call(start, now, correlation_id=number, name="cuStreamSynchronize"))
+        times.append((start, now))
+    return profile([], work, calls, info=info(max(now, done))), np.array(times)
+
+
+def random_program(seed, steps=200):
+    rng = np.random.default_rng(seed)
+    kinds = rng.choice(["host", "launch", "wait"], steps, p=[0.3, 0.5, 0.2])
+    host, device = rng.integers(1, 2_000, (2, steps)).tolist()
+    scale = rng.choice([1, 20])  # bound by the host, or by the device
+    made = {
+        "host": lambda i: ("host", host[i]),
+        "launch": lambda i: ("launch", host[i] // 10 + 1, scale * device[i]),
+        "wait": lambda _: ("wait",),
+    }
+    return [made[kind](i) for i, kind in enumerate(kinds)]
+
+
+@pytest.mark.parametrize("kind", ["host", "wait"])
+@pytest.mark.parametrize("seed", range(12))
+def test_the_saving_is_that_of_the_program_without_these_steps(seed, kind):
+    program = random_program(seed)
+    skipped = [i for i, step in enumerate(program) if step[0] == kind and i % 3]
+    prof, times = run(program)
+    cured, _ = run([step for i, step in enumerate(program) if i not in skipped])
+    saving = ProfileIndex(prof).cached(HostModel).saving(*times[skipped].T)
+    true = prof.info["wall_ns"] - cured.info["wall_ns"]
+    # Launches right after a wait that ends in idle time may be told apart by a few ns only.
+    assert saving == pytest.approx(true, abs=2 * BACK + 0.01 * true)
+
+
+def test_nothing_skipped_saves_nothing():
+    prof, times = run(random_program(1))
+    model = ProfileIndex(prof).cached(HostModel)
+    assert model.saving(*times[:0].T) == 0
+    assert model.saving(np.array([10**12]), np.array([10**12 + 5])) == 0
+
+
+def test_a_wait_that_other_work_outlives_keeps_its_length():
+    """The host waits for the first of two kernels, and then works beside the second."""
+    work = [kernel(10, 100_010, correlation_id=1), kernel(100_010, 300_000, correlation_id=2)]
+    calls = [call(0, 10, correlation_id=1), call(10, 20, correlation_id=2),
+             call(20, 100_020, correlation_id=3, name="cuEventSynchronize")]  # fmt: skip
+    prof = profile([], work, calls, info=info(400_020))
+    saving = ProfileIndex(prof).cached(HostModel).saving
+    assert saving(np.array([20]), np.array([100_020])) == pytest.approx(100_000, abs=200)
+    assert saving(np.array([100_020]), np.array([400_020])) == pytest.approx(100_020, abs=200)
+
+
+def test_a_profile_without_calls_is_the_time_of_the_host():
+    saving = ProfileIndex(profile(info=info(1_000))).cached(HostModel).saving
+    assert saving(np.array([100, 150]), np.array([200, 300])) == 200
