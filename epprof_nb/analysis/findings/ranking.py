@@ -21,6 +21,7 @@ from epprof_nb.analysis.findings.rules.cpu_fallback import fallbacks
 from epprof_nb.analysis.findings.rules.data_loading import waiting_for_data
 from epprof_nb.analysis.findings.rules.exposed_communication import exposed_communication
 from epprof_nb.analysis.findings.rules.far_from_peak import far_from_roof
+from epprof_nb.analysis.findings.rules.garbage_collection import collector_pauses
 from epprof_nb.analysis.findings.rules.hidden_work import critical_work
 from epprof_nb.analysis.findings.rules.hot_places import device_time, hot_line, hot_op
 from epprof_nb.analysis.findings.rules.idle_gaps import held_work, idle_gaps
@@ -64,7 +65,7 @@ def many_launches(index: ProfileIndex) -> Iterable[Finding]:
 
 ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     fallbacks, warm_up, outliers, drifting, repeated_compilations, torch_compilations,
-    wasted_captures,
+    wasted_captures, collector_pauses,
 )  # fmt: skip
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (

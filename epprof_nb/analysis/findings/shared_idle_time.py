@@ -22,6 +22,7 @@ _EXPLAINS = {
     "wait": ("idle", "outliers"),
     "idle": ("outliers",),
     "data loader": ("outliers",),
+    "garbage collection": ("idle", "outliers"),
 }
 """Kinds of findings that name a cause, each with the kinds of its consequences."""
 _EXPLAINED = 0.5

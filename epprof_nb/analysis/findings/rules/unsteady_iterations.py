@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.findings.finding import LATER_STEPS, Finding, is_cell, op_id_of, place_name
+from epprof_nb.analysis.findings.rules.garbage_collection import COLLECT_LESS, pauses
+from epprof_nb.analysis.steps.iteration_events import collecting, recording
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.analysis.steps.steadiness import OUTLIER, STEADY, WARM_UP, drift, steadiness_table
 from epprof_nb.analysis.utilisation.overlap import union_of
@@ -24,11 +27,14 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 _SLOW_CLOCK = "Lock the clocks to compare runs (`nvidia-smi --lock-gpu-clocks`), and cool the GPU."
+_LOOK = "Look for what else runs then: other processes, a clock that changes, other data."
 _GROWTH = "Look for what grows: lists of tensors, memory, data that is kept."
 _MIN_CLOCK_CHANGE = 0.02
 _LEAST_EXCESS_NS = 10_000
 """Minimum mean excess of outlying iterations: below, time stamps and caches are as likely a cause
-as garbage collection or other processes."""
+as other processes."""
+_MAIN_REASON = 0.5
+"""Minimum part of the excess of outlying iterations that a reason explains."""
 _LIMITS = ("power", "thermal", "slowdown")
 """Parts of the names of NVML's clock events that say why a GPU is slow."""
 
@@ -63,8 +69,13 @@ def outliers(index: ProfileIndex) -> Iterator[Finding]:
     if found is None:
         return
     excess = int(found["excess_wall_ns"].sum())
-    if excess < _LEAST_EXCESS_NS * len(found):
+    # Without the profiler, the nodes of these runs are not recorded.
+    by_recording = _excess_of(index, index.cached(recording))
+    if excess < _LEAST_EXCESS_NS * len(found) or by_recording >= _MAIN_REASON * excess:
         return
+    paused = _excess_of(index, index.cached(collecting))
+    is_paused = paused >= _MAIN_REASON * excess
+    reason = f", {duration(paused)} of it in garbage collection" if is_paused else ""
     unit = index.cached(iterations).unit
     numbers = ", ".join(str(number) for number in found["number"][:3].tolist())
     more = ", ..." if len(found) > 3 else ""
@@ -72,12 +83,11 @@ def outliers(index: ProfileIndex) -> Iterator[Finding]:
         index,
         found,
         f"{plural(len(found), unit)} ({numbers}{more}){_loop(index)} took {duration(excess)} "
-        f"longer than as many steady ones{_where(index, found)}.",
+        f"longer than as many steady ones{reason or _where(index, found)}.",
         excess,
         kind="outliers",
-        remedy="Look for what else runs then: garbage collection, other processes, a clock that "
-        "changes.",
-        spans=_idle_spans(index, found),
+        remedy=COLLECT_LESS if is_paused else _LOOK,
+        spans=partial(pauses, index) if is_paused else _idle_spans(index, found),
     )
 
 
@@ -111,6 +121,14 @@ def _of_phase(index: ProfileIndex, phase: int) -> ResultTable | None:
     table = index.cached(steadiness_table)
     of_phase = table.names("phase").codes == phase
     return table.take(of_phase) if of_phase.any() else None
+
+
+def _excess_of(index: ProfileIndex, part: IntArray) -> int:
+    """Return how much more of a part of the time outlying iterations have than steady ones, ns."""
+    phase = index.cached(steadiness_table).names("phase").codes
+    of_outliers = part[phase == OUTLIER]
+    typical = int(np.median(part[phase == STEADY])) if (phase == STEADY).any() else 0
+    return max(int(of_outliers.sum()) - typical * len(of_outliers), 0)
 
 
 def _where(index: ProfileIndex, found: ResultTable) -> str:

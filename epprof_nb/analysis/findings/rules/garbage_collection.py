@@ -1,0 +1,71 @@
+"""Finding on pauses of Python's garbage collector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of
+from epprof_nb.analysis.steps.iteration_events import collections
+from epprof_nb.analysis.utilisation.host_savings import HostModel
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.util.format import duration, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+COLLECT_LESS = (
+    "Call `gc.freeze()` after the preparation, so that collections skip what it made, and collect "
+    "less often: raise `gc.set_threshold`, or remove calls of `gc.collect`."
+)
+_MAIN_SHARE = 0.5
+"""Minimum share of one place in the pauses for the finding to name it."""
+_LEFT = 0.2
+"""Part of the time that collections may still take."""
+
+
+def collector_pauses(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield a finding on the pauses of the garbage collector."""
+    ops, rows = index.profile.tables["ops"], index.cached(collections)
+    if not len(rows):
+        return
+    times = ops["duration_ns"][rows]
+    total, count = int(times.sum()), int(ops["count"][rows].sum())
+    starts, ends = pauses(index)
+    together = total - int((ends - starts).sum())  # of pauses without times of their own
+    gain = index.cached(HostModel).saving(starts, ends) + together
+    longest = int(rows[int(times.argmax())])
+    place = index.cached(Places).of_op[rows]
+    by_place = sum_by_group(place, times, index.cached(Places).count)
+    top = int(by_place.argmax())
+    where = ""
+    if by_place[top] >= _MAIN_SHARE * total:
+        longest = int(rows[place == top][int(times[place == top].argmax())])
+        parent = int(index.statement[longest])
+        name = launcher_name(index, MISSING, parent) if parent >= 0 else ""
+        where = f", mostly in {name}" if name else ""
+    yield Finding(
+        f"Python's garbage collector paused the program for {duration(total)} in "
+        f"{plural(count, 'collection')}{where}.",
+        gain,
+        int(ops["start_ns"][longest]),
+        int(ops["end_ns"][longest]),
+        kind="garbage collection",
+        remedy=COLLECT_LESS,
+        gain_low_ns=int(gain * (1 - _LEFT)),
+        op_id=op_id_of(index, longest),
+        table="ops",
+        rows=lambda: rows,
+        spans=lambda: (starts, ends),
+    )
+
+
+def pauses(index: ProfileIndex) -> tuple[IntArray, IntArray]:
+    """Return starts and ends of the pauses that have rows of their own, ns."""
+    ops, rows = index.profile.tables["ops"], index.cached(collections)
+    rows = rows[ops["count"][rows] == 1]
+    return ops["start_ns"][rows], ops["end_ns"][rows]

@@ -1,0 +1,147 @@
+"""Findings on garbage collection: planted pauses, and programs that collect."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import epprof_nb
+from tests.helpers.planted import MS, info, of_kind, repeats, steady
+from tests.helpers.tiny import call, kernel, line, op, profile
+
+
+def pause(op_id, start, end, parent, **more):
+    return op(op_id, "garbage collection", start, end, parent, op_type="gc", source="python",
+              category="framework", args={"generations": [2]}, **more)  # fmt: skip
+
+
+def looping(length=20 * MS, rounds=5, **more):
+    """Rounds of 30 ms: a launch of 5 ms of work, and a pause of `length` in line 3."""
+    ops, work, calls = [], [], []
+    for i in range(rounds):
+        t, n = 30 * MS * i, 10 * i
+        ops += [line(n + 1, 2, t, t + MS), line(n + 2, 3, t + MS, t + 30 * MS)]
+        if length:
+            ops.append(pause(n + 3, t + 2 * MS, t + 2 * MS + length, n + 2, **more))
+        work.append(kernel(t + MS, t + 6 * MS, n + 1, correlation_id=i + 1, thread_id=1))
+        calls.append(call(t, t + MS // 10, correlation_id=i + 1, op_id=n + 1))
+    source = "for b in data:\n    y = f(b)\n    tidy()\n"
+    return profile(ops, work, calls, info=info(30 * MS * rounds), sources={"In[1]": source})
+
+
+def test_pauses_are_named_with_their_line():
+    (found,) = of_kind(looping(), "garbage collection")
+    assert found.text == (
+        "Python's garbage collector paused the program for 100 ms in 5 collections, mostly in "
+        "line 3 (`tidy()`)."
+    )
+    assert found.gain_ns == pytest.approx(100 * MS, rel=0.01)
+    assert found.low_ns < found.gain_ns
+    assert "gc.freeze()" in found.remedy
+    assert not of_kind(looping(), "idle")
+
+
+def test_a_program_without_pauses_has_no_finding():
+    assert not of_kind(looping(length=0), "garbage collection")
+    assert not of_kind(looping(length=MS // 10), "garbage collection")
+
+
+def test_pauses_while_the_device_works_save_only_the_idle_time():
+    """A kernel of 25 ms runs during the pause of 20 ms, and 4 ms of it are idle."""
+    ops = [line(1, 2, 0, 30 * MS), pause(2, MS, 21 * MS, 1)]
+    work = [kernel(MS // 2, 17 * MS, 1, correlation_id=1, thread_id=1),
+            kernel(22 * MS, 29 * MS, 1, correlation_id=2, thread_id=1)]  # fmt: skip
+    sync = call(22 * MS, 29 * MS, name="cuCtxSynchronize", correlation_id=3, op_id=1)
+    calls = [call(0, MS // 2, correlation_id=1, op_id=1),
+             call(21 * MS, 22 * MS, correlation_id=2, op_id=1), sync]  # fmt: skip
+    prof = profile(ops, work, calls, info=info(29 * MS), sources={"In[1]": "a\nb()\n"})
+    (found,) = of_kind(prof, "garbage collection")
+    assert found.gain_ns == pytest.approx(5 * MS, abs=MS // 10)
+
+
+def test_coalesced_pauses_count_with_their_sum():
+    prof = looping(length=20 * MS, duration_ns=2 * MS, count=40)
+    (found,) = of_kind(prof, "garbage collection")
+    assert "10.0 ms in 200 collections" in found.text
+    assert found.gain_ns == pytest.approx(10 * MS, rel=0.01)
+
+
+def with_slow_repeats(extra):
+    """Steady repeats with two long ones; `extra(number, start)` makes ops of each of them."""
+    walls = np.array(steady(), np.int64)
+    walls[[8, 14]] += 20 * MS
+    starts = np.cumsum(walls) - walls
+    prof = repeats(walls.tolist())
+    ops = [line(1, 1, 0, int(walls.sum()))]
+    for number in (8, 14):
+        ops.append(extra(100 + number, int(starts[number])))
+    work = [kernel(s, e, 1, repeat=i)
+            for i, (s, e) in enumerate(prof.info["repeats"])]  # fmt: skip
+    return profile(ops, work, info=prof.info)
+
+
+def test_garbage_collection_is_a_reason_of_outliers():
+    paused = with_slow_repeats(lambda n, t: pause(n, t + MS, t + 20 * MS, 1))
+    (found,) = of_kind(paused, "garbage collection") or of_kind(paused, "outliers")
+    assert "38.0 ms" in found.text
+    other = with_slow_repeats(lambda n, t: op(n, "load", t + MS, t + 20 * MS, 1))
+    (found,) = of_kind(other, "outliers")
+    assert "garbage" not in found.text + found.remedy
+
+
+def test_recording_of_nodes_makes_no_outliers():
+    def run(n, t, *, nodes):
+        args = {"nodes": nodes, "call_ns": 28 * MS, "unprofiled_ns": 9 * MS}
+        return op(n, "model_run", t + MS, t + 29 * MS, 1, category="session", op_type="run",
+                  args=args, session=1)  # fmt: skip
+
+    assert not of_kind(with_slow_repeats(lambda n, t: run(n, t, nodes="recorded")), "outliers")
+    (found,) = of_kind(with_slow_repeats(lambda n, t: run(n, t, nodes="not recorded")), "outliers")
+    assert "garbage" not in found.text
+
+
+# Programs. Each keeps many objects, so that a full collection takes far longer than the rest.
+
+
+def tidy_up(objects):
+    del objects[:100]
+    gc.collect()
+
+
+def cache_of_frames(objects):
+    objects.append({"self": objects})
+    for _ in range(2):
+        gc.collect(2)
+
+
+def parsed_records(objects):
+    """Allocates so much that Python collects by itself."""
+    records = [{"id": [number]} for number in range(60_000)]
+    assert len(records) + len(objects) > 60_000
+
+
+@pytest.mark.parametrize("program", [tidy_up, cache_of_frames, parsed_records])
+def test_programs_that_collect_get_the_finding_and_cured_ones_do_not(program):
+    objects = [[{"n": number}] for number in range(150_000)]
+    threshold = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    gc.enable()
+    try:
+        with epprof_nb.profile() as slow:
+            for _ in range(3):
+                program(objects)
+    finally:
+        gc.disable()
+        gc.set_threshold(*threshold)
+    gc.freeze()
+    try:
+        with epprof_nb.profile() as cured:
+            for _ in range(3):
+                if program is parsed_records:
+                    program(objects)
+                sum(number * number for number in range(200_000))
+    finally:
+        gc.unfreeze()
+    (found,) = of_kind(slow, "garbage collection")
+    assert found.gain_ns > 0.05 * slow.info["wall_ns"]
+    assert not of_kind(cured, "garbage collection")
