@@ -19,6 +19,7 @@ from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import MIN_GAIN_SHARE
 from epprof_nb.analysis.findings.rules.cpu_fallback import fallbacks
 from epprof_nb.analysis.findings.rules.data_loading import waiting_for_data
+from epprof_nb.analysis.findings.rules.driver_allocations import driver_allocations
 from epprof_nb.analysis.findings.rules.exposed_communication import exposed_communication
 from epprof_nb.analysis.findings.rules.far_from_peak import far_from_roof
 from epprof_nb.analysis.findings.rules.garbage_collection import collector_pauses
@@ -71,7 +72,7 @@ ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines, many_launches,
     pageable_copies, copies_to_overlap, small_copies, exposed_communication, critical_work,
-    far_from_roof,
+    far_from_roof, driver_allocations,
 )  # fmt: skip
 """Functions that return findings of a profile with device work."""
 OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (

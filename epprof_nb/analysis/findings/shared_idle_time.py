@@ -22,6 +22,7 @@ _EXPLAINS = {
     "wait": ("idle", "outliers"),
     "idle": ("outliers",),
     "data loader": ("outliers",),
+    "driver allocation": ("idle", "outliers", "launch-bound"),
     "garbage collection": ("idle", "outliers"),
 }
 """Kinds of findings that name a cause, each with the kinds of its consequences."""

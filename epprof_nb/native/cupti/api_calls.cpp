@@ -47,8 +47,10 @@ bool is_recorded_call(const char* name) {
   size_t domain = starts_with(name, "cuda") ? 4 : 2;
   for (const char* prefix :
        {"Launch", "GraphLaunch", "Memcpy", "Memset", "MemPrefetch", "MemAlloc", "Malloc", "MemFree",
-        "Free", "MemHostAlloc", "HostAlloc", "ModuleLoad", "ModuleUnload", "LibraryLoad",
-        "GraphInstantiate", "StreamBeginCapture", "StreamEndCapture",
+        "Free", "MemHostAlloc", "HostAlloc", "MemHostRegister", "HostRegister", "MemHostUnregister",
+        "HostUnregister", "MemCreate", "MemMap", "MemUnmap", "MemRelease", "MemSetAccess",
+        "MemAddress", "EventCreate", "EventDestroy", "StreamCreate", "StreamDestroy", "ModuleLoad",
+        "ModuleUnload", "LibraryLoad", "GraphInstantiate", "StreamBeginCapture", "StreamEndCapture",
         "EventQuery", "StreamQuery"}) {  // CUPTI records successful queries
     if (strlen(name) > domain && starts_with(name + domain, prefix)) return true;
   }

@@ -15,9 +15,10 @@ constexpr uint32_t kCallbackIds = 2048;
 // Null: no function of the API has this id.
 const char* api_call_name(uint32_t domain, uint32_t cbid);
 
-// True for calls that launch, copy, set memory or wait; that allocate or load code, because they
-// wait for the device; and that begin or end a capture. Calls of the runtime and of every library
-// make driver calls with the same correlation id.
+// True for calls that launch, copy, set memory or wait; that allocate, register or free memory, make
+// streams or events, or load code, because they take long or wait for the device; and that begin or
+// end a capture. Calls of the runtime and of every library make driver calls with the same
+// correlation id.
 bool is_recorded_call(const char* name);
 
 // Restricts records of API calls to the calls in the launch log. `on`: records all calls again.
