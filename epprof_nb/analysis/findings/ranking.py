@@ -40,6 +40,7 @@ from epprof_nb.analysis.findings.rules.repeated_captures import wasted_captures
 from epprof_nb.analysis.findings.rules.torch_compilations import torch_compilations
 from epprof_nb.analysis.findings.rules.torch_modules import slowest_module
 from epprof_nb.analysis.findings.rules.torch_operators import slowest_torch_operator
+from epprof_nb.analysis.findings.rules.torch_optimizers import per_tensor_optimizers
 from epprof_nb.analysis.findings.rules.transfers import (
     copies_to_overlap,
     pageable_copies,
@@ -72,7 +73,7 @@ ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines, many_launches,
     pageable_copies, copies_to_overlap, small_copies, exposed_communication, critical_work,
-    far_from_roof, driver_allocations,
+    far_from_roof, driver_allocations, per_tensor_optimizers,
 )  # fmt: skip
 """Functions that return findings of a profile with device work."""
 OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
