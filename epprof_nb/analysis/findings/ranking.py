@@ -37,6 +37,7 @@ from epprof_nb.analysis.findings.rules.onnx_nodes import (
     thread_pool,
 )
 from epprof_nb.analysis.findings.rules.repeated_captures import wasted_captures
+from epprof_nb.analysis.findings.rules.slow_first_step import slow_first_step
 from epprof_nb.analysis.findings.rules.torch_compilations import torch_compilations
 from epprof_nb.analysis.findings.rules.torch_modules import slowest_module
 from epprof_nb.analysis.findings.rules.torch_operators import slowest_torch_operator
@@ -67,7 +68,7 @@ def many_launches(index: ProfileIndex) -> Iterable[Finding]:
 
 ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     fallbacks, warm_up, outliers, drifting, repeated_compilations, torch_compilations,
-    wasted_captures, collector_pauses,
+    wasted_captures, collector_pauses, slow_first_step,
 )  # fmt: skip
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (

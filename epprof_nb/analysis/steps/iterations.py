@@ -1,4 +1,4 @@
-"""Iterations of the profiled code: its repeats or steps, else of its longest loop."""
+"""Iterations of the profiled code: its repeats or steps, else those of its longest loop."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.whole_repeats import whole_repeats
+from epprof_nb.analysis.steps.by_step import steps
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
@@ -23,7 +24,7 @@ class Iterations(NamedTuple):
     """Time ranges of the iterations, in order.
 
     ``number`` has their numbers, ``start`` and ``end`` their times in ns, int64; ``unit`` is
-    the word for one, and ``loop`` the row of the op of the loop, `MISSING` for repeats.
+    the word for one, and ``loop`` the row of the op of the loop, `MISSING` for repeats and steps.
     """
 
     number: IntArray
@@ -33,11 +34,12 @@ class Iterations(NamedTuple):
     loop: int
 
 
-def iterations(index: ProfileIndex) -> Iterations:
-    """Return the repeats of a profile; without repeats, the iterations of its longest loop.
+def iterations(index: ProfileIndex, least: int = MIN_ITERATIONS) -> Iterations:
+    """Return the repeats of a profile, else its steps, else the iterations of its longest loop.
 
-    A loop is a statement in which another statement ran `MIN_ITERATIONS` times or more. An
-    iteration begins with the first statement of its body, and ends where the next one begins.
+    Steps are those of an optimizer, as in the headline. A loop is a statement in which another
+    statement ran `least` times or more. An iteration begins with the first statement of its body,
+    and ends where the next one begins.
     """
     start, end = repeat_bounds(index.profile.info)
     names = repeat_names(index.profile.info)
@@ -45,10 +47,13 @@ def iterations(index: ProfileIndex) -> Iterations:
     number = names.first + np.arange(len(start))[whole]
     if len(number) > 1:
         return Iterations(number, start[whole], end[whole], names.unit, MISSING)
-    return _longest_loop(index)
+    starts, ends, first = index.cached(steps)
+    if len(starts) > 1:
+        return Iterations(first + np.arange(len(starts)), starts, ends, "step", MISSING)
+    return _longest_loop(index, least)
 
 
-def _longest_loop(index: ProfileIndex) -> Iterations:
+def _longest_loop(index: ProfileIndex, least: int) -> Iterations:
     ops, tree = index.profile.tables["ops"], index.tree
     none = np.empty(0, np.int64)
     statements = np.flatnonzero(ops["line"] != MISSING)
@@ -65,7 +70,7 @@ def _longest_loop(index: ProfileIndex) -> Iterations:
     inner, outer = inner[begins], outer[begins]
     groups, first = group_codes(outer)
     count = sum_by_group(groups, np.ones(len(groups), np.int64), len(first))[:-1]
-    time = np.where(count >= MIN_ITERATIONS, ops["duration_ns"][outer[first]], MISSING)
+    time = np.where(count >= least, ops["duration_ns"][outer[first]], MISSING)
     longest = int(time.argmax())
     if time[longest] == MISSING:
         return Iterations(none, none, none, "iteration", MISSING)

@@ -47,11 +47,6 @@ def warm_up(index: ProfileIndex) -> Iterator[Finding]:
     excess = int(found["excess_wall_ns"].sum())
     unit = index.cached(iterations).unit
     subject = f"The first {unit}" if len(found) == 1 else f"The first {len(found)} {unit}s"
-    leave_out = (
-        "Measure without warm-up (`%%gpuprofile --warmup N`)"
-        if is_cell(index.profile.info)
-        else f"To measure without warm-up, {LATER_STEPS}"
-    )
     yield _finding(
         index,
         found,
@@ -59,8 +54,18 @@ def warm_up(index: ProfileIndex) -> Iterator[Finding]:
         f"{_where(index, found)}.",
         excess,
         kind="warm-up",
-        remedy=f"{leave_out}; to avoid it, keep what is compiled, tuned and allocated.",
+        remedy=without_warm_up(index),
     )
+
+
+def without_warm_up(index: ProfileIndex) -> str:
+    """Return how to leave a warm-up out of a measurement, and how to avoid it."""
+    leave_out = (
+        "To leave it out, run the cell before it is measured (`%%gpuprofile --warmup N`)"
+        if is_cell(index.profile.info)
+        else f"To leave it out, {LATER_STEPS}"
+    )
+    return f"{leave_out}; to avoid it, keep what is compiled, tuned and allocated."
 
 
 def outliers(index: ProfileIndex) -> Iterator[Finding]:
