@@ -128,7 +128,7 @@ OPS = TableSchema(
             "instruction of it); mark for NVTX; gc for pauses of Python's garbage collector "
             "(short ones share a row)",
         ),
-        Column("category", "name", "cell, user, session, node, framework, operator"),
+        Column("category", "name", "cell, user, session, node, framework, operator, python"),
         Column(
             "source",
             "name",

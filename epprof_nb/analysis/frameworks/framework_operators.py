@@ -81,7 +81,8 @@ def _named(index: ProfileIndex) -> tuple[str, IntArray, IntArray, list[str]]:
     elif is_framework.any() or index.is_device_work.any():
         label, is_named = "function", is_framework
     else:
-        label, is_named = "op", ~(op_type.equals("cell") | op_type.equals("line"))
+        is_other = np.isin(op_type.categories, ("cell", "line", "gc"))
+        label, is_named = "op", ~np.append(is_other, np.False_)[op_type.codes]
     texts = ops.names("name")
     rows = np.flatnonzero(is_named & (texts.codes >= 0) & ~texts.equals(""))
     codes, names = texts.codes[rows].astype(np.int64), list(map(str, texts.categories))

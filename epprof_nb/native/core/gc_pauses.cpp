@@ -38,7 +38,7 @@ void log_gc_pause(uint32_t name, uint32_t kind, int64_t start, bool is_young) {
   if (!t) return;
   StackLockGuard stack_lock(t);
   int64_t now = epprof_now_ns();
-  OpRecord pause{0, t->top_op, start, now, now - start, 0, name, kind, 1, kFrameworkCall, 0};
+  OpRecord pause{0, t->top_op, start, now, now - start, 0, name, kind, 1, kGarbageCollection, 0};
   if (is_young && pause.duration < kShortNs) {
     add_short(t, pause);
     return;

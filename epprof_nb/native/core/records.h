@@ -18,6 +18,7 @@ enum Category : uint16_t {
   kNvtxRange = 8,       // a range or mark of NVTX
   kOperator = 9,        // an operator of PyTorch
   kAutogradNode = 10,   // a node of PyTorch's autograd graph, in the backward pass
+  kGarbageCollection = 11,  // pauses of Python's garbage collector
 };
 
 enum OpFlags : uint16_t {

@@ -10,6 +10,7 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.recording.frameworks.framework_ops import (
     AUTOGRAD_NODE,
     CALL,
+    COLLECTION,
     NVTX,
     OPERATOR,
     RANGE,
@@ -36,7 +37,7 @@ def add_framework_columns(
     category, payload
         Native columns of the same rows.
     """
-    rows = np.flatnonzero(np.isin(category, (CALL, RANGE)))
+    rows = np.flatnonzero(np.isin(category, (CALL, RANGE, COLLECTION)))
     if len(rows):
         numbers = payload[rows].astype(np.int64)
         ops = _with_kinds(ops, rows, numbers, kinds_of(numbers))
