@@ -20,7 +20,7 @@ def op(op_id, name, start, end, parent=MISSING, **more):
 
 def line(op_id, number, start, end, parent=MISSING, cell="In[1]", **more):
     more = {"op_type": "line", "cell": cell, "line": number} | more
-    return op(op_id, f"line {number}", start, end, parent, **more)
+    return op(op_id, more.pop("name", f"line {number}"), start, end, parent, **more)
 
 
 def activity(kind, start, end, op_id=MISSING, **more):

@@ -24,8 +24,10 @@ from epprof_nb.analysis.findings.rules.exposed_communication import exposed_comm
 from epprof_nb.analysis.findings.rules.far_from_peak import far_from_roof
 from epprof_nb.analysis.findings.rules.garbage_collection import collector_pauses
 from epprof_nb.analysis.findings.rules.hidden_work import critical_work
+from epprof_nb.analysis.findings.rules.host_lines import hot_host_line
 from epprof_nb.analysis.findings.rules.hot_places import device_time, hot_line, hot_op
 from epprof_nb.analysis.findings.rules.idle_gaps import held_work, idle_gaps
+from epprof_nb.analysis.findings.rules.imports import imports
 from epprof_nb.analysis.findings.rules.jax_compilations import repeated_compilations
 from epprof_nb.analysis.findings.rules.launch_bound import launch_bound
 from epprof_nb.analysis.findings.rules.missing_graph import graph_opportunity
@@ -68,7 +70,7 @@ def many_launches(index: ProfileIndex) -> Iterable[Finding]:
 
 ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     fallbacks, warm_up, outliers, drifting, repeated_compilations, torch_compilations,
-    wasted_captures, collector_pauses, slow_first_step,
+    wasted_captures, collector_pauses, slow_first_step, imports,
 )  # fmt: skip
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
@@ -79,11 +81,13 @@ OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 """Functions that return findings of a profile with device work."""
 OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     slowest_operator, slowest_node, slowest_module, slowest_torch_operator, quantization,
-    inserted_casts, thread_pool,
+    inserted_casts, thread_pool, waiting_for_data, hot_host_line,
 )  # fmt: skip
 """Functions that return findings of a profile without device work."""
 _HOT_PLACES = frozenset({"hot line", "hot op", "hot module", "hot operator", "hot node"})
 """Kinds that say where time goes, but not why; they come after those that name a cause."""
+_ONLY_IMPORTS = 0.8
+"""Minimum share of the wall time for imports to come before what the rest could save."""
 OF_MEMORY: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (node_memory,)
 """Functions that return findings that save memory, not time; these come last."""
 
@@ -114,11 +118,18 @@ def _ranked(index: ProfileIndex) -> list[Finding]:
     found = [finding for finding in found if finding.gain_ns >= least]
     op = index.tree.rows(np.array([finding.op_id for finding in found], np.int64))
     shown = without_consequences(found, index.cached(Places).of_op[op].tolist())
-    shown.sort(key=lambda f: (f.kind in _HOT_PLACES, -f.gain_ns, -f.low_ns))
+    shown.sort(key=lambda f: (_level(f, wall_ns), -f.gain_ns, -f.low_ns))
     return [
         *with_references(shown),
         *(finding for function in OF_MEMORY for finding in function(index)),
     ]
+
+
+def _level(finding: Finding, wall_ns: int) -> int:
+    """Return 0 for a cause, 1 for a place that is hot, 2 for imports, which are mostly needed."""
+    if finding.kind == "import":
+        return 0 if finding.gain_ns >= _ONLY_IMPORTS * wall_ns else 2
+    return int(finding.kind in _HOT_PLACES)
 
 
 def _within(finding: Finding, wall_ns: int) -> Finding:

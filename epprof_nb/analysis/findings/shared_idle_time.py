@@ -24,6 +24,7 @@ _EXPLAINS = {
     "data loader": ("outliers",),
     "driver allocation": ("idle", "outliers", "launch-bound"),
     "garbage collection": ("idle", "outliers"),
+    "import": ("idle",),
 }
 """Kinds of findings that name a cause, each with the kinds of its consequences."""
 _EXPLAINED = 0.5

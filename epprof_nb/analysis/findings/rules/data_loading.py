@@ -1,4 +1,4 @@
-"""Findings on data loaders: a device that idles while the training loop waits for data."""
+"""Findings on data loaders: a training loop that waits for data, while its device idles."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.wall_time import wall_of
-from epprof_nb.analysis.findings.finding import Finding
+from epprof_nb.analysis.findings.finding import Finding, capitalised
 from epprof_nb.analysis.frameworks.phases import is_of_type
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.op_args import arguments
-from epprof_nb.util.format import duration, plural, shorten
+from epprof_nb.util.format import duration, percent, plural, shorten
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
 
 IDLE_SHARE = 0.02
-"""Minimum share of the wall time in which the device is idle while one statement waits for data."""
+"""Minimum share of the wall time in which a statement waits for data, and the device is idle."""
+_WORKERS = 4
+"""Worker processes that a loader without them could have; at most one per core."""
 _CODE_CHARACTERS = 56
 
 
 def waiting_for_data(index: ProfileIndex) -> list[Finding]:
-    """Return a finding for each statement that waits for a data loader while the device idles.
+    """Return a finding for each statement that waits for a data loader.
 
-    The time that worker processes take is not recorded, so the finding does not say why the loader
-    is late.
+    With device work, the time counts in which the device idles meanwhile. The time that worker
+    processes take is not recorded, so the finding does not say why the loader is late.
 
     Examples
     --------
@@ -42,8 +44,6 @@ def waiting_for_data(index: ProfileIndex) -> list[Finding]:
     """
     ops, tree = index.profile.tables["ops"], index.tree
     waits = np.flatnonzero(is_of_type(index, "data") & has_host_time(ops))
-    if not len(waits) or not index.is_device_work.any():
-        return []
     starts, ends = ops["start_ns"][waits], ops["end_ns"][waits]
     before, until = (covered_before(*index.busy(), times) for times in (starts, ends))
     idle = ends - starts - (until - before)
@@ -55,45 +55,83 @@ def waiting_for_data(index: ProfileIndex) -> list[Finding]:
     for place in np.unique(np.stack([cell, line]), axis=1).T:
         rows = np.flatnonzero((cell == place[0]) & (line == place[1]))
         total = int(idle[rows].sum())
-        if total >= IDLE_SHARE * wall_of(index.profile) and total > 0:
-            longest = rows[int(idle[rows].argmax())]
-            text = _text(index, waits[rows], int(statement[rows[0]]), total)
-            found.append(
-                Finding(
-                    text,
-                    total,
-                    int(starts[longest]),
-                    int(ends[longest]),
-                    kind="data loader",
-                    remedy="Use more worker processes, fetch batches earlier (prefetch_factor), or "
-                    "prepare them once and keep them.",
-                    op_id=int(ops["op_id"][waits[longest]]),
-                    table="ops",
-                    rows=partial(waits.__getitem__, rows),
-                    spans=partial(_times, starts, ends, rows),
-                )
+        if total < IDLE_SHARE * wall_of(index.profile) or total <= 0:
+            continue
+        longest = rows[int(idle[rows].argmax())]
+        workers = _workers(index, waits[rows])
+        low, gain = _saving(index, total, workers)
+        found.append(
+            Finding(
+                _text(index, len(rows), int(statement[rows[0]]), total, workers),
+                gain,
+                int(starts[longest]),
+                int(ends[longest]),
+                kind="data loader",
+                remedy=_NO_WORKERS if workers == 0 else _MORE_WORKERS,
+                gain_low_ns=low,
+                gain_high_ns=total,
+                op_id=int(ops["op_id"][waits[longest]]),
+                table="ops",
+                rows=partial(waits.__getitem__, rows),
+                spans=partial(_times, starts, ends, rows),
             )
+        )
     return found
+
+
+_MORE_WORKERS = (
+    "Use more worker processes, fetch batches earlier (prefetch_factor), or prepare them once and "
+    "keep them."
+)
+_NO_WORKERS = (
+    "Load batches in worker processes (`num_workers=4`), which work beside the training, or "
+    "prepare them once and keep them."
+)
+
+
+def _workers(index: ProfileIndex, waits: IntArray) -> int | None:
+    """Return the number of worker processes of the loaders of some waits; None if unknown."""
+    known = arguments(index.profile.tables["ops"].names("args"), waits, ["workers"])[0].distinct
+    return known[0] if len(known) == 1 and isinstance(known[0], int) else None
+
+
+def _saving(index: ProfileIndex, waited: int, workers: int | None) -> tuple[int, int]:
+    """Return the least and the probable saving, ns.
+
+    Without worker processes, loading takes the time of the training loop. With some, it takes its
+    time divided by their number, beside the rest of the loop.
+    """
+    if workers != 0:
+        return 0, waited
+    load = index.profile.info.get("load")
+    cores = load.get("cores") if isinstance(load, dict) else None
+    number = min(_WORKERS, cores) if isinstance(cores, int) and cores > 0 else _WORKERS
+    rest = max(wall_of(index.profile) - waited, 0)
+    return min(waited, rest) // 2, waited - max(waited // number - rest, 0)
 
 
 def _times(starts: IntArray, ends: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
     return starts[rows], ends[rows]
 
 
-def _text(index: ProfileIndex, waits: IntArray, statement: int, idle_ns: int) -> str:
-    profile, word = index.profile, device_word(index.profile.info)
-    text = f"{word[0].upper()}{word[1:]} idle {duration(idle_ns)} while "
+def _text(
+    index: ProfileIndex, batches: int, statement: int, waited: int, workers: int | None
+) -> str:
+    profile, where = index.profile, "the code"
     if statement >= 0:
         ops = profile.tables["ops"]
         line = int(ops["line"][statement])
         (cell,) = ops.names("cell").take(np.array([statement])).to_list()
         source = source_line(profile, cell, line).replace("`", chr(0x2BC))
         code = f" (`{shorten(source, _CODE_CHARACTERS)}`)" if source else ""
-        text += f"line {line}{code}"
+        where = f"line {line}{code}"
+    of_loader = f"{plural(batches, 'batch', 'batches')} of a data loader"
+    if index.is_device_work.any():
+        word = capitalised(device_word(profile.info))
+        text = f"{word} idle {duration(waited)} while {where} waited for {of_loader}"
     else:
-        text += "the code"
-    text += f" waited for {plural(len(waits), 'batch', 'batches')} of a data loader"
-    workers = arguments(profile.tables["ops"].names("args"), waits, ["workers"])[0].distinct
-    if len(workers) == 1 and isinstance(workers[0], int):
-        text += f" with {plural(workers[0], 'worker process', 'worker processes')}"
+        share = percent(waited / max(wall_of(profile), 1))
+        text = f"{capitalised(where)} waited {duration(waited)} ({share}) for {of_loader}"
+    if workers is not None:
+        text += f" with {plural(workers, 'worker process', 'worker processes')}"
     return f"{text}."

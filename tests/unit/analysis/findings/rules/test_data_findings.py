@@ -58,6 +58,41 @@ def test_without_a_line_and_workers():
     assert text == "GPU idle 24.0 ms while the code waited for 3 batches of a data loader."
 
 
-def test_a_profile_without_device_work_has_no_finding():
-    made = profile([framework(1, "waiting for data", 0, 8 * MS, op_type="data")])
-    assert found(made) == []
+def on_the_cpu(*, loading, training, workers=0, batches=10):
+    ops = [line(1, 3, 0, batches * (loading + training))]
+    for number in range(batches):
+        start = number * (loading + training)
+        ops.append(framework(10 + number, "waiting for data", start, start + loading, 1, "data",
+                             args={"workers": workers}))  # fmt: skip
+    wall = batches * (loading + training)
+    return profile(ops, info={"wall_ns": wall, "load": {"cores": 8}},
+                   sources={"In[1]": "x\ny\nfor batch in loader:\n"})  # fmt: skip
+
+
+def test_without_device_work_all_waiting_counts():
+    made = on_the_cpu(loading=40 * MS, training=12 * MS)
+    (finding,) = waiting_for_data(ProfileIndex(made))
+    assert finding.text == (
+        "Line 3 (`for batch in loader:`) waited 400 ms (77 %) for 10 batches of a data loader "
+        "with 0 worker processes."
+    )
+    assert "num_workers" in finding.remedy
+    # Four processes load in 100 ms, beside the 120 ms of the training.
+    assert finding.gain_ns == 400 * MS
+    assert finding.low_ns == 60 * MS
+    assert made.insights()["kind"].iloc[0] == "data loader"
+
+
+def test_more_loading_than_the_training_hides_is_not_saved():
+    (finding,) = waiting_for_data(ProfileIndex(on_the_cpu(loading=40 * MS, training=2 * MS)))
+    assert finding.gain_ns == (400 - (100 - 20)) * MS
+    (of_workers,) = waiting_for_data(
+        ProfileIndex(on_the_cpu(loading=40 * MS, training=2 * MS, workers=3))
+    )
+    assert of_workers.gain_ns == 400 * MS
+    assert of_workers.low_ns == 0
+    assert "more worker processes" in of_workers.remedy
+
+
+def test_a_loader_that_keeps_up_has_no_finding():
+    assert found(on_the_cpu(loading=MS // 10, training=12 * MS)) == []

@@ -1,0 +1,67 @@
+"""Finding on the line with most host time, in profiles without device work."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.op_status import has_host_time
+from epprof_nb.analysis.base.op_totals import self_host_ns
+from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.wall_time import wall_of
+from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.util.format import duration, percent, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.analysis.base.index import ProfileIndex
+
+HOT_SHARE = 0.3
+"""Minimum share of the wall time for a line to be named."""
+MANY, SHORT_NS = 1_000, 50_000
+"""A line that runs at least this often, and for less than this time, works value by value."""
+_REMEDY = "Make this work faster, do less of it, or do it beside the rest, in other processes."
+_VALUE_BY_VALUE = (
+    "Replace the loop by operations on whole arrays: most of this time is Python's, for each value "
+    "anew, also where `.item()` or `float(...)` takes one out of a tensor."
+)
+
+
+def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield a finding on the line that takes most of the host's time, without the ops inside."""
+    ops, tree = index.profile.tables["ops"], index.tree
+    is_line = (ops["line"] != MISSING) & has_host_time(ops)
+    if not is_line.any():
+        return
+    own_ns = np.where(is_line, self_host_ns(ops, tree.parent), 0)
+    places = index.cached(Places)
+    place = places.of_op[:-1]
+    by_place = sum_by_group(place, own_ns, places.count)[:-1]
+    top = int(by_place.argmax())
+    rows = np.flatnonzero((place == top) & is_line)
+    total, wall_ns = int(by_place[top]), wall_of(index.profile)
+    # The only line needs no mention.
+    if total < HOT_SHARE * wall_ns or len(np.unique(place[is_line])) < 2:
+        return
+    count = int(ops["count"][rows].sum())
+    longest = int(rows[int(own_ns[rows].argmax())])
+    many = count >= MANY and total < SHORT_NS * count
+    times = plural(count, "execution")
+    each = f", {duration(total / count)} each" if many else ""
+    yield Finding(
+        f"{capitalised(place_name(index, longest))} accounts for {percent(total / wall_ns)} of the "
+        f"wall time ({duration(total)} in {times}{each}).",
+        min(total, wall_ns),
+        int(ops["start_ns"][longest]),
+        int(ops["end_ns"][longest]),
+        kind="hot line",
+        remedy=_VALUE_BY_VALUE if many else _REMEDY,
+        op_id=op_id_of(index, longest),
+        table="ops",
+        rows=partial(np.copy, rows),
+    )

@@ -1,0 +1,116 @@
+"""Findings on work of the host: hot lines, loops value by value, and imports."""
+
+import pytest
+
+from tests.helpers.planted import MS, US, info, of_kind
+from tests.helpers.tiny import call, kernel, line, op, profile
+from tests.helpers.training import framework
+
+SOURCE = "import torch\nfor item in items:\n    y = decode(item)\n    z = store(y)\n"
+
+
+def on_the_host(decoding, storing, rounds=5, inside=(), **more):
+    """A loop in line 2 with two lines; `inside` are ops of each round inside of line 3."""
+    ops, now = [line(1, 2, 0, rounds * (decoding + storing))], 0
+    for i in range(rounds):
+        first = 100 * (i + 1)
+        ops.append(line(first, 3, now, now + decoding, 1))
+        ops += [make(first + 2 + j, now, first) for j, make in enumerate(inside)]
+        ops.append(line(first + 1, 4, now + decoding, now + decoding + storing, 1))
+        now += decoding + storing
+    return profile(ops, info=info(now, **more), sources={"In[1]": SOURCE})
+
+
+def test_the_line_with_most_host_time_is_named():
+    (found,) = of_kind(on_the_host(30 * MS, 10 * MS), "hot line")
+    assert found.text == (
+        "Line 3 (`y = decode(item)`) accounts for 75 % of the wall time (150 ms in 5 executions)."
+    )
+    assert (found.gain_ns, found.low_ns) == (150 * MS, 0)
+    prof = on_the_host(30 * MS, 10 * MS)
+    assert set(prof.evidence(1)["line"]) == {3}
+
+
+def test_the_time_of_ops_inside_of_a_line_is_not_its_own():
+    def module(op_id, start, parent):
+        return framework(op_id, "model", start, start + 25 * MS, parent, "module")
+
+    assert not of_kind(on_the_host(30 * MS, 10 * MS, inside=[module]), "hot line")
+
+
+@pytest.mark.parametrize("more", [{"gpu": True}, {"even": True}])
+def test_device_work_and_even_lines_have_no_host_line(more):
+    if "even" in more:
+        prof = on_the_host(10 * MS, 10 * MS, rounds=1)
+        lines = [line(10 + i, 3 + i, 10 * MS * i, 10 * MS * (i + 1)) for i in range(5)]
+        prof = profile(lines, info=info(50 * MS), sources={"In[1]": SOURCE})
+    else:
+        ops = [line(1, 3, 0, 90 * MS), line(2, 4, 90 * MS, 100 * MS)]
+        prof = profile(ops, [kernel(5 * MS, 99 * MS, 1, correlation_id=1)],
+                       [call(0, MS, correlation_id=1, op_id=1)], info=info(100 * MS))  # fmt: skip
+    assert not [f for f in of_kind(prof, "hot line") if "wall time" in f.text]
+
+
+def test_a_loop_value_by_value_has_a_remedy_of_its_own():
+    """Lines that run often share a row."""
+    ops = [line(1, 2, 0, 30 * MS), line(2, 3, 0, 29 * MS, 1, count=20_000)]
+    prof = profile(ops, info=info(31 * MS), sources={"In[1]": SOURCE})
+    (found,) = of_kind(prof, "hot line")
+    assert "29.0 ms in 20,000 executions, 1.45 µs each" in found.text
+    assert "whole arrays" in found.remedy
+    # Few executions, or long ones, are no such loop.
+    for count, length in ((20, 29 * MS), (2_000, 2_900 * MS)):
+        ops = [line(1, 2, 0, length + MS), line(2, 3, 0, length, 1, count=count)]
+        prof = profile(ops, info=info(length + MS), sources={"In[1]": SOURCE})
+        (found,) = of_kind(prof, "hot line")
+        assert ("whole arrays" in found.remedy) == (length < MS * 30 and count > 1_000)
+
+
+def script(*, importing, training, **more):
+    """A script that imports, and then launches work of 1 ms every 2 ms."""
+    ops = [line(1, 1, 0, importing, name="import torch"),
+           line(2, 1, importing // 4, importing // 2, 1, name="from torch import nn")]  # fmt: skip
+    work, calls = [], []
+    for i in range(training // (2 * MS)):
+        t = importing + 2 * MS * i
+        ops.append(line(10 + i, 4, t, t + 2 * MS))
+        calls.append(call(t + MS, t + MS + 10 * US, correlation_id=i + 1, op_id=10 + i))
+        work.append(kernel(t + MS + 10 * US, t + 2 * MS, 10 + i, correlation_id=i + 1,
+                           thread_id=1))  # fmt: skip
+    return profile(ops, work, calls, info=info(importing + training, **more),
+                   sources={"In[1]": SOURCE})  # fmt: skip
+
+
+def named(prof):
+    return [(name, text) for name, text in zip(prof.insights()["kind"], prof.insights()["text"],
+                                               strict=True)]  # fmt: skip
+
+
+def test_imports_are_a_cause_of_their_own_and_come_last():
+    kinds = [kind for kind, _ in named(script(importing=900 * MS, training=800 * MS))]
+    assert kinds[-1] == "import"
+    assert len(kinds) > 1
+    (found,) = of_kind(script(importing=900 * MS, training=800 * MS), "import")
+    assert found.text == "Line 1 (`import torch`) took 900 ms."
+    assert found.gain_ns == 900 * MS
+    assert not [text for _, text in named(script(importing=900 * MS, training=800 * MS))
+                if "line 1" in text]  # fmt: skip
+
+
+def test_a_script_that_hardly_does_anything_else_has_imports_first():
+    assert named(script(importing=900 * MS, training=40 * MS))[0][0] == "import"
+
+
+def test_the_remedy_is_for_a_cell_or_for_a_script():
+    (of_cell,) = of_kind(script(importing=900 * MS, training=40 * MS, cell="In[1]"), "import")
+    assert "earlier cell" in of_cell.remedy
+    (of_script,) = of_kind(
+        script(importing=900 * MS, training=40 * MS, cell="a.py", script="a.py"), "import"
+    )
+    assert "-X importtime" in of_script.remedy
+
+
+@pytest.mark.parametrize("name", ["important = 3", "imports()", "from_file = importer(x)", "yield"])
+def test_other_statements_are_no_imports(name):
+    ops = [line(1, 1, 0, 90 * MS, name=name), op(2, "x", 90 * MS, 95 * MS)]
+    assert not of_kind(profile(ops, info=info(100 * MS)), "import")
