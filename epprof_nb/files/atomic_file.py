@@ -37,7 +37,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     ValueError
         If `path` is empty.
     OSError
-        If `path` is a folder, or its folder does not exist or cannot be written.
+        If `path` is a folder, its folder does not exist or cannot be written, or the disk is full.
 
     Notes
     -----
@@ -64,6 +64,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
             draft_path.replace(target)
+    except OSError as error:
+        # An error of a write has no path, and that of the draft says nothing.
+        if error.strerror is None or error.filename not in (None, os.fspath(draft_path)):
+            raise
+        raise OSError(
+            f"{target} was not written ({error.strerror}); free space there, or save elsewhere"
+        ) from error
     finally:
         draft_path.unlink(missing_ok=True)
 
