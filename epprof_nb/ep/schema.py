@@ -176,8 +176,17 @@ def _signature(version: Any) -> object:  # noqa: ANN401
 
 @cache
 def _versions() -> dict[tuple[str, str], list[Any]]:
-    from onnxruntime.capi import _pybind_state
-
+    try:
+        from onnxruntime.capi import _pybind_state
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("onnxruntime"):
+            raise  # the installed package lacks something else
+        raise ModuleNotFoundError(
+            "Kernels in Python (epprof_nb.ep) run in sessions of ONNX Runtime, which is not "
+            "installed in this Python environment. Run `pip install onnxruntime` (for CUDA "
+            "`onnxruntime-gpu`), and restart the kernel.",
+            name=error.name,
+        ) from error
     found: dict[tuple[str, str], list[Any]] = {}
     for schema in _pybind_state.get_all_operator_schema():
         found.setdefault((schema.domain, schema.name), []).append(schema)

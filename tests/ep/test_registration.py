@@ -242,3 +242,17 @@ def test_a_model_is_a_path_bytes_or_a_model_of_onnx(ep, x, tmp_path):
     ]
     assert all(np.array_equal(result, results[0]) for result in results)
     assert ep.verify(loaded, {"x": x}, repeats=1)["matches"].all()
+
+
+def test_a_missing_onnxruntime_is_explained():
+    code = (
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.startswith('onnxruntime'): raise ModuleNotFoundError(name, name=name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        "from epprof_nb import ep\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "ModuleNotFoundError: Kernels in Python (epprof_nb.ep) run in sessions" in done.stderr
+    assert "Run `pip install onnxruntime`" in done.stderr
