@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +41,15 @@ class _Nvml:
         self._library: Any = None
         self._process: int | None = None
         self.static_properties: dict[int, dict[str, Any]] = {}
+        self.queried_us: dict[int, int] = {}
+        """When the use of each GPU was last queried, in NVML's time: since the epoch."""
 
     def get(self) -> Any:  # noqa: ANN401 (the module is untyped)
         # A forked child must initialise NVML again.
         if self._process != os.getpid():
             self._process = os.getpid()
             self.static_properties = {}
+            self.queried_us = {}
             self._library = self._initialise()
         return self._library
 
@@ -75,10 +79,11 @@ def snapshot() -> dict[str, Any]:
         that GPU and machine support), ``sm_clock_mhz``, ``sm_clock_max_mhz``,
         ``memory_clock_mhz``, ``clock_events`` (list of str, see `CLOCK_EVENTS`),
         ``temperature_c``, ``power_w``, ``power_limit_w``, ``memory_used_bytes``,
-        ``memory_total_bytes``, ``other_processes`` (list of dicts with ``pid`` and
-        ``memory_bytes``, which may be None) and ``unseen_processes`` (int: processes without an
-        entry in this container's ``/proc``, possibly including this one). Values that a GPU does
-        not provide are omitted.
+        ``memory_total_bytes``, ``other_processes`` (list of dicts with ``pid``, ``memory_bytes``,
+        which may be None, and ``sm_percent``, the share of the time since the last call in which
+        its kernels ran, if NVML has samples of that time) and ``unseen_processes`` (int: processes
+        without an entry in this container's ``/proc``, possibly including this one). Values that a
+        GPU does not provide are omitted.
 
     Notes
     -----
@@ -150,8 +155,27 @@ def _gpu(nvml: Any, index: int) -> dict[str, Any]:  # noqa: ANN401
         power_w=_query(nvml.nvmlDeviceGetPowerUsage, gpu, then=_watts),
         memory_used_bytes=None if memory is None else int(memory.used),
         memory_total_bytes=None if memory is None else int(memory.total),
-        **_processes(_query(nvml.nvmlDeviceGetComputeRunningProcesses, gpu)),
+        **_processes(
+            _query(nvml.nvmlDeviceGetComputeRunningProcesses, gpu), _used_percent(nvml, gpu, index)
+        ),
     )
+
+
+def _used_percent(nvml: Any, gpu: Any, index: int) -> dict[int, float]:  # noqa: ANN401
+    """Return in how much of the time since the last call each process ran kernels, by its pid."""
+    now_us = time.time_ns() // 1000
+    since_us = _NVML.queried_us.get(index)
+    _NVML.queried_us[index] = now_us
+    if since_us is None:
+        return {}
+    query = getattr(nvml, "nvmlDeviceGetProcessUtilization", None)
+    # Without new samples, NVML reports that it found none.
+    samples = _query(query, gpu, since_us) if query else None
+    used: dict[int, list[float]] = {}
+    for sample in samples or ():
+        if since_us <= sample.timeStamp <= now_us:
+            used.setdefault(sample.pid, []).append(float(sample.smUtil))
+    return {pid: sum(values) / len(values) for pid, values in used.items()}
 
 
 def _static_properties(nvml: Any, gpu: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -176,17 +200,20 @@ def clock_events(bits: int) -> list[str]:
     return [*names, f"0x{unknown:x}"] if unknown else names
 
 
-def _processes(running: list[Any] | None) -> dict[str, Any]:
+def _processes(running: list[Any] | None, used_percent: dict[int, float]) -> dict[str, Any]:
     if running is None:
         return {}
-    others: list[dict[str, int | None]] = []
+    others: list[dict[str, Any]] = []
     unseen = 0
     for process in running:
         if process.pid == os.getpid():
             continue
         # In a container, NVML may report pids of the host, including the pid of this process.
         if (_PROC / str(process.pid)).exists():
-            others.append({"pid": process.pid, "memory_bytes": process.usedGpuMemory})
+            other = {"pid": process.pid, "memory_bytes": process.usedGpuMemory}
+            if process.pid in used_percent:
+                other["sm_percent"] = used_percent[process.pid]
+            others.append(other)
         else:
             unseen += 1
     return {"other_processes": others, "unseen_processes": unseen}

@@ -124,6 +124,32 @@ def test_what_a_gpu_does_not_tell_is_left_out(use):
     assert gpu["temperature_c"] == 61
 
 
+def test_the_use_by_other_processes_is_that_since_the_last_call(use, monkeypatch):
+    asked = []
+
+    def utilization(gpu, since):
+        asked.append(since)
+        now = since + 10
+        samples = ((os.getppid(), now, 60), (os.getppid(), now + 1, 20), (os.getpid(), now, 30),
+                   (os.getppid(), since - 1, 99))  # fmt: skip
+        return [SimpleNamespace(pid=pid, timeStamp=at, smUtil=used) for pid, at, used in samples]
+
+    use(fake_nvml(nvmlDeviceGetProcessUtilization=utilization))
+    monkeypatch.setattr(gpu_state.time, "time_ns", iter([10**9, 2 * 10**9]).__next__)
+    first, second = (gpu_state.snapshot()["gpus"][0]["other_processes"] for _ in range(2))
+    assert first == [{"pid": os.getppid(), "memory_bytes": 200}]
+    assert second == [{"pid": os.getppid(), "memory_bytes": 200, "sm_percent": 40.0}]
+    assert asked == [10**6]
+
+
+@pytest.mark.parametrize("error", [None, lambda *_: []])
+def test_without_samples_the_use_is_not_known(use, error):
+    use(fake_nvml(nvmlDeviceGetProcessUtilization=error))
+    gpu_state.snapshot()
+    (gpu,) = gpu_state.snapshot()["gpus"]
+    assert "sm_percent" not in gpu["other_processes"][0]
+
+
 def test_nothing_nvml_does_raises(use):
     broken = fake_nvml()
     del broken.nvmlDeviceGetName
