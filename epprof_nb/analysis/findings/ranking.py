@@ -29,6 +29,7 @@ from epprof_nb.analysis.findings.rules.hot_places import device_time, hot_line, 
 from epprof_nb.analysis.findings.rules.idle_gaps import held_work, idle_gaps
 from epprof_nb.analysis.findings.rules.imports import imports
 from epprof_nb.analysis.findings.rules.jax_compilations import repeated_compilations
+from epprof_nb.analysis.findings.rules.jax_reads import jax_reads
 from epprof_nb.analysis.findings.rules.launch_bound import launch_bound
 from epprof_nb.analysis.findings.rules.missing_graph import graph_opportunity
 from epprof_nb.analysis.findings.rules.onnx_node_time import node_memory, slowest_operator
@@ -78,6 +79,7 @@ OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines, many_launches,
     pageable_copies, copies_to_overlap, small_copies, exposed_communication, critical_work,
     far_from_roof, driver_allocations, per_tensor_optimizers, shared_device,
+    jax_reads,
 )  # fmt: skip
 """Functions that return findings of a profile with device work."""
 OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (

@@ -17,6 +17,7 @@ from epprof_nb.analysis.findings.finding import (
     op_id_of,
     stack_of,
 )
+from epprof_nb.analysis.utilisation.reads import read_text, reads_of
 from epprof_nb.analysis.utilisation.waits import find_waits
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -70,6 +71,7 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
     word = device_word(index.profile.info)
     call = _call_of(index, op, stack)
     where = launcher_name(index, stack, op) or "the code"
+    read = read_text(index, reads_of(index, rows))
     waited = f"waits for the {word} in `{call}`" if call else f"waits for the {word}"
     # A statement without a waiting call waits for the outputs of its runs.
     is_of_run = _is_in_run(index, op) or (not call and _has_run(index, op))
@@ -77,8 +79,8 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
     idle_end = activities["start_ns"][found.next_row[waits]]
     idle_start = idle_end - found.idle_after[waits]
     return Finding(
-        f"{capitalised(where)} {waited} {plural(len(waits), 'time')}; after that the {word} is "
-        f"idle for {duration(idle)} until the next launch.",
+        f"{capitalised(where)} {waited} {plural(len(waits), 'time')}{read}; after that the {word} "
+        f"is idle for {duration(idle)} until the next launch.",
         gain,
         int(calls["start_ns"][rows[longest]]),
         int(activities["start_ns"][found.next_row[waits[longest]]]),

@@ -1,0 +1,54 @@
+"""Reads: copies to the host that the host waits for, and the kernels that computed the values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.copies import copied_bytes
+from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY
+from epprof_nb.arrays.nearest import last_until
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.util.format import size
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+
+def reads_of(index: ProfileIndex, calls: IntArray) -> IntArray:
+    """Return the copies to the host that some API calls waited for: rows, without duplicates.
+
+    A call waits for the copy that it makes itself, or that the call before it on its thread made.
+    """
+    activities, table = (index.profile.tables[name] for name in ("activities", "api_calls"))
+    copies = np.flatnonzero((index.kinds == MEMCPY) & activities.names("copy_kind").equals("DtoH"))
+    of_call = np.full(len(table) + 1, MISSING, np.int64)
+    of_call[index.calls.rows(activities["correlation_id"][copies])] = copies
+    of_call[-1] = MISSING  # of copies without a recorded call
+    order = np.lexsort((table["start_ns"], table["thread_id"]))
+    before = np.full(len(table), MISSING, np.int64)
+    same = table["thread_id"][order][1:] == table["thread_id"][order][:-1]
+    before[order[1:][same]] = order[:-1][same]
+    found = of_call[calls]
+    found = np.where(found == MISSING, of_call[before[calls]], found)
+    return np.unique(found[found != MISSING])
+
+
+def read_text(index: ProfileIndex, reads: IntArray) -> str:
+    """Return what some copies read, as ``, to read 4 B after `sum_kernel` ``; empty for none."""
+    if not len(reads):
+        return ""
+    activities = index.profile.tables["activities"]
+    text = f", to read {size(int(np.median(copied_bytes(index, reads))))}"
+    is_kernel = index.kinds == KERNEL
+    if not is_kernel.any():
+        return text
+    start = np.sort(activities["start_ns"][reads])
+    kernels = last_until(activities["end_ns"], is_kernel, start)
+    names = activities.names("short_name")
+    codes, count = np.unique(names.codes[kernels[kernels != MISSING]], return_counts=True)
+    if not len(codes) or codes[0] < 0:
+        return text
+    return f"{text} after `{names.categories[codes[int(count.argmax())]]}`"
