@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import sys
 
@@ -28,6 +29,8 @@ def shell(monkeypatch):
     yield shell
     unload_ipython_extension(shell)
     shell.history_manager.end_session()
+    # It would keep each shell until the process ends, and collect garbage for each one then.
+    atexit.unregister(shell.atexit_operations)
     InteractiveShell.clear_instance()
 
 
