@@ -118,6 +118,18 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.flaky(reruns=2 if in_jupyter else 1))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def frozen_heap():
+    """Leave all modules and tests, two million objects, out of the collections of garbage."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure():
+    """Let the end of the process free what is frozen; nanobind would report it as leaked."""
+    gc.unfreeze()
+
+
 @pytest.fixture
 def named(monkeypatch):
     """A function that assigns objects to variables of the user, which name their modules."""
