@@ -76,9 +76,9 @@ MATRIX = (
     Releases("onnxruntime", ("1.24.4",), ("tests.ort.too_old",)),
     # Intel's plugin provider does not exist for all platforms.
     Releases("onnxruntime-ep-openvino", (None,), ("tests.ort.openvino_session",), optional=True),
-    # The oldest and the newest IPython 8, and the oldest IPython 9.
+    # The oldest IPython.
     Releases(
-        "ipython", ("8.12.0", "8.39.0", "9.0.0"),
+        "ipython", ("8.12.0",),
         (*PYTEST, "tests/integration/test_tracebacks.py", "tests/integration/test_magic.py",
          "tests/integration/test_magic_faults.py"),
         needed=("backcall", "decorator", "pickleshare"),
@@ -119,7 +119,7 @@ def install(releases: Releases, version: str | None) -> Path:
 def run(release: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Run Python with the release in this folder in place of the installed one."""
     path = os.pathsep.join([str(release), str(ROOT)])
-    changed = {"PYTHONPATH": path, "PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    changed = {"PYTHONPATH": path, "PYTEST_ADDOPTS": ""}
     return subprocess.run(
         [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False,
         env={**os.environ, **changed},
