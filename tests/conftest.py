@@ -48,6 +48,9 @@ def usable_processors() -> int:
 def pytest_cmdline_main(config):
     """Run the whole suite on all processors; a part of it, or with a debugger, in this process.
 
+    There is one worker more than processors, because kernels, servers and a browser keep some of
+    them waiting.
+
     ``addopts = "-n auto"`` would need pytest-xdist, start workers for a single test, and 64 of
     them on a large server.
     """
@@ -58,7 +61,7 @@ def pytest_cmdline_main(config):
     if chosen or option.usepdb or option.trace or option.collectonly or option.capture == "no":
         return
     if option.numprocesses is None and not option.tx:
-        option.numprocesses = min(usable_processors(), 8)
+        option.numprocesses = min(usable_processors() + 1, 8)
 
 
 @pytest.hookimpl(wrapper=True)
