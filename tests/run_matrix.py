@@ -70,8 +70,8 @@ MATRIX = (
     ),
     Releases(
         "onnxruntime", ("1.28.0",),
-        (*PYTEST, "tests/ort", *GRAPHS, "tests/ep/operators/test_onnx_backend.py",
-         "tests/ep/test_registration.py", "tests/ep/test_profiling.py", *DEPENDENT),
+        (*PYTEST, "tests/ort", *GRAPHS, "tests/ep/test_registration.py",
+         "tests/ep/test_profiling.py", *DEPENDENT),
     ),
     Releases("onnxruntime", ("1.24.4",), ("tests.ort.too_old",)),
     # Intel's plugin provider does not exist for all platforms.
