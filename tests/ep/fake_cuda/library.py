@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import hashlib
 import os
 import shutil
@@ -29,23 +30,17 @@ def build():
     flags = os.environ.get("CXXFLAGS", "")
     digest = hashlib.sha256(b"".join((*texts, flags.encode()))).hexdigest()[:16]
     path = Path(tempfile.gettempdir()) / f"epprof-fake-cuda-{digest}.so"
-    if not path.exists():
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            made = Path(folder) / path.name
-            options = ["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-pthread", "-shared"]
-            subprocess.run(
-                [
-                    compiler(),
-                    *options,
-                    "-fPIC",
-                    *flags.split(),
-                    *map(str, sources),
-                    "-o",
-                    str(made),
-                ],
-                check=True,
-            )
-            made.rename(path)
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other workers of pytest wait, and find it compiled
+        if not path.exists():
+            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+                made = Path(folder) / path.name
+                options = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-pthread", "-shared", "-fPIC"]
+                subprocess.run(
+                    [compiler(), *options, *flags.split(), *map(str, sources), "-o", str(made)],
+                    check=True,
+                )
+                made.rename(path)
     return str(path)
 
 
