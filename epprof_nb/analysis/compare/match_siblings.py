@@ -47,10 +47,28 @@ class Matching:
     def match(
         self, siblings: Sequence[tuple[Sequence[Label], Sequence[Label]]]
     ) -> list[tuple[dict[int, int], dict[int, int]]]:
-        """Match the ops under each of some parents; see `match_siblings`.
+        """Match the ops under each of some parents.
 
         If too little work is left, equal ops are aligned only at the start and the end, and texts
         are not compared.
+
+        Parameters
+        ----------
+        siblings
+            Labels of the ops under each parent on both sides, in order.
+
+        Returns
+        -------
+        matched
+            For each parent, positions before to positions after of the ops with equal labels, and
+            the same for ops with another name. Exchanging the sides exchanges the positions.
+
+        Examples
+        --------
+        >>> old = [("x = load()", "line"), ("y = f(x)", "line"), ("y.sum()", "line")]
+        >>> new = [("x = load()", "line"), ("check(x)", "line"), ("y = g(x)", "line")]
+        >>> Matching().match([(old, new)])
+        [({0: 0}, {1: 2})]
         """
         aligns = self._to_align.affords([_cost_to_align(*both) for both in siblings])
         compares = self._to_compare.affords([_cost_to_compare(*both) for both in siblings])
@@ -58,33 +76,6 @@ class Matching:
             _matched(*both, aligns=can_align, compares=can_compare)
             for both, can_align, can_compare in zip(siblings, aligns, compares, strict=True)
         ]
-
-
-def match_siblings(
-    before: Sequence[Label], after: Sequence[Label]
-) -> tuple[dict[int, int], dict[int, int]]:
-    """Match the ops under one parent.
-
-    Parameters
-    ----------
-    before, after
-        Labels of the ops of each side, in order.
-
-    Returns
-    -------
-    equal
-        Positions in `before` to positions in `after` of the ops with equal labels.
-    renamed
-        The same for ops with another name. Exchanging `before` and `after` exchanges the positions.
-
-    Examples
-    --------
-    >>> old = [("x = load()", "line"), ("y = f(x)", "line"), ("y.sum()", "line")]
-    >>> new = [("x = load()", "line"), ("check(x)", "line"), ("y = g(x)", "line")]
-    >>> match_siblings(old, new)
-    ({0: 0}, {1: 2})
-    """
-    return Matching().match([(before, after)])[0]
 
 
 def _matched(

@@ -23,9 +23,6 @@ export const KIND = {
   graph_launch: 5,
 } as const satisfies Record<KindName, Kind>;
 
-/** All codes. */
-export const KIND_CODES: readonly Kind[] = Object.values(KIND);
-
 /** Kinds that keep a device busy. */
 export const BUSY_KINDS: KindName[] = ["kernel", "memcpy", "memset"];
 

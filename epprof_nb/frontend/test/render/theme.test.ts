@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { KIND, KIND_CODES, type Kind } from "../../src/data/kinds.ts";
+import { KIND, type Kind } from "../../src/data/kinds.ts";
 import { HUES } from "../../src/render/colours.ts";
 import { PALETTES, type Palette, rgb } from "../../src/render/theme.ts";
 
@@ -88,7 +88,7 @@ describe.each(palettes)("the palette %s", (name, palette) => {
     expect(contrast(palette.onMemcpy, palette.kinds[KIND.memcpy])).toBeGreaterThanOrEqual(4.5);
     expect(contrast(palette.text, palette.api)).toBeGreaterThanOrEqual(4.5);
     expect(contrast(palette.onAccent, palette.accent)).toBeGreaterThanOrEqual(4.5);
-    for (const kind of KIND_CODES)
+    for (const kind of Object.values(KIND))
       expect(contrast(palette.text, palette.ops[kind])).toBeGreaterThanOrEqual(least);
   });
 
@@ -110,7 +110,7 @@ test.each(Object.entries(SEEN))("the hues of names are distinguishable %s", (_, 
 test.each(palettes.filter(([name]) => name.endsWith("CONTRAST")))(
   "the kinds of %s stand out from the background",
   (_, palette) => {
-    for (const kind of KIND_CODES)
+    for (const kind of Object.values(KIND))
       expect(contrast(palette.kinds[kind], palette.background)).toBeGreaterThanOrEqual(3);
   },
 );

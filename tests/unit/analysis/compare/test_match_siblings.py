@@ -6,11 +6,15 @@ from hypothesis import strategies as st
 
 from epprof_nb import compare
 from epprof_nb.analysis.compare import match_siblings as siblings
-from epprof_nb.analysis.compare.match_siblings import match_siblings
+from epprof_nb.analysis.compare.match_siblings import Matching
 from tests.helpers.repeated import repeated
 from tests.helpers.tiny import rows
 
 MS = 1_000_000
+
+
+def match_siblings(before, after):
+    return Matching().match([(before, after)])[0]
 
 
 def matched(before, after):
