@@ -53,6 +53,22 @@ def one_node(op_type, inputs, attributes=None, *, outputs=1, opset=18, domain=""
     return made.SerializeToString(), feeds
 
 
+def call_in_kernel(ep, function, *arrays):
+    """Call a function with CuPy and arrays on a device, inside a kernel; return its result."""
+    kept = {}
+
+    @ep.kernel("Relu")
+    def relu(ctx, x):
+        given = [None if a is None else ctx.xp.asarray(a) for a in arrays]
+        kept["result"] = function(ctx.xp, *given).get()
+        ctx.out(x.shape)[...] = x
+
+    feeds = {"x": np.ones(1, np.float32)}
+    node = helper.make_node("Relu", ["x"], ["y"])
+    ep.session(model([node], feeds, {"y": np.float32}), device="cuda:0").run(None, feeds)
+    return kept["result"]
+
+
 def model_of(op_type, feeds, kind=np.float32, *, domain="", outputs=("y",), **attributes):
     """Serialized model of one node called ``node`` with inputs like `feeds`."""
     names = list(feeds)
@@ -135,6 +151,6 @@ class CallCounter:
             kernel.cell[0] = function
 
 
-__all__ = ["CPU", "OURS", "CallCounter", "Computes", "TensorProto", "helper", "model", "model_of",
-           "on_cpu", "one_node", "options", "placement", "run_options", "session",
-           "sigmoid"]  # fmt: skip
+__all__ = ["CPU", "OURS", "CallCounter", "Computes", "TensorProto", "call_in_kernel", "helper",
+           "model", "model_of", "on_cpu", "one_node", "options", "placement", "run_options",
+           "session", "sigmoid"]  # fmt: skip

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections import OrderedDict
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from epprof_nb.ep import kernel_sets
 from epprof_nb.ep.products import cublas, cublaslt, products
 from tests.ep.fake_cuda.cublas import Cublas
 from tests.ep.fake_cuda.cublaslt import CublasLt, Product
-from tests.ep.sessions import model, on_cpu
+from tests.ep.sessions import call_in_kernel, model, on_cpu
 from tests.helpers.threads import run_all
 
 COMPUTE_TYPES = {"float16": 68, "float32": 68, "float64": 70}
@@ -54,22 +55,7 @@ def other_launches(lt):
 @pytest.fixture
 def in_kernel(lt, ep):
     """Run a function of arrays on a device, inside a kernel; return its result on the host."""
-
-    def run(function, *arrays):
-        kept = {}
-
-        @ep.kernel("Relu")
-        def relu(ctx, x):
-            given = [None if a is None else ctx.xp.asarray(a) for a in arrays]
-            kept["result"] = function(ctx.xp, *given).get()
-            ctx.out(x.shape)[...] = x
-
-        feeds = {"x": np.ones(1, np.float32)}
-        node = helper.make_node("Relu", ["x"], ["y"])
-        ep.session(model([node], feeds, {"y": np.float32}), device="cuda:0").run(None, feeds)
-        return kept["result"]
-
-    return run
+    return partial(call_in_kernel, ep)
 
 
 def gemm(feeds, **attributes):

@@ -6,7 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from tests.ep.sessions import Computes, on_cpu, run_options
+from tests.ep.sessions import on_cpu, run_options
 from tests.ort import models
 
 
@@ -42,19 +42,7 @@ class Bound:
 
 
 @pytest.fixture
-def calls(ep, device):
-    made = Computes(device)
-
-    @ep.kernel("Sigmoid")
-    def sigmoid(ctx, x):
-        made.append(x.ctypes.data if device == "host" else x.data.ptr)
-        ctx.xp.divide(1, 1 + ctx.xp.exp(-x), out=ctx.out(x.shape, x.dtype))
-
-    return made
-
-
-@pytest.fixture
-def session(ep, device, calls):
+def session(ep, device, computes):
     return ep.session(models.chain(), device=device, enable_cuda_graph=True)
 
 
@@ -65,14 +53,14 @@ def bind(on_device, session):
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
-def test_fixed_buffers_are_captured_and_follow_their_inputs(session, x, calls, bind):
+def test_fixed_buffers_are_captured_and_follow_their_inputs(session, x, computes, bind):
     bound = bind(x)
     bound.check(x)
-    assert len(calls) == 3
+    assert len(computes) == 3
     for i in range(4):
         bound.check(x + i)
-    assert len(calls) == 3 + 4 * calls.calls_per_replay
-    assert len(set(calls[2:])) == 1
+    assert len(computes) == 3 + 4 * computes.calls_per_replay
+    assert len(set(computes[2:])) == 1
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
@@ -101,15 +89,15 @@ def test_a_second_binding_may_have_its_own_graph(session, x, recwarn, bind):
     assert not [w for w in recwarn if "graph" in str(w.message)]
 
 
-def test_after_the_release_the_second_binding_is_captured(session, x, calls, bind):
+def test_after_the_release_the_second_binding_is_captured(session, x, computes, bind):
     first, second = bind(x), bind(x)
     first.check(x)
     session.release_captured_graph(0)
-    calls.clear()
+    computes.clear()
     second.check(x + 1)
-    assert len(calls) == 3
+    assert len(computes) == 3
     second.check(x + 2)
-    assert len(calls) == 3 + calls.calls_per_replay
+    assert len(computes) == 3 + computes.calls_per_replay
 
 
 def test_other_buffers_in_the_same_binding_run_eagerly(session, x, bind, on_device):

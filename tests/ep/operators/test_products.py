@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from onnx import helper
@@ -9,7 +11,7 @@ from onnx import helper
 import epprof_nb
 from epprof_nb.ep.products import cublas, cublaslt, products
 from tests.ep.fake_cuda.cublas import Cublas
-from tests.ep.sessions import model, on_cpu
+from tests.ep.sessions import call_in_kernel, model, on_cpu
 
 
 @pytest.fixture
@@ -25,22 +27,7 @@ def blas(fake_cuda, monkeypatch):
 @pytest.fixture
 def in_kernel(blas, ep):
     """Run a function of arrays on a device, inside a kernel; return its result on the host."""
-
-    def run(function, *arrays):
-        kept = {}
-
-        @ep.kernel("Relu")
-        def relu(ctx, x):
-            given = [ctx.xp.asarray(a) for a in arrays]
-            kept["result"] = function(ctx.xp, *given).get()
-            ctx.out(x.shape)[...] = x
-
-        feeds = {"x": np.ones(1, np.float32)}
-        node = helper.make_node("Relu", ["x"], ["y"])
-        ep.session(model([node], feeds, {"y": np.float32}), device="cuda:0").run(None, feeds)
-        return kept["result"]
-
-    return run
+    return partial(call_in_kernel, ep)
 
 
 SHAPES = [
