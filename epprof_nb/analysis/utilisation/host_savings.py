@@ -1,4 +1,4 @@
-"""HostModel: how much sooner a profile would end if the host skipped some of its time.
+"""HostModel: how much sooner a profile would end with less work of the host or of devices.
 
 The host and the devices are two clocks. The host launches, and waits at the recorded calls until
 the work launched so far is done; the devices execute the launches in order. Work that overlaps on
@@ -17,6 +17,8 @@ from epprof_nb.arrays.intervals import clip_times, covered_before, union
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
 
@@ -45,13 +47,13 @@ class HostModel:
         calls = index.profile.tables["api_calls"]
         rows = np.flatnonzero(index.cached(is_wait))
         start, end = _apart(*clip_times(calls["start_ns"][rows], calls["end_ns"][rows]))
-        self._until = max(wall_of(index.profile), int(end[-1]) if len(end) else 0)
         starts, ends = index.busy()
+        self._until = _host_end(index, int(ends[-1]) if len(ends) else 0)
         # What remains of a wait after the work that it awaited is the way back to the host.
         done = np.append(np.iinfo(np.int64).min // 2, ends)[np.searchsorted(ends, end, "right")]
         running = np.searchsorted(starts, end) > np.searchsorted(ends, end, "right")
         self._waits = _Waits(start, end, end - np.clip(done, start, end), ~running)
-        self._arrival, self._device_ns = _launches(index)
+        self._rows, self._arrival, self._device_ns = _launches(index)
 
     def saving(self, starts: IntArray, ends: IntArray) -> int:
         """Return how much sooner the profile would end without some time of the host, ns.
@@ -64,10 +66,30 @@ class HostModel:
         """
         if not len(starts):
             return 0
-        none = np.empty(0, np.int64)
-        return max(self._duration(none, none) - self._duration(*union(starts, ends)), 0)
+        return max(self._whole() - self._duration(*union(starts, ends), self._device_ns), 0)
 
-    def _duration(self, starts: IntArray, ends: IntArray) -> int:
+    def saving_of_work(self, rows: IntArray, remains: npt.NDArray[np.float64]) -> int:
+        """Return how much sooner the profile would end with shorter device work, ns.
+
+        Parameters
+        ----------
+        rows
+            Rows of device work.
+        remains
+            Part of its time that remains, 0 to 1, one value per row.
+        """
+        part = np.ones(int(self._rows.max(initial=-1)) + 1)
+        known = rows < len(part)
+        part[rows[known]] = remains[known]
+        device_ns = (self._device_ns * part[self._rows]).astype(np.int64)
+        none = np.empty(0, np.int64)
+        return max(self._whole() - self._duration(none, none, device_ns), 0)
+
+    def _whole(self) -> int:
+        none = np.empty(0, np.int64)
+        return self._duration(none, none, self._device_ns)
+
+    def _duration(self, starts: IntArray, ends: IntArray, device_ns: IntArray) -> int:
         """Return the length of the profile without some disjoint intervals of the host, ns."""
         skipped = _within(starts, ends, self._waits.start, self._waits.end)
         waits = self._waits.take(skipped < _SKIPPED * (self._waits.end - self._waits.start))
@@ -78,9 +100,7 @@ class HostModel:
         order = np.argsort(segment, kind="stable")
         segment, arrival = segment[order], self._arrival[order]
         offset = arrival - begin[segment] - _within(starts, ends, begin[segment], arrival)
-        total, latest = _device_work(
-            segment, np.maximum(offset, 0), self._device_ns[order], len(begin)
-        )
+        total, latest = _device_work(segment, np.maximum(offset, 0), device_ns[order], len(begin))
         # The end of the profile waits for all work.
         back, length = np.append(waits.back, 0), np.append(waits.end - waits.start, 0)
         for_all = np.append(waits.for_all, np.True_)
@@ -94,6 +114,17 @@ class HostModel:
             now += of_host
             now = max(now, done) + return_ns if is_for_all else now + wait_ns
         return int(now)
+
+
+def _host_end(index: ProfileIndex, last_work: int) -> int:
+    """Return when the host had nothing more to do, ns.
+
+    The devices may still work then, and the profile ends with their work.
+    """
+    ops, calls = index.profile.tables["ops"], index.profile.tables["api_calls"]
+    known = max(int(table["end_ns"].max(initial=0)) for table in (ops, calls))
+    wall_ns = wall_of(index.profile)
+    return min(known, wall_ns) if last_work > 0 and wall_ns <= last_work else max(wall_ns, known)
 
 
 class _Waits(NamedTuple):
@@ -113,8 +144,8 @@ class _Waits(NamedTuple):
         return _Waits(self.start[rows], self.end[rows], self.back[rows], self.for_all[rows])
 
 
-def _launches(index: ProfileIndex) -> tuple[IntArray, IntArray]:
-    """Return arrival and device time of each piece of device work, in the order of execution, ns.
+def _launches(index: ProfileIndex) -> tuple[IntArray, IntArray, IntArray]:
+    """Return rows, arrival and time (ns) of the device work, in the order of execution.
 
     Work that overlaps earlier work counts from the end of that on.
     """
@@ -128,7 +159,7 @@ def _launches(index: ProfileIndex) -> tuple[IntArray, IntArray]:
     returned = np.append(calls["end_ns"], 0)[call]
     # A short kernel may start before its call returns.
     arrival = np.where(call == MISSING, start, np.minimum(returned, start))
-    return arrival, np.maximum(end - np.maximum(start, before), 0)
+    return rows, arrival, np.maximum(end - np.maximum(start, before), 0)
 
 
 def _device_work(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
 
 MIN_ROUNDS = 2
 """Minimum number of times that something is made again after something was freed."""
@@ -94,7 +94,7 @@ def _kind_of(name: str) -> int:
     return 0
 
 
-def _steady(index: ProfileIndex, rows: IntArray, is_made: IntArray) -> IntArray:
+def _steady(index: ProfileIndex, rows: IntArray, is_made: BoolArray) -> IntArray:
     """Return the calls of the steady state: what a first pass makes is needed."""
     again = np.flatnonzero(is_made[1:] & ~is_made[:-1]) + 1
     if len(again) >= MIN_ROUNDS:
@@ -110,7 +110,7 @@ def _steady(index: ProfileIndex, rows: IntArray, is_made: IntArray) -> IntArray:
 
 
 def _finding(
-    index: ProfileIndex, resource: _Resource, rows: IntArray, is_made: IntArray
+    index: ProfileIndex, resource: _Resource, rows: IntArray, is_made: BoolArray
 ) -> Finding:
     calls = index.profile.tables["api_calls"]
     starts, ends = calls["start_ns"][rows], calls["end_ns"][rows]

@@ -61,6 +61,21 @@ def test_the_saving_is_that_of_the_program_without_these_steps(seed, kind):
     assert saving == pytest.approx(true, abs=2 * BACK + 0.01 * true)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_the_saving_of_shorter_work_is_that_of_the_program_with_it(seed):
+    program = [*random_program(seed), ("wait",)]
+    launches = [i for i, step in enumerate(program) if step[0] == "launch"]
+    shorter = [
+        (*step[:2], step[2] // 4) if step[0] == "launch" and i in launches[::2] else step
+        for i, step in enumerate(program)
+    ]
+    prof, _ = run(program)
+    rows = np.arange(len(launches))[::2]
+    saving = ProfileIndex(prof).cached(HostModel).saving_of_work(rows, np.full(len(rows), 0.25))
+    true = prof.info["wall_ns"] - run(shorter)[0].info["wall_ns"]
+    assert saving == pytest.approx(true, abs=2 * BACK + 0.01 * true)
+
+
 def test_nothing_skipped_saves_nothing():
     prof, times = run(random_program(1))
     model = ProfileIndex(prof).cached(HostModel)
