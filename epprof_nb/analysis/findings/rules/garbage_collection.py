@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of
+from epprof_nb.analysis.findings.rules.imports import import_statements
 from epprof_nb.analysis.steps.iteration_events import collections
+from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.analysis.utilisation.host_savings import HostModel
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -30,7 +34,7 @@ _LEFT = 0.2
 
 def collector_pauses(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding on the pauses of the garbage collector."""
-    ops, rows = index.profile.tables["ops"], index.cached(collections)
+    ops, rows = index.profile.tables["ops"], index.cached(_counted)
     if not len(rows):
         return
     times = ops["duration_ns"][rows]
@@ -64,8 +68,22 @@ def collector_pauses(index: ProfileIndex) -> Iterator[Finding]:
     )
 
 
+def _counted(index: ProfileIndex) -> IntArray:
+    """Return the rows of the pauses that are not part of a preparation.
+
+    Imports make many objects, and steps begin after it.
+    """
+    rows, found = index.cached(collections), index.cached(iterations)
+    is_import = np.zeros(len(index.tree), np.bool_)
+    is_import[index.cached(import_statements)] = True
+    rows = rows[index.tree.nearest_ancestor(is_import)[rows] == MISSING]
+    if found.unit == "step" and len(found.start):
+        rows = rows[index.profile.tables["ops"]["start_ns"][rows] >= found.start[0]]
+    return rows
+
+
 def pauses(index: ProfileIndex) -> tuple[IntArray, IntArray]:
     """Return starts and ends of the pauses that have rows of their own, ns."""
-    ops, rows = index.profile.tables["ops"], index.cached(collections)
+    ops, rows = index.profile.tables["ops"], index.cached(_counted)
     rows = rows[ops["count"][rows] == 1]
     return ops["start_ns"][rows], ops["end_ns"][rows]

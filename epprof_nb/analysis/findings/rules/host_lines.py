@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
 
 HOT_SHARE = 0.3
 """Minimum share of the wall time for a line to be named."""
@@ -48,14 +49,17 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     # The only line needs no mention.
     if total < HOT_SHARE * wall_ns or len(np.unique(place[is_line])) < 2:
         return
-    count = int(ops["count"][rows].sum())
     longest = int(rows[int(own_ns[rows].argmax())])
+    count, word = int(ops["count"][rows].sum()), "execution"
+    rounds = _rounds(index, rows)
+    if rounds >= MANY:  # the lines of the loop have the same remedy
+        count, word = rounds, "round"
+        total = int(ops["duration_ns"][rows].sum())
     many = count >= MANY and total < SHORT_NS * count
-    times = plural(count, "execution")
     each = f", {duration(total / count)} each" if many else ""
     yield Finding(
         f"{capitalised(place_name(index, longest))} accounts for {percent(total / wall_ns)} of the "
-        f"wall time ({duration(total)} in {times}{each}).",
+        f"wall time ({duration(total)} in {plural(count, word)}{each}).",
         min(total, wall_ns),
         int(ops["start_ns"][longest]),
         int(ops["end_ns"][longest]),
@@ -65,3 +69,13 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
         table="ops",
         rows=partial(np.copy, rows),
     )
+
+
+def _rounds(index: ProfileIndex, loop: IntArray) -> int:
+    """Return how often the body of some executions of a statement ran; 0 for no loop."""
+    ops = index.profile.tables["ops"]
+    in_loop = np.zeros(len(ops) + 1, np.bool_)
+    in_loop[loop] = True
+    inner = np.flatnonzero(in_loop[index.tree.parent] & (ops["line"] != MISSING))
+    place = index.cached(Places).of_op[inner]
+    return int(sum_by_group(place, ops["count"][inner], index.cached(Places).count).max())

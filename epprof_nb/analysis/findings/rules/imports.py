@@ -28,7 +28,7 @@ _IN_SCRIPT = (
 
 def imports(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding on the import statements."""
-    ops, rows = index.profile.tables["ops"], _imports(index)
+    ops, rows = index.profile.tables["ops"], index.cached(import_statements)
     if not len(rows):
         return
     starts, ends = ops["start_ns"][rows], ops["end_ns"][rows]
@@ -50,7 +50,7 @@ def imports(index: ProfileIndex) -> Iterator[Finding]:
     )
 
 
-def _imports(index: ProfileIndex) -> IntArray:
+def import_statements(index: ProfileIndex) -> IntArray:
     """Return the rows of the import statements that are in no other one."""
     ops = index.profile.tables["ops"]
     names = ops.names("name")

@@ -100,6 +100,19 @@ def test_recording_of_nodes_makes_no_outliers():
     assert "garbage" not in found.text
 
 
+def test_pauses_of_a_preparation_do_not_count():
+    """Imports, and what a script does before its first step."""
+    ops = [line(1, 1, 0, 40 * MS, name="import torch"), pause(2, MS, 30 * MS, 1),
+           line(3, 2, 40 * MS, 80 * MS), pause(4, 45 * MS, 75 * MS, 3)]  # fmt: skip
+    steps = [[0, 80 * MS], *([80 * MS + MS * i, 81 * MS + MS * i] for i in range(4))]
+    wall = info(84 * MS)
+    assert "30.0 ms in 1 coll" in of_kind(profile(ops, info=wall), "garbage collection")[0].text
+    wall |= {"repeats": steps, "first_step": 0}
+    assert not of_kind(profile(ops, info=wall), "garbage collection")
+    ops.append(pause(5, 82 * MS, 84 * MS, 3))
+    assert "2.00 ms in 1 coll" in of_kind(profile(ops, info=wall), "garbage collection")[0].text
+
+
 # Programs. Each keeps many objects, so that a full collection takes far longer than the rest.
 
 

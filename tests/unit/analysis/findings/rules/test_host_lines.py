@@ -66,6 +66,18 @@ def test_a_loop_value_by_value_has_a_remedy_of_its_own():
         assert ("whole arrays" in found.remedy) == (length < MS * 30 and count > 1_000)
 
 
+def test_the_lines_of_a_loop_value_by_value_are_one_loop():
+    ops = [line(1, 2, 0, 40 * MS), line(2, 3, 0, 10 * MS, 1, count=20_000),
+           line(3, 4, 0, 8 * MS, 1, count=9_000), line(4, 5, 40 * MS, 42 * MS)]  # fmt: skip
+    prof = profile(ops, info=info(42 * MS), sources={"In[1]": SOURCE})
+    (found,) = of_kind(prof, "hot line")
+    assert found.text == (
+        "Line 2 (`for item in items:`) accounts for 95 % of the wall time (40.0 ms in 20,000 "
+        "rounds, 2.00 µs each)."
+    )
+    assert (found.gain_ns, "whole arrays" in found.remedy) == (40 * MS, True)
+
+
 def script(*, importing, training, **more):
     """A script that imports, and then launches work of 1 ms every 2 ms."""
     ops = [line(1, 1, 0, importing, name="import torch"),
