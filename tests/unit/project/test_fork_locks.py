@@ -1,7 +1,7 @@
 """Locks of Python modules in forked children."""
 
-import importlib
 import os
+import pkgutil
 import sys
 import threading
 import time
@@ -23,21 +23,12 @@ LOCKS = [
 ]
 
 
-def lock_of(path: str):
-    parts = path.split(".")
-    at = 3 if parts[1] != "recorders" else 4
-    found = importlib.import_module(".".join(parts[:at]))
-    for part in parts[at:]:
-        found = getattr(found, part)
-    return found
-
-
 @pytest.mark.parametrize("path", LOCKS)
 def test_a_child_finds_no_lock_locked(path):
-    held = threading.Event()
+    held, lock = threading.Event(), pkgutil.resolve_name(path)
 
     def hold():
-        with lock_of(path):
+        with lock:
             held.set()
             time.sleep(0.05)
 
@@ -46,6 +37,6 @@ def test_a_child_finds_no_lock_locked(path):
     held.wait()
     child = os.fork()
     if child == 0:
-        os._exit(0 if lock_of(path).acquire(timeout=60) else 1)
+        os._exit(0 if pkgutil.resolve_name(path).acquire(timeout=60) else 1)
     assert os.waitpid(child, 0)[1] == 0
     thread.join()
