@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from epprof_nb.analysis.breakdowns.by_line import NO_LINE
+from epprof_nb.analysis.base.line_chains import NO_LINE
 from tests.helpers.tiny import kernel, line, nested, op, profile, rows
 
 
