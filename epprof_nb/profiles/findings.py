@@ -232,10 +232,10 @@ class Findings(ProfileData):
 
         return table_frame(self, "steadiness", steadiness_table)
 
-    @with_columns("critical_path", "critical_path_op")
+    @with_columns("critical_path", "critical_path_op", "critical_path_line")
     def critical_path(
         self,
-        by: Literal["step", "op"] = "step",
+        by: Literal["step", "op", "line"] = "step",
         *,
         attribution: Literal["launch", "capture"] = "launch",
     ) -> pd.DataFrame:
@@ -247,7 +247,8 @@ class Findings(ProfileData):
         ----------
         by
             ``"step"`` for the steps of the path, in order; ``"op"`` for the time of each op on it,
-            and the maximum that the op could save: the path is computed again without its time.
+            and the maximum that the op could save: the path is computed again without its time;
+            ``"line"`` for the same of each line of your code, in whichever cell or file.
         attribution
             See `by_op`.
 
@@ -275,12 +276,17 @@ class Findings(ProfileData):
         line                                                 1
         Name: 1, dtype: object
         """
+        from epprof_nb.analysis.critical_path.by_line import critical_path_line_table
         from epprof_nb.analysis.critical_path.chain import (
             critical_path_op_table,
             critical_path_table,
         )
 
-        tables = {"step": critical_path_table, "op": critical_path_op_table}
+        tables = {
+            "step": critical_path_table,
+            "op": critical_path_op_table,
+            "line": critical_path_line_table,
+        }
         if by not in tables:
-            raise ValueError(f"by must be 'step' or 'op', not {by!r}")
+            raise ValueError(f"by must be 'step', 'op' or 'line', not {by!r}")
         return table_frame(self, "critical_path", tables[by], attribution)

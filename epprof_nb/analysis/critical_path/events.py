@@ -14,7 +14,7 @@ The rules by which one event waits for another are here and in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -45,6 +45,22 @@ _SAMPLE = 100_000
 _DEFAULT_LATENCY_NS = 5_000
 VARIANTS = 8
 """Number of variants that the core computes at once."""
+
+
+class Owners(NamedTuple):
+    """Owners of activities and API calls, instead of ops.
+
+    Attributes
+    ----------
+    of_activities, of_calls
+        int32 arrays: the owner of each, from 0; `MISSING` for none.
+    size
+        Number of owners.
+    """
+
+    of_activities: Rows
+    of_calls: Rows
+    size: int
 
 
 class CriticalPathEvents:
@@ -96,16 +112,19 @@ class CriticalPathEvents:
         last = max(int(values.max(initial=0)) for values in (end, call_end))
         self.span_ns = min(max(last, index.profile.wall_ns), _MAX_NS) - self._start
 
-    def lengths(self, free: npt.NDArray[np.uint8]) -> IntArray:
+    def lengths(self, free: npt.NDArray[np.uint8], owners: Owners | None = None) -> IntArray:
         """Return the length of the path in `VARIANTS` variants, int64 nanoseconds.
 
         Parameters
         ----------
         free
-            uint8 array, one value per op, and one for no op: bit ``k`` is set if the op costs
-            nothing in variant ``k``.
+            uint8 array, one value per op, then one per owner, and one for none: bit ``k`` is set if
+            the op or owner costs nothing in variant ``k``.
+        owners
+            What activities and calls belong to; None for their ops.
         """
-        return np.frombuffer(self._compute(free, rows=False)["length_ns"], np.int64)
+        found = self._compute(free, rows=False, owners=owners)
+        return np.frombuffer(found["length_ns"], np.int64)
 
     def path(self) -> dict[str, npt.NDArray[Any]]:
         """Return the rows of the path, from its start to its end.
@@ -120,10 +139,12 @@ class CriticalPathEvents:
         dtypes = {"step": np.uint8, "row": np.int32, "start_ns": np.int64, "end_ns": np.int64}
         return {name: np.frombuffer(found[name], dtype)[::-1] for name, dtype in dtypes.items()}
 
-    def _compute(self, free: npt.NDArray[np.uint8], *, rows: bool) -> dict[str, bytes]:
-        columns = (
-            *self._ops, *self._calls, *self._activities, *self._waits, self._contexts, free,
-        )  # fmt: skip
+    def _compute(
+        self, free: npt.NDArray[np.uint8], *, rows: bool, owners: Owners | None = None
+    ) -> dict[str, bytes]:
+        events = (self._ops, self._calls, self._activities)
+        ops, calls, activities = events if owners is None else self._owned(owners)
+        columns = (*ops, *calls, *activities, *self._waits, self._contexts, free)
         return _native.critical_path(
             tuple(map(np.ascontiguousarray, columns)),
             threads=self._threads,
@@ -133,6 +154,26 @@ class CriticalPathEvents:
             latency_ns=self._latency,
             rows=rows,
         )
+
+    def _owned(self, owners: Owners) -> tuple[tuple[npt.NDArray[Any], ...], ...]:
+        """Return the columns of ops, calls and activities with owners as further ops.
+
+        These ops are on no thread, so they take no time of their own.
+        """
+        start, end, thread, parent, *orders = self._ops
+        count, last = len(start), np.arange(owners.size, dtype=np.int32)
+        none = np.full(owners.size, MISSING, np.int32)
+        ops = (
+            *(np.append(time, np.full(owners.size, time.max(initial=0))) for time in (start, end)),
+            *(np.append(rows, none) for rows in (thread, parent)),
+            *(np.append(order, last + count) if len(order) else order for order in orders),
+        )
+        of_calls, of_activities = (
+            np.where(rows >= 0, rows + count, MISSING).astype(np.int32)
+            for rows in (owners.of_calls, owners.of_activities)
+        )
+        calls = (*self._calls[:3], of_calls, *self._calls[4:])
+        return ops, calls, (*self._activities[:4], of_activities, *self._activities[5:])
 
 
 class _Threads:

@@ -213,8 +213,12 @@ ANALYSES: dict[str, TableDoc] = {
             column("share", "float64", "`duration_ns` / length of the path", "fraction"),
             column("op_id", "Int64", "op to which the step belongs"),
             column("op", "category", "name of that op"),
-            column("cell", "category", "cell of the innermost statement that contains the op"),
-            column("line", "Int64", "first line of that statement"),
+            column(
+                "cell", "category",
+                "cell or file of the innermost line of the user's code in the stack of the API "
+                "call or launch, else of the innermost statement that contains the op",
+            ),
+            column("line", "Int64", "that line, from 1; of a statement, the first"),
             column("thread_id", "Int64", "thread of host code and API calls"),
             column("device_id", "Int64", "device of the activity"),
             column("stream_id", "Int64", "stream of the activity"),
@@ -235,6 +239,30 @@ ANALYSES: dict[str, TableDoc] = {
             column("share", "float64", "`path_ns` / length of the path", "fraction"),
             "op_type", "cell", "line", "count",
             column("self_path_ns", "int64", "self: time of the op itself on the path"),
+            column("device_path_ns", "int64", "part of `path_ns` after a launch or wait"),
+            column("host_path_ns", "int64", "part of `path_ns` in code and API calls"),
+        ),
+    ),
+    "critical_path_line": TableDoc(
+        'prof.critical_path(by="line")',
+        "One row per line of the user's code with time on the critical path, by descending time on "
+        "it; a last row is the time without a line.",
+        columns(
+            "cell", "line",
+            column("source", "object", "text of the line; the function if it is unknown"),
+            column("function", "category", "function that the line is in; missing without stacks"),
+            column(
+                "saving_ns", "Int64",
+                "time by which the path is shorter if all that the line and the functions it calls "
+                "run takes no time; at most `path_ns`; missing beyond the first 24 rows",
+            ),
+            column(
+                "path_ns", "int64",
+                "inclusive: time on the path of launches, waits and their work whose stack has the "
+                "line, and of code in the statement",
+            ),
+            column("share", "float64", "`path_ns` / length of the path", "fraction"),
+            column("self_path_ns", "int64", "part of `path_ns` whose innermost line it is"),
             column("device_path_ns", "int64", "part of `path_ns` after a launch or wait"),
             column("host_path_ns", "int64", "part of `path_ns` in code and API calls"),
         ),

@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.critical_path.by_line import PathLines
 from epprof_nb.analysis.critical_path.chain import ACTIVITY, CriticalPath, ops_below
 from epprof_nb.analysis.findings.finding import (
     Finding,
@@ -54,8 +55,9 @@ def critical_work(index: ProfileIndex) -> Iterator[Finding]:
     if is_of.any():
         free = ops_below(index, is_of).astype(np.uint8)
         saving = path.length_ns - int(path.input.lengths(np.append(free, np.uint8(0)))[0])
-    else:  # no statement marks the line: without its work, the path is shorter by at most that
-        saving = int(path_ns[critical])
+    else:  # no statement marks the line
+        lines = PathLines(index)
+        saving = int(lines.savings(lines.lines.of_stack[[places.stack(critical)]])[0])
     where, hot = launcher_name(index, stack, first), _name_of(index, places, hottest)
     share = path_ns[critical] / max(path.length_ns, 1)
     text = (

@@ -200,12 +200,12 @@ def test_damaged_times_and_trees_give_a_path_within_the_span():
     assert 0 <= path.length_ns <= path.span_ns
 
 
-@pytest.mark.parametrize("by", ["step", "op"])
+@pytest.mark.parametrize("by", ["step", "op", "line"])
 def test_unknown_arguments_are_refused(by):
     with pytest.raises(ValueError, match="attribution must be"):
         profile().critical_path(by, attribution="both")
     with pytest.raises(ValueError, match="by must be"):
-        profile().critical_path("line")
+        profile().critical_path("kernel")
 
 
 def test_the_core_refuses_columns_of_different_length():
@@ -290,6 +290,16 @@ def test_an_op_saves_at_most_its_time_on_the_path(prof):
     assert (frame["saving_ns"] <= frame["path_ns"]).all()
     assert (frame["self_path_ns"] <= frame["path_ns"]).all()
     assert (frame["host_path_ns"] + frame["device_path_ns"] == frame["path_ns"]).all()
+
+
+@settings(deadline=None)
+@given(recordings())
+def test_the_lines_of_statements_have_the_times_of_their_ops(prof):
+    ops, lines = prof.critical_path(by="op"), prof.critical_path(by="line")
+    ops, lines = ops[ops["op_type"] == "line"], lines[lines["line"].notna()]
+    columns = ["line", "path_ns", "saving_ns", "self_path_ns", "device_path_ns", "host_path_ns"]
+    found = [frame.sort_values("line")[columns].to_numpy().tolist() for frame in (lines, ops)]
+    assert found[0] == found[1]
 
 
 def test_work_without_an_op_is_on_the_device_or_the_host():

@@ -25,6 +25,7 @@ FRAMES = {
     "by_line_self": lambda p: p.by_line(inclusive=False),
     "critical_path": lambda p: p.critical_path(),
     "critical_path_op": lambda p: p.critical_path(by="op"),
+    "critical_path_line": lambda p: p.critical_path(by="line"),
     "roofline": lambda p: p.roofline(measure=False),
     "compare_ops": lambda p: compare(p, p).ops,
     "compare_kernels": lambda p: compare(p, p).kernels,
