@@ -27,12 +27,15 @@ def line_text(lines: Sequence[str], line: int) -> str:
 def statement_starts(text: str) -> dict[int, int]:
     r"""Return the first line of the innermost statement of each line; empty if it does not parse.
 
-    Lines of IPython's magics count as empty.
+    Lines of IPython's magics count as empty. Decorators are a part of the statement that begins
+    with ``def`` or ``class``.
 
     Examples
     --------
     >>> statement_starts("%time\nfor x in y:\n    f(\n        x)\n")
     {2: 2, 3: 3, 4: 3}
+    >>> statement_starts("@cache\ndef f():\n    pass\n")
+    {1: 2, 2: 2, 3: 3}
     """
     lines = [re.sub(r"^(\s*)[%!?].*", r"\1pass", line) for line in split_lines(text)]
     magics = {number for number, line in enumerate(split_lines(text), 1) if line[:1] in "%!?"}
@@ -45,8 +48,10 @@ def statement_starts(text: str) -> dict[int, int]:
     starts: dict[int, int] = {}
     for node in ast.walk(tree):  # statements come before those in them
         if isinstance(node, ast.stmt) and node.lineno not in magics:
+            decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+            first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
             last = node.end_lineno or node.lineno
-            starts |= dict.fromkeys(range(node.lineno, last + 1), node.lineno)
+            starts |= dict.fromkeys(range(first, last + 1), node.lineno)
     return dict(sorted(starts.items()))
 
 
