@@ -67,3 +67,19 @@ def test_where_a_statement_and_a_stack_both_exist_the_line_is_in_the_statement(r
             assert ops["line"][op] <= frame["line"] <= ops["end_line"][op]
             checked += 1
     assert checked > 10
+
+
+def test_a_function_that_was_defined_again_has_the_text_that_it_had(run, shell):
+    run("from epprof_nb import host\ndef f():\n    host.launch(int)  # first\nold = f")
+    run("def f():\n    host.launch(int)  # second")
+    run(
+        "%%gpuprofile prof\nf()\nold()\n"
+        "def f():\n    host.launch(int)  # third\n"
+        "f()\nhost.synchronize()"
+    )
+    lines = shell.user_ns["prof"].by_line().query("function == 'f'")
+    assert sorted(zip(lines["cell"], lines["line"], lines["source"], strict=True)) == [
+        ("In[1]", 3, "host.launch(int)  # first"),
+        ("In[2]", 2, "host.launch(int)  # second"),
+        ("In[3]", 5, "host.launch(int)  # third"),
+    ]
