@@ -77,6 +77,7 @@ def marks() -> None:
 
 
 LOOP = "for i in range(200_000):\n    x = i + 1\n"
+ITERATOR = "for i in iter(range(200_000)):\n    x = i + 1\n"
 CALLS = "def f(i):\n    return i + 1\nfor i in range(200_000):\n    f(i)\n"
 GENERATORS = """
 def g(i):
@@ -86,6 +87,7 @@ for i in range(200_000):
 """
 SOURCES = {
     "A pure-Python loop of one short statement": (LOOP, "ns a turn"),
+    "The same over an iterator, whose header may do work": (ITERATOR, "ns a turn"),
     "Calls of a function of one short statement": (CALLS, "ns a call"),
     "Uses of a generator that yields once": (GENERATORS, "ns each"),
 }

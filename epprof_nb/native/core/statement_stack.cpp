@@ -38,6 +38,22 @@ void push_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
   push_entry(t, entry);
 }
 
+// The next turn of a loop whose body is the statement on top: the same as its end and its begin, if
+// its executions share a row.
+bool repeats_statement(ThreadState* t, uint32_t key, int64_t now) {
+  if (t->depth < 2) return false;
+  Entry& top = t->stack[t->depth - 1];
+  const Entry& around = t->stack[t->depth - 2];
+  if (top.kind != EntryKind::statement || top.payload_id != key) return false;
+  if (!around.has_row() || around.op_id != top.parent || around.frame != top.frame) return false;
+  uint32_t row = top.statement_row - 1;  // 0, of a row of its own, is out of range, too
+  if (row >= t->coalesced.rows.size() || t->coalesced.rows[row].op_id != top.op_id) return false;
+  close_entry(t, top, now);
+  top.start = now;
+  top.suspended = top.suspended_at = 0;
+  return true;
+}
+
 }  // namespace
 
 void begin_statement(uint32_t key) {
@@ -46,6 +62,7 @@ void begin_statement(uint32_t key) {
   if (!s) return;
   StackLockGuard stack_lock(t);
   int64_t now = epprof_now_ns();
+  if (repeats_statement(t, key, now)) return;
   while (t->depth) {
     const Entry& top = t->stack[t->depth - 1];
     if (!ends_with_caller(top)) break;

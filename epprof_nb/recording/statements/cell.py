@@ -2,7 +2,8 @@
 
 ``__epprof_line__(key)`` precedes each statement. It ends the previous statement of the same level
 and begins this one. The header of a loop and the exit of a context manager run after the last
-statement of their body, so ``__epprof_back__(key)`` ends that body. The body of a function is
+statement of their body, so ``__epprof_back__(key)`` ends that body, unless the loop merely counts,
+which takes less time than the marker. The body of a function is
 enclosed in ``with __epprof_body__(key)``: its statements are children of the statement that called
 it.
 
@@ -138,7 +139,10 @@ class _Instrumenter:
         """Mark the bodies of a compound statement."""
         match node:
             case ast.For() | ast.AsyncFor() | ast.While():
-                node.body = self.body_returning_to(node, node.body, index, loop=index)
+                if _merely_counts(node):
+                    node.body = self.block(node.body, parent=index, loop=index)
+                else:
+                    node.body = self.body_returning_to(node, node.body, index, loop=index)
                 node.orelse = self.block(node.orelse, parent=index, loop=loop)
             case ast.With() | ast.AsyncWith():
                 node.body = self.body_returning_to(node, node.body, index, loop=loop)
@@ -193,6 +197,18 @@ class _Instrumenter:
                 self.function(child, self.statement(child, -1))
             elif isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
                 self.definitions(child)
+
+
+def _merely_counts(node: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether the header does nothing: over ``range(...)`` or a literal, or ``while True``."""
+    match node:
+        case ast.While(test=ast.Constant()):
+            return True
+        case ast.For(target=ast.Name(), iter=ast.Call(func=ast.Name(id="range"))):
+            return True
+        case ast.For(target=ast.Name(), iter=ast.List() | ast.Tuple() | ast.Constant()):
+            return True
+    return False
 
 
 def _is_ellipsis(node: ast.stmt) -> bool:

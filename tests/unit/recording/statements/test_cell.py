@@ -97,6 +97,67 @@ def test_statements_nest_as_the_code_does():
     ]
 
 
+def parents_of_calls(source):
+    """The name of each op that `source` opens with `op(name)`, and of the statement around it."""
+    namespace: dict = {}
+    install_markers(namespace)
+
+    def op(name):
+        _native.pop(_native.push(_native.intern(name), 0))
+        return True
+
+    namespace["op"] = op
+    tree = ast.parse(source)
+    tree.body = instrument(tree.body, Cell("In[1]", source))
+    with recording():
+        exec(compile(tree, "<cell>", "exec"), namespace)
+        rows = drained()
+    return [(r.name, r.parent) for r in rows if len(r.name) == 1]
+
+
+def test_a_loop_that_counts_has_the_statements_of_one_that_does_not():
+    source = """
+for i in RANGE:
+    op("a")
+    for j in LIST:
+        if j:
+            op("b")
+            continue
+        op("c")
+    while True:
+        op("d")
+        break
+else:
+    op("e")
+op("f")
+"""
+    counting = source.replace("RANGE", "range(3)").replace("LIST", "[0, 1]")
+    iterating = source.replace("RANGE", "iter(range(3))").replace("LIST", "iter([0, 1])")
+    iterating = iterating.replace("True", "i < 9")
+    found = parents_of_calls(counting)
+    assert found == parents_of_calls(iterating)
+    assert found == [(name, f'op("{name}")') for name in "acbdacbdacbdef"]
+
+
+def test_what_the_header_of_a_loop_calls_is_not_of_its_body():
+    source = """
+def numbers():
+    for i in range(2):
+        yield i
+for i in (op("x") and n for n in numbers()):
+    op("a")
+for i in range(2 * op("y")):
+    op("b")
+i = 0
+while op("z") and i < 1:
+    i += 1
+"""
+    found = dict(parents_of_calls(source))
+    assert found["x"] == 'for i in (op("x") and n for n in numbers()):'
+    assert found["y"] == 'for i in range(2 * op("y")):'
+    assert found["z"] == 'while op("z") and i < 1:'
+
+
 def test_header_and_exit_run_under_the_compound_statement():
     source = """
 def step():
