@@ -148,7 +148,7 @@ def _is_machinery(stacks: PythonStacks, owners: Sequence[str]) -> BoolArray:
     for row, parent in enumerate(parents):  # a parent precedes its rows
         below_user[row] |= parent != MISSING and below_user[parent]
     for row in reversed(range(len(parents))):
-        if above_machinery[row] and parents[row] != MISSING:
+        if above_machinery[row] and not below_user[row] and parents[row] != MISSING:
             above_machinery[parents[row]] = True
     dropped: BoolArray = is_machinery | (above_machinery & ~below_user)
     return dropped

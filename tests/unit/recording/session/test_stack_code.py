@@ -129,6 +129,22 @@ def test_code_beside_the_program_is_the_users(tmp_path):
     assert printed_by(link / "program.py", tmp_path.parent) == LINES
 
 
+def test_the_caller_of_the_user_is_kept_although_the_user_calls_machinery(home):
+    import queue
+    import threading
+
+    from epprof_nb.host import operations
+
+    walker = Walker()
+    thread = (threading.__file__, "Thread.run", 5, 1)
+    launch = (operations.__file__, "launch", 7, 1)
+    stack = walker.add([thread, (str(home / "a.py"), "work", 3, 1), launch])
+    other = walker.add([(queue.__file__, "get", 2, 1), launch, (str(home / "a.py"), "work", 3, 1)])
+    code = stack_code(walker.stacks(), Options())
+    found = [[frame[1] for frame in frames_of(code, of)] for of in (stack, other)]
+    assert found == [["work", "Thread.run"], ["work"]]
+
+
 @needs_stacks
 def test_code_in_an_archive_has_its_text(tmp_path):
     program = "import epprof_nb, beside\nwith epprof_nb.profile() as prof:\n    beside.launch()\n"
