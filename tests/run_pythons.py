@@ -22,7 +22,11 @@ from tests.run_matrix import CACHE, PYTEST, ROOT
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 PACKAGES = ("pytest", "pytest-timeout", "hypothesis", "greenlet", "gevent")
-TESTS = ("tests/unit/recording/stacks", "tests/stress/test_stacks.py")
+TESTS = (
+    "tests/unit/recording/stacks",
+    "tests/stress/test_stacks.py",
+    "tests/stress/test_stack_callers.py",
+)
 
 
 def interpreter(version: str) -> str | None:
