@@ -45,9 +45,7 @@ class Expected(NamedTuple):
 EXPECTED = {
     "loss read each step": Expected((6,), r"later|less often|asynchron"),
     "optimizer tensor by tensor": Expected((3,), r"foreach|fused"),
-    "host work between batches": Expected(
-        (2,), r"thread of its own|another thread|worker"
-    ),
+    "host work between batches": Expected((2,), r"thread of its own|another thread|worker"),
     "copies of pageable memory": Expected((2,), r"pin"),
     "many tiny kernels": Expected((1, 4), r"graph|compile|fewer|fuse"),
     "a scalar checked each time": Expected((3,), r"device|less often|later"),

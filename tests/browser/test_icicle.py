@@ -63,8 +63,18 @@ def test_boxes_are_as_wide_as_their_device_time(page):
     assert _colour(page, edge - 0.01, 5) == EMPTY
 
 
-def test_a_click_zooms_into_a_subtree_and_crumbs_lead_out(page):
+def test_a_click_shows_details_and_leaves_the_zoom(page):
     _click_box(page, 0.7, 3)
+    assert "21.4 ms" in page.text_content(".ep-icicle .ep-panel")
+    assert page.locator(".ep-icicle .ep-chain button").count() == 1
+    page.click("text=zoom in")
+    assert page.locator(".ep-icicle .ep-chain button").count() == 4
+
+
+def test_a_double_click_zooms_into_a_subtree_and_crumbs_lead_out(page):
+    position = {"x": 0.7 * _width(page), "y": 3 * 20 + 10}
+    page.dblclick(".ep-icicle canvas", position=position)
+    settled(page)
     crumbs = page.locator(".ep-icicle .ep-chain button").all_text_contents()
     assert crumbs == ["session", "In[3]", "for x, y in batches:", 'with epprof_nb…p("forward"):']
     assert _colour(page, 0.3, 6) == OP  # a range of the forward pass, now wide

@@ -75,7 +75,7 @@ def test_the_tree_has_a_box_for_each_pass_of_a_module(exported):
     page.keyboard.press("ArrowRight")
     assert told.locator(".ep-leaf").text_content() == "backward"
     assert "30.0 ms" in told.text_content()
-    told.locator("button").click()
+    told.locator("text=show in the timeline").click()
     _selected(page, "1 model.layers.1")  # its backward pass only
 
 

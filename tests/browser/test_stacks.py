@@ -57,11 +57,12 @@ def _has_names(page, names):
 
 
 def test_the_tree_has_the_users_frames_and_those_of_libraries_on_request(page):
-    _has_names(page, ["session", "<module>", "train", "forward", "gemm"])
+    shown = ["session", "<module> (In[5]:2)", "train (In[3]:2)", "forward (model.py:2)", "gemm"]
+    _has_names(page, shown)
     page.click("text=library frames")
     expect(page.locator("text=library frames")).to_have_attribute("aria-pressed", "true")
     settled(page)
-    _has_names(page, ["session", "<module>", "train", "forward", "linear", "gemm"])
+    _has_names(page, [*shown[:-1], "linear (nn.py:9)", "gemm"])
 
 
 def test_widths_are_device_time_launches_or_waits(page):
@@ -69,19 +70,54 @@ def test_widths_are_device_time_launches_or_waits(page):
     assert measures.all_inner_texts() == ["device time", "launches", "waits"]
     page.click("[data-measure=waits]")
     settled(page)
-    _has_names(page, ["session", "<module>", "train"])
+    _has_names(page, ["session", "<module> (In[5]:2)", "train (In[3]:3)"])
 
 
-def test_a_frame_leads_to_its_line_in_the_source(page):
-    page.focus(".ep-icicle-stage")
-    for _ in range(4):
-        page.keyboard.press("ArrowDown")
-    button = page.locator(".ep-node-details button")
-    expect(button).to_have_text("model.py:2")
-    button.click()
+@pytest.mark.parametrize("by", ["pointer", "keyboard"])
+def test_a_click_on_a_frame_leads_to_its_line_in_the_source(page, by):
+    if by == "pointer":
+        page.click(".ep-icicle canvas", position={"x": 200, "y": 3 * 20 + 10})
+    else:
+        page.focus(".ep-icicle-stage")
+        for _ in range(4):
+            page.keyboard.press("ArrowDown")
+    line = page.locator(".ep-node-details .ep-code")
+    expect(line).to_have_text("return linear(x)")
+    if by == "pointer":
+        line.click()
+    else:
+        page.keyboard.press("Tab")
+        expect(line).to_be_focused()
+        page.keyboard.press("Enter")
     row = page.locator(".ep-source tr:focus")
     expect(row).to_contain_text("return linear(x)")
     assert row.get_attribute("data-line") == "2"
+
+
+def test_a_frame_leads_to_what_it_launched_or_waited_for(page):
+    page.click(".ep-icicle canvas", position={"x": 200, "y": 2 * 20 + 10})
+    page.click("text=show in the timeline")
+    panel = page.locator(".ep-panel:visible")
+    expect(panel).to_contain_text("2 train")
+    page.click("[role=tab][data-tab=breakdown]")
+    page.click("[data-measure=waits]")
+    page.click(".ep-icicle canvas", position={"x": 200, "y": 2 * 20 + 10})
+    page.click("text=show in the timeline")
+    expect(panel).to_contain_text("1 train")
+    panel.get_by_title("Next of these").click()
+    expect(panel).to_contain_text("cuStreamSynchronize")
+
+
+def test_each_row_by_line_selects_its_events(page):
+    page.click("[data-by=line]")
+    rows = page.locator(".ep-table-place tbody tr")
+    expect(rows).to_have_count(4)
+    found = ["1 l = train(10)", "2 y = forward(x)", "1 return y.item()", "2 return linear(x)"]
+    for number, text in enumerate(found):
+        rows.nth(number).click()
+        expect(page.locator(".ep-panel:visible")).to_contain_text(text)
+        page.keyboard.press("Escape")
+        page.click("[role=tab][data-tab=breakdown]")
 
 
 def test_a_line_of_a_file_selects_what_it_launched(page):

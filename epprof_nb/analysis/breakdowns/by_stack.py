@@ -65,6 +65,20 @@ def stack_tree(
     index: ProfileIndex, *, attribution: Attribution = "launch", library: bool = False
 ) -> ResultTable:
     """Return the columns of `Profile.by_stack`."""
+    return index.cached(tree_and_nodes, attribution, library)[0]
+
+
+def tree_and_nodes(
+    index: ProfileIndex,
+    attribution: Attribution,
+    library: bool,  # noqa: FBT001 - results are cached by positional arguments
+) -> tuple[ResultTable, IntArray]:
+    """Return the columns of `Profile.by_stack`, and the node of each stack.
+
+    For `ProfileIndex.cached`. The nodes are an int64 array of shape ``(n + 1,)``: of the innermost
+    frame that is shown, `MISSING` for stacks without work; the last one is that of work without a
+    stack.
+    """
     tables, lines = index.profile.tables, index.cached(StackLines)
     activities, calls = tables["activities"], tables["api_calls"]
     tree = FrameTree(index, library=library)
@@ -121,7 +135,7 @@ def stack_tree(
     levels[paths.no_op], functions[paths.no_op] = "none", NO_STACK
     none: list[str | None] = [None] * leaves
     line = np.append(values_at(lines.line, frame), np.full(leaves, MISSING))
-    return ResultTable(
+    table = ResultTable(
         {
             "parent": optional(number[parent[kept]]),
             "depth": depth[kept],
@@ -133,6 +147,7 @@ def stack_tree(
         },
         index="node",
     )
+    return table, number[tree.of_stack]
 
 
 def full_stack_tree(index: ProfileIndex) -> ResultTable:

@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.analysis.base.source_text import line_text, split_lines
+from epprof_nb.analysis.breakdowns.by_stack import tree_and_nodes
+from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.data.kernel_names import short_name
 from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten
+from epprof_nb.views.queries.stack_selections import used_stacks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from epprof_nb.analysis.base.result_table import ResultTable
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.views.view_model import ViewModel
 
 MAX_NODES = 1500
 """Maximum number of paths; each may have one more child for the omitted ones."""
 _MAX_NAME_LENGTH = 600
+_MAX_LINE_LENGTH = 160
 _SUMS = (
     "count", "device_ns", "self_device_ns", "host_ns", "kernels", "bytes",
     "launches", "waits", "wait_ns",
@@ -46,8 +54,9 @@ def icicle(
         into it); ``parent`` (index of the parent node, -1 for roots; parents precede their
         children); ``level`` and ``name`` (indices into ``names``); the sums; and ``others``, the
         number of paths that a node represents, 0 for a path itself. ``paths`` is the number of all
-        paths. A tree of stacks has the launches and waits instead of host times, and ``cell``
-        (index into ``names``) and ``line`` of each frame, -1 for other nodes. Without device work,
+        paths. A tree of stacks has the launches and waits instead of host times; ``cell``, ``line``
+        and ``text`` of each frame (the first and the last are indices into ``names``), -1 for none;
+        and ``stack_node``, the node of each stack of ``stack_id``. Without device work,
         ``hue`` is the hue of the operator of each node, -1 for none; see
         `epprof_nb.util.palette.operator_hues`.
     """
@@ -76,12 +85,10 @@ def icicle(
         ]
 
     levels, texts = encode("level", "other"), encode("name", "(other)")
-    further = {}
+    further: dict[str, Any] = {}
     if "launches" in tree:
-        cells = tree.names("cell").take(kept).to_list()
-        codes = [MISSING if c is None else names.setdefault(c, len(names)) for c in cells]
-        none = [MISSING] * len(above)
-        further = {"cell": [*codes, *none], "line": [*tree["line"][kept].tolist(), *none]}
+        further = _places(view_model, tree.take(kept), names, len(above))
+        further |= _stacks(view_model, by, index, kept, above)
     elif view_model.colours_operators:
         further = {"hue": [*_hues(view_model, tree.take(kept)), *[MISSING] * len(above)]}
     return {
@@ -95,6 +102,62 @@ def icicle(
         "paths": len(tree),
         **further,
     }
+
+
+def _places(
+    view_model: ViewModel, tree: ResultTable, names: dict[str, int], merged: int
+) -> dict[str, list[int]]:
+    """Return cell or file, line and text of each frame; `MISSING` for other nodes.
+
+    Texts are added to `names`. The last `merged` nodes are not in `tree`.
+    """
+    files, lines = tree.names("cell"), tree["line"].tolist()
+    sources = {
+        file: split_lines(view_model.profile.sources.get(file, "")) for file in files.categories
+    }
+    texts = [
+        shorten(line_text(sources.get(file or "", []), line), _MAX_LINE_LENGTH)
+        for file, line in zip(files.to_list(), lines, strict=True)
+    ]
+
+    def encode(values: Sequence[str | None]) -> list[int]:
+        codes = [names.setdefault(v, len(names)) if v else MISSING for v in values]
+        return [*codes, *[MISSING] * merged]
+
+    return {
+        "cell": encode(files.to_list()),
+        "line": [*lines, *[MISSING] * merged],
+        "text": encode(texts),
+    }
+
+
+def _stacks(
+    view_model: ViewModel, by: str, number: IntArray, kept: IntArray, above: IntArray
+) -> dict[str, list[Any]]:
+    """Return the stacks with work, None for that without a stack, and the node of each.
+
+    Parameters
+    ----------
+    view_model, by
+        See `icicle`.
+    number
+        int64 array: number of each path; `MISSING` for omitted paths, and as last element.
+    kept
+        int64 array: the paths with a number.
+    above
+        int64 array, ascending: numbers of the paths below which others are omitted. Nodes for these
+        follow the kept paths.
+    """
+    index = view_model.index
+    tree, path_of_stack = index.cached(tree_and_nodes, "launch", by == "full_stack_tree")
+    launched, waited = index.cached(used_stacks)
+    stacks = np.flatnonzero(np.append(launched | waited, path_of_stack[-1] != MISSING))
+    path = path_of_stack[stacks]
+    shown = nearest_ancestor(tree["parent"], number[:-1] != MISSING)
+    merged = len(kept) + np.searchsorted(above, number[shown[path]])
+    ids = [None if stack == len(launched) else stack for stack in stacks.tolist()]
+    nodes = np.where(number[path] == MISSING, merged, number[path])
+    return {"stack_id": ids, "stack_node": nodes.tolist()}
 
 
 def _hues(view_model: ViewModel, tree: ResultTable) -> list[int]:

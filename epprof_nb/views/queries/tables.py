@@ -12,6 +12,7 @@ from epprof_nb.analysis.breakdowns.registry import BREAKDOWNS, TREES
 from epprof_nb.analysis.frameworks.phases import has_modules
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.search import match_names
+from epprof_nb.views.queries.stack_selections import line_selections
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,6 +62,7 @@ def breakdown_table(view_model: ViewModel, by: str, **options: Any) -> dict[str,
     """Return a breakdown as a table; with options, the result of `query_table`.
 
     As in the timeline, a ``with epprof_nb.op(...)`` statement has no row besides the row of its op.
+    Lines also have ``selections``, see `epprof_nb.views.queries.stack_selections.line_selections`.
 
     Raises
     ------
@@ -68,7 +70,12 @@ def breakdown_table(view_model: ViewModel, by: str, **options: Any) -> dict[str,
         If there is no such breakdown.
     """
     table = view_model.shown_ops if by == "op" else view_model.breakdown(by)
-    return query_table(table, **options) if options else to_columns(table)
+    result = query_table(table, **options) if options else to_columns(table)
+    if by == "line":
+        columns = {column["name"]: column["values"] for column in result["columns"]}
+        places = columns["cell"], columns["line"]
+        result["selections"] = line_selections(view_model.index, *places)
+    return result
 
 
 def to_columns(table: ResultTable, limit: int = MAX_ROWS) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import { h } from "../base/dom.ts";
 import { Breakdown } from "../breakdown/breakdown.ts";
-import { queryForNode, queryForRow } from "../breakdown/row_selection.ts";
+import { queryForNode } from "../breakdown/row_selection.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { ProfileHeader } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
@@ -82,13 +82,9 @@ function mountBreakdown(context: TabContext, modules: boolean): TabView {
     modules ? ["module_tree"] : ["tree", ...stacks],
     source,
     {
-      row(by, row) {
-        const query = queryForRow(by, row);
-        const name = row.short_name ?? row.name ?? row.path ?? row.source ?? row.op_type;
-        if (query) select(query, String(name ?? `by ${by}`));
-      },
+      select,
       node: (node) => select(queryForNode(node), node.name),
-      line: (cell, line) => context.line(cell, line),
+      line: context.line,
     },
   );
   return {

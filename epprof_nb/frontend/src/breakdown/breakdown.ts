@@ -2,21 +2,19 @@
 
 import { h, on } from "../base/dom.ts";
 import type { DataSource } from "../data/data_source.ts";
-import type { Cell } from "../data/model.ts";
+import type { SelectionQuery } from "../data/queries.ts";
 import type { Theme } from "../render/theme.ts";
 import { Icicle } from "./icicle.ts";
+import type { NodeActions } from "./icicle_details.ts";
 import { BREAKDOWN_NAMES, Tables } from "./tables.ts";
-import { Tree, type TreeNode } from "./tree.ts";
+import { Tree } from "./tree.ts";
 
 const FILTER_MS = 120;
 const STACKS = "stack_tree";
 
-/** Actions that show events in the timeline. */
-interface BreakdownActions {
-  row(by: string, row: Record<string, Cell>): void;
-  node(node: TreeNode): void;
-  /** Show a line of a cell or file in the source. */
-  line(cell: string, line: number): void;
+interface BreakdownActions extends NodeActions {
+  /** Select events in the timeline; `label` names them. */
+  select(query: SelectionQuery, label: string): void;
 }
 
 export class Breakdown {
@@ -52,7 +50,7 @@ export class Breakdown {
   ) {
     this.#first = offered[0] ?? trees[0];
     const say = (text: string): void => this.#status.replaceChildren(text);
-    this.#tables = new Tables(source, (by, row) => actions.row(by, row), say);
+    this.#tables = new Tables(source, actions.select, say);
     for (const by of [...offered, ...trees]) {
       const name = by === STACKS ? "stack" : (BREAKDOWN_NAMES[by] ?? by);
       const text = offered.includes(by) || by === STACKS ? `by ${name}` : "tree";
@@ -134,10 +132,8 @@ export class Breakdown {
   async #loadIcicle(key: string): Promise<Icicle> {
     const loaded = this.#icicles.get(key);
     if (loaded) return loaded;
-    const icicle = new Icicle(
-      new Tree(await this.source.tree(key)),
-      (node, place) => (place ? this.actions.line(...place) : this.actions.node(node)),
-      (text) => this.#status.replaceChildren(text),
+    const icicle = new Icicle(new Tree(await this.source.tree(key)), this.actions, (text) =>
+      this.#status.replaceChildren(text),
     );
     this.#icicles.set(key, icicle);
     return icicle;

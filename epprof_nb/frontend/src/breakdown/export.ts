@@ -49,8 +49,11 @@ export function python(query: SelectionQuery | null): string | null {
     const literals = values.map((one) =>
       typeof one === "string" ? pythonString(one) : String(one),
     );
-    if (Array.isArray(value)) tests.push(`rows["${column}"].isin([${literals.join(", ")}])`);
-    else if (value === null) tests.push(`rows["${column}"].isna()`);
+    const isMissing = `rows["${column}"].isna()`;
+    if (Array.isArray(value)) {
+      const isIn = `rows["${column}"].isin([${literals.filter((one) => one !== "null").join(", ")}])`;
+      tests.push(values.includes(null) ? `(${isIn} | ${isMissing})` : isIn);
+    } else if (value === null) tests.push(isMissing);
     else tests.push(`(rows["${column}"] == ${literals[0]})`);
   }
   return `${FRAMES[query.prefix]}[lambda rows: ${tests.join(" & ")}]`;

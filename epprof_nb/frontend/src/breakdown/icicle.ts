@@ -10,8 +10,8 @@ import type { Highlight } from "../data/events.ts";
 import { CanvasRenderer } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
 import { Matcher } from "./filter.ts";
-import { nodePanel, nodeTooltip } from "./icicle_details.ts";
-import { IcicleLayout, type Measure, type Tree, type TreeNode } from "./tree.ts";
+import { type NodeActions, nodePanel, nodeTooltip } from "./icicle_details.ts";
+import { IcicleLayout, type Measure, type Tree } from "./tree.ts";
 import { treeTable } from "./tree_table.ts";
 
 const ROW = 20;
@@ -24,7 +24,7 @@ const MEASURES: Record<Measure, string> = {
   waits: "waits",
 };
 const HINT =
-  "Click a box to zoom into it. Keyboard: arrow keys move, Enter zooms in, Escape zooms out.";
+  "Click a box for its details, double-click to zoom into it. Keyboard: arrow keys move, Enter zooms in, Escape zooms out, 0 shows all.";
 
 export class Icicle {
   readonly element: HTMLElement;
@@ -52,7 +52,7 @@ export class Icicle {
 
   constructor(
     private readonly tree: Tree,
-    private readonly onSelect: (node: TreeNode, place: ReturnType<Tree["place"]>) => void,
+    private readonly actions: NodeActions,
     private readonly onStatus: (text: string) => void,
   ) {
     this.#stage = h(
@@ -217,7 +217,10 @@ export class Icicle {
       if (node < 0) return;
       this.#tip.hide();
       this.#select(node);
-      this.zoom(node);
+    });
+    on(this.#canvas, "dblclick", (event) => {
+      const node = nodeAt(event);
+      if (node >= 0) this.zoom(node);
     });
     on(this.#stage, "keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || !this.#key(event.key)) return;
@@ -293,9 +296,9 @@ export class Icicle {
       this.#details.replaceChildren(h("p", { class: "ep-faint" }, HINT));
       return;
     }
-    const place = this.tree.place(node);
-    const show = (): void => this.onSelect(this.tree.describe(node), place);
-    this.#details.replaceChildren(...nodePanel(this.tree, node, show));
+    this.#details.replaceChildren(
+      ...nodePanel(this.tree, node, this.actions, () => this.zoom(node)),
+    );
   }
 
   #showTable(): void {

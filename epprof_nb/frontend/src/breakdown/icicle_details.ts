@@ -1,29 +1,60 @@
 // Details of one node of the icicle, for the tooltip and the panel below.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { count, duration, percent, shorten, size } from "../base/format.ts";
-import { PASSES, type Tree } from "./tree.ts";
+import { PASSES, placeText, type Tree, type TreeNode } from "./tree.ts";
 
-export function nodeTooltip(tree: Tree, node: number): Node[] {
+/** What the buttons of a node do; without a function there is no button. */
+export interface NodeActions {
+  /** Select the node's events in the timeline. */
+  node?(node: TreeNode): void;
+  /** Show a line of a cell or file in the source. */
+  line?(cell: string, line: number): void;
+}
+
+export function nodeTooltip(tree: Tree, node: number): (Node | string)[] {
   const name = h("bdi", {}, shorten(tree.title(node), 300));
   const title = h("div", { class: "ep-tip-title" }, name);
   const level = h("span", { class: "ep-faint ep-level" }, tree.level(node));
-  return [title, level, list(tree, node)];
+  const text = tree.text(node);
+  return [title, text ? h("code", {}, shorten(text, 90)) : "", level, list(tree, node)];
 }
 
-/** `show` selects the node's events in the timeline, or goes to the line of a frame. */
-export function nodePanel(tree: Tree, node: number, show: () => void): Node[] {
+/** `zoom` gives the node's box the full width. */
+export function nodePanel(
+  tree: Tree,
+  node: number,
+  actions: NodeActions,
+  zoom: () => void,
+): Node[] {
   const name = tree.name(node);
   const place = tree.place(node);
-  const text = place?.join(":").replace(/.*[\\/]/, "") ?? "show in the timeline";
-  const button = h("button", { type: "button", class: "ep-tool" }, text);
-  button.addEventListener("click", show);
+  const button = (css: string, text: string, title: string, act: () => void): HTMLElement => {
+    const one = h("button", { type: "button", class: css, title }, text);
+    on(one, "click", act);
+    return one;
+  };
+  const { line, node: select } = actions;
+  const isAlone = node > 0 && !tree.data.others[node];
   const details = h(
     "div",
     { class: "ep-node-details" },
     h("span", { class: "ep-leaf", title: tree.title(node) }, h("bdi", {}, shorten(name, 110))),
+    place && line
+      ? button(
+          "ep-link ep-code",
+          shorten(tree.text(node), 90) || placeText(place),
+          `Show ${placeText(place)} in the source`,
+          () => line(...place),
+        )
+      : h("code", {}, tree.text(node)),
     h("span", { class: "ep-faint" }, tree.level(node)),
-    node > 0 && !tree.data.others[node] ? button : null,
+    button("ep-tool", "zoom in", "Zoom into this box (Enter, or a double click on it)", zoom),
+    isAlone && select
+      ? button("ep-tool", "show in the timeline", "Select what it launched in the timeline", () =>
+          select(tree.describe(node)),
+        )
+      : null,
   );
   return [details, list(tree, node)];
 }

@@ -35,7 +35,12 @@ export function queryForRow(by: string, row: Row): SelectionQuery | null {
 }
 
 /** Query for the events of a name in the tree: ops or activities. */
-export function queryForNode({ name, level }: TreeNode): SelectionQuery {
+export function queryForNode({ name, level, stacks, launched }: TreeNode): SelectionQuery {
+  if (stacks) {
+    const leaf = BUSY_KINDS.some((kind) => kind === level) ? { name, kind: level } : {};
+    const prefix = launched ? "act" : "api";
+    return { what: "where", prefix, equals: { stack_id: stacks, ...leaf } };
+  }
   if (BUSY_KINDS.some((kind) => kind === level)) {
     return { what: "where", prefix: "act", equals: { name, kind: level } };
   }

@@ -5,6 +5,7 @@ import { h, on } from "../base/dom.ts";
 import { count, shorten } from "../base/format.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { Cell, TableData } from "../data/model.ts";
+import type { SelectionQuery } from "../data/queries.ts";
 import {
   type Column,
   fittingColumns,
@@ -47,7 +48,7 @@ export class Tables {
 
   constructor(
     private readonly source: DataSource,
-    private readonly onSelect: (by: string, row: Record<string, Cell>) => void,
+    private readonly onSelect: (query: SelectionQuery, label: string) => void,
     private readonly onStatus: (text: string) => void,
   ) {
     this.tools = this.#makeTools();
@@ -143,8 +144,8 @@ export class Tables {
     const content = { by: this.#by, columns, all, rows, sort: sorted, letters, titles };
     const shown = renderTable(content, {
       sort: (sort) => void this.#resort(sort),
-      select: (row) => this.onSelect(this.#by, this.#record(table, row)),
-      code: (row) => void this.#code(this.#record(table, row)),
+      select: (row) => this.#select(table, row),
+      code: (row) => void this.#code(this.#query(table, row)),
     });
     this.#place.replaceChildren(shown);
     widenNames(shown);
@@ -191,8 +192,20 @@ export class Tables {
     }
   }
 
-  async #code(row: Record<string, Cell>): Promise<void> {
-    const query = queryForRow(this.#by, row);
+  /** Query for the events of a row; null for rows outside of modules. */
+  #query(table: TableData, row: number): SelectionQuery | null {
+    const given = table.selections?.[row];
+    return given ? { what: "where", ...given } : queryForRow(this.#by, this.#record(table, row));
+  }
+
+  #select(table: TableData, row: number): void {
+    const query = this.#query(table, row);
+    const { short_name, name, path, source, op_type } = this.#record(table, row);
+    const label = short_name ?? name ?? path ?? source ?? op_type;
+    if (query) this.onSelect(query, String(label ?? `by ${this.#by}`));
+  }
+
+  async #code(query: SelectionQuery | null): Promise<void> {
     const text = python(query);
     if (!query) this.onStatus("Work outside of modules does not belong to an op.");
     else if (!text) this.onStatus("This name is too long to copy in full.");

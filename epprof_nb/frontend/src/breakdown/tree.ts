@@ -16,10 +16,21 @@ export interface TreeNode {
   /** Name of an op or activity; the module's name for its own work. */
   name: string;
   level: string;
+  /** Python stacks of its work, and whether they launched any; of nodes in a tree of stacks. */
+  stacks?: (number | null)[];
+  launched?: boolean;
 }
 
 /** Levels of the tree that are activities; the other levels are ops. */
 const ACTIVITY_LEVELS: string[] = [...BUSY_KINDS, "graph_launch"];
+
+/** Cell or file, and line. */
+export type Place = [cell: string, line: number];
+
+/** Place without its folders. */
+export function placeText(place: Place): string {
+  return place.join(":").replace(/.*[\\/]/, "");
+}
 
 export class Tree {
   readonly size: number;
@@ -57,7 +68,13 @@ export class Tree {
   name(node: number): string {
     const { others } = this.data;
     if (others[node]) return `(${others[node]} smaller)`;
-    return this.data.short_names?.[this.data.name[node]] ?? (this.fullName(node) || "(no name)");
+    const name = this.data.short_names?.[this.data.name[node]] ?? this.fullName(node);
+    return this.#withPlace(name || "(no name)", node, placeText);
+  }
+
+  #withPlace(name: string, node: number, text: (place: Place) => string): string {
+    const place = this.place(node);
+    return place ? `${name} (${text(place)})` : name;
   }
 
   /** Name in the profile. */
@@ -67,7 +84,8 @@ export class Tree {
 
   /** Whole name, for a tooltip. */
   title(node: number): string {
-    return this.data.others[node] ? this.name(node) : this.fullName(node);
+    if (this.data.others[node]) return this.name(node);
+    return this.#withPlace(this.fullName(node), node, (place) => place.join(":"));
   }
 
   /** Variant of the colour: the hue of the operator, if operators have hues. */
@@ -86,15 +104,27 @@ export class Tree {
   }
 
   /** Cell or file of a frame, and its line; null for other nodes. */
-  place(node: number): [cell: string, line: number] | null {
+  place(node: number): Place | null {
     const { cell, line, names } = this.data;
     return cell && line && cell[node] >= 0 ? [names[cell[node]], line[node]] : null;
   }
 
+  /** Text of the line of a frame; empty if it is not known. */
+  text(node: number): string {
+    return this.data.names[this.data.text?.[node] ?? -1] ?? "";
+  }
+
   describe(node: number): TreeNode {
+    const { stack_id, stack_node = [], parent, count } = this.data;
     const level = this.level(node);
-    const named = PASSES.includes(level) ? this.data.parent[node] : node;
-    return { name: this.fullName(named), level };
+    const name = this.fullName(PASSES.includes(level) ? parent[node] : node);
+    if (!stack_id) return { name, level };
+    // An activity belongs to the stacks of the frame above, a frame to all below it.
+    const own = this.isLeaf(node) ? parent[node] : node;
+    const isIn = (at: number): boolean =>
+      at === own || (own === node && at > node && isIn(parent[at]));
+    const stacks = stack_id.filter((_, i) => isIn(stack_node[i]));
+    return { name, level, stacks, launched: count[node] > 0 };
   }
 
   /** Rank of a node among its siblings, before its size counts; merged nodes come last. */

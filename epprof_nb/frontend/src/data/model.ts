@@ -24,6 +24,14 @@ export interface TableData {
    */
   found?: number;
   note?: string;
+  /** Events that each row counts, where these follow from Python stacks. */
+  selections?: (Where | null)[];
+}
+
+/** Events of a table whose columns have some values; see `SelectionQuery`. */
+export interface Where {
+  prefix: Prefix;
+  equals: Record<string, Cell | Cell[]>;
 }
 
 export interface LineTotals {
@@ -129,6 +137,11 @@ export interface TreeData {
   /** Cell or file of each frame, by index into `names`, and its line; -1 for none. */
   cell?: number[];
   line?: number[];
+  /** Text of the line, likewise. */
+  text?: number[];
+  /** Python stacks with work (null for that without a stack), and the node of each. */
+  stack_id?: (number | null)[];
+  stack_node?: number[];
   /** Hue of the operator of each node, -1 for none; only without device work. */
   hue?: number[];
   /** Number of paths a node stands for; 0 for a single path. */

@@ -3,11 +3,11 @@
 import type { Range } from "../base/time_scale.ts";
 import type { EventSet, Events, Fields, Hit } from "./events.ts";
 import { KIND, KINDS } from "./kinds.ts";
-import type { Cell, EventRef, Prefix } from "./model.ts";
+import type { EventRef, Prefix, Where } from "./model.ts";
 
 export type SelectionQuery =
   | { what: "event"; prefix: Prefix; row: number }
-  | { what: "where"; prefix: Prefix; equals: Record<string, Cell | Cell[]> }
+  | ({ what: "where" } & Where)
   | { what: "search"; pattern: string }
   /** Rows that were passed to Python as a DataFrame. */
   | { what: "rows"; number?: number };

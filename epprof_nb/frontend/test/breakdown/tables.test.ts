@@ -159,6 +159,9 @@ describe("copying", () => {
     expect(queryForRow("module", { path: "net.(a + b)", type: "fused" })).toMatchObject({
       equals: { name: "net.(a + b)", op_type: ["fused", "fused_backward"] },
     });
+    expect(python({ what: "where", prefix: "act", equals: { stack_id: [null, 3] } })).toBe(
+      'prof.activities[lambda rows: (rows["stack_id"].isin([3]) | rows["stack_id"].isna())]',
+    );
     expect(python(queryForRow("kernel", { name: "x".repeat(600) }))).toBeNull();
     expect(queryForRow("module", { path: "(outside of modules)", type: null })).toBeNull();
   });

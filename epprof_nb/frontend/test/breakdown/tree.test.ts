@@ -37,7 +37,7 @@ const modules = new Tree({
 const { host_ns: _, ...WITHOUT_HOST } = DATA;
 const stacks = new Tree({
   ...WITHOUT_HOST,
-  names: ["session", "frame", "kernel", "train", "forward", "gemm", "In[3]", "/a/model.py"],
+  names: ["session", "frame", "kernel", "train", "forward", "gemm", "In[3]", "/a/model.py", "x = f()"],
   parent: [-1, 0, 1, 1],
   level: [0, 1, 2, 1],
   name: [0, 3, 5, 4],
@@ -46,6 +46,9 @@ const stacks = new Tree({
   waits: [3, 3, 0, 3],
   cell: [-1, 6, -1, 7],
   line: [-1, 7, -1, 2],
+  text: [-1, 8, -1, -1],
+  stack_id: [10, 11, null],
+  stack_node: [1, 3, 0],
   others: [0, 0, 0, 0],
 });
 
@@ -61,6 +64,37 @@ describe("the tree of stacks", () => {
     expect(stacks.place(3)).toEqual(["/a/model.py", 2]);
     expect(stacks.place(2)).toBeNull();
     expect(tree.place(1)).toBeNull();
+    expect([1, 2, 3].map((node) => stacks.text(node))).toEqual(["x = f()", "", ""]);
+  });
+  test("names a frame like a traceback, without folders", () => {
+    expect([0, 1, 2, 3].map((node) => stacks.name(node))).toEqual([
+      "session",
+      "train (In[3]:7)",
+      "gemm",
+      "forward (model.py:2)",
+    ]);
+    expect(stacks.title(3)).toBe("forward (/a/model.py:2)");
+  });
+  test("selects what the stacks below a node launched, or where they waited", () => {
+    const query = (node: number) => queryForNode(stacks.describe(node));
+    const where = { what: "where" };
+    expect(query(0)).toEqual({
+      ...where,
+      prefix: "act",
+      equals: { stack_id: [10, 11, null] },
+    });
+    expect(query(1)).toEqual({ ...where, prefix: "act", equals: { stack_id: [10, 11] } });
+    expect(query(2)).toEqual({
+      ...where,
+      prefix: "act",
+      equals: { stack_id: [10], name: "gemm", kind: "kernel" },
+    });
+    const waiting = new Tree({ ...stacks.data, count: [4, 4, 4, 0] });
+    expect(queryForNode(waiting.describe(3))).toEqual({
+      ...where,
+      prefix: "api",
+      equals: { stack_id: [11] },
+    });
   });
 });
 

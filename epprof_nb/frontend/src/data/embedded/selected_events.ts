@@ -124,12 +124,14 @@ function equalTo(set: EventSet, equals: Record<string, Cell | Cell[]>): (i: numb
       return (i: number) => codes.has((set.kind?.[i] ?? KIND.other) as Kind);
     }
     if (column === "op_id") return (i: number) => values.includes(null) && set.op[i] < 0;
-    return (i: number): boolean =>
-      values.some((value) => {
-        if (typeof value === "string") return set.name(column, i) === value;
-        const number = Number(set.number(column, i) ?? -1);
-        return value === null ? number < 0 : number === Number(value);
-      });
+    // A row by stack may have thousands of values.
+    const known = new Set(values.map((value) => (typeof value === "boolean" ? +value : value)));
+    const isText = values.some((value) => typeof value === "string");
+    return (i: number): boolean => {
+      if (isText && known.has(set.name(column, i))) return true;
+      const number = Number(set.number(column, i) ?? -1);
+      return known.has(number < 0 ? null : number);
+    };
   });
   return (i) => tests.every((test) => test(i));
 }
