@@ -1,5 +1,5 @@
 // Bundle the viewer for the static page (viewer.js, started by loader.js) and the live widget
-// (widget.js, an ES module).
+// (widget.js, an ES module), and the flame graph of comparisons (comparison.js).
 // The output is deterministic: a test builds again and compares.
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -29,6 +29,12 @@ await build({
   entryPoints: ["src/entry/static_page.ts"],
   format: "iife",
   outfile: join(out, "viewer.js"),
+});
+await build({
+  ...common,
+  entryPoints: ["src/entry/comparison_page.ts"],
+  format: "iife",
+  outfile: join(out, "comparison.js"),
 });
 await build({
   ...common,

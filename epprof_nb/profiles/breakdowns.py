@@ -252,7 +252,7 @@ class Breakdowns(ProfileData):
         >>> tree[tree["level"] == "frame"].nlargest(5, "self_device_ns")  # doctest: +SKIP
         """
         from epprof_nb.analysis.base.attribution import check_attribution
-        from epprof_nb.analysis.breakdowns.by_stack import stack_tree
+        from epprof_nb.analysis.stacks.by_stack import stack_tree
 
         check_attribution(attribution)
         return table_frame(self, "by_stack", stack_tree, library=library, attribution=attribution)

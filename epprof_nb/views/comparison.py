@@ -7,15 +7,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.compare import verdict as analysis
+from epprof_nb.analysis.compare.by_stack import stack_comparison
 from epprof_nb.analysis.compare.reasons_not_to_compare import ALLOWED
 from epprof_nb.analysis.compare.spread_between_recordings import Spread
 from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.measured_spreads import load_spread
+from epprof_nb.util.cached import cached_property
 from epprof_nb.util.printable import printable
+from epprof_nb.views.queries.stack_changes import stack_changes
 from epprof_nb.views.renderers import comparison as renderers
+from epprof_nb.views.renderers.flame_graph import FlameGraph
 from epprof_nb.views.view import View
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.link import Link
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from epprof_nb.analysis.base.result_table import ResultTable
     from epprof_nb.analysis.compare.reasons_not_to_compare import Allowed
     from epprof_nb.analysis.compare.verdict import Verdict
     from epprof_nb.views.widget.widget import LiveView
@@ -61,10 +67,12 @@ class Comparison:
     """
 
     def __init__(
-        self, result: analysis.ComparisonResult, sides: tuple[ProfileData, ProfileData]
+        self,
+        result: analysis.ComparisonResult,
+        recordings: tuple[list[ProfileData], list[ProfileData]],
     ) -> None:
         self._result = result
-        self._sides = sides
+        self._recordings = recordings
         total = result.total
         self.verdict: Verdict = result.verdict
         self.reason = result.reason
@@ -118,9 +126,56 @@ class Comparison:
         """
         return self._result.nodes.to_frame()
 
+    @with_columns("compare_by_stack")
+    def by_stack(self, *, library: bool = False) -> pd.DataFrame:
+        """Device time, launches and waits of each Python stack before and after.
+
+        Frames are matched from the outermost one down, by function and text of their line: numbers
+        of lines and names of cells do not count, because the code may have moved. A notebook shows
+        the table as a flame graph.
+
+        Parameters
+        ----------
+        library
+            Whether frames of libraries have rows. Otherwise their work belongs to your frame that
+            called them.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> import epprof_nb
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> prof = synthetic_profile(activities=100)
+        >>> changes = epprof_nb.compare(prof, prof).by_stack()
+        >>> int(changes["delta_ns"].abs().max())
+        0
+        """
+        return self._by_stack(library=library).to_frame()
+
+    def _by_stack(self, *, library: bool) -> ResultTable:
+        old, new = (
+            [ProfileIndex(profile) for profile in recordings] for recordings in self._recordings
+        )
+        return stack_comparison(old, new, library=library)
+
+    @cached_property
+    def _flame_graph(self) -> FlameGraph | None:
+        """The flame graph of the difference; None if a side has no Python stacks."""
+        if not all(
+            any(len(profile.tables["stacks"]) for profile in recordings)
+            for recordings in self._recordings
+        ):
+            return None
+        own, full = (stack_changes(self._by_stack(library=library)) for library in (False, True))
+        return FlameGraph(own, full)
+
     def with_note(self, text: str) -> Comparison:
         """Return the comparison with a further note."""
-        return Comparison(replace(self._result, notes=(*self.notes, text)), self._sides)
+        return Comparison(replace(self._result, notes=(*self.notes, text)), self._recordings)
 
     def to_markdown(self) -> str:
         """Return the verdict, the reason and the ops that changed as Markdown."""
@@ -129,7 +184,7 @@ class Comparison:
     def to_html(self, path: str | PathLike[str]) -> None:
         """Write a self-contained HTML page with the timelines and the tables."""
         with replacing(path) as file:
-            file.write(renderers.as_page(self._result).encode(errors="replace"))
+            file.write(renderers.as_page(self._result, self._flame_graph).encode(errors="replace"))
 
     def widget(self) -> tuple[LiveView, LiveView]:
         """Show the timelines of both sides, which zoom and move together.
@@ -145,6 +200,7 @@ class Comparison:
         from IPython.display import display
 
         timelines = self._result.timelines
+        sides_shown = [recordings[0] for recordings in self._recordings]
         sides = (timelines.old, timelines.new)
         rows = [row for side in sides for row in side.rows if len(row.starts)]
         first = (
@@ -153,13 +209,13 @@ class Comparison:
         )
         ranges = [
             [time - origin for time in ViewModel(side).time_range]
-            for side, origin in zip(self._sides, timelines.origins, strict=True)
+            for side, origin in zip(sides_shown, timelines.origins, strict=True)
         ]
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
         group = uuid.uuid4().hex
         shown = []
         names = ("before", "after")
-        for name, side, origin in zip(names, self._sides, timelines.origins, strict=True):
+        for name, side, origin in zip(names, sides_shown, timelines.origins, strict=True):
             display({"text/plain": name, "text/markdown": f"**{name}**"}, raw=True)
             link = Link(group, origin, first, low + origin, high + origin)
             shown.append(View(side).widget(link=link))
@@ -170,7 +226,7 @@ class Comparison:
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         return {
-            "text/html": renderers.as_html(self._result),
+            "text/html": renderers.as_html(self._result, self._flame_graph),
             "text/markdown": renderers.as_markdown(self._result),
             "text/plain": printable(renderers.as_text(self._result)),
         }
@@ -245,7 +301,7 @@ def compare(
     result = analysis.compare(
         before, after, allow=tuple(allow), names=names, spreads=_measured_spread
     )
-    return Comparison(result, (before[0], after[0]))
+    return Comparison(result, (before, after))
 
 
 def _measured_spread(machine: str, devices: str) -> Spread | None:

@@ -11,7 +11,7 @@ from tests.paths import ROOT
 
 PACKAGE = ROOT / "epprof_nb"
 STATIC, FRONTEND = PACKAGE / "views" / "static", PACKAGE / "frontend"
-NAMES = ("loader.js", "viewer.js", "viewer.css", "widget.js")
+NAMES = ("comparison.js", "loader.js", "viewer.js", "viewer.css", "widget.js")
 
 
 def test_the_committed_bundle_is_the_sources_build(tmp_path):

@@ -88,6 +88,10 @@ class ResultTable:
             raise TypeError(f"column {name} holds names; use names({name!r})")
         return column.numbers if isinstance(column, OptionalColumn) else column
 
+    def column(self, name: str) -> Column:
+        """Return a column of any kind."""
+        return self._columns[name]
+
     def names(self, name: str) -> CategoryColumn:
         """Return a column of names."""
         column = self._columns[name]

@@ -14,6 +14,7 @@ import numpy as np
 from epprof_nb.analysis.base.activity_sums import activity_sums
 from epprof_nb.analysis.base.attribution import attributed_op_rows
 from epprof_nb.analysis.base.executions import executions
+from epprof_nb.analysis.base.first_of_launch import first_of_launch
 from epprof_nb.analysis.base.line_chains import Lines, LineTree
 from epprof_nb.analysis.base.measures import MeasureColumns
 from epprof_nb.analysis.base.op_totals import totals
@@ -22,7 +23,6 @@ from epprof_nb.analysis.base.result_table import (
     ResultTable,
 )
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.breakdowns.first_of_launch import first_of_launch
 from epprof_nb.analysis.utilisation.idle_causes import is_wait
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING

@@ -8,11 +8,11 @@ from epprof_nb.analysis.breakdowns.by_kernel import kernel_table
 from epprof_nb.analysis.breakdowns.by_line import line_table
 from epprof_nb.analysis.breakdowns.by_op import op_table
 from epprof_nb.analysis.breakdowns.by_path import path_table
-from epprof_nb.analysis.breakdowns.by_stack import full_stack_tree, stack_tree
 from epprof_nb.analysis.breakdowns.by_stream import stream_table
 from epprof_nb.analysis.frameworks.by_module import module_table
 from epprof_nb.analysis.frameworks.module_tree import module_tree
 from epprof_nb.analysis.onnx.by_node import node_table, op_type_table
+from epprof_nb.analysis.stacks.by_stack import full_stack_tree, stack_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable

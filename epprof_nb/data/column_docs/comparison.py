@@ -129,5 +129,37 @@ COMPARISON: dict[str, TableDoc] = {
             column("count_after", "Int64", "new: kernels, copies and memsets; missing if removed"),
         ),
     ),
+    "compare_by_stack": TableDoc(
+        "epprof_nb.compare(old, new).by_stack()",
+        "One row per path of Python frames, and below it per name of the activities that it "
+        "launched, in a repeat of either side; parents come first. Times and counts are means per "
+        "repeat and include the rows below.",
+        (
+            column("node", "int64", "index: number of the row"),
+            column("parent", "Int64", "row above; missing for the session"),
+            column("depth", "int64", "number of rows above"),
+            column("level", "category", "session, frame, library, none, or the kind of activity"),
+            column("name", "category", "function, or name of the activity"),
+            column("cell", "category", "cell or file of the frame; the new one if it is matched"),
+            column("line", "Int64", "line of the frame, likewise"),
+            column("old_line", "Int64", "its line in the old recording; missing if added"),
+            column("source", "category", "text of the line; missing if it is not known"),
+            _COMPARED[0],
+            column("before_ns", "int64", "old: device time"),
+            column("after_ns", "int64", "new: device time"),
+            column("delta_ns", "int64", "`after_ns` - `before_ns`"),
+            column("change", "float64", "`delta_ns` / `before_ns`; NaN if added", "fraction"),
+            column("wait_before_ns", "int64", "old: time for which the host waited"),
+            column("wait_after_ns", "int64", "new: time for which the host waited"),
+            *(
+                column(f"{name}_{side}", "float64", f"{word}: {text}", "per repeat")
+                for name, text in (
+                    ("launches", "launches of device work"), ("waits", "waits of the host"),
+                    ("kernels", "kernels"), ("activities", "activities"),
+                )
+                for side, word in (("before", "old"), ("after", "new"))
+            ),
+        ),
+    ),
 }  # fmt: skip
 """Tables of a comparison by name."""

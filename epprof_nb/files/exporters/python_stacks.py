@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.index import index_of
 from epprof_nb.analysis.base.stack_lines import StackLines, frame_label
-from epprof_nb.analysis.breakdowns.by_stack import stack_tree
+from epprof_nb.analysis.stacks.by_stack import stack_tree
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.base.source_text import line_text, split_lines
-from epprof_nb.analysis.breakdowns.by_stack import tree_and_nodes
+from epprof_nb.analysis.stacks.by_stack import tree_and_nodes
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.data.kernel_names import short_name
@@ -17,10 +17,9 @@ from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.stack_selections import used_stacks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from epprof_nb.analysis.base.result_table import ResultTable
-    from epprof_nb.arrays.types import IntArray
     from epprof_nb.views.view_model import ViewModel
 
 MAX_NODES = 1500
@@ -61,102 +60,124 @@ def icicle(
         `epprof_nb.util.palette.operator_hues`.
     """
     tree = view_model.breakdown(by)
-    parent = tree["parent"]
-    kept = _largest(tree, max_nodes)
-    index = np.full(len(tree) + 1, MISSING, np.int64)
-    index[kept] = np.arange(len(kept))
-    # Only the topmost omitted paths: their sums include their descendants.
-    omitted = np.flatnonzero((index[:-1] == MISSING) & (index[parent] != MISSING))
-    above, group = np.unique(index[parent[omitted]], return_inverse=True)
-    sums = {}
-    for name in _SUMS:
-        if name not in tree:
-            continue
-        values = tree[name]
-        rest = np.zeros(len(above), np.int64)
-        np.add.at(rest, group, values[omitted])
-        sums[name] = np.append(values[kept], rest).tolist()
-    names: dict[str, int] = {}
-
-    def encode(column: str, merged: str) -> list[int]:
-        texts = [*tree.names(column).take(kept).to_list(), *[merged] * len(above)]
-        return [
-            names.setdefault(shorten(str(text), _MAX_NAME_LENGTH), len(names)) for text in texts
-        ]
-
-    levels, texts = encode("level", "other"), encode("name", "(other)")
+    weights = ("device_ns", "launches", "waits") if "launches" in tree else ("device_ns", "host_ns")
+    merged = MergedTree(tree, [name for name in _SUMS if name in tree], weights, max_nodes)
     further: dict[str, Any] = {}
     if "launches" in tree:
-        further = _places(view_model, tree.take(kept), names, len(above))
-        further |= _stacks(view_model, by, index, kept, above)
+        further = merged.places(_line_texts(tree.take(merged.kept), view_model.profile.sources))
+        further |= _stacks(view_model, by, merged)
     elif view_model.colours_operators:
-        further = {"hue": [*_hues(view_model, tree.take(kept)), *[MISSING] * len(above)]}
-    return {
-        "parent": [*index[parent[kept]].tolist(), *above.tolist()],
-        "level": levels,
-        "name": texts,
-        **sums,
-        "others": [*[0] * len(kept), *np.bincount(group, minlength=len(above)).tolist()],
-        "names": list(names),
-        "short_names": _short_names(tree, kept, np.array(texts)),
-        "paths": len(tree),
-        **further,
-    }
+        none = [MISSING] * len(merged.above)
+        further = {"hue": [*_hues(view_model, tree.take(merged.kept)), *none]}
+    return merged.columns() | further
 
 
-def _places(
-    view_model: ViewModel, tree: ResultTable, names: dict[str, int], merged: int
-) -> dict[str, list[int]]:
-    """Return cell or file, line and text of each frame; `MISSING` for other nodes.
-
-    Texts are added to `names`. The last `merged` nodes are not in `tree`.
-    """
-    files, lines = tree.names("cell"), tree["line"].tolist()
-    sources = {
-        file: split_lines(view_model.profile.sources.get(file, "")) for file in files.categories
-    }
-    texts = [
-        shorten(line_text(sources.get(file or "", []), line), _MAX_LINE_LENGTH)
-        for file, line in zip(files.to_list(), lines, strict=True)
-    ]
-
-    def encode(values: Sequence[str | None]) -> list[int]:
-        codes = [names.setdefault(v, len(names)) if v else MISSING for v in values]
-        return [*codes, *[MISSING] * merged]
-
-    return {
-        "cell": encode(files.to_list()),
-        "line": [*lines, *[MISSING] * merged],
-        "text": encode(texts),
-    }
-
-
-def _stacks(
-    view_model: ViewModel, by: str, number: IntArray, kept: IntArray, above: IntArray
-) -> dict[str, list[Any]]:
-    """Return the stacks with work, None for that without a stack, and the node of each.
+class MergedTree:
+    """The largest nodes of a tree, and for each of them one that stands for omitted children.
 
     Parameters
     ----------
-    view_model, by
-        See `icicle`.
-    number
-        int64 array: number of each path; `MISSING` for omitted paths, and as last element.
+    tree
+        The tree; parents precede their children.
+    sums
+        Columns to sum up.
+    weights
+        Columns that say how large a node is.
+    max_nodes
+        Maximum number of nodes, without those for others.
+
+    Attributes
+    ----------
     kept
-        int64 array: the paths with a number.
+        int64 array: rows of the kept nodes.
+    number
+        int64 array, one value per row and a last one: its number among the kept nodes; `MISSING`
+        for omitted rows, and as last element.
     above
-        int64 array, ascending: numbers of the paths below which others are omitted. Nodes for these
-        follow the kept paths.
+        int64 array, ascending: numbers of the nodes with omitted children. The nodes for these
+        follow the kept ones.
     """
-    index = view_model.index
+
+    def __init__(
+        self, tree: ResultTable, sums: Sequence[str], weights: Sequence[str], max_nodes: int
+    ) -> None:
+        self._tree, self._sums = tree, sums
+        parent = tree["parent"]
+        self.kept = _largest(tree, weights, max_nodes)
+        self.number = np.full(len(tree) + 1, MISSING, np.int64)
+        self.number[self.kept] = np.arange(len(self.kept))
+        # Only the topmost omitted paths: their sums include their descendants.
+        is_omitted = (self.number[:-1] == MISSING) & (self.number[parent] != MISSING)
+        self._omitted = np.flatnonzero(is_omitted)
+        self.above, self._group = np.unique(self.number[parent[self._omitted]], return_inverse=True)
+        self._names: dict[str, int] = {}
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns that all trees have, and the names that were encoded before."""
+        tree, kept, above = self._tree, self.kept, self.above
+        sums = {}
+        for name in self._sums:
+            rest = np.zeros(len(above), tree[name].dtype)
+            np.add.at(rest, self._group, tree[name][self._omitted])
+            sums[name] = np.append(tree[name][kept], rest).tolist()
+        texts = {
+            column: self._encode(
+                [*map(str, tree.names(column).take(kept).to_list()), *[merged] * len(above)]
+            )
+            for column, merged in (("level", "other"), ("name", "(other)"))
+        }
+        others = np.bincount(self._group, minlength=len(above)).tolist()
+        return {
+            "parent": [*self.number[tree["parent"][kept]].tolist(), *above.tolist()],
+            **texts,
+            **sums,
+            "others": [*[0] * len(kept), *others],
+            "names": list(self._names),
+            "short_names": _short_names(tree, kept, np.array(texts["name"])),
+            "paths": len(tree),
+        }
+
+    def places(self, texts: Sequence[str | None]) -> dict[str, list[int]]:
+        """Return cell or file, line and text of each frame; `MISSING` for other nodes.
+
+        `texts` has the text of the line of each kept node. Call this before `columns`.
+        """
+        files = self._tree.names("cell").take(self.kept).to_list()
+        none = [MISSING] * len(self.above)
+        return {
+            "cell": [*self._encode(files), *none],
+            "line": [*self._tree["line"][self.kept].tolist(), *none],
+            "text": [*self._encode(texts, _MAX_LINE_LENGTH), *none],
+        }
+
+    def _encode(self, texts: Sequence[str | None], max_length: int = _MAX_NAME_LENGTH) -> list[int]:
+        return [
+            MISSING
+            if text is None
+            else self._names.setdefault(shorten(text, max_length), len(self._names))
+            for text in texts
+        ]
+
+
+def _line_texts(tree: ResultTable, sources: Mapping[str, str]) -> list[str | None]:
+    """Return the text of the line of each frame; None if it is not known."""
+    files = tree.names("cell")
+    lines = {file: split_lines(sources.get(file, "")) for file in files.categories}
+    places = zip(files.to_list(), tree["line"].tolist(), strict=True)
+    return [line_text(lines.get(file or "", []), line) or None for file, line in places]
+
+
+def _stacks(view_model: ViewModel, by: str, merged: MergedTree) -> dict[str, list[Any]]:
+    """Return the stacks with work, None for that without a stack, and the node of each."""
+    index, number = view_model.index, merged.number
     tree, path_of_stack = index.cached(tree_and_nodes, "launch", by == "full_stack_tree")
     launched, waited = index.cached(used_stacks)
     stacks = np.flatnonzero(np.append(launched | waited, path_of_stack[-1] != MISSING))
     path = path_of_stack[stacks]
     shown = nearest_ancestor(tree["parent"], number[:-1] != MISSING)
-    merged = len(kept) + np.searchsorted(above, number[shown[path]])
+    other = len(merged.kept) + np.searchsorted(merged.above, number[shown[path]])
     ids = [None if stack == len(launched) else stack for stack in stacks.tolist()]
-    nodes = np.where(number[path] == MISSING, merged, number[path])
+    nodes = np.where(number[path] == MISSING, other, number[path])
     return {"stack_id": ids, "stack_node": nodes.tolist()}
 
 
@@ -190,12 +211,11 @@ def _short_names(
     return short_names
 
 
-def _largest(tree: ResultTable, max_nodes: int) -> npt.NDArray[np.int64]:
+def _largest(tree: ResultTable, weights: Sequence[str], max_nodes: int) -> npt.NDArray[np.int64]:
     """Return the rows to keep, ascending. The ancestors of a kept row are kept as well."""
     parent, depth = tree["parent"], tree["depth"]
-    names = ("device_ns", "launches", "waits") if "launches" in tree else ("device_ns", "host_ns")
     weight = np.zeros(len(tree))
-    for name in names:
+    for name in weights:
         weight += tree[name] / max(tree[name].max(initial=0), 1)
     for level in range(int(depth.max(initial=0)), 0, -1):
         here = np.flatnonzero(depth == level)

@@ -15,7 +15,7 @@ from epprof_nb.util.format import duration, in_backticks, shorten
 from epprof_nb.util.html import with_code
 from epprof_nb.views.renderers.aligned_timelines import draw
 from epprof_nb.views.renderers.comparison_rows import shown_tables
-from epprof_nb.views.renderers.html import framed
+from epprof_nb.views.renderers.html import POLICY, framed
 from epprof_nb.views.wire.payload import to_base64
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.compare.verdict import ComparisonResult
     from epprof_nb.views.renderers.comparison_rows import Row, ShownTable
     from epprof_nb.views.renderers.drawing import Drawing
+    from epprof_nb.views.renderers.flame_graph import FlameGraph
 
 _NAME_WIDTH = 48
 _UNIT = re.compile(r"(?<=\d) (?=%|[mnµ]?s\b)| (?=\N{RIGHTWARDS ARROW})")
@@ -116,15 +117,16 @@ def as_markdown(comparison: ComparisonResult) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def as_html(comparison: ComparisonResult) -> str:
+def as_html(comparison: ComparisonResult, flame_graph: FlameGraph | None = None) -> str:
     """Return the comparison as HTML for a notebook.
 
-    The timelines are in a frame, with a picture as its fallback: a sanitizer that drops the
+    The pictures are in frames, each with an image as its fallback: a sanitizer that drops the
     elements of SVG keeps their texts.
     """
     drawing = _timelines(comparison)
+    below = "" if flame_graph is None else flame_graph.framed_html()
     if drawing is None:
-        return _html(comparison, "")
+        return _html(comparison, "", below)
     total = comparison.total
     alt = f"{drawing.label}. {duration(total.before_ns)} before, {duration(total.after_ns)} after."
     image = (
@@ -132,28 +134,30 @@ def as_html(comparison: ComparisonResult) -> str:
         f'src="data:image/png;base64,{to_base64(drawing.png())}">'
     )
     document = _FRAME.format(svg=drawing.svg())
-    return _html(comparison, framed(document, image, title="Timelines", height=drawing.height))
+    picture = framed(document, image, title="Timelines", height=drawing.height)
+    return _html(comparison, picture, below)
 
 
-def _html(comparison: ComparisonResult, picture: str) -> str:
+def _html(comparison: ComparisonResult, picture: str, below: str) -> str:
     verdict = escape(comparison.verdict)
     css = f' class="epprof-{verdict}"' if comparison.verdict in CHANGED else ""
     parts = [f"<p><strong{css}>{verdict}</strong></p>"]
     parts += [f"<p>{with_code(line)}</p>" for line in _sentences(comparison)]
     parts.append(picture)
     parts += [_html_table(table) for table in shown_tables(comparison)]
+    parts.append(below)
     return f'<style>{_STYLE}</style><div class="epprof-compare">{"".join(parts)}</div>'
 
 
-def as_page(comparison: ComparisonResult) -> str:
+def as_page(comparison: ComparisonResult, flame_graph: FlameGraph | None = None) -> str:
     """Return an HTML document that may not use the network."""
     drawing = _timelines(comparison)
-    body = _html(comparison, "" if drawing is None else drawing.svg())
+    below = "" if flame_graph is None else flame_graph.html()
+    body = _html(comparison, "" if drawing is None else drawing.svg(), below)
     title = f"Comparison: {comparison.verdict}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta http-equiv="Content-Security-Policy" '
-        "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{_PAGE_STYLE}</style></head>"
         f"<body><h1>{escape(title)}</h1>{body}</body></html>\n"

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Tab = Literal["timeline", "breakdown", "source"]
 
-_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 _FRAME_HEIGHT = 520
 """Height in pixels until the viewer reports how much it needs."""
 _FALLBACK_ROWS = 8
@@ -104,10 +104,27 @@ def _static(name: str) -> str:
 
 
 @functools.cache
-def _packed_viewer() -> str:
-    """Return the styles and the program of the viewer, compressed, as base64 text."""
-    text = "\0".join((_static("viewer.css"), _static("viewer.js")))
+def _packed(program: str) -> str:
+    """Return the styles of the viewer and a program, compressed, as base64 text."""
+    text = "\0".join((_static("viewer.css"), _static(program)))
     return to_base64(zlib.compress(text.encode(), 9))
+
+
+def program_html(program: str, payload: bytes) -> str:
+    """Return elements that start a built program, which finds its compressed payload in the page.
+
+    Parameters
+    ----------
+    program
+        Name of a file in ``static``.
+    payload
+        The payload, compressed.
+    """
+    return (
+        f'<script type="text/plain" id="epprof-payload">{to_base64(payload)}</script>'
+        f'<script type="text/plain" id="epprof-viewer">{_packed(program)}</script>'
+        f"<script>{_static('loader.js')}</script>\n"
+    )
 
 
 def _top_ops_table(view_model: ViewModel) -> str:
@@ -198,15 +215,13 @@ def _page_parts(
     yield (
         "<!doctype html>\n"
         '<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title>"
         f"<style>{_PAGE_STYLE}</style></head>"
         f'<body><h1>{escape(title)}</h1><main id="epprof" data-tab="{escape(tab)}">'
         f'<div class="plain">{_plain_html(view_model)}</div></main>'
-        f'<script type="text/plain" id="epprof-payload">{to_base64(payload)}</script>'
-        f'<script type="text/plain" id="epprof-viewer">{_packed_viewer()}</script>'
-        f"<script>{_static('loader.js')}</script>\n"
+        f"{program_html('viewer.js', payload)}"
     )
     for name, data in blocks:
         yield f'<script type="text/plain" id="epprof-{name}">{to_base64(data)}</script>\n'

@@ -28,7 +28,8 @@ SUBFOLDERS = {
     "analysis": (
         ("base",),
         ("peaks",),
-        ("critical_path", "findings", "frameworks", "onnx", "stacks", "utilisation"),
+        ("critical_path", "findings", "frameworks", "onnx", "utilisation"),
+        ("stacks",),
         ("compare", "sql", "steps"),
         ("breakdowns", "summary"),
         ("findings.rules",),

@@ -53,6 +53,14 @@ export function duration(ns: number): string {
   return `${ns.toFixed(0)} ns`;
 }
 
+/** A relative change with its sign, from a value to another. */
+export function signedChange(before: number, after: number): string {
+  if (!before) return "new";
+  if (!after) return "removed";
+  const change = after / before - 1;
+  return `${change < 0 ? "\u2212" : "+"}${percent(Math.abs(change))}`;
+}
+
 /** A point in time with microsecond digits, so that neighbours stay distinguishable. */
 export function moment(ns: number): string {
   const [scale, unit, digits] = Math.abs(ns) >= 1e9 ? [1e9, "s", 6] : [1e6, "ms", 3];

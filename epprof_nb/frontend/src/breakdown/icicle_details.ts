@@ -1,10 +1,10 @@
 // Details of one node of the icicle, for the tooltip and the panel below.
 
 import { h, on } from "../base/dom.ts";
-import { count, duration, percent, shorten, size } from "../base/format.ts";
+import { count, duration, percent, shorten, signedChange, size } from "../base/format.ts";
 import { PASSES, placeText, type Tree, type TreeNode } from "./tree.ts";
 
-/** What the buttons of a node do; without a function there is no button. */
+/** Actions of the buttons of a node; without a function there is no button. */
 export interface NodeActions {
   /** Select the node's events in the timeline. */
   node?(node: TreeNode): void;
@@ -66,12 +66,22 @@ function list(tree: Tree, node: number): HTMLElement {
   return h("dl", {}, ...rows);
 }
 
-type Sum = [name: string, values: number[] | undefined, text: (value: number) => string];
+type Sum = [
+  name: string,
+  values: number[] | undefined,
+  text: (value: number) => string,
+  before?: number[] | undefined,
+];
+
+/** A count, or a mean per repeat. */
+const number = (value: number): string => count(Math.round(value * 100) / 100);
 
 function sums(node: number, ...columns: Sum[]): [string, string, boolean][] {
-  return columns.map(([name, values, text]) => {
+  return columns.map(([name, values, text, old]) => {
     const value = values?.[node] ?? 0;
-    return [name, text(value), value > 0];
+    const before = old?.[node] ?? value;
+    const change = `${text(before)} → ${text(value)} (${signedChange(before, value)})`;
+    return [name, before === value ? text(value) : change, Math.max(value, before) > 0];
   });
 }
 
@@ -80,23 +90,26 @@ function fields(tree: Tree, node: number): [name: string, text: string][] {
   const passes = tree.level(node) === "module" ? PASSES : [];
   const share = data.device_ns[0] > 0 ? data.device_ns[node] / data.device_ns[0] : 0;
   const all: [string, string, boolean][] = [
-    ["device", duration(data.device_ns[node]), data.device_ns[node] > 0],
+    ...sums(node, ["device", data.device_ns, duration, data.old_device_ns]),
     ["of all", percent(share), share > 0],
-    ["self", duration(data.self_device_ns[node]), data.self_device_ns[node] > 0],
     ...sums(
       node,
+      ["self", data.self_device_ns, duration],
       ["host", data.host_ns, duration],
-      ["launches", data.launches, count],
-      ["waits", data.waits, count],
-      ["waited", data.wait_ns, duration],
+      ["launches", data.launches, number, data.old_launches],
+      ["waits", data.waits, number, data.old_waits],
+      ["waited", data.wait_ns, duration, data.old_wait_ns],
     ),
     ...passes.map((pass): [string, string, boolean] => {
       const time = tree.ofPass(pass, node);
       return [pass, duration(time), time > 0];
     }),
-    ["count", count(data.count[node]), data.count[node] > 0],
-    ["kernels", count(data.kernels[node]), data.kernels[node] > 0],
-    ["bytes", size(data.bytes[node]), data.bytes[node] > 0],
+    ...sums(
+      node,
+      ["count", data.count, number, data.old_count],
+      ["kernels", data.kernels, number, data.old_kernels],
+      ["bytes", data.bytes, size],
+    ),
   ];
   return all.filter(([, , details]) => details).map(([name, text]) => [name, text]);
 }

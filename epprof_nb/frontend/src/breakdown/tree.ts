@@ -1,12 +1,21 @@
 // Tree of paths from the session to the kernels, and the layout of its icicle.
 
+import { signedChange } from "../base/format.ts";
 import type { EventColumns, RowSlice } from "../data/events.ts";
 import { BUSY_KINDS, KINDS, kindCode } from "../data/kinds.ts";
 import type { TreeData } from "../data/model.ts";
-import { SHADES } from "../render/colours.ts";
+import { changeVariant, SHADES } from "../render/colours.ts";
 
 /** Measure shown by the width of a box. */
 export type Measure = "device" | "host" | "kernels" | "launches" | "waits";
+
+const COLUMNS = {
+  device: "device_ns",
+  host: "host_ns",
+  kernels: "kernels",
+  launches: "launches",
+  waits: "waits",
+} as const;
 
 /** Levels for a module's own work. */
 export const PASSES = ["forward", "backward"];
@@ -39,6 +48,8 @@ export class Tree {
   /** Kind of activity with most of a node's device time. */
   readonly kind: Uint8Array;
   readonly maxDepth: number;
+  /** Whether boxes include work that the new side of a comparison lacks. */
+  withRemoved = false;
 
   constructor(readonly data: TreeData) {
     this.size = data.parent.length;
@@ -88,8 +99,23 @@ export class Tree {
     return this.#withPlace(this.fullName(node), node, (place) => place.join(":"));
   }
 
-  /** Variant of the colour: the hue of the operator, if operators have hues. */
-  variant(node: number): number {
+  /** Values of the old side of a comparison; undefined in other trees. */
+  before(measure: Measure): number[] | undefined {
+    const column = COLUMNS[measure];
+    return column === "host_ns" ? undefined : this.data[`old_${column}`];
+  }
+
+  /** Change of a node in a comparison; empty in other trees. */
+  change(node: number, measure: Measure): string {
+    const before = this.before(measure)?.[node];
+    const after = this.data[COLUMNS[measure]]?.[node] ?? 0;
+    return before === undefined || before === after ? "" : signedChange(before, after);
+  }
+
+  /** Variant of the colour: of the change, or of the operator if operators have hues. */
+  variant(node: number, measure: Measure): number {
+    const before = this.before(measure);
+    if (before) return changeVariant(before[node], this.data[COLUMNS[measure]]?.[node] ?? 0);
     const hue = this.data.hue?.[node] ?? -1;
     return hue < 0 ? 0 : SHADES + hue;
   }
@@ -149,17 +175,28 @@ export class Tree {
 
   /** Total of a measure for each node and all below it. */
   values(measure: Measure): Float64Array {
-    const { device_ns, host_ns, kernels, parent } = this.data;
-    if (measure === "device") return Float64Array.from(device_ns);
-    if (measure === "kernels") return Float64Array.from(kernels);
-    if (measure !== "host") return Float64Array.from(this.data[measure] ?? kernels.map(() => 0));
-    if (!host_ns) return new Float64Array(this.size);
+    const { host_ns, parent } = this.data;
+    if (measure !== "host" || !host_ns) {
+      const values = Float64Array.from(this.data[COLUMNS[measure]] ?? new Float64Array(this.size));
+      return this.withRemoved ? this.#withRemoved(values, this.before(measure) ?? []) : values;
+    }
     // Ops on other threads may outlast their parent: widen it to hold its children.
     const inner = new Float64Array(this.size);
     const values = new Float64Array(this.size);
     for (let i = this.size - 1; i >= 0; i--) {
       values[i] = Math.max(host_ns[i], inner[i]);
       if (parent[i] >= 0) inner[parent[i]] += values[i];
+    }
+    return values;
+  }
+
+  /** New values, plus the old ones of what is removed below each node. */
+  #withRemoved(values: Float64Array, before: number[]): Float64Array {
+    const removed = new Float64Array(this.size);
+    for (let i = this.size - 1; i >= 0; i--) {
+      if (values[i] === 0) removed[i] = before[i];
+      values[i] += removed[i];
+      if (i > 0) removed[this.data.parent[i]] += removed[i];
     }
     return values;
   }
@@ -201,13 +238,14 @@ class IcicleBoxes implements EventColumns {
     readonly nodes: number[],
     start: Float64Array,
     values: Float64Array,
+    private readonly measure: Measure,
   ) {
     nodes.sort((a, b) => tree.depth[a] - tree.depth[b] || start[a] - start[b]);
     this.start = Float64Array.from(nodes, (node) => start[node]);
     this.dur = Float64Array.from(nodes, (node) => values[node]);
     this.reach = Float64Array.from(nodes, (node) => start[node] + values[node]);
     this.kind = Float64Array.from(nodes, (node) => tree.kind[node]);
-    this.variant = Uint8Array.from(nodes, (node) => tree.variant(node));
+    this.variant = Uint8Array.from(nodes, (node) => tree.variant(node, measure));
     for (const [i, node] of nodes.entries()) this.#positions.set(node, i);
     let first = 0;
     for (let depth = 0; depth <= tree.maxDepth; depth++) {
@@ -223,11 +261,12 @@ class IcicleBoxes implements EventColumns {
   }
 
   label(event: number): string {
-    return this.tree.name(this.nodes[event]);
+    const node = this.nodes[event];
+    return `${this.tree.name(node)} ${this.tree.change(node, this.measure)}`.trimEnd();
   }
 
   labels(first: number, end: number): string[] {
-    return [...new Set(Array.from(this.nodes.slice(first, end), (node) => this.tree.name(node)))];
+    return [...new Set(Array.from({ length: end - first }, (_, i) => this.label(first + i)))];
   }
 
   /** Position of a node's box; undefined if the node is not among these boxes. */
@@ -266,6 +305,7 @@ export class IcicleLayout {
       shown.filter((i) => !tree.isLeaf(i)),
       start,
       values,
+      measure,
     );
     this.activities = new IcicleBoxes(
       "act",
@@ -273,6 +313,7 @@ export class IcicleLayout {
       shown.filter((i) => tree.isLeaf(i)),
       start,
       values,
+      measure,
     );
   }
 

@@ -126,10 +126,10 @@ export interface TreeData {
   name: number[];
   count: number[];
   device_ns: number[];
-  self_device_ns: number[];
+  self_device_ns?: number[];
   host_ns?: number[];
   kernels: number[];
-  bytes: number[];
+  bytes?: number[];
   /** Launches and waits: of a tree of stacks, which has no host times. */
   launches?: number[];
   waits?: number[];
@@ -147,6 +147,13 @@ export interface TreeData {
   /** Number of paths a node stands for; 0 for a single path. */
   others: number[];
   paths: number;
+  /** Sums of the old side, in a comparison. */
+  old_device_ns?: number[];
+  old_launches?: number[];
+  old_waits?: number[];
+  old_wait_ns?: number[];
+  old_kernels?: number[];
+  old_count?: number[];
 }
 
 /** Name with a hue. */

@@ -26,6 +26,13 @@ export const RANKED = 7;
 const OTHER_HUE = "#8b95a3";
 /** Variants: the shades of the kind, the hues, and the hue of all others. */
 export const OTHER = SHADES + HUES.length;
+/** Steps of a change, from much less to much more; their variants follow. */
+const CHANGE_TONES = [8, 5, 3, 0, 3, 5, 8];
+/** Smallest relative changes of the steps beside the middle one. */
+const CHANGE_LIMITS = [0.05, 0.2, 0.5];
+const NO_CHANGE = CHANGE_LIMITS.length;
+/** Variant of the first step. */
+export const FIRST_CHANGE = OTHER + 1;
 const KIND_BITS = 3;
 /** Minimum relative luminance at which black text has more contrast than white. */
 const BRIGHT = 0.18;
@@ -45,7 +52,22 @@ export function kindOf(code: number): Kind {
 }
 
 /** Number of codes. */
-export const CODES = colourCode(0, OTHER + 1);
+export const CODES = colourCode(0, FIRST_CHANGE + CHANGE_TONES.length);
+
+/** Variant of the colour of a change. */
+export function changeVariant(before: number, after: number): number {
+  const size = before === after ? 0 : Math.abs(after / before - 1);
+  const steps = CHANGE_LIMITS.filter((limit) => size >= limit).length;
+  return FIRST_CHANGE + NO_CHANGE + (after < before ? -steps : steps);
+}
+
+/** Colour of a change by its variant: blue for less, orange for more. */
+export function changeColour(palette: Palette, variant: number): string {
+  const step = variant - FIRST_CHANGE;
+  return tones(palette.ops[KIND.other], step < NO_CHANGE ? palette.busy : HUES[1])[
+    CHANGE_TONES[step]
+  ];
+}
 
 /** Colour of a hue by number; of `OTHER - SHADES` for all others. */
 export function hue(number: number): string {
@@ -97,6 +119,10 @@ function makeColours(look: Band["look"], palette: Palette, code: number): Colour
     const fill = tones(palette.kinds[kind], palette.text)[KIND_SHADES[shade]];
     const on = kind === KIND.kernel ? palette.onKernel : palette.onMemcpy;
     return { fill, edge, text: labelled ? on : null };
+  }
+  if (variant >= FIRST_CHANGE) {
+    const fill = changeColour(palette, variant);
+    return { fill, edge: fill, text: textOn(fill) };
   }
   const own = hue(variant - SHADES);
   if (look === "op")

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { queryForNode } from "../../src/breakdown/row_selection.ts";
 import { IcicleLayout, Tree } from "../../src/breakdown/tree.ts";
 import type { TreeData } from "../../src/data/model.ts";
-import { SHADES } from "../../src/render/colours.ts";
+import { changeVariant, FIRST_CHANGE, SHADES } from "../../src/render/colours.ts";
 
 /** session > (a > (gemm, copy), b > gemm), and a node for three merged ones below b. */
 const DATA: TreeData = {
@@ -37,7 +37,17 @@ const modules = new Tree({
 const { host_ns: _, ...WITHOUT_HOST } = DATA;
 const stacks = new Tree({
   ...WITHOUT_HOST,
-  names: ["session", "frame", "kernel", "train", "forward", "gemm", "In[3]", "/a/model.py", "x = f()"],
+  names: [
+    "session",
+    "frame",
+    "kernel",
+    "train",
+    "forward",
+    "gemm",
+    "In[3]",
+    "/a/model.py",
+    "x = f()",
+  ],
   parent: [-1, 0, 1, 1],
   level: [0, 1, 2, 1],
   name: [0, 3, 5, 4],
@@ -95,6 +105,47 @@ describe("the tree of stacks", () => {
       prefix: "api",
       equals: { stack_id: [11] },
     });
+  });
+});
+
+/** session > (a: 40 before and 60 after, b: added, c > gone: removed), device time in ns. */
+const difference = (): Tree =>
+  new Tree({
+    ...WITHOUT_HOST,
+    names: ["session", "frame", "kernel", "a", "b", "c", "gone"],
+    parent: [-1, 0, 0, 0, 3],
+    level: [0, 1, 1, 1, 2],
+    name: [0, 3, 4, 5, 6],
+    device_ns: [90, 60, 30, 0, 0],
+    old_device_ns: [60, 40, 0, 20, 20],
+    others: [0, 0, 0, 0, 0],
+  });
+
+describe("the tree of a difference", () => {
+  test("is as wide as the new side, and has what was removed on request", () => {
+    const tree = difference();
+    expect([...tree.values("device")]).toEqual([90, 60, 30, 0, 0]);
+    tree.withRemoved = true;
+    expect([...tree.values("device")]).toEqual([110, 60, 30, 20, 20]);
+    expect(new IcicleLayout(tree, "device").children(0)).toEqual([1, 2, 3]);
+  });
+  test("shows changes as text and as colour", () => {
+    const tree = difference();
+    const changes = [0, 1, 2, 3].map((node) => tree.change(node, "device"));
+    expect(changes).toEqual(["+50 %", "+50 %", "new", "removed"]);
+    const variants = [1, 2, 3].map((node) => tree.variant(node, "device"));
+    expect(variants).toEqual([FIRST_CHANGE + 6, FIRST_CHANGE + 6, FIRST_CHANGE]);
+    expect(tree.change(1, "waits")).toBe("");
+    const { ops } = new IcicleLayout(tree, "device");
+    expect(ops.label(ops.nodes.indexOf(2))).toBe("b new");
+    expect(stacks.change(1, "device")).toBe("");
+  });
+  test("has a step of colour for each size of a change", () => {
+    const steps = [0, 60, 90, 99, 100, 101, 110, 130, 160].map(
+      (after) => changeVariant(100, after) - FIRST_CHANGE,
+    );
+    expect(steps).toEqual([0, 1, 2, 3, 3, 3, 4, 5, 6]);
+    expect(changeVariant(0, 0)).toBe(FIRST_CHANGE + 3);
   });
 });
 

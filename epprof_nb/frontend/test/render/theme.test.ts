@@ -1,6 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { KIND, type Kind } from "../../src/data/kinds.ts";
-import { HUES } from "../../src/render/colours.ts";
+import {
+  changeColour,
+  changeVariant,
+  colourCode,
+  coloursOf,
+  HUES,
+} from "../../src/render/colours.ts";
 import { PALETTES, type Palette, rgb } from "../../src/render/theme.ts";
 
 type Triple = [number, number, number];
@@ -98,6 +104,27 @@ describe.each(palettes)("the palette %s", (name, palette) => {
         if (a < b)
           expect(apart(palette.kinds[a], palette.kinds[b], seen), `${a} ${b}`).toBeGreaterThan(15);
   });
+});
+
+// Steps of changes: neighbours may be near, but less and more are never mistaken for each other.
+test.each(palettes)("the colours of changes of %s tell less from more", (_, palette) => {
+  const [less, more] = [
+    [0, 60, 90],
+    [160, 130, 110],
+  ].map((all) => all.map((after) => changeColour(palette, changeVariant(100, after))));
+  const none = changeColour(palette, changeVariant(1, 1));
+  for (const seen of Object.values(SEEN)) {
+    less.forEach((colour, i) => {
+      expect(apart(colour, more[i], seen)).toBeGreaterThan(20);
+      for (const other of more) expect(apart(colour, other, seen)).toBeGreaterThan(15);
+    });
+    for (const colour of [...less, ...more]) expect(apart(colour, none, seen)).toBeGreaterThan(10);
+  }
+  const band = { y: 0, height: 20, look: "op" } as const;
+  for (const after of [0, 60, 90, 100, 110, 130, 160]) {
+    const { fill, text } = coloursOf(band, palette, colourCode(0, changeVariant(100, after)));
+    expect(contrast(text ?? "", fill), fill).toBeGreaterThanOrEqual(4.5);
+  }
 });
 
 // Hues of names: the nearest two, blue and purple without red cones, are 9 apart.

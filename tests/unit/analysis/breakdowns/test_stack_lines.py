@@ -8,7 +8,7 @@ from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.base.line_chains import NO_LINE
 from epprof_nb.analysis.base.source_text import statement_starts
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.breakdowns.by_stack import NO_STACK
+from epprof_nb.analysis.stacks.by_stack import NO_STACK
 from tests.helpers.tiny import activity, call, kernel, line, op, profile
 from tests.helpers.walked_stacks import stack_rows, with_stacks
 

@@ -30,6 +30,7 @@ FRAMES = {
     "compare_ops": lambda p: compare(p, p).ops,
     "compare_kernels": lambda p: compare(p, p).kernels,
     "compare_lines": lambda p: compare(p, p).lines,
+    "compare_by_stack": lambda p: compare(p, p).by_stack(),
 }
 
 

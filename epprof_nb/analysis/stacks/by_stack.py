@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.first_of_launch import first_of_launch
 from epprof_nb.analysis.base.op_path_rows import subtree_sum
 from epprof_nb.analysis.base.op_paths import SESSION, OpPaths, Steps
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional, values_at
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.breakdowns.first_of_launch import first_of_launch
 from epprof_nb.analysis.utilisation.idle_causes import is_wait
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -79,11 +79,33 @@ def tree_and_nodes(
     frame that is shown, `MISSING` for stacks without work; the last one is that of work without a
     stack.
     """
+    work, waits = np.flatnonzero(index.is_device_work), np.flatnonzero(index.cached(is_wait))
+    return tree_of_work(index, work, waits, attribution=attribution, library=library)
+
+
+def tree_of_work(
+    index: ProfileIndex,
+    work: IntArray,
+    waits: IntArray,
+    *,
+    attribution: Attribution = "launch",
+    library: bool = False,
+) -> tuple[ResultTable, IntArray]:
+    """Return the tree of some device work and waits; see `tree_and_nodes`.
+
+    Parameters
+    ----------
+    index
+        Index of the profile.
+    work, waits
+        int64 arrays: rows of activities that are device work, and of API calls that waited.
+    attribution, library
+        See `Profile.by_stack`.
+    """
     tables, lines = index.profile.tables, index.cached(StackLines)
     activities, calls = tables["activities"], tables["api_calls"]
     tree = FrameTree(index, library=library)
     paths = tree.paths
-    work = np.flatnonzero(index.is_device_work)
     owner = tree.of_stack[lines.of_activities(attribution)[work]]
     kinds, names = activities.names("kind").take(work), activities.names("name").take(work)
     leaf, example = group_codes(owner, kinds.codes, names.codes)
@@ -95,7 +117,6 @@ def tree_and_nodes(
         sums = np.append(np.zeros(inner, np.int64), sum_by_group(leaf, values, leaves)[:-1])
         return subtree_sum(sums, parent, depth)
 
-    waits = np.flatnonzero(index.cached(is_wait))
     waiting = tree.of_stack[lines.of_calls()[waits]]
     wait_ns = np.maximum(calls["end_ns"][waits] - calls["start_ns"][waits], 0)
 

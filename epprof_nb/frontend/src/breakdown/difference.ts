@@ -1,0 +1,110 @@
+// Flame graph of the difference between two sides of a comparison: width = new, colour = change.
+
+import { h, on } from "../base/dom.ts";
+import type { TreeData } from "../data/model.ts";
+import { changeColour, FIRST_CHANGE } from "../render/colours.ts";
+import { palette, type Theme } from "../render/theme.ts";
+import { Icicle } from "./icicle.ts";
+import { Tree } from "./tree.ts";
+
+/** The trees: of the user's frames, and with those of libraries. */
+export interface Difference {
+  own: TreeData;
+  full: TreeData;
+}
+
+const TITLE = "Difference by Python stack";
+const ABOUT =
+  "Width: the new side, per repeat. Colour: its change from the old side, which the tables tell from noise.";
+/** Names of the colours, from much less to much more. */
+const NAMES = [
+  "\u221250 % to removed",
+  "\u221220 to \u221250 %",
+  "\u22125 to \u221220 %",
+  "less than 5 %",
+  "+5 to +20 %",
+  "+20 to +50 %",
+  "+50 % to new",
+];
+
+export class DifferenceView {
+  readonly element: HTMLElement;
+  readonly #legend = h("div", { class: "ep-legend ep-changes" });
+  readonly #place = h("div");
+  readonly #status = h("span", { class: "ep-filter-status", role: "status" });
+  readonly #filter = h("input", {
+    type: "search",
+    placeholder: "filter: text or regular expression",
+    "aria-label": "Filter by text or regular expression",
+    spellcheck: "false",
+    maxlength: "200",
+  });
+  readonly #library = this.#toggle("library frames", "Show frames of libraries, too");
+  readonly #removed = this.#toggle(
+    "removed stacks",
+    "Add the work that the new side lacks, as wide as it was in the old one",
+  );
+  readonly #icicles = new Map<string, Icicle>();
+  #theme: Theme = "light";
+
+  constructor(private readonly trees: Difference) {
+    on(this.#filter, "input", () => this.#icicle().search(this.#filter.value.trim()));
+    const tools = h(
+      "div",
+      { class: "ep-tools" },
+      this.#filter,
+      this.#status,
+      h("span", { class: "ep-space" }),
+      this.#removed,
+      this.#library,
+    );
+    const about = h("p", {}, h("strong", {}, TITLE), " ", h("span", { class: "ep-faint" }, ABOUT));
+    this.element = h("div", { class: "ep-difference" }, about, this.#legend, tools, this.#place);
+    this.#show();
+  }
+
+  setTheme(theme: Theme): void {
+    this.#theme = theme;
+    this.#legend.replaceChildren(
+      ...NAMES.map((name, step) => {
+        const swatch = h("i", { class: "ep-swatch" });
+        swatch.style.background = changeColour(palette(theme), FIRST_CHANGE + step);
+        return h("span", { class: "ep-key" }, swatch, name);
+      }),
+    );
+    this.#icicle().setTheme(theme);
+  }
+
+  #toggle(text: string, title: string): HTMLElement {
+    const button = h(
+      "button",
+      { type: "button", class: "ep-tool", "aria-pressed": "false", title },
+      text,
+    );
+    on(button, "click", () => {
+      button.ariaPressed = String(button.ariaPressed !== "true");
+      this.#show();
+    });
+    return button;
+  }
+
+  #icicle(): Icicle {
+    const pressed = (button: HTMLElement): boolean => button.ariaPressed === "true";
+    const key = `${pressed(this.#library)} ${pressed(this.#removed)}`;
+    let icicle = this.#icicles.get(key);
+    if (!icicle) {
+      const tree = new Tree(pressed(this.#library) ? this.trees.full : this.trees.own);
+      tree.withRemoved = pressed(this.#removed);
+      icicle = new Icicle(tree, {}, (text) => this.#status.replaceChildren(text));
+      this.#icicles.set(key, icicle);
+    }
+    return icicle;
+  }
+
+  #show(): void {
+    const icicle = this.#icicle();
+    this.#place.replaceChildren(icicle.element);
+    icicle.setTheme(this.#theme);
+    icicle.search(this.#filter.value.trim());
+  }
+}

@@ -1,0 +1,112 @@
+"""Flame graph of the difference by Python stack: for a page, for a notebook, and as a picture."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb.util import palette
+from epprof_nb.util.format import base_name, duration, shorten, signed_percent
+from epprof_nb.views.renderers.drawing import Drawing, Rectangle, Text
+from epprof_nb.views.renderers.html import POLICY, framed, program_html
+from epprof_nb.views.wire.payload import to_base64
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TITLE = "Device time by Python stack: width is the new side, colour its change"
+_WIDTH, _ROW, _TOP, _MAX_DEPTH = 900, 18, 22, 14
+_CHARACTER = 6.2
+_NARROW, _MIN_NAMED = 1, 40
+_HEIGHT = 420
+"""Height of the frame in pixels until the flame graph reports how much it needs."""
+_OPACITY = 0.6
+"""Texts on the rectangles are legible on all colours."""
+
+
+@dataclass(frozen=True)
+class FlameGraph:
+    """The difference of two sides.
+
+    Attributes
+    ----------
+    own, full
+        Trees of the user's frames, and with those of libraries; see
+        `epprof_nb.views.queries.stack_changes.stack_changes`.
+    """
+
+    own: dict[str, Any]
+    full: dict[str, Any]
+
+    def html(self) -> str:
+        """Return elements for a page with scripts; without them, a picture remains."""
+        payload = json.dumps({"own": self.own, "full": self.full}, separators=(",", ":"))
+        packed = zlib.compress(payload.encode(errors="replace"), 9)
+        return f'<main id="epprof">{self._drawing().svg()}</main>' + program_html(
+            "comparison.js", packed
+        )
+
+    def framed_html(self) -> str:
+        """Return a frame with the flame graph, and a picture as its fallback."""
+        document = (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+            "<style>html,body{margin:0;background:#fff;color:#1b2430}"
+            "html[data-theme=dark],html[data-theme=dark] body{background:#14181d;color:#e6eaf0}"
+            f"</style></head><body>{self.html()}</body></html>"
+        )
+        drawing = self._drawing()
+        image = (
+            f'<img alt="{drawing.label}" width="{drawing.width}" '
+            f'src="data:image/png;base64,{to_base64(drawing.png())}">'
+        )
+        return framed(document, image, title="Flame graph of the difference", height=_HEIGHT)
+
+    def _drawing(self) -> Drawing:
+        """Return a picture of the largest frames."""
+        tree = self.own
+        children: list[list[int]] = [[] for _ in tree["parent"]]
+        for node, above in enumerate(tree["parent"]):
+            if above >= 0:
+                children[above].append(node)
+        scale = _WIDTH / max(tree["device_ns"][0], 1)
+        items: list[Rectangle | Text] = [Text(0, 12, f"{_TITLE}.")]
+        deepest = 0
+        waiting = [(0, 0.0, 0)]
+        while waiting:
+            node, x, depth = waiting.pop()
+            deepest = max(deepest, depth)
+            items += self._box(node, x, tree["device_ns"][node] * scale, depth)
+            for child in sorted(children[node], key=lambda n: -tree["device_ns"][n]):
+                width = tree["device_ns"][child] * scale
+                if width >= _NARROW and depth < _MAX_DEPTH:
+                    waiting.append((child, x, depth + 1))
+                x += width
+        return Drawing(_WIDTH, _TOP + (deepest + 1) * _ROW, f"{_TITLE}.", [*items])
+
+    def _box(self, node: int, x: float, width: float, depth: int) -> Iterator[Rectangle | Text]:
+        tree = self.own
+        before, after = tree["old_device_ns"][node], tree["device_ns"][node]
+        change = signed_percent(after / before - 1) if before else "new"
+        name = self._name(node)
+        times = f"{duration(before)} before, {duration(after)} after ({change})"
+        colour = palette.change_colour(before, after)
+        y = _TOP + depth * _ROW
+        title = f"{name}: {times}"
+        yield Rectangle(x, y, max(width - 0.5, 0.5), _ROW - 1, colour, _OPACITY, title)
+        if width >= _MIN_NAMED:
+            text = name if before == after else f"{name} {change}"
+            shown = shorten(text, int((width - 6) / _CHARACTER))
+            yield Text(x + 3, y + 12, shown, is_weak=False, is_on_rectangle=True)
+
+    def _name(self, node: int) -> str:
+        tree = self.own
+        if tree["others"][node]:
+            return f"({tree['others'][node]} smaller)"
+        code = tree["name"][node]
+        name = str(tree["short_names"].get(code, tree["names"][code]))
+        if tree["cell"][node] < 0:
+            return name
+        return f"{name} ({base_name(tree['names'][tree['cell'][node]])}:{tree['line'][node]})"

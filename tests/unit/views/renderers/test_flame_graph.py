@@ -1,0 +1,85 @@
+"""Flame graph of the difference by stack: its payload, its picture, and where it is shown."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import epprof_nb
+from epprof_nb.testing import synthetic_profile
+from epprof_nb.util import palette
+from epprof_nb.views.queries.stack_changes import stack_changes
+from tests.helpers.changed_stacks import recording
+from tests.helpers.tiny import kernel, line, profile
+from tests.helpers.walked_stacks import stack_rows, with_stacks
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return epprof_nb.compare(recording(), recording(changed=True))
+
+
+@pytest.mark.parametrize("max_nodes", [1, 4, 100])
+def test_nodes_that_are_left_out_are_summed_below_their_parent(comparison, max_nodes):
+    tree = stack_changes(comparison._by_stack(library=False), max_nodes=max_nodes)
+    assert sum(count == 0 for count in tree["others"]) == min(max_nodes, len(comparison.by_stack()))
+    for name in ("device_ns", "old_device_ns", "launches", "old_launches"):
+        below = np.zeros(len(tree["parent"]))
+        for node, parent in enumerate(tree["parent"]):
+            if parent >= 0:
+                below[parent] += tree[name][node]
+        has_children = np.isin(np.arange(len(below)), tree["parent"])
+        assert np.abs(below - tree[name])[has_children].max(initial=0) <= 8
+    json.dumps(tree)
+
+
+def test_a_line_that_was_removed_has_its_old_text(comparison):
+    tree = stack_changes(comparison._by_stack(library=False))
+    texts = {tree["names"][code] for code in tree["text"] if code >= 0}
+    assert {"log_metrics(y)", "return gelu(self.up(x), exact)"} <= texts
+
+
+def test_notebooks_and_pages_show_it_and_reports_have_a_picture(comparison, tmp_path):
+    html = comparison._repr_mimebundle_()["text/html"]
+    assert html.count("<iframe") == 2
+    assert html.count("data:image/png;base64,") == 2
+    comparison.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert page.count('id="epprof-payload"') == 1
+    assert "+60 %" in page  # in the picture that a page without scripts shows
+    assert "<iframe" not in page
+    assert len(page) < 100_000
+
+
+def test_recordings_without_stacks_have_none():
+    prof = synthetic_profile(activities=100)
+    html = epprof_nb.compare(prof, prof)._repr_mimebundle_()["text/html"]
+    assert "Flame graph" not in html
+
+
+def test_names_are_text_wherever_they_are_shown(tmp_path):
+    name = "</script><img src=x onerror=alert(1)>"
+
+    def side(took):
+        rows, (stack,) = stack_rows("a.py:f:1")
+        rows[0]["function"] = rows[0]["file"] = name
+        work = [kernel(10, 10 + took, 1, stack_id=stack, name=name, correlation_id=1)]
+        return with_stacks(profile([line(1, 1, 0, 400)], work), rows)
+
+    comparison = epprof_nb.compare(side(10), side(20))
+    comparison.to_html(tmp_path / "page.html")
+    for html in (comparison._repr_mimebundle_()["text/html"], (tmp_path / "page.html").read_text()):
+        assert "<img src=x" not in html
+
+
+def test_the_colours_of_changes_are_those_of_the_viewer():
+    colours = [palette.change_colour(100, after) for after in (0, 60, 90, 100, 110, 130, 160)]
+    assert colours[0] == palette.KERNEL
+    assert colours[3] == palette.OPS[0]
+    assert colours[6] == palette.change_colour(0, 5) == "#d55e00"
+    assert len(set(colours)) == 7
+    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in colours)
+    assert palette.change_colour(0, 0) == palette.OPS[0]
