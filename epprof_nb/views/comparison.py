@@ -156,11 +156,11 @@ class Comparison:
         """
         return self._by_stack(library=library).to_frame()
 
-    def _by_stack(self, *, library: bool) -> ResultTable:
+    def _by_stack(self, *, library: bool, folded: bool = False) -> ResultTable:
         old, new = (
             [ProfileIndex(profile) for profile in recordings] for recordings in self._recordings
         )
-        return stack_comparison(old, new, library=library)
+        return stack_comparison(old, new, library=library, folded=folded)
 
     @cached_property
     def _flame_graph(self) -> FlameGraph | None:
@@ -170,7 +170,9 @@ class Comparison:
             for recordings in self._recordings
         ):
             return None
-        own, full = (stack_changes(self._by_stack(library=library)) for library in (False, True))
+        own, full = (
+            stack_changes(self._by_stack(library=library, folded=True)) for library in (False, True)
+        )
         return FlameGraph(own, full)
 
     def with_note(self, text: str) -> Comparison:

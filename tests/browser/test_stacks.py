@@ -134,3 +134,41 @@ def test_an_event_shows_the_line_that_launched_it(shown):
     page.keyboard.type("gemm")
     page.keyboard.press("Enter")
     expect(page.locator(".ep-viewer")).to_contain_text("forward (model.py:2)")
+
+
+def test_a_frame_that_called_itself_is_one_box_and_others_scroll(shown):
+    rows, (direct, mutual) = stack_rows(
+        "a.py:main:1 " + "a.py:walk:3 " * 900 + "a.py:leaf:9",
+        "a.py:main:2 " + "a.py:odd:5 a.py:even:7 " * 450 + "a.py:leaf:9",
+    )
+    prof = profile(
+        activities=[
+            kernel(0, 40_000, correlation_id=1, name="gemm", stack_id=direct),
+            kernel(40_000, 60_000, correlation_id=2, name="relu", stack_id=mutual),
+        ],
+    )
+    page = shown(with_stacks(prof, rows))
+    assert len(prof.by_stack()) > 1_800  # the table has a row for each frame
+    page.click("[role=tab][data-tab=breakdown]")
+    page.click("[data-by=stack_tree]")
+    canvas = page.locator(".ep-icicle canvas")
+    canvas.wait_for()
+    settled(page)
+    assert canvas.bounding_box()["height"] < 800
+    page.click(".ep-icicle canvas", position={"x": 100, "y": 2 * 20 + 10})
+    details = page.locator(".ep-icicle .ep-panel")
+    expect(details).to_contain_text("walk (a.py:3) \N{MULTIPLICATION SIGN}900")
+    page.click(".ep-icicle canvas", position={"x": 100, "y": 4 * 20 + 10})
+    expect(details).to_contain_text("gemm")
+    page.focus(".ep-icicle-stage")
+    for key in ("ArrowUp", "ArrowUp", "ArrowUp", "ArrowRight"):
+        page.keyboard.press(key)
+    expect(details).to_contain_text("main (a.py:2)")
+    for _ in range(902):
+        page.keyboard.press("ArrowDown")
+    expect(details).to_contain_text("relu")
+    settled(page)
+    # The box is in view, and where the pointer finds it.
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 50, box["y"] + box["height"] - 10)
+    expect(page.locator(".ep-icicle .ep-tip")).to_contain_text("relu")

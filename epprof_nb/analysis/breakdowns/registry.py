@@ -12,7 +12,7 @@ from epprof_nb.analysis.breakdowns.by_stream import stream_table
 from epprof_nb.analysis.frameworks.by_module import module_table
 from epprof_nb.analysis.frameworks.module_tree import module_tree
 from epprof_nb.analysis.onnx.by_node import node_table, op_type_table
-from epprof_nb.analysis.stacks.by_stack import full_stack_tree, stack_tree
+from epprof_nb.analysis.stacks.by_stack import full_stack_tree, own_stack_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ BREAKDOWNS: dict[str, Callable[[ProfileIndex], ResultTable]] = {
 TREES: dict[str, Callable[[ProfileIndex], ResultTable]] = {
     "tree": path_table,
     "module_tree": module_tree,
-    "stack_tree": stack_tree,
+    "stack_tree": own_stack_tree,
     "full_stack_tree": full_stack_tree,
 }
 """Breakdowns that are trees, likewise."""

@@ -18,7 +18,7 @@ from epprof_nb.analysis.base.result_table import ResultTable, categorical, optio
 from epprof_nb.analysis.base.source_text import line_text, split_lines
 from epprof_nb.analysis.compare.match import Side, match
 from epprof_nb.analysis.compare.times_per_repeat import repeat_numbers, repeats_of
-from epprof_nb.analysis.stacks.by_stack import tree_of_work
+from epprof_nb.analysis.stacks.by_stack import FrameTree, tree_of_work
 from epprof_nb.analysis.utilisation.idle_causes import is_wait
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds
@@ -52,20 +52,20 @@ class _Node(NamedTuple):
 class _StackSide(Side):
     """The frames and activities of one side, numbered across its recordings."""
 
-    def __init__(self, indexes: Sequence[ProfileIndex], *, library: bool) -> None:
+    def __init__(self, indexes: Sequence[ProfileIndex], *, library: bool, folded: bool) -> None:
         super().__init__()
         self.nodes = [_Node("session", "session", None, MISSING)]
         self._sums: list[Counter[str]] = [Counter()]
         for index in indexes:
-            self._add_recording(index, library=library)
+            self._add_recording(index, FrameTree(index, library=library, folded=folded))
         self._repeats = sum(map(repeats_of, indexes))
 
     def per_repeat(self, name: str) -> np.ndarray:
         """Return the mean per repeat of a sum of each node, as float64 array."""
         return np.array([sums[name] for sums in self._sums]) / self._repeats
 
-    def _add_recording(self, index: ProfileIndex, *, library: bool) -> None:
-        tree, _ = tree_of_work(index, *_compared(index), library=library)
+    def _add_recording(self, index: ProfileIndex, frames: FrameTree) -> None:
+        tree, _ = tree_of_work(index, *_compared(index), frames)
         sources = {name: split_lines(text) for name, text in index.profile.sources.items()}
         texts = (tree.names(name).to_list() for name in ("level", "name", "cell"))
         found = [
@@ -117,7 +117,11 @@ def _compared(index: ProfileIndex) -> tuple[IntArray, IntArray]:
 
 
 def stack_comparison(
-    old: Sequence[ProfileIndex], new: Sequence[ProfileIndex], *, library: bool = False
+    old: Sequence[ProfileIndex],
+    new: Sequence[ProfileIndex],
+    *,
+    library: bool = False,
+    folded: bool = False,
 ) -> ResultTable:
     """Return the columns of `Comparison.by_stack`.
 
@@ -127,8 +131,10 @@ def stack_comparison(
         The recordings of each side.
     library
         Whether to show frames of libraries.
+    folded
+        Whether a frame that called itself, on the same line, is one with its caller.
     """
-    before, after = (_StackSide(side, library=library) for side in (old, new))
+    before, after = (_StackSide(side, library=library, folded=folded) for side in (old, new))
     pairs, parents = _pairs(before, after)
     depth = [0] * len(pairs)
     for row, parent in enumerate(parents[1:], 1):
@@ -189,7 +195,9 @@ def _pairs(before: _StackSide, after: _StackSide) -> tuple[list[Pair], list[int]
 
     Activities are paired only if their names are equal.
     """
-    found, parents, row_of = [], [], []
+    found: list[Pair] = []
+    parents: list[int] = []
+    row_of: list[int] = []
     for pair in match(before, after):
         row_of.append(len(found))
         parts = [pair]

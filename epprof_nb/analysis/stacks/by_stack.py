@@ -19,7 +19,7 @@ from epprof_nb.arrays.types import MISSING
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
 
 NO_STACK = "(no stack)"
 """Name of the row of work without a Python stack."""
@@ -35,6 +35,8 @@ class FrameTree:
         Index of the profile.
     library
         Whether to show frames of libraries. Otherwise their callers take their place.
+    folded
+        Whether a frame that called itself, on the same line, is one with its caller.
 
     Attributes
     ----------
@@ -43,11 +45,15 @@ class FrameTree:
     of_stack
         int64 array, shape ``(n + 1,)``: node of each stack; that of work without a stack for one
         without a frame to show, and as last element.
+    recursion
+        int64 array, one value per node: how often the frame follows itself at most, if `folded`.
     """
 
-    def __init__(self, index: ProfileIndex, *, library: bool) -> None:
+    def __init__(self, index: ProfileIndex, *, library: bool, folded: bool = False) -> None:
         lines = index.cached(StackLines)
         shown = lines.is_own | library
+        runs = _runs(lines, shown) if folded else np.ones(len(lines), np.int64)
+        every, shown = shown, shown & (runs == 1)
         rows = np.flatnonzero(shown)
         number = np.full(len(lines) + 1, MISSING, np.int64)
         number[rows] = np.arange(len(rows))
@@ -59,6 +65,8 @@ class FrameTree:
         self.paths.row = values_at(rows, self.paths.row)
         of_row = np.append(self.paths.of_row, self.paths.no_op)
         self.of_stack = of_row[number[nearest]]
+        self.recursion = np.ones(len(self.paths.parent), np.int64)
+        np.maximum.at(self.recursion, self.of_stack[:-1][every], runs[every])
 
 
 def stack_tree(
@@ -72,24 +80,27 @@ def tree_and_nodes(
     index: ProfileIndex,
     attribution: Attribution,
     library: bool,  # noqa: FBT001 - results are cached by positional arguments
+    folded: bool = False,  # noqa: FBT001, FBT002
 ) -> tuple[ResultTable, IntArray]:
     """Return the columns of `Profile.by_stack`, and the node of each stack.
 
     For `ProfileIndex.cached`. The nodes are an int64 array of shape ``(n + 1,)``: of the innermost
     frame that is shown, `MISSING` for stacks without work; the last one is that of work without a
-    stack.
+    stack. If `folded`, a frame that called itself, on the same line, is one with its caller, and
+    ``recursion`` is how often it follows itself at most.
     """
     work, waits = np.flatnonzero(index.is_device_work), np.flatnonzero(index.cached(is_wait))
-    return tree_of_work(index, work, waits, attribution=attribution, library=library)
+    tree = FrameTree(index, library=library, folded=folded)
+    return tree_of_work(index, work, waits, tree, attribution=attribution)
 
 
 def tree_of_work(
     index: ProfileIndex,
     work: IntArray,
     waits: IntArray,
+    tree: FrameTree,
     *,
     attribution: Attribution = "launch",
-    library: bool = False,
 ) -> tuple[ResultTable, IntArray]:
     """Return the tree of some device work and waits; see `tree_and_nodes`.
 
@@ -99,12 +110,13 @@ def tree_of_work(
         Index of the profile.
     work, waits
         int64 arrays: rows of activities that are device work, and of API calls that waited.
-    attribution, library
+    tree
+        The frames to show.
+    attribution
         See `Profile.by_stack`.
     """
     tables, lines = index.profile.tables, index.cached(StackLines)
     activities, calls = tables["activities"], tables["api_calls"]
-    tree = FrameTree(index, library=library)
     paths = tree.paths
     owner = tree.of_stack[lines.of_activities(attribution)[work]]
     kinds, names = activities.names("kind").take(work), activities.names("name").take(work)
@@ -155,6 +167,7 @@ def tree_of_work(
     levels[SESSION], functions[SESSION] = "session", "session"
     levels[paths.no_op], functions[paths.no_op] = "none", NO_STACK
     none: list[str | None] = [None] * leaves
+    recursion = np.append(tree.recursion, np.ones(leaves, np.int64))
     line = np.append(values_at(lines.line, frame), np.full(leaves, MISSING))
     table = ResultTable(
         {
@@ -165,15 +178,32 @@ def tree_of_work(
             "cell": categorical(texts(of_frames(lines.file.to_list()), none)),
             "line": optional(line[kept]),
             **{name: values[kept] for name, values in sums.items()},
+            **({"recursion": recursion[kept]} if (recursion > 1).any() else {}),
         },
         index="node",
     )
     return table, number[tree.of_stack]
 
 
+def own_stack_tree(index: ProfileIndex) -> ResultTable:
+    """Return the tree for views, in which a frame that called itself is one."""
+    return index.cached(tree_and_nodes, "launch", False, True)[0]  # noqa: FBT003
+
+
 def full_stack_tree(index: ProfileIndex) -> ResultTable:
-    """Return the tree with the frames of libraries."""
-    return stack_tree(index, library=True)
+    """Return this tree with the frames of libraries."""
+    return index.cached(tree_and_nodes, "launch", True, True)[0]  # noqa: FBT003
+
+
+def _runs(lines: StackLines, shown: BoolArray) -> IntArray:
+    """Return how often the frame of each row follows itself, itself included."""
+    above = np.append(nearest_ancestor(lines.parent, shown), MISSING)[lines.parent]
+    keys = (lines.file.codes, lines.function.codes, lines.line)
+    is_same = shown & (above >= 0) & np.logical_and.reduce([key == key[above] for key in keys])
+    runs = np.ones(len(lines), np.int64)
+    for row in np.flatnonzero(is_same).tolist():
+        runs[row] = runs[above[row]] + 1
+    return runs
 
 
 def _depths(parent: IntArray) -> IntArray:

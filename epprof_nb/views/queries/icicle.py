@@ -140,14 +140,19 @@ class MergedTree:
     def places(self, texts: Sequence[str | None]) -> dict[str, list[int]]:
         """Return cell or file, line and text of each frame; `MISSING` for other nodes.
 
+        If frames called themselves, ``recursion`` is how often each follows itself at most.
+
         `texts` has the text of the line of each kept node. Call this before `columns`.
         """
         files = self._tree.names("cell").take(self.kept).to_list()
         none = [MISSING] * len(self.above)
+        tree = self._tree
+        recursion = tree["recursion"][self.kept].tolist() if "recursion" in tree else []
         return {
             "cell": [*self._encode(files), *none],
             "line": [*self._tree["line"][self.kept].tolist(), *none],
             "text": [*self._encode(texts, _MAX_LINE_LENGTH), *none],
+            **({"recursion": [*recursion, *none]} if recursion else {}),
         }
 
     def _encode(self, texts: Sequence[str | None], max_length: int = _MAX_NAME_LENGTH) -> list[int]:
@@ -170,7 +175,8 @@ def _line_texts(tree: ResultTable, sources: Mapping[str, str]) -> list[str | Non
 def _stacks(view_model: ViewModel, by: str, merged: MergedTree) -> dict[str, list[Any]]:
     """Return the stacks with work, None for that without a stack, and the node of each."""
     index, number = view_model.index, merged.number
-    tree, path_of_stack = index.cached(tree_and_nodes, "launch", by == "full_stack_tree")
+    library = by == "full_stack_tree"
+    tree, path_of_stack = index.cached(tree_and_nodes, "launch", library, True)  # noqa: FBT003
     launched, waited = index.cached(used_stacks)
     stacks = np.flatnonzero(np.append(launched | waited, path_of_stack[-1] != MISSING))
     path = path_of_stack[stacks]

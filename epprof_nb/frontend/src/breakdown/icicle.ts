@@ -29,7 +29,9 @@ const HINT =
 export class Icicle {
   readonly element: HTMLElement;
   readonly #canvas = h("canvas", { "aria-hidden": "true" });
+  /** Scrolling element: as high as its content, up to a limit. The canvas has the part in view. */
   readonly #stage: HTMLElement;
+  readonly #content = h("div", {}, this.#canvas);
   readonly #crumbs = h("nav", { class: "ep-chain", "aria-label": "Zoomed into" });
   readonly #measures = h("div", {
     class: "ep-switch",
@@ -64,7 +66,7 @@ export class Icicle {
         "aria-roledescription": "icicle",
         "aria-label": `Tree from the session to the kernels. ${HINT}`,
       },
-      this.#canvas,
+      this.#content,
     );
     const offered = (Object.keys(MEASURES) as Measure[]).filter(
       (m) => tree.values(m)[0] > 0 && !(m === "kernels" && tree.data.launches),
@@ -160,7 +162,8 @@ export class Icicle {
     const width = this.#stage.clientWidth;
     if (width <= 0) return;
     this.#viewport.width = width;
-    this.#renderer.resize(width, this.#height(), window.devicePixelRatio || 1);
+    this.#content.style.height = `${this.#height()}px`;
+    this.#renderer.resize(width, this.#stage.clientHeight, window.devicePixelRatio || 1);
     this.#drawNow();
   }
 
@@ -169,10 +172,12 @@ export class Icicle {
     if (!width) return;
     const { ops, activities } = this.#layout;
     const r = this.#renderer;
-    const height = this.#height();
+    const height = this.#stage.clientHeight;
+    const top = this.#stage.scrollTop;
     r.begin({ view, width, height, palette: palette(this.#theme), highlight: this.#highlight() });
     ops.rows.forEach((row, depth) => {
-      const band = { y: depth * ROW, height: ROW - GAP };
+      const band = { y: depth * ROW - top, height: ROW - GAP };
+      if (band.y + ROW <= 0 || band.y >= height) return;
       r.row(row, { ...band, look: "op" });
       r.row(activities.rows[depth], { ...band, look: "activity" });
     });
@@ -202,7 +207,7 @@ export class Icicle {
   #listen(): void {
     const nodeAt = (event: MouseEvent): number =>
       this.#layout.nodeAt(
-        Math.floor(event.offsetY / ROW),
+        Math.floor((event.offsetY + this.#stage.scrollTop) / ROW),
         toTime(event.offsetX, this.#viewport.view, this.#viewport.width),
       );
     on(this.#canvas, "pointermove", (event) => {
@@ -211,6 +216,7 @@ export class Icicle {
       if (node < 0) this.#tip.hide();
       else this.#tip.show(nodeTooltip(this.tree, node), event.clientX, event.clientY, this.element);
     });
+    on(this.#stage, "scroll", () => this.draw());
     on(this.#canvas, "pointerleave", () => this.#tip.hide());
     on(this.#canvas, "click", (event) => {
       const node = nodeAt(event);
@@ -267,6 +273,9 @@ export class Icicle {
     const left = toPixel(this.#layout.start[node], view, width);
     const right = toPixel(this.#layout.start[node] + this.#layout.values[node], view, width);
     // Bring the selected box into view.
+    const bottom = (this.tree.depth[node] + 1) * ROW;
+    const { scrollTop, clientHeight } = this.#stage;
+    this.#stage.scrollTop = Math.max(Math.min(scrollTop, bottom - ROW), bottom - clientHeight);
     if (right <= 0 || left >= width) this.zoom(this.tree.data.parent[node]);
     this.#showDetails();
     this.draw();

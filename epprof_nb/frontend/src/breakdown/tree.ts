@@ -1,8 +1,8 @@
 // Tree of paths from the session to the kernels, and the layout of its icicle.
 
-import { signedChange } from "../base/format.ts";
+import { count, signedChange } from "../base/format.ts";
 import type { EventColumns, RowSlice } from "../data/events.ts";
-import { BUSY_KINDS, KINDS, kindCode } from "../data/kinds.ts";
+import { BUSY_KINDS, KIND, KINDS, kindCode } from "../data/kinds.ts";
 import type { TreeData } from "../data/model.ts";
 import { changeVariant, SHADES } from "../render/colours.ts";
 
@@ -29,6 +29,9 @@ export interface TreeNode {
   stacks?: (number | null)[];
   launched?: boolean;
 }
+
+/** Controls of the direction of text. */
+const BIDI = /[\u202a-\u202e\u2066-\u2069]/;
 
 /** Levels of the tree that are activities; the other levels are ops. */
 const ACTIVITY_LEVELS: string[] = [...BUSY_KINDS, "graph_launch"];
@@ -62,7 +65,9 @@ export class Tree {
       this.children[above].push(i);
     });
     for (let i = this.size - 1; i >= 0; i--) {
-      if (this.isLeaf(i)) time[i][kindCode(this.level(i))] += data.device_ns[i];
+      // Merged nodes have lost the kinds below them; most of their time is that of kernels.
+      if (data.others[i] && data.kernels[i] > 0) time[i][KIND.kernel] += data.device_ns[i];
+      else if (this.isLeaf(i)) time[i][kindCode(this.level(i))] += data.device_ns[i];
       const above = data.parent[i];
       if (above < 0) continue;
       for (const [kind, ns] of time[i].entries()) time[above][kind] += ns;
@@ -85,7 +90,10 @@ export class Tree {
 
   #withPlace(name: string, node: number, text: (place: Place) => string): string {
     const place = this.place(node);
-    return place ? `${name} (${text(place)})` : name;
+    const times = this.data.recursion?.[node] ?? 1;
+    // A name that turns the direction of text must not turn its place, too.
+    const shown = BIDI.test(name) ? `\u2068${name}\u2069` : name;
+    return place ? `${shown} (${text(place)})${times > 1 ? ` ×${count(times)}` : ""}` : name;
   }
 
   /** Name in the profile. */

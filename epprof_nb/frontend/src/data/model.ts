@@ -139,6 +139,8 @@ export interface TreeData {
   line?: number[];
   /** Text of the line, likewise. */
   text?: number[];
+  /** How often a frame follows itself at most, if any does. */
+  recursion?: number[];
   /** Python stacks with work (null for that without a stack), and the node of each. */
   stack_id?: (number | null)[];
   stack_node?: number[];

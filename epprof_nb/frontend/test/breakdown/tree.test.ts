@@ -85,6 +85,16 @@ describe("the tree of stacks", () => {
     ]);
     expect(stacks.title(3)).toBe("forward (/a/model.py:2)");
   });
+  test("keeps the place of a frame readable, and says how often it called itself", () => {
+    const names = stacks.data.names.map((name) => (name === "train" ? "\u202eniart" : name));
+    const odd = new Tree({ ...stacks.data, names, recursion: [1, 1, 1, 1200] });
+    expect(odd.name(1)).toBe("\u2068\u202eniart\u2069 (In[3]:7)");
+    expect(odd.name(3)).toBe("forward (model.py:2) ×1,200");
+  });
+  test("has the kind of merged work", () => {
+    const merged = new Tree({ ...stacks.data, others: [0, 0, 7, 0], kernels: [4, 4, 4, 0] });
+    expect([...merged.kind]).toEqual([1, 1, 1, 0]);
+  });
   test("selects what the stacks below a node launched, or where they waited", () => {
     const query = (node: number) => queryForNode(stacks.describe(node));
     const where = { what: "where" };
