@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.base.line_chains import Lines
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.breakdowns.by_line import Lines
 from epprof_nb.analysis.utilisation.idle_causes import is_wait
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.schema import DEVICE_KINDS
