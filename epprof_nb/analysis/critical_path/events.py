@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
 
     Rows = npt.NDArray[np.int32]
+    Columns = tuple[npt.NDArray[Any], ...]
 
 _NO_WAIT, _LANE, _CONTEXT, _ALL = range(4)
 _MAX_NS = 2**61
@@ -43,6 +44,7 @@ _MAX_NS = 2**61
 _SAMPLE = 100_000
 """Maximum number of launch delays to estimate the usual one from."""
 _DEFAULT_LATENCY_NS = 5_000
+_NONE = np.empty(0, np.int64)
 VARIANTS = 8
 """Number of variants that the core computes at once."""
 
@@ -61,6 +63,20 @@ class Owners(NamedTuple):
     of_activities: Rows
     of_calls: Rows
     size: int
+
+
+class Removed(NamedTuple):
+    """Work that a change of the code would remove.
+
+    ``calls`` and ``activities`` are rows, int64 arrays. From each ``start`` to ``end``, in ns, the
+    thread of the operating-system id ``thread`` would do nothing: int64 arrays of one length.
+    """
+
+    calls: IntArray = _NONE
+    activities: IntArray = _NONE
+    thread: IntArray = _NONE
+    start: IntArray = _NONE
+    end: IntArray = _NONE
 
 
 class CriticalPathEvents:
@@ -101,6 +117,7 @@ class CriticalPathEvents:
         self._waits = _event_waits(index, call, lane)
         threads = _Threads(tables["ops"], tables["api_calls"], call_start)
         self._threads, self._home = threads.count, threads.home
+        self._thread_ids, self._thread_numbers = threads.ids, threads.numbers
         self._calls = (
             call_start, call_end, threads.of_calls, self.call_op, call_lane, call_wait,
             _order(call_start), _order(call_end),
@@ -123,8 +140,50 @@ class CriticalPathEvents:
         owners
             What activities and calls belong to; None for their ops.
         """
-        found = self._compute(free, rows=False, owners=owners)
+        changed = () if owners is None else self._owned(owners)
+        found = self._compute(free, rows=False, changed=changed)
         return np.frombuffer(found["length_ns"], np.int64)
+
+    def length_without(self, removed: Removed) -> int:
+        """Return the length of the path if calls, activities and time of the host cost nothing.
+
+        What waits for other work still does: the path is at least as long as what is left.
+        """
+        start, end, thread, op, lane, wait, *_ = self._calls
+        free_op, more = len(self._ops[0]), len(removed.start)
+        op, wait, activity_op = op.copy(), wait.copy(), self.activity_op.copy()
+        op[removed.calls], wait[removed.calls] = free_op, _NO_WAIT
+        activity_op[removed.activities] = free_op
+        # A call of a free op makes the time of the host free that it covers.
+        start = np.append(start, np.clip(removed.start, self._start, _MAX_NS))
+        end = np.append(end, np.clip(removed.end, self._start, _MAX_NS))
+        end = np.maximum(start, end)
+        calls = (
+            start, end, np.append(thread, self._numbers(removed.thread)),
+            np.append(op, np.full(more, free_op, np.int32)),
+            np.append(lane, np.zeros(more, np.int32)),
+            np.append(wait, np.full(more, _NO_WAIT, np.uint8)),
+            _order(start), _order(end),
+        )  # fmt: skip
+        # The free op is open on no thread.
+        op_start, op_end, op_thread, parent, *_ = self._ops
+        times = [np.append(times, np.int64(0)) for times in (op_start, op_end)]
+        ops = (
+            *times, np.append(op_thread, np.int32(MISSING)), np.append(parent, np.int32(MISSING)),
+            *map(_order, times),
+        )  # fmt: skip
+        activities = (*self._activities[:4], activity_op, self._activities[5])
+        free = np.zeros(free_op + 2, np.uint8)
+        free[free_op] = 1
+        found = self._compute(free, rows=False, changed=(ops, calls, activities))
+        return int(np.frombuffer(found["length_ns"], np.int64)[0])
+
+    def _numbers(self, thread_ids: IntArray) -> Rows:
+        """Return the numbers of threads; of the home thread for one without ops and calls."""
+        numbers = np.append(self._thread_numbers, self._home)
+        at = np.searchsorted(self._thread_ids, thread_ids)
+        is_known = np.append(self._thread_ids, 0)[at] == thread_ids
+        return numbers[np.where(is_known, at, -1)].astype(np.int32)
 
     def path(self) -> dict[str, npt.NDArray[Any]]:
         """Return the rows of the path, from its start to its end.
@@ -140,11 +199,10 @@ class CriticalPathEvents:
         return {name: np.frombuffer(found[name], dtype)[::-1] for name, dtype in dtypes.items()}
 
     def _compute(
-        self, free: npt.NDArray[np.uint8], *, rows: bool, owners: Owners | None = None
+        self, free: npt.NDArray[np.uint8], *, rows: bool, changed: tuple[Columns, ...] = ()
     ) -> dict[str, bytes]:
-        events = (self._ops, self._calls, self._activities)
-        ops, calls, activities = events if owners is None else self._owned(owners)
-        columns = (*ops, *calls, *activities, *self._waits, self._contexts, free)
+        parts: tuple[Columns, ...] = changed or (self._ops, self._calls, self._activities)
+        columns = (*(c for part in parts for c in part), *self._waits, self._contexts, free)
         return _native.critical_path(
             tuple(map(np.ascontiguousarray, columns)),
             threads=self._threads,
@@ -155,7 +213,7 @@ class CriticalPathEvents:
             rows=rows,
         )
 
-    def _owned(self, owners: Owners) -> tuple[tuple[npt.NDArray[Any], ...], ...]:
+    def _owned(self, owners: Owners) -> tuple[Columns, ...]:
         """Return the columns of ops, calls and activities with owners as further ops.
 
         These ops are on no thread, so they take no time of their own.
@@ -183,6 +241,8 @@ class _Threads:
         ids = np.append(ops["thread_id"], calls["thread_id"])
         number, count = factorize(ids)
         self.count = max(count, 1)
+        self.ids, first = np.unique(ids, return_index=True)
+        self.numbers = number[first]
         self.of_calls = number[len(ops) :].astype(np.int32)
         start, end = _spans(ops)
         self.op_start, self.op_end = np.maximum(start, 0), np.maximum(end, 0)
