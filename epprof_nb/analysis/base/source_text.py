@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,14 +38,10 @@ def statement_starts(text: str) -> dict[int, int]:
     >>> statement_starts("@cache\ndef f():\n    pass\n")
     {1: 2, 2: 2, 3: 3}
     """
-    lines = [re.sub(r"^(\s*)[%!?].*", r"\1pass", line) for line in split_lines(text)]
-    magics = {number for number, line in enumerate(split_lines(text), 1) if line[:1] in "%!?"}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in the user's strings
-            tree = ast.parse("\n".join(lines))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax_tree(text)
+    if tree is None:
         return {}
+    magics = {number for number, line in enumerate(split_lines(text), 1) if line[:1] in "%!?"}
     starts: dict[int, int] = {}
     for node in ast.walk(tree):  # statements come before those in them
         if isinstance(node, ast.stmt) and node.lineno not in magics:
@@ -53,6 +50,21 @@ def statement_starts(text: str) -> dict[int, int]:
             last = node.end_lineno or node.lineno
             starts |= dict.fromkeys(range(first, last + 1), node.lineno)
     return dict(sorted(starts.items()))
+
+
+@lru_cache(maxsize=4)
+def syntax_tree(text: str) -> ast.Module | None:
+    """Return the syntax tree of a source whose magics count as ``pass``; None if it has none.
+
+    The tree is shared: it must not be changed.
+    """
+    lines = [re.sub(r"^(\s*)[%!?].*", r"\1pass", line) for line in split_lines(text)]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes in the user's strings
+            return ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def source_line(profile: ProfileData, cell: str | None, line: int) -> str:

@@ -31,6 +31,8 @@ BEFORE, BETWEEN, AFTER = 0, 1, 2
 
 CAUSES = ("not launched", "launching", "waiting", "held", "unknown")
 HELD = CAUSES.index("held")
+LONGEST_LAUNCH_NS = 1_000_000
+"""Longest time of a launch from its call on; longer calls do more, such as loading code."""
 _LATENCY_FACTOR = 2
 """A launch is on its way for at most this many times the median latency of launches."""
 _LONGEST_LATENCY_NS = 1_000_000

@@ -63,7 +63,7 @@ def gap_table(index: ProfileIndex, min_ns: int = IDLE_GAP_NS) -> ResultTable:
     """Return the columns of `Profile.gaps`."""
     ops, found = index.profile.tables["ops"], idle_intervals(index, min_ns)
     middle = found.start + (found.end - found.start) // 2
-    op = _host_op(index, found.next_row, middle)
+    op = host_ops(index, found.next_row, middle)
     statement = values_at(index.statement, op)
     parts = split_by_cause(index, found)
     return ResultTable(
@@ -83,7 +83,7 @@ def gap_table(index: ProfileIndex, min_ns: int = IDLE_GAP_NS) -> ResultTable:
     )
 
 
-def _host_op(index: ProfileIndex, launched: IntArray, times: IntArray) -> IntArray:
+def host_ops(index: ProfileIndex, launched: IntArray, times: IntArray) -> IntArray:
     """Return the row of the op that the host ran at each time; `MISSING` for none.
 
     ``launched`` has an activity for each time; the thread that launched it is examined.
@@ -96,6 +96,9 @@ def _host_op(index: ProfileIndex, launched: IntArray, times: IntArray) -> IntArr
     # An API call knows its op exactly, even among statements that share one row.
     op = tree.rows(_op_of_open_call(tables["api_calls"], thread, times))
     op = np.where(op == MISSING, tree.open_op_at(thread, times), op)
+    # The ops of a worker thread have ended, but not their ancestors: examine the thread of these.
+    above = values_at(tables["ops"]["thread_id"], op)
+    op = np.where((op >= 0) & (above != thread), tree.open_op_at(above, times), op)
     # A worker thread has no ops: examine the thread whose statement waited for it.
     return np.where(op == MISSING, tree.open_op_at(op_thread, times), op)
 

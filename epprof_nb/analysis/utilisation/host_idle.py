@@ -1,0 +1,250 @@
+"""Idle time of devices before the API call of their next work: host work, by its line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.base.between_lines import lines_between, loop_header
+from epprof_nb.analysis.base.first_calls import preparation_within
+from epprof_nb.analysis.base.places import lines_at
+from epprof_nb.analysis.base.result_table import values_at
+from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.utilisation.idle_causes import (
+    AFTER,
+    LONGEST_LAUNCH_NS,
+    idle_intervals,
+    split_by_cause,
+)
+from epprof_nb.analysis.utilisation.idle_gaps import host_ops
+from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.names import CategoryColumn
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.utilisation.idle_causes import IdleIntervals
+    from epprof_nb.arrays.types import BoolArray, IntArray
+
+
+class HostIdle(NamedTuple):
+    """Idle intervals in which the host had not called yet: columns, one value per interval.
+
+    ``idle`` has the intervals, ``start`` and ``end`` when the host worked (ns), and ``time`` for
+    how long, without its waits and the profiler's first calls; ``begun`` is the end of its API call
+    before, while the device may have been busy. ``thread`` is the thread that
+    launched the next work, ``op`` the row of the op that it ran (`MISSING`: none). ``file``,
+    ``function``, ``line`` and ``last_line`` say where in a function that no statement marks.
+    """
+
+    idle: IdleIntervals
+    start: IntArray
+    end: IntArray
+    time: IntArray
+    begun: IntArray
+    thread: IntArray
+    op: IntArray
+    file: CategoryColumn
+    function: CategoryColumn
+    line: IntArray
+    last_line: IntArray
+
+    def take(self, rows: IntArray) -> HostIdle:
+        """Return some of the intervals."""
+        times = (column[rows] for column in (self.start, self.end, self.time, self.begun))
+        start, end, time, begun = times
+        return HostIdle(
+            self.idle.take(rows), start, end, time, begun, self.thread[rows], self.op[rows],
+            self.file.take(rows), self.function.take(rows), self.line[rows], self.last_line[rows],
+        )  # fmt: skip
+
+
+def host_idle(index: ProfileIndex) -> HostIdle:
+    """Return the idle intervals of the devices in which the host worked before its API call."""
+    idle = idle_intervals(index)
+    parts = split_by_cause(index, idle)
+    launching = parts["launching"]
+    launching = np.where(launching <= LONGEST_LAUNCH_NS, launching, 0)
+    waiting = parts["waiting"] + launching + parts["held"]
+    time = idle.end - idle.start - waiting
+    # The launch comes last in an interval, unless it ends with the profile.
+    end = idle.end - np.where(idle.position == AFTER, 0, launching + parts["held"])
+    start = np.maximum(end - time, idle.start)
+    time = np.maximum(time - preparation_within(index, start, end), 0)
+    at = np.flatnonzero(time > 0)
+    idle, start, end, time = idle.take(at), start[at], end[at], time[at]
+    calls, activities = (index.profile.tables[name] for name in ("api_calls", "activities"))
+    call = index.calls.rows(activities["correlation_id"][idle.next_row])
+    middle = start + (end - start) // 2
+    op = host_ops(index, idle.next_row, middle)
+    thread = values_at(calls["thread_id"], call)
+    for other in (activities["thread_id"][idle.next_row],
+                  values_at(index.profile.tables["ops"]["thread_id"], op)):  # fmt: skip
+        thread = np.where(thread == MISSING, other, thread)
+    around = _calls_around(index, thread, middle)
+    ended = np.where(around[0] >= 0, np.append(calls["end_ns"], 0)[around[0]], 0)
+    begun = np.minimum(start, np.where(around[0] == around[1], start, ended))
+    return HostIdle(idle, start, end, time, begun, thread, op, *_lines(index, *around, op))
+
+
+def loops_at(
+    index: ProfileIndex, thread: IntArray, times: IntArray, op: IntArray
+) -> list[tuple[str, str, int] | None]:
+    """Return file, function and line of the loops that threads were in at some times.
+
+    None where a statement of the cell says so. The loops are those around the line in which a
+    thread's next API call leaves the stack of the call before.
+    """
+    lines = index.cached(StackLines)
+    of_calls = np.append(lines.of_calls(), MISSING)
+    before, after = (of_calls[rows] for rows in _calls_around(index, thread, times))
+    pairs, first = group_codes(before, after, _marked(index, op))
+    found: list[tuple[str, str, int] | None] = []
+    for row in first.tolist():
+        place = _between(index, lines, int(before[row]), int(after[row]), has_left=False)
+        frame = slice(place[0], place[0] + 1) if place else slice(0)
+        names = [column.take(frame).to_list() for column in (lines.file, lines.function)]
+        if not place or not names[0][0] or _is_marked(index, names[0][0], int(op[row])):
+            found.append(None)
+            continue
+        source = index.profile.sources.get(names[0][0], "")
+        line = loop_header(source, int(lines.line[place[0]]))
+        found.append((names[0][0], str(names[1][0]), line))
+    return [found[pair] for pair in pairs.tolist()]
+
+
+def _calls_around(
+    index: ProfileIndex, thread: IntArray, times: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the rows of a thread's API calls before and after a time; `MISSING` for none.
+
+    Both are the call that the thread is in, if there is one.
+    """
+    calls = index.profile.tables["api_calls"]
+    found = np.full((2, len(times)), MISSING, np.int64)
+    for number in np.unique(thread):
+        rows = np.flatnonzero(calls["thread_id"] == number)
+        rows = rows[np.argsort(calls["start_ns"][rows], kind="stable")]
+        of_thread = np.flatnonzero(thread == number)
+        at = np.searchsorted(calls["start_ns"][rows], times[of_thread], "right")
+        around = np.append(np.append(MISSING, rows), MISSING)
+        before, after = around[at], around[at + 1]
+        is_inside = np.append(calls["end_ns"], 0)[before] > times[of_thread]
+        found[:, of_thread] = before, np.where((before >= 0) & is_inside, before, after)
+    return found[0], found[1]
+
+
+def _lines(
+    index: ProfileIndex, before: IntArray, after: IntArray, op: IntArray
+) -> tuple[CategoryColumn, CategoryColumn, IntArray, IntArray]:
+    """Return file, function, and the lines that the host ran between two calls.
+
+    Only of functions that no statement marks: statements say exactly what ran.
+    """
+    lines = index.cached(StackLines)
+    of_calls = np.append(lines.of_calls(), MISSING)
+    left = _has_left(index, before, op)
+    pairs, first = group_codes(
+        of_calls[before], of_calls[after], _marked(index, op), left.astype(np.int64)
+    )
+    n = len(first)  # few: pairs of places
+    file, function = np.full((2, n), None, object)
+    span = np.full((2, n), MISSING, np.int64)
+    for number, row in enumerate(first.tolist()):
+        stacks = int(of_calls[before[row]]), int(of_calls[after[row]])
+        place = _between(index, lines, *stacks, has_left=bool(left[row]))
+        if place is None:
+            continue
+        frame, span_of = place
+        (name,) = lines.file.take(slice(frame, frame + 1)).to_list()
+        if _is_marked(index, name, int(op[row])):
+            continue
+        file[number] = name
+        (function[number],) = lines.function.take(slice(frame, frame + 1)).to_list()
+        span[:, number] = span_of
+    return (
+        CategoryColumn.of(file.tolist()).take(pairs),
+        CategoryColumn.of(function.tolist()).take(pairs),
+        span[0][pairs],
+        span[1][pairs],
+    )
+
+
+def _has_left(index: ProfileIndex, before: IntArray, op: IntArray) -> BoolArray:
+    """Return where the call before was in an op, such as a module's, that is not open any more.
+
+    The statement around it is, and no other op in it.
+    """
+    of_call = np.append(index.call_op, MISSING)[before]
+    statement = np.append(index.statement, MISSING)[of_call]
+    left: BoolArray = (of_call != statement) & (op == statement) & (op >= 0)
+    return left
+
+
+def _marked(index: ProfileIndex, op: IntArray) -> IntArray:
+    """Return a number for each cell whose statement contains an op; `MISSING` for none."""
+    statement = values_at(index.statement, op)
+    return np.append(index.profile.tables["ops"].names("cell").codes, MISSING)[statement]
+
+
+def _is_marked(index: ProfileIndex, file: str | None, op: int) -> bool:
+    """Return whether an op is in a statement of this file."""
+    cells, line = lines_at(index, np.array([MISSING]), np.array([op]))
+    return bool(line[0] >= 0) and cells.to_list()[0] == file
+
+
+def _between(
+    index: ProfileIndex, lines: StackLines, before: int, after: int, *, has_left: bool
+) -> tuple[int, tuple[int, int]] | None:
+    """Return a frame of the function in which the host was between two stacks, and its lines.
+
+    `has_left` says whether the host had left what the line called.
+    """
+    old, new = (_own_frames(lines, stack) for stack in (before, after))
+    if not new:
+        return None
+    common = 0
+    while common < min(len(old), len(new)) and old[common] == new[common]:
+        common += 1
+    if common == len(new):  # the same line, or a function has returned to it
+        line = int(lines.line[new[-1]])
+        return new[-1], _lines_between(index, lines, new[-1], line, next_turn=has_left)
+    first = index.profile.tables["stacks"]["first_line"]
+    if common == len(old):  # functions have begun
+        for frame in reversed(new[common:]):
+            line = int(lines.line[frame])
+            found = _lines_between(index, lines, frame, int(first[frame]))
+            if found != (line, line):
+                return frame, found
+            if lines.file.equals(str(index.profile.info.get("cell")))[frame]:
+                break  # what called the cell had ended its work
+        return new[-1], (int(lines.line[new[-1]]),) * 2
+    one, other = old[common], new[common]
+    names = [
+        [column.take(slice(row, row + 1)).to_list()[0] for column in (lines.file, lines.function)]
+        for row in (one, other)
+    ]
+    if names[0] != names[1]:
+        return new[-1], (int(lines.line[new[-1]]),) * 2
+    return other, _lines_between(index, lines, other, int(lines.line[one]))
+
+
+def _lines_between(
+    index: ProfileIndex, lines: StackLines, frame: int, before: int, *, next_turn: bool = False
+) -> tuple[int, int]:
+    """Return the lines with calls between a line and that of a frame of the same function."""
+    (file,) = lines.file.take(slice(frame, frame + 1)).to_list()
+    source = index.profile.sources.get(file or "", "")
+    return lines_between(source, before, int(lines.line[frame]), next_turn=next_turn)
+
+
+def _own_frames(lines: StackLines, stack: int) -> list[int]:
+    """Return the frames of a stack in code of the user, the outermost first."""
+    found = []
+    row = int(lines.own[stack])
+    while row >= 0:
+        found.append(row)
+        parent = int(lines.parent[row])
+        row = int(lines.own[parent]) if parent >= 0 else MISSING
+    return found[::-1]
