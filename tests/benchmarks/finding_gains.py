@@ -124,8 +124,8 @@ def gain_of(prof, kind):
     # Only what the loop itself causes, not how it begins and ends.
     rows = rows[~rows["text"].str.contains("before its first|after its last")]
     gain = rows.loc[rows["kind"] == kind, "gain_ns"].sum()
-    if kind == "launch-bound" and gain:
-        # The gaps of launches that another process delayed by 1 ms or more.
+    if kind == "launch-bound":
+        # More than 0.1 ms before a launch is work of the host.
         gain += rows.loc[rows["kind"] == "idle", "gain_ns"].sum()
     return int(gain)
 

@@ -56,6 +56,10 @@ class Finding:
         The op to change; if there are several, the one that contributes most. `MISSING` for none.
     stack_id
         The Python stack whose innermost line of the user's code is to change, likewise.
+    at
+        File and line to change, if neither the op nor the stack has it; None otherwise.
+    other_remedy
+        Sentences on further remedies for the same time, each with its gain; empty for none.
     table
         Table of the evidence.
     rows
@@ -76,6 +80,8 @@ class Finding:
     gain_high_ns: int | None = None
     op_id: int = MISSING
     stack_id: int = MISSING
+    at: tuple[str, int] | None = None
+    other_remedy: str = ""
     table: EvidenceTable = "activities"
     rows: Callable[[], IntArray] | None = field(default=None, compare=False, repr=False)
     spans: Callable[[], tuple[IntArray, IntArray]] | None = field(
@@ -98,7 +104,12 @@ class Finding:
         if not self.remedy:
             return ""
         gain = gain_text(self.gain_ns, self.low_ns, self.high_ns)
-        return f"{self.remedy.removesuffix('.')} ({gain})."
+        return _joined(f"{self.remedy.removesuffix('.')} ({gain}).", self.other_remedy)
+
+    @property
+    def remedies(self) -> str:
+        """The remedy, and further ones for the same time."""
+        return _joined(self.remedy, self.other_remedy)
 
     def evidence_rows(self, profile: ProfileData) -> IntArray:
         """Return the row numbers of the evidence in `table`, int64, ascending."""
@@ -106,6 +117,10 @@ class Finding:
             return self.rows()
         table = profile.tables[self.table]
         return np.flatnonzero((table["start_ns"] < self.end_ns) & (table["end_ns"] > self.start_ns))
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def gain_text(gain_ns: int, low_ns: int, high_ns: int) -> str:
@@ -198,15 +213,24 @@ def launcher_name(index: ProfileIndex, stack: int, op: int) -> str:
         return place_name(index, op)
     names = (lines.file, lines.function)
     file, function = (names_.take(slice(row, row + 1)).to_list()[0] or "" for names_ in names)
-    line = int(lines.line[row])
-    if file == index.profile.info.get("cell"):
-        return line_name(index.profile, file, line)
-    text = source_line(index.profile, file, line)
+    return own_line_name(index.profile, file, function, int(lines.line[row]))
+
+
+def own_line_name(
+    profile: ProfileData, file: str, function: str, line: int, last: int | None = None
+) -> str:
+    """Return the name of a line of the user's code, or of several; see `launcher_name`."""
+    if last is not None and last != line:
+        # In a loop, the last one can be above.
+        text, lines = "", f"lines {line} {'to' if last > line else 'and'} {last}"
+    else:
+        text, lines = source_line(profile, file, line), f"line {line}"
     where = base_name(file)
-    if function == "<module>":
-        return f"line {line} of {where}" + (f" ({code(text)})" if text else "")
+    if file == profile.info.get("cell") or function == "<module>":
+        of_file = "" if file == profile.info.get("cell") else f" of {where}"
+        return f"{lines}{of_file}" + (f" ({code(text)})" if text else "")
     source = f": {code(text)}" if text else ""
-    return f"line {line} of {code(function.rpartition('.<locals>.')[2])} ({where}{source})"
+    return f"{lines} of {code(function.rpartition('.<locals>.')[2])} ({where}{source})"
 
 
 def op_id_of(index: ProfileIndex, op: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.missing_records import lacks_records
-from epprof_nb.analysis.base.places import Places, lines_at
+from epprof_nb.analysis.base.places import lines_at
 from epprof_nb.analysis.base.result_table import (
     ResultTable,
     categorical,
@@ -54,7 +54,8 @@ from epprof_nb.analysis.findings.rules.transfers import (
 )
 from epprof_nb.analysis.findings.rules.unsteady_iterations import drifting, outliers, warm_up
 from epprof_nb.analysis.findings.rules.waits import waiting_lines
-from epprof_nb.analysis.findings.shared_idle_time import with_references, without_consequences
+from epprof_nb.analysis.findings.shared_idle_time import with_causes, with_references
+from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -78,8 +79,8 @@ ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines, many_launches,
-    pageable_copies, copies_to_overlap, small_copies, exposed_communication, critical_work,
-    far_from_roof, driver_allocations, per_tensor_optimizers, shared_device,
+    pageable_copies, copies_to_overlap, small_copies, exposed_communication,
+    critical_work, far_from_roof, driver_allocations, per_tensor_optimizers, shared_device,
     jax_reads, precise_kernels,
 )  # fmt: skip
 """Functions that return findings of a profile with device work."""
@@ -92,6 +93,8 @@ _HOT_PLACES = frozenset({"hot line", "hot op", "hot module", "hot operator", "ho
 """Kinds that say where time goes, but not why; they come after those that name a cause."""
 _ONLY_IMPORTS = 0.8
 """Minimum share of the wall time for imports to come before what the rest could save."""
+WITHOUT_GAIN = frozenset({"hot line", "hot op"})
+"""Kinds whose gain is not known: less of this work, or none, would have to do."""
 OF_MEMORY: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (node_memory,)
 """Functions that return findings that save memory, not time; these come last."""
 
@@ -119,9 +122,8 @@ def _ranked(index: ProfileIndex) -> list[Finding]:
     wall_ns = wall_of(index.profile)
     found = [_within(f, wall_ns) for function in (*of_work, *ALWAYS) for f in function(index)]
     least = MIN_GAIN_SHARE * wall_ns
-    found = [finding for finding in found if finding.gain_ns >= least]
-    op = index.tree.rows(np.array([finding.op_id for finding in found], np.int64))
-    shown = without_consequences(found, index.cached(Places).of_op[op].tolist())
+    found = [f for f in found if f.gain_ns >= least or f.kind in WITHOUT_GAIN]
+    shown = with_causes(found)
     shown.sort(key=lambda f: (_level(f, wall_ns), -f.gain_ns, -f.low_ns))
     return [
         *with_references(shown),
@@ -150,12 +152,18 @@ def findings_table(index: ProfileIndex) -> ResultTable:
     op = index.tree.rows(op_ids)
     stack = np.array([finding.stack_id for finding in found], np.int64)
     cell, line = lines_at(index, stack, op)
+    at = [row for row, finding in enumerate(found) if finding.at]
+    if at:
+        places = [finding.at for finding in found if finding.at]
+        cell = cell.replaced(np.array(at), CategoryColumn.of([file for file, _ in places]))
+        line = line.copy()
+        line[at] = [number for _, number in places]
     return ResultTable(
         {
             "rank": np.arange(1, len(found) + 1),
             "kind": categorical([finding.kind for finding in found]),
             "text": objects(finding.text for finding in found),
-            "remedy": objects(finding.remedy for finding in found),
+            "remedy": objects(finding.remedies for finding in found),
             "gain_ns": _times(finding.gain_ns for finding in found),
             "gain_low_ns": _times(finding.low_ns for finding in found),
             "gain_high_ns": _times(finding.high_ns for finding in found),

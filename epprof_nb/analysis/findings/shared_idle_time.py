@@ -1,4 +1,4 @@
-"""Findings that count the same idle time: a cause is shown once, and others refer to it."""
+"""Findings that count the same idle time: joined where one explains it, else with a reference."""
 
 from __future__ import annotations
 
@@ -17,53 +17,68 @@ if TYPE_CHECKING:
 
     Intervals = tuple[IntArray, IntArray]
 
-_EXPLAINS = {
-    "cpu fallback": ("idle", "wait", "outliers"),
-    "wait": ("idle", "outliers"),
-    "idle": ("outliers",),
-    "data loader": ("outliers",),
-    "driver allocation": ("idle", "outliers", "launch-bound"),
-    "garbage collection": ("idle", "outliers"),
-    "import": ("idle",),
-}
-"""Kinds of findings that name a cause, each with the kinds of its consequences."""
+_SYMPTOMS = ("outliers",)
+"""Kinds without a remedy of their own where another finding names the cause."""
+_RANKS = {
+    "wait": 1, "pageable copies": 1, "idle": 2, "launch-bound": 2, "held work": 2, "outliers": 3,
+}  # fmt: skip
+"""Kinds that may be symptoms of those with a lower number; kinds that are not listed have 0."""
 _EXPLAINED = 0.5
-"""A finding is left out if findings on its cause have at least this part of its gain."""
+"""Two findings are on the same idle time if the cause explains this part of the other's gain."""
 _SHARED = 0.5
 """A finding refers to another one that has at least this part of its idle time."""
 
 
-def without_consequences(found: Sequence[Finding], places: Sequence[int]) -> list[Finding]:
-    """Leave out findings whose gain mostly belongs to findings on their cause.
+def with_causes(found: Sequence[Finding]) -> list[Finding]:
+    """Join findings on the same idle time: one with the cause, and the remedies of all.
 
-    Idle time after waits for the device, or during an ONNX Runtime node on the CPU, has the same
-    remedy as the waits or the node. The same applies to idle time at a place whose waits cost more.
-    Outlying iterations that are slow while a device is idle share the remedy of this idle time.
+    A finding explains as much of its idle time as it saves. Idle time after waits for the device,
+    during an ONNX Runtime node on the CPU or in the garbage collector is that of the cause; its
+    finding then has the remedy for idle time, too, with its gain. Outlying iterations that are slow
+    while a device is idle have no remedy of their own and are left out.
 
-    Parameters
-    ----------
-    found
-        The findings.
-    places
-        Number of the place of each one.
+    Returns
+    -------
+    findings
+        In the order of `found`.
     """
     spans = [_spans(finding) for finding in found]
-    explained = [0.0] * len(found)
-    for cause, place, of_cause in zip(found, places, spans, strict=True):
-        kinds = _EXPLAINS.get(cause.kind, ())
-        total = max(_length(of_cause), 1)
-        for number, finding in enumerate(found):
-            if finding.kind not in kinds:
-                continue
-            part = min(cause.gain_ns / total, 1.0) * _common(of_cause, spans[number])
-            if cause.kind == "wait" and place == places[number]:
-                part = cause.gain_ns
-            explained[number] += part
+    lengths = [max(_length(of_finding), 1) for of_finding in spans]
+    by_cause: dict[int, list[int]] = {}
+    for number, finding in enumerate(found):
+        parts = [
+            (min(cause.gain_ns / lengths[at], 1.0) * _common(spans[at], spans[number]), at)
+            for at, cause in enumerate(found)
+            if _RANKS.get(cause.kind, 0) < _RANKS.get(finding.kind, 0)
+        ]
+        explained = sum(part for part, _ in parts)
+        if explained and explained >= _EXPLAINED * finding.gain_ns:
+            by_cause.setdefault(max(parts)[1], []).append(number)
+    joined = {number for numbers in by_cause.values() for number in numbers}
     return [
-        finding
-        for finding, part in zip(found, explained, strict=True)
-        if not part or part < _EXPLAINED * finding.gain_ns
+        _with_remedies(finding, [found[at] for at in _all_of(by_cause, number)])
+        for number, finding in enumerate(found)
+        if number not in joined
     ]
+
+
+def _all_of(by_cause: dict[int, list[int]], number: int) -> list[int]:
+    """Return the findings that one explains, and those that they explain."""
+    direct = by_cause.get(number, [])
+    return [*direct, *(below for at in direct for below in _all_of(by_cause, at))]
+
+
+def _with_remedies(finding: Finding, others: Sequence[Finding]) -> Finding:
+    """Add the remedies of findings on the same time, with their gains, the largest ones first."""
+    told = {finding.remedy}
+    sentences = []
+    for other in sorted(others, key=lambda found: -found.gain_ns):
+        # That idle time is less if its work is less is no remedy beside one for the cause.
+        is_remedy = other.kind not in _SYMPTOMS and (other.kind != "idle" or other.low_ns)
+        if is_remedy and other.remedy not in told:
+            told.add(other.remedy)
+            sentences.append(f"Or: {other.advice[:1].lower()}{other.advice[1:]}")
+    return replace(finding, other_remedy=" ".join(sentences)) if sentences else finding
 
 
 def with_references(ranked: Sequence[Finding]) -> list[Finding]:

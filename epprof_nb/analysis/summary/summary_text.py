@@ -50,6 +50,10 @@ def render(summary: Summary, max_chars: int, form: str, *, sql: bool = True) -> 
     return _as_text(summary, max_chars, TextLines(sql=sql))
 
 
+def _other(remedy: str) -> dict[str, str]:
+    return {"other_remedy": _clean(remedy, _NOTE_CHARACTERS)} if remedy else {}
+
+
 def _parts(summary: Summary) -> Iterator[tuple[str, Any]]:
     """Yield section and item, by importance. Ranking rows can be cut, other items cannot."""
     facts = [("facts", _fact(fact)) for fact in summary.facts if fact.value]
@@ -60,6 +64,7 @@ def _parts(summary: Summary) -> Iterator[tuple[str, Any]]:
             "rank": rank,
             "kind": found.finding.kind,
             "remedy": _clean(found.finding.remedy, _NOTE_CHARACTERS),
+            **_other(found.finding.other_remedy),
             "gain_ns": found.finding.gain_ns,
             "gain_low_ns": found.finding.low_ns,
             "gain_high_ns": found.finding.high_ns,

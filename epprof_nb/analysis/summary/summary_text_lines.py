@@ -82,7 +82,10 @@ class TextLines:
                 return [f"- {name}: {self._total(item['value'], item['unit'])}{mark}"]
             case "findings":
                 gain = gain_text(item["gain_ns"], item["gain_low_ns"], item["gain_high_ns"])
-                sentences = (item["text"], item["remedy"], f"{capitalised(gain)}.")
+                sentences = (
+                    item["text"], item["remedy"], f"{capitalised(gain)}.",
+                    item.get("other_remedy", ""),
+                )  # fmt: skip
                 text = " ".join(part for part in sentences if part)
                 return [f"- {text}{mark}", f"    prof.evidence({item['rank']})"]
             case "notes":

@@ -8,10 +8,12 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_activity import queued_launches
 from epprof_nb.analysis.base.device_work import KERNEL
+from epprof_nb.analysis.base.first_calls import preparation_within
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.result_table import ResultTable
 from epprof_nb.analysis.utilisation.idle_causes import (
     BETWEEN,
+    LONGEST_LAUNCH_NS,
     idle_intervals,
     launch_latency,
     split_by_cause,
@@ -26,8 +28,10 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.utilisation.idle_causes import IdleIntervals
     from epprof_nb.arrays.types import BoolArray, IntArray
 
-LAUNCH_GAP_NS = 1_000_000
-"""Longest idle gap that counts as launching; findings on idle gaps cover longer ones."""
+LAUNCH_HOST_NS = 100_000
+"""Longest time before an API call that counts as launching; longer ones are work of the host."""
+MIN_LAUNCHES = 100
+"""Minimum number of launches that kept a device waiting, for these to be launch-bound."""
 
 
 def launch_table(index: ProfileIndex) -> ResultTable:
@@ -125,7 +129,8 @@ class LaunchGaps(NamedTuple):
     """Idle gaps in which a device waited for a kernel that was launched on its own.
 
     ``idle`` has the intervals, ``length`` the time until the next work arrived (ns), ``in_call``
-    the part of it from the API call on, and ``saving`` the part that a CUDA graph would save.
+    the part of it from the API call on, and ``saving`` the part that a CUDA graph would save. More
+    time before the call than `LAUNCH_HOST_NS` is not part of ``length``: it is work of the host.
     """
 
     idle: IdleIntervals
@@ -148,13 +153,28 @@ def launch_gaps(index: ProfileIndex) -> LaunchGaps:
     queued = (call != MISSING) & (returned + launch_latency(index) <= between.start)
     node_gap = _typical(between.take(in_graph & queued)) or _typical(between.take(queued))
     found = is_kernel & ~in_graph & ~queued & (call != MISSING)
-    found &= between.end - between.start <= LAUNCH_GAP_NS
     found &= ~_made_by_wait(index, between)
     idle = between.take(found)
     parts = split_by_cause(index, idle)
-    length = parts["not_launched"] + parts["launching"]
+    host, in_call = parts["not_launched"], parts["launching"]
+    host = np.where(host <= LAUNCH_HOST_NS, host, 0)
+    in_call = np.where(in_call <= LONGEST_LAUNCH_NS, in_call, 0)
+    called = idle.end - parts["held"] - parts["launching"]
+    in_call = in_call - preparation_within(index, called, called + in_call)
+    length = host + in_call
     saving = np.maximum(length - node_gap, 0)
-    return LaunchGaps(idle, length, parts["launching"], saving, node_gap)
+    return LaunchGaps(idle, length, in_call, saving, node_gap)
+
+
+def counted_as_launching(index: ProfileIndex) -> IntArray:
+    """Return the activities whose host time before the call counts as launching, ascending rows.
+
+    None if too few launches kept a device waiting.
+    """
+    gaps = index.cached(launch_gaps)
+    if len(gaps.length) < MIN_LAUNCHES or not gaps.saving.any():
+        return np.empty(0, np.int64)
+    return np.unique(gaps.idle.next_row[gaps.length > gaps.in_call])
 
 
 def _made_by_wait(index: ProfileIndex, idle: IdleIntervals) -> BoolArray:

@@ -9,14 +9,14 @@ import numpy as np
 
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.op_status import has_host_time
-from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.wall_time import wall_of
-from epprof_nb.analysis.findings.finding import Finding, capitalised
+from epprof_nb.analysis.findings.finding import Finding, capitalised, own_line_name, place_name
 from epprof_nb.analysis.frameworks.phases import is_of_type
+from epprof_nb.analysis.utilisation.host_idle import loops_at
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.op_args import arguments
-from epprof_nb.util.format import duration, percent, plural, shorten
+from epprof_nb.util.format import duration, percent, plural
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
@@ -51,9 +51,15 @@ def waiting_for_data(index: ProfileIndex) -> list[Finding]:
     # A loop runs its statement again for each batch: the line identifies it.
     line = np.append(ops["line"], MISSING)[statement]
     cell = np.append(ops.names("cell").codes, MISSING)[statement]
+    # The loop of a function is known from the stacks of the API calls around the wait.
+    loops = loops_at(index, ops["thread_id"][waits], starts + (ends - starts) // 2, waits)
+    numbers: dict[tuple[object, ...], int] = {}
+    keys = [loop or place for loop, place in zip(loops, zip(cell, line, strict=True), strict=True)]
+    place = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
     found = []
-    for place in np.unique(np.stack([cell, line]), axis=1).T:
-        rows = np.flatnonzero((cell == place[0]) & (line == place[1]))
+    for number in range(len(numbers)):
+        rows = np.flatnonzero(place == number)
+        loop = loops[int(rows[0])]
         total = int(idle[rows].sum())
         if total < IDLE_SHARE * wall_of(index.profile) or total <= 0:
             continue
@@ -62,7 +68,7 @@ def waiting_for_data(index: ProfileIndex) -> list[Finding]:
         low, gain = _saving(index, total, workers)
         found.append(
             Finding(
-                _text(index, len(rows), int(statement[rows[0]]), total, workers),
+                _text(index, waits[rows], loop, total, workers),
                 gain,
                 int(starts[longest]),
                 int(ends[longest]),
@@ -71,6 +77,7 @@ def waiting_for_data(index: ProfileIndex) -> list[Finding]:
                 gain_low_ns=low,
                 gain_high_ns=total,
                 op_id=int(ops["op_id"][waits[longest]]),
+                at=(loop[0], loop[2]) if loop else None,
                 table="ops",
                 rows=partial(waits.__getitem__, rows),
                 spans=partial(_times, starts, ends, rows),
@@ -115,17 +122,19 @@ def _times(starts: IntArray, ends: IntArray, rows: IntArray) -> tuple[IntArray, 
 
 
 def _text(
-    index: ProfileIndex, batches: int, statement: int, waited: int, workers: int | None
+    index: ProfileIndex,
+    waits: IntArray,
+    loop: tuple[str, str, int] | None,
+    waited: int,
+    workers: int | None,
 ) -> str:
     profile, where = index.profile, "the code"
-    if statement >= 0:
-        ops = profile.tables["ops"]
-        line = int(ops["line"][statement])
-        (cell,) = ops.names("cell").take(np.array([statement])).to_list()
-        source = source_line(profile, cell, line).replace("`", chr(0x2BC))
-        code = f" (`{shorten(source, _CODE_CHARACTERS)}`)" if source else ""
-        where = f"line {line}{code}"
-    of_loader = f"{plural(batches, 'batch', 'batches')} of a data loader"
+    statement = int(index.statement[waits[0]])
+    if loop:
+        where = own_line_name(profile, *loop)
+    elif statement >= 0:
+        where = place_name(index, statement)
+    of_loader = f"{plural(len(waits), 'batch', 'batches')} of a data loader"
     if index.is_device_work.any():
         word = capitalised(device_word(profile.info))
         text = f"{word} idle {duration(waited)} while {where} waited for {of_loader}"

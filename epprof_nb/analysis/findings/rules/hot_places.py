@@ -49,7 +49,7 @@ def hot_line(index: ProfileIndex) -> Iterator[Finding]:
     where = capitalised(name or line_name(index.profile, top.cell, top.line))
     yield Finding(
         f"{where} accounts for {percent(share)} of the {device_word(index.profile.info)} time.",
-        top.device_ns,
+        0,
         top.start_ns,
         top.end_ns,
         kind="hot line",
@@ -93,7 +93,7 @@ def hot_op(index: ProfileIndex) -> Iterator[Finding]:
     word = device_word(index.profile.info)
     yield Finding(
         f"{code(names.categories[top])} accounts for {percent(share)} of the {word} time.",
-        int(of_name[top]),
+        0,
         int(ops["start_ns"][rows].min()),
         int(ops["end_ns"][rows].max()),
         kind="hot op",

@@ -28,6 +28,8 @@ COPY_SHARE, COPY_WALL_SHARE = 0.15, 0.01
 """Minimum shares of the device time and of the wall time for copies of pageable memory."""
 SMALL_BYTES, MANY_COPIES = 65_536, 50
 """Largest size of a small copy, and the least number of them at one place."""
+_MAIN_SHARE = 0.5
+"""Minimum share of one line in the time of the copies for the finding to name it."""
 MIN_TO_OVERLAP = 4
 """Minimum number of copies at one place that could overlap with kernels."""
 
@@ -49,6 +51,9 @@ def pageable_copies(index: ProfileIndex) -> Iterator[Finding]:
         f"{plural(len(rows), 'copy', 'copies')} of pageable memory ({size(copied)}) {verb} for "
         f"{percent(total / device_ns)} of the {device_word(index.profile.info)} time"
     )
+    where, share = _main_place(index, rows, time)
+    if where and share >= _MAIN_SHARE:
+        text += f", {where} for {percent(share)} of that" if share < 1 else f", all of {where}"
     pinned = _pinned_ns(index, copies)
     hidden = int((time - exposed(index, rows)).sum())
     # Without a bandwidth to compare with: pinning usually saves half of the time at best.
@@ -66,7 +71,19 @@ def pageable_copies(index: ProfileIndex) -> Iterator[Finding]:
         op_id=op_id_of(index, int(index.activity_op[longest])),
         stack_id=stack_of(index, "activities", int(longest)),
         rows=lambda: rows,
+        spans=lambda: (activities["start_ns"][rows], activities["end_ns"][rows]),
     )
+
+
+def _main_place(index: ProfileIndex, rows: IntArray, time: IntArray) -> tuple[str, float]:
+    """Return the name of the place whose copies took longest, and its share of their time."""
+    place, first = np.unique(index.cached(Places).of_activities(rows), return_inverse=True)
+    by_place = sum_by_group(first, time, len(place))[:-1]
+    top = int(by_place.argmax())
+    row = int(rows[np.flatnonzero(first == top)[0]])
+    stack = stack_of(index, "activities", row)
+    name = launcher_name(index, stack, int(index.activity_op[row]))
+    return name, float(by_place[top] / max(int(time.sum()), 1))
 
 
 def _pinned_ns(index: ProfileIndex, copies: IntArray) -> int | None:

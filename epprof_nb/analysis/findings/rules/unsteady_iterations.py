@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.devices import device_word
+from epprof_nb.analysis.base.first_calls import preparation_within
 from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.findings.finding import LATER_STEPS, Finding, is_cell, op_id_of, place_name
 from epprof_nb.analysis.findings.rules.garbage_collection import COLLECT_LESS, pauses
@@ -45,6 +46,10 @@ def warm_up(index: ProfileIndex) -> Iterator[Finding]:
     if found is None:
         return
     excess = int(found["excess_wall_ns"].sum())
+    ends = found["start_ns"] + found["wall_ns"]
+    excess -= int(preparation_within(index, found["start_ns"], ends).sum())
+    if excess <= 0:
+        return
     unit = index.cached(iterations).unit
     subject = f"The first {unit}" if len(found) == 1 else f"The first {len(found)} {unit}s"
     yield _finding(

@@ -8,18 +8,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.devices import device_word
+from epprof_nb.analysis.base.first_calls import preparation_within
 from epprof_nb.analysis.base.places import Places, lines_at
 from epprof_nb.analysis.base.source_text import source_line
+from epprof_nb.analysis.base.wall_time import wall_of
+from epprof_nb.analysis.critical_path.events import Removed
+from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import (
+    MIN_GAIN_SHARE,
     Finding,
     capitalised,
     launcher_name,
     op_id_of,
     stack_of,
 )
+from epprof_nb.analysis.utilisation.overlap import union_of
 from epprof_nb.analysis.utilisation.reads import read_text, reads_of
+from epprof_nb.analysis.utilisation.waiting_visits import visits
 from epprof_nb.analysis.utilisation.waits import find_waits
 from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.intervals import complement, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural
 
@@ -27,7 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.analysis.utilisation.waiting_visits import Visits
+    from epprof_nb.analysis.utilisation.waits import Waits
+    from epprof_nb.arrays.types import BoolArray, IntArray
 
 MIN_WAITS = 3
 """Minimum number of waits at one place: each but the last delays a launch."""
@@ -36,11 +46,21 @@ _REMEDY = (
     "Read the value later, or less often, so that the next work is launched while the {word} is "
     "busy."
 )
+_REMEDY_OF_CALL = "Remove this wait, or wait less often: what reads a result waits for it anyway."
+_REMEDY_OF_SIZE = (
+    "Do without the value on the host: a mask or `where` in place of boolean indexing has a size "
+    "that is known, so that nothing waits for the {word}."
+)
+_REMEDY_OF_RETURN = "Compute this on the {word}, so that nothing is copied to the host and back."
 _REMEDY_OF_RUNS = (
     "Keep the outputs on the {word} (`run_with_iobinding`) and read them later, or run the session "
     "from several threads, so that the next work is launched while the {word} is busy."
 )
 """A run of an ONNX Runtime session waits for the outputs that it returns as NumPy arrays."""
+_SPREAD = 1.5
+"""Ratio of the host's time at a line in other runs to that in the profile, at most."""
+_LEAST, _LEAST_OF_WAITS = 0.5, 0.75
+"""The same ratio, at least; and that of the waits themselves, of which the last may remain."""
 _SYNCHRONISING = (
     # A dict also has a method `get`, but it takes a key.
     re.compile(r"\.(?:item|cpu|numpy|tolist|synchronize|block_until_ready)\(|\.get\(\)"),
@@ -51,50 +71,138 @@ _SYNCHRONISING = (
 
 
 def waiting_lines(index: ProfileIndex) -> Iterator[Finding]:
-    """Yield a finding on each place whose waits delay the next launch."""
+    """Yield a finding on each place whose waits make the code slower."""
     found, places = index.cached(find_waits), index.cached(Places)
     place = places.of_calls(found.call)
-    avoidable = sum_by_group(place, found.avoidable, places.count + 1)[:-1]
-    for top in np.flatnonzero(avoidable).tolist():
-        of_place = np.flatnonzero((place == top) & (found.avoidable > 0))
+    is_read = ~_of_inputs(index, found.call)
+    late = sum_by_group(place[is_read], _at_stake(found)[is_read], places.count + 1)[:-1]
+    least = MIN_GAIN_SHARE * wall_of(index.profile)
+    for top in np.flatnonzero(late >= least).tolist():
+        of_place = np.flatnonzero((place == top) & is_read)
         if len(of_place) >= MIN_WAITS:
             yield _finding(index, of_place)
+
+
+def _at_stake(found: Waits) -> IntArray:
+    """Return the time of each wait and the idle time after it: more than it can save."""
+    return found.wait + found.idle_after
+
+
+def _of_inputs(index: ProfileIndex, calls: IntArray) -> BoolArray:
+    """Return which waits are for a copy to the device: they end when it has read the memory."""
+    tables = index.profile.tables
+    call = index.calls.rows(tables["activities"]["correlation_id"])
+    launched = np.flatnonzero(index.is_device_work & (call != MISSING))
+    is_input = np.zeros(len(tables["api_calls"]) + 1, np.bool_)
+    is_input[call[launched]] = tables["activities"].names("copy_kind").equals("HtoD")[launched]
+    result = np.zeros(len(calls), np.bool_)
+    threads, start = tables["api_calls"]["thread_id"], tables["api_calls"]["start_ns"]
+    for thread in np.unique(threads[calls]):
+        rows = np.unique(call[launched])
+        rows = rows[threads[rows] == thread]
+        rows = rows[np.argsort(start[rows], kind="stable")]
+        of_thread = np.flatnonzero(threads[calls] == thread)
+        last = np.searchsorted(start[rows], start[calls[of_thread]], "right") - 1
+        result[of_thread[last >= 0]] = is_input[rows[last[last >= 0]]]
+    return result
 
 
 def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
     found, tables = index.cached(find_waits), index.profile.tables
     calls, activities = tables["api_calls"], tables["activities"]
     rows = found.call[waits]
-    avoidable = found.avoidable[waits]
-    gain, idle = int(avoidable.sum()), int(found.idle_after[waits].sum())
+    there = visits(index, rows)
+    low, gain, high = _gains(index, rows, there)
     op, stack = int(index.call_op[rows[0]]), stack_of(index, "api_calls", int(rows[0]))
     word = device_word(index.profile.info)
     call = _call_of(index, op, stack)
     where = launcher_name(index, stack, op) or "the code"
     read = read_text(index, reads_of(index, rows))
     waited = f"waits for the {word} in `{call}`" if call else f"waits for the {word}"
-    # A statement without a waiting call waits for the outputs of its runs.
-    is_of_run = _is_in_run(index, op) or (not call and _has_run(index, op))
-    longest = int(avoidable.argmax())
-    idle_end = activities["start_ns"][found.next_row[waits]]
-    idle_start = idle_end - found.idle_after[waits]
+    text = f"{capitalised(where)} {waited}"
+    late = waits[found.next_row[waits] != MISSING]
+    idle_end = activities["start_ns"][found.next_row[late]]
+    idle_start = idle_end - found.idle_after[late]
+    if len(late) >= MIN_WAITS:  # the last one delays no launch
+        idle = duration(int(found.idle_after[late].sum()))
+        text += (
+            f" {plural(len(late), 'time')}{read}; after that the {word} is idle for {idle} until "
+            "the next launch"
+        )
+        longest = int(found.idle_after[late].argmax())
+        end = int(idle_end[longest])
+        longest = int(late[longest])
+    else:
+        wait = duration(int(found.wait[waits].sum()))
+        text += f" {plural(len(waits), 'time')}{read}, for {wait}"
+        longest = int(waits[int(found.wait[waits].argmax())])
+        end = int(calls["end_ns"][found.call[longest]])
     return Finding(
-        f"{capitalised(where)} {waited} {plural(len(waits), 'time')}{read}; after that the {word} "
-        f"is idle for {duration(idle)} until the next launch.",
+        f"{text}.",
         gain,
-        int(calls["start_ns"][rows[longest]]),
-        int(activities["start_ns"][found.next_row[waits[longest]]]),
+        int(calls["start_ns"][found.call[longest]]),
+        end,
         kind="wait",
-        remedy=(_REMEDY_OF_RUNS if is_of_run else _REMEDY).format(word=word),
-        # One of the waits has nothing to overlap with if it is the last one.
-        gain_low_ns=gain - int(avoidable.max()),
-        gain_high_ns=min(int(found.busy[waits].sum()), idle),
+        remedy=_remedy(index, rows, there, call).format(word=word),
+        gain_low_ns=low,
+        gain_high_ns=high,
         op_id=op_id_of(index, op),
         stack_id=stack,
         table="api_calls",
         rows=lambda: np.sort(rows),
-        spans=lambda: (idle_start, idle_end),
+        spans=lambda: _idle_spans(index, idle_start, idle_end, there),
     )
+
+
+def _remedy(index: ProfileIndex, rows: IntArray, there: Visits, call: str) -> str:
+    op = int(index.call_op[rows[0]])
+    # A statement without a waiting call waits for the outputs of its runs.
+    if _is_in_run(index, op) or (not call and _has_run(index, op)):
+        return _REMEDY_OF_RUNS
+    if _most(there.goes_on):
+        return _REMEDY_OF_SIZE
+    if _most(there.copies_back):
+        return _REMEDY_OF_RETURN
+    kinds = index.profile.tables["activities"].names("copy_kind")
+    reads = bool(kinds.equals("DtoH")[there.activities].any())
+    return _REMEDY_OF_CALL if "synchronize" in call and not reads else _REMEDY
+
+
+def _gains(index: ProfileIndex, rows: IntArray, there: Visits) -> tuple[int, int, int]:
+    """Return what a place saves that waits no more: at least, about, and at most.
+
+    Without its waits, the code is as fast as the next limit allows: the work of the host or of the
+    device. If the place only makes and reads a value, its other time is saved, too; if it goes on
+    with the value, a part of its work is still needed.
+    """
+    waits = saving_without(index, Removed(calls=rows))
+    whole = saving_without(
+        index, Removed(there.calls, there.activities, there.thread, there.start, there.end)
+    )
+    whole = max(whole - int(preparation_within(index, there.start, there.end).sum()), waits)
+    if _most(there.goes_on):
+        gain = (waits + whole) // 2
+        return max(int(_LEAST_OF_WAITS * waits), int(_LEAST * gain)), gain, whole
+    low = max(int(_LEAST_OF_WAITS * waits), int(_LEAST * whole))
+    return low, whole, int(_SPREAD * whole)
+
+
+def _idle_spans(
+    index: ProfileIndex, idle_start: IntArray, idle_end: IntArray, there: Visits
+) -> tuple[IntArray, IntArray]:
+    """Return the idle time after waits, and in the visits if the place does nothing else."""
+    after = union(idle_start, idle_end)
+    if _most(there.goes_on):
+        return after
+    visited = union(there.start, there.end)
+    span = int(visited[0][0]), int(visited[1][-1])
+    elsewhere = complement(*visited, *span)
+    idle = complement(*union_of([index.busy(), elsewhere]), *span)
+    return union_of([after, idle])
+
+
+def _most(mask: BoolArray) -> bool:
+    return 2 * int(mask.sum()) > len(mask)
 
 
 def _is_in_run(index: ProfileIndex, op: int) -> bool:

@@ -52,7 +52,7 @@ def test_a_read_is_named_with_its_bytes_and_kernel(statement, more, text):
     (found,) = of_kind(reading(statement, **more), "wait")
     assert found.text.startswith("Line 3")
     assert text in found.text
-    assert found.gain_ns == pytest.approx(7 * 3 * MS, rel=0.1)
+    assert found.gain_ns == pytest.approx(8 * 3 * MS, rel=0.1)
 
 
 @pytest.mark.parametrize("statement", ["z = where(y > 0, y, 0)", "total += y", "seen.append(y)"])

@@ -13,7 +13,7 @@ def test_launches_that_keep_the_device_waiting_are_found():
     # Every gap but the 16 us before each kernel would remain.
     assert found.gain_ns == 399 * 16 * US
     assert found.low_ns == 399 * 3 * US
-    assert found.high_ns == found.gain_ns
+    assert found.high_ns == min(1.5 * found.gain_ns, prof.wall_ns)
     assert prof.insights().iloc[0][["kind", "line"]].tolist() == ["launch-bound", 7]
     assert len(prof.evidence(1)) == 399
     row = prof.launches().iloc[0]
@@ -46,7 +46,8 @@ def test_gaps_after_waits_are_not_due_to_launches():
                           correlation_id=10_000 + i, op_id=2))  # fmt: skip
     ops = [line(1, 1, 0, 30 * MS), line(2, 2, 0, 30 * MS, 1)]
     prof = profile(ops, rows, calls, info=info(30 * MS))
-    assert of_kind(prof, "wait")[0].gain_ns == 299 * 48 * US
+    # The host takes 50 us of each round, as long as the device.
+    assert of_kind(prof, "wait")[0].gain_ns == pytest.approx(300 * 50 * US, rel=0.01)
     assert not of_kind(prof, "launch-bound")
 
 

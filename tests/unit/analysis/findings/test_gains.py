@@ -1,0 +1,199 @@
+"""Gains of findings against the time that simulated cures save, and places in functions."""
+
+import pytest
+
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.ranking import findings
+from tests.helpers.planted import info, of_kind
+from tests.helpers.simulated_gpu import MS, US, SimulatedGpu
+from tests.helpers.tiny import call, kernel, line, profile
+from tests.helpers.training import framework
+from tests.helpers.walked_stacks import stack_rows, with_stacks
+
+BATCHES = "for b in batches:\n    h = parse(b)\n    z = h.cuda()\n    model(z)\nsynchronize()\n"
+BODY = {
+    "host work": BATCHES,
+    "short host work": BATCHES,
+    "reading": "for x in data:\n    y = f(x)\n    total += y.item()\n    log(total)\nsync()\n",
+    "checking": "for i in range(200):\n    y = y * 1.0001\n    if y[0] > 1e9: break\nsync()\n",
+    "many launches": "for i in range(400):\n    y = y * 1.0001\nsync()\n",
+}
+
+
+def host_work(gpu, *, cured, rounds=10, work=1500 * US, kernel=900 * US):
+    begin = gpu.now
+    for i in range(rounds):
+        with gpu.line(3):
+            if cured:  # two other threads are ahead
+                gpu.now = max(gpu.now, begin + (i // 2 + 1) * work)
+            else:
+                gpu.host(work)
+        with gpu.line(4):
+            gpu.copy(20 * US, size=1 << 20)
+        with gpu.line(5):
+            gpu.launch(kernel, before=20 * US)
+    with gpu.line(6):
+        gpu.wait()
+
+
+def short_host_work(gpu, *, cured):
+    host_work(gpu, cured=cured, rounds=60, work=400 * US, kernel=250 * US)
+
+
+def reading(gpu, *, cured):
+    for _ in range(12):
+        with gpu.line(3):
+            gpu.launch(2 * MS, before=20 * US)
+        with gpu.line(4):
+            if not cured:
+                gpu.copy(2 * US, "DtoH")
+                gpu.wait("cuStreamSynchronize")
+        with gpu.line(5):
+            gpu.host(1500 * US)
+    with gpu.line(6):
+        gpu.wait()
+
+
+def checking(gpu, *, cured):
+    for _ in range(200):
+        with gpu.line(3):
+            gpu.launch(1 * US, before=8 * US)
+        if not cured:
+            with gpu.line(4):
+                gpu.launch(1 * US, before=8 * US)
+                gpu.copy(1 * US, "DtoH")
+                gpu.wait("cuStreamSynchronize")
+    with gpu.line(5):
+        gpu.wait()
+
+
+def many_launches(gpu, *, cured):
+    with gpu.line(3):
+        for i in range(400):
+            gpu.launch(1 * US, before=0 if cured and i else 9 * US, api=0 if cured else 4 * US)
+    with gpu.line(4):
+        gpu.wait()
+
+
+CASES = {
+    "host work": (host_work, "idle", 3),
+    "short host work": (short_host_work, "idle", 3),
+    "reading": (reading, "wait", 4),
+    "checking": (checking, "wait", 4),
+    "many launches": (many_launches, "launch-bound", 3),
+}
+
+
+def source_of(name, function):
+    if function is None:
+        return f"%%gpuprofile\n{BODY[name]}"
+    return f"def {function}():\n" + "".join(f"    {x}\n" for x in BODY[name].splitlines())
+
+
+def ran(name, *, cured=False, function=None):
+    gpu = SimulatedGpu(function)
+    CASES[name][0](gpu, cured=cured)
+    return gpu, gpu.profile(source_of(name, function))
+
+
+@pytest.mark.parametrize("function", [None, "run"], ids=["cell", "function"])
+@pytest.mark.parametrize("name", CASES)
+def test_the_gain_is_the_time_that_the_cure_saves(name, function):
+    (slow, prof), (fast, cured) = (ran(name, cured=c, function=function) for c in (False, True))
+    _, kind, line = CASES[name]
+    won = slow.now - fast.now
+    first = findings(ProfileIndex(prof), limit=None)[:2]
+    found = next(f for f in first if f.kind == kind)
+    assert found.low_ns <= won <= found.high_ns <= 4 * found.low_ns
+    assert abs(found.gain_ns - won) <= 0.3 * won
+    rows = prof.insights()
+    place = rows[rows["kind"] == kind].iloc[0]
+    assert (place["cell"], place["line"]) == ("In[1]", line)
+    assert f"ine {line}" in found.text
+    left = [f for f in of_kind(cured, kind) if f"ine {line}" in f.text]
+    left = [f for f in left if "before its first work" not in f.text]
+    assert not [f for f in left if f.gain_ns > 0.05 * fast.now]
+
+
+@pytest.mark.parametrize("function", [None, "run"], ids=["cell", "function"])
+def test_idle_time_in_many_short_gaps_is_summed_by_line(function):
+    _, prof = ran("short host work", function=function)
+    found = of_kind(prof, "idle")[0]
+    assert "in 59 gaps of " in found.text
+    assert "(median) and before its first work while" in found.text
+    assert "h = parse(b)" in found.text
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_idle_time_counts_once(name):
+    """Time before a call is of the host's work, or of the launch with the time after the call."""
+    _, prof = ran(name)
+    index = ProfileIndex(prof)
+    busy = sum(int(end - start) for start, end in zip(*index.busy(), strict=True))
+    counted = sum(
+        int((f.spans()[1] - f.spans()[0]).sum())
+        for f in findings(index, limit=None)
+        if f.kind in ("idle", "launch-bound", "held work") and f.spans
+    )
+    assert counted <= prof.wall_ns - busy
+
+
+def test_work_that_waits_in_a_queue_is_not_held():
+    gpu = SimulatedGpu()
+    with gpu.line(2):
+        for _ in range(300):
+            gpu.launch(8 * US, before=1 * US)
+    with gpu.line(3):
+        gpu.wait()
+    assert not of_kind(gpu.profile("\nmodel(x)\nsynchronize()\n"), "held work")
+
+
+def test_idle_devices_do_not_count_the_same_time_twice():
+    """Two devices idle while the host works."""
+    ops, work, calls = [line(1, 2, 0, 100 * MS)], [], []
+    for i in range(10):
+        for device in (0, 1):
+            start = 10 * MS * i + device * 10 * US
+            calls.append(call(start, start + 5 * US, op_id=1, correlation_id=2 * i + device))
+            work.append(kernel(start + 6 * US, start + 2 * MS, 1, correlation_id=2 * i + device,
+                               device_id=device, stream_id=7 + device, thread_id=1))  # fmt: skip
+    prof = profile(ops, work, calls, info=info(100 * MS), sources={"In[1]": "\nwork()\n"})
+    (found,) = of_kind(prof, "idle")
+    assert found.high_ns <= 100 * MS - 10 * 2 * MS + MS
+    assert f"idle {round((100 * MS - 10 * 2 * MS) / MS)}" in found.text
+
+
+@pytest.mark.parametrize("first", [1 * MS, 5 * US])
+def test_time_that_the_profiler_takes_for_the_first_launch_is_no_finding(first):
+    """A short cell: its first launch takes 1 ms, as CUPTI's, or as long as the others."""
+    gpu = SimulatedGpu()
+    with gpu.line(2):
+        gpu.host(1 * MS)
+        gpu.launch(50 * US, api=first)
+        for _ in range(30):
+            gpu.launch(50 * US, before=5 * US)
+    with gpu.line(3):
+        gpu.wait()
+    prof = gpu.profile("\nmodel(x)\nsynchronize()\n", domain="driver")
+    found = [f for f in findings(ProfileIndex(prof), limit=None) if f.gain_ns]
+    assert [f.kind for f in found] == (["idle"] if first < MS else [])
+
+
+def test_a_loop_of_a_function_that_waits_for_data_is_named():
+    rows, (before, after) = stack_rows("In[2]:1 In[1]:train:4", "In[2]:1 In[1]:train:3")
+    ops, work, calls = [line(1, 1, 0, 90 * MS, cell="In[2]")], [], []
+    for i in range(9):
+        start = 10 * MS * i
+        ops.append(framework(10 + i, "waiting for data", start, start + 8 * MS, 1, "data"))
+        for number, stack in enumerate((after, before)):
+            begin = start + 8 * MS + number * MS
+            ids = {"correlation_id": 2 * i + number, "stack_id": stack}
+            calls.append(call(begin, begin + 5 * US, op_id=1, **ids))
+            work.append(kernel(begin + 6 * US, begin + MS, 1, thread_id=1, **ids))
+    source = "def train(loader):\n    for b in loader:\n        z = b.cuda()\n        f(z)\n"
+    prof = profile(ops, work, calls, info=info(90 * MS, cell="In[2]"),
+                   sources={"In[1]": source, "In[2]": "train(loader)\n"})  # fmt: skip
+    (found,) = of_kind(with_stacks(prof, rows), "data loader")
+    assert "while line 2 of `train` (In[1]: `for b in loader:`) waited for 9 batches" in found.text
+    row = prof.insights().set_index("kind").loc["data loader"]
+    assert (row["cell"], row["line"]) == ("In[1]", 2)
