@@ -41,6 +41,7 @@ from epprof_nb.analysis.findings.rules.onnx_nodes import (
 )
 from epprof_nb.analysis.findings.rules.precision import precise_kernels
 from epprof_nb.analysis.findings.rules.repeated_captures import wasted_captures
+from epprof_nb.analysis.findings.rules.repeated_copies import repeated_copies
 from epprof_nb.analysis.findings.rules.shared_device import shared_device
 from epprof_nb.analysis.findings.rules.slow_first_step import slow_first_step
 from epprof_nb.analysis.findings.rules.torch_compilations import torch_compilations
@@ -79,7 +80,7 @@ ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines, many_launches,
-    pageable_copies, copies_to_overlap, small_copies, exposed_communication,
+    pageable_copies, repeated_copies, copies_to_overlap, small_copies, exposed_communication,
     critical_work, far_from_roof, driver_allocations, per_tensor_optimizers, shared_device,
     jax_reads, precise_kernels,
 )  # fmt: skip

@@ -179,6 +179,37 @@ def test_time_that_the_profiler_takes_for_the_first_launch_is_no_finding(first):
     assert [f.kind for f in found] == (["idle"] if first < MS else [])
 
 
+@pytest.mark.parametrize(
+    ("body", "copied"),
+    [
+        ("for i in range(6):\n    t = table.cuda()\n    f(t)\n", True),
+        ("for table in tables:\n    t = table.cuda()\n    f(t)\n", False),
+        ("for i in range(6):\n    t = table.cuda()\n    table = f(t)\n", False),
+        ("for i in range(6):\n    t = table.cuda()\n    table[i] = f(t)\n", False),
+        ("for i in range(6):\n    t = make(table).cuda()\n    f(t)\n", False),
+        ("t = table.cuda()\nt = table.cuda()\nf(t)\n", False),
+    ],
+)
+@pytest.mark.parametrize("function", [None, "run"])
+def test_a_variable_that_a_loop_copies_again_and_again_is_found(body, copied, function):
+    gpu = SimulatedGpu(function)
+    for _ in range(6):
+        with gpu.line(3):
+            gpu.copy(8 * MS, size=64 << 20)
+        with gpu.line(4):
+            gpu.launch(1 * MS)
+    head = "%%gpuprofile\n" if function is None else "def run():\n"
+    indent = "" if function is None else "    "
+    prof = gpu.profile(head + "".join(f"{indent}{x}\n" for x in body.splitlines()))
+    found = of_kind(prof, "repeated copies")
+    assert len(found) == copied
+    if copied:
+        assert found[0].gain_ns == 5 * 8 * MS
+        assert "`table.cuda()`" in found[0].text
+        assert "Or: copy from and to pinned memory" in found[0].remedies
+        assert not of_kind(prof, "pageable copies")
+
+
 def test_a_loop_of_a_function_that_waits_for_data_is_named():
     rows, (before, after) = stack_rows("In[2]:1 In[1]:train:4", "In[2]:1 In[1]:train:3")
     ops, work, calls = [line(1, 1, 0, 90 * MS, cell="In[2]")], [], []
