@@ -37,9 +37,10 @@ _FUSED = frozenset({"Adam", "AdamW", "SGD", "Adagrad"})
 _PER_TENSOR = 0.5
 """Host time that remains for a tensor, in launches: the lists of tensors are still made."""
 _LOW = 0.6
-_DEVICE_BOUND, _TRAFFIC = 0.2, 0.5
-"""Where less than the first share of the host time is saved, devices are the limit. A kernel that
-computes a whole update then saves this share of the memory traffic of three or more."""
+_DEVICE_BOUND = 0.2
+"""Share of the host time below which devices are the limit, by what skipping that time saves."""
+_TRAFFIC = 0.5
+"""Share of the memory traffic that a kernel for a whole update saves, in place of three or more."""
 
 
 class _Steps(NamedTuple):
