@@ -73,7 +73,8 @@ def _counted(index: ProfileIndex) -> IntArray:
 
     Imports make many objects, and steps begin after it.
     """
-    rows, found = index.cached(collections), index.cached(iterations)
+    found = index.cached(iterations)
+    rows: IntArray = index.cached(collections)
     is_import = np.zeros(len(index.tree), np.bool_)
     is_import[index.cached(import_statements)] = True
     rows = rows[index.tree.nearest_ancestor(is_import)[rows] == MISSING]
