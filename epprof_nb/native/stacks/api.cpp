@@ -114,17 +114,20 @@ epprof_columns* epprof_stacks_drain(uint64_t counts[2]) {
   struct All {
     NewStacks stacks;
     uint64_t session = stack_counts.session;
+
+    void add(NewStacks taken) {
+      for (auto& node : taken.nodes) stacks.nodes.push_back(std::move(node));
+      for (auto& code : taken.codes) stacks.codes.push_back(std::move(code));
+    }
   } all;
   for_each_thread(
       [](ThreadState* t, void* data) {
         auto& all = *static_cast<All*>(data);
         auto* table = static_cast<StackTable*>(t->stacks.get());
-        if (!table) return;
-        NewStacks taken = table->take(all.session);
-        for (auto& node : taken.nodes) all.stacks.nodes.push_back(std::move(node));
-        for (auto& code : taken.codes) all.stacks.codes.push_back(std::move(code));
+        if (table) all.add(table->take(all.session));
       },
       &all);
+  if (auto* take = take_sampled_stacks.load()) all.add(take(all.session));
   std::vector<uint32_t> id, parent, code, code_id, file_bytes, function_bytes;
   std::vector<int32_t> line, first_line;
   std::vector<char> files, functions;

@@ -9,8 +9,10 @@ static const struct epprof_frame_layout layouts[] = {
         .minor = 11,
         /* Include/cpython/pystate.h: struct _ts, _PyCFrame */
         .thread_frame = 56, .has_cframe = 1, .cframe_frame = 8,
+        .thread_next = 8, .thread_native_id = 160,
         /* Include/internal/pycore_frame.h: _PyInterpreterFrame, enum _frameowner */
         .frame_code = 32, .frame_previous = 48, .frame_instruction = 56, .frame_owner = 69,
+        .frame_stack_top = 64, .frame_is_entry = 68,
         .owner_generator = 1, .owner_interpreter = 255, .code_tag_mask = 0,
         /* Include/cpython/code.h: _PyCode_DEF */
         .code_file = 112, .code_qualname = 128, .code_line_table = 136, .code_first_line = 72,
@@ -23,8 +25,10 @@ static const struct epprof_frame_layout layouts[] = {
         .minor = 12,
         /* Include/cpython/pystate.h */
         .thread_frame = 56, .has_cframe = 1, .cframe_frame = 0,
+        .thread_next = 8, .thread_native_id = 144,
         /* Include/internal/pycore_frame.h */
         .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 70,
+        .frame_stack_top = 64, .frame_is_entry = 0,
         .owner_generator = 1, .owner_interpreter = 3, .code_tag_mask = 0,
         /* Include/cpython/code.h */
         .code_file = 112, .code_qualname = 128, .code_line_table = 136, .code_first_line = 68,
@@ -37,8 +41,10 @@ static const struct epprof_frame_layout layouts[] = {
         .minor = 13,
         /* Include/cpython/pystate.h; from here on also in _Py_DebugOffsets */
         .thread_frame = 72, .has_cframe = 0, .cframe_frame = 0,
+        .thread_next = 8, .thread_native_id = 160,
         /* Include/internal/pycore_frame.h */
         .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 70,
+        .frame_stack_top = 64, .frame_is_entry = 0,
         .owner_generator = 1, .owner_interpreter = 3, .code_tag_mask = 0,
         /* Include/cpython/code.h */
         .code_file = 112, .code_qualname = 128, .code_line_table = 136, .code_first_line = 68,
@@ -53,6 +59,7 @@ static const struct epprof_frame_layout layouts[] = {
         .minor = 14,
         /* Include/cpython/pystate.h */
         .thread_frame = 72, .has_cframe = 0, .cframe_frame = 0,
+        .thread_next = 8, .thread_native_id = 160,
         /* Include/internal/pycore_interpframe_structs.h, pycore_stackref.h */
         .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 74,
         .owner_generator = 1, .owner_interpreter = 3, .code_tag_mask = 3,
@@ -99,6 +106,9 @@ int epprof_layout_is_confirmed(const struct epprof_frame_layout* l, const void* 
   const uint64_t *thread = numbers + l->told.thread, *frame = numbers + l->told.frame;
   const uint64_t *code = numbers + l->told.code, *bytes = numbers + l->told.bytes;
   const uint64_t* text = numbers + l->told.text;
+  if (l->thread_native_id && (thread[2] != l->thread_next || thread[6] != l->thread_native_id)) {
+    return 0;
+  }
   return thread[4] == l->thread_frame && frame[1] == l->frame_previous &&
          frame[2] == l->frame_code && frame[3] == l->frame_instruction &&
          frame[5] == l->frame_owner && code[1] == l->code_file && code[3] == l->code_qualname &&

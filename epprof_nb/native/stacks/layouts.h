@@ -18,12 +18,17 @@ struct epprof_frame_layout {
   uint16_t thread_frame;
   uint16_t cframe_frame;
   uint8_t has_cframe;
+  uint16_t thread_next;
+  uint16_t thread_native_id; /* the system's id of the thread; 0: not known */
 
   /* _PyInterpreterFrame */
   uint16_t frame_code;
   uint16_t frame_previous;
   uint16_t frame_instruction;
   uint16_t frame_owner; /* a byte */
+  /* int: negative while the frame runs and calls no Python function; 0: not known */
+  uint16_t frame_stack_top;
+  uint16_t frame_is_entry;  /* a byte: C code made the call; 0: a frame without code is between */
   uint8_t owner_generator;
   uint8_t owner_interpreter; /* it and higher ones have no Python code; 255: none */
   uint8_t code_tag_mask;     /* bits of the reference to the code that are no part of its address */

@@ -7,6 +7,7 @@
 namespace epprof {
 
 StackCounts stack_counts;
+std::atomic<NewStacks (*)(uint64_t)> take_sampled_stacks{nullptr};
 
 namespace {
 
@@ -63,9 +64,14 @@ void append_utf8(std::string* text, uint32_t c) {
   }
 }
 
+}  // namespace
+
+size_t kept_text(size_t length) { return std::min(length, kMaxText); }
+size_t kept_line_table(size_t bytes) { return bytes <= kMaxLineTable ? bytes : 0; }
+
 std::string copy_text(const epprof_text& text) {
   std::string copy;
-  size_t length = std::min(text.length, kMaxText);
+  size_t length = kept_text(text.length);
   copy.reserve(length);
   for (size_t i = 0; i < length; i++) {
     switch (text.kind) {
@@ -77,11 +83,13 @@ std::string copy_text(const epprof_text& text) {
   return copy;
 }
 
-}  // namespace
+uint64_t key_of_code(uintptr_t address) {
+  return key_of(address, epprof_code_version(reinterpret_cast<const void*>(address)));
+}
 
-StackTable::~StackTable() { stack_counts.bytes -= bytes_; }
+StackNodes::~StackNodes() { stack_counts.bytes -= bytes_; }
 
-bool StackTable::account(size_t bytes) {
+bool StackNodes::account(size_t bytes) {
   if (stack_counts.bytes.load(std::memory_order_relaxed) + bytes > stack_counts.max_bytes) {
     return false;
   }
@@ -90,14 +98,38 @@ bool StackTable::account(size_t bytes) {
   return true;
 }
 
-void StackTable::start(uint64_t session) {
+void StackNodes::clear() {
   stack_counts.bytes -= bytes_;
   bytes_ = 0;
-  stacks_.clear();
   nodes_.clear();
+  new_ = {};
+}
+
+std::shared_ptr<const CodeCopy> StackNodes::add(CodeCopy&& code) {
+  size_t texts = code.file.size() + code.function.size() + code.line_table.size();
+  if (!account(sizeof(CodeCopy) + texts + 64)) return nullptr;
+  code.id = stack_counts.codes++;
+  new_.codes.push_back(std::make_shared<CodeCopy>(std::move(code)));
+  return new_.codes.back();
+}
+
+uint32_t StackNodes::node(uint32_t parent, const std::shared_ptr<const CodeCopy>& code,
+                          int32_t offset) {
+  uint64_t key = key_of_node(parent, code->id, offset);
+  uint32_t known = nodes_.find(key);
+  if (known != FlatMap::kNone) return known;
+  if (!account(sizeof(StackNode) + 64)) return kNoStack;  // with its slots in the maps
+  known = stack_counts.nodes++;
+  nodes_.insert(key, known);
+  new_.nodes.push_back({known, parent, code, offset});
+  return known;
+}
+
+void StackTable::start(uint64_t session) {
+  nodes_.clear();
+  stacks_.clear();
   code_rows_.clear();
   codes_.clear();
-  new_ = {};
   session_ = session;
 }
 
@@ -120,24 +152,20 @@ uint32_t StackTable::current(const void* thread) {
 }
 
 std::shared_ptr<const CodeCopy> StackTable::code(const void* object) {
-  uint64_t key = key_of(reinterpret_cast<uintptr_t>(object), epprof_code_version(object));
+  uint64_t key = key_of_code(reinterpret_cast<uintptr_t>(object));
   uint32_t row = code_rows_.find(key);
   if (row != FlatMap::kNone) return codes_[row];
   epprof_code read = epprof_read_code(object);
-  size_t table = read.line_table_bytes <= kMaxLineTable ? read.line_table_bytes : 0;
-  auto copy = std::make_shared<CodeCopy>();
-  copy->file = copy_text(read.file);
-  copy->function = copy_text(read.function);
-  if (!account(sizeof(CodeCopy) + copy->file.size() + copy->function.size() + table + 64)) {
-    return nullptr;
-  }
-  copy->id = stack_counts.codes++;
-  copy->first_line = read.first_line;
-  copy->line_table.assign(read.line_table, read.line_table + table);
+  CodeCopy copy;
+  copy.file = copy_text(read.file);
+  copy.function = copy_text(read.function);
+  copy.first_line = read.first_line;
+  copy.line_table.assign(read.line_table, read.line_table + kept_line_table(read.line_table_bytes));
+  auto added = nodes_.add(std::move(copy));
+  if (!added) return nullptr;
   code_rows_.insert(key, uint32_t(codes_.size()));
-  codes_.push_back(copy);
-  new_.codes.push_back(copy);
-  return copy;
+  codes_.push_back(added);
+  return added;
 }
 
 uint32_t StackTable::add(const void* thread, uint64_t hash) {
@@ -148,22 +176,11 @@ uint32_t StackTable::add(const void* thread, uint64_t hash) {
   uint32_t node = kNoStack;
   for (size_t i = depth; i-- > 0;) {
     auto copy = code(frames[i].code);
-    if (!copy) {
+    node = copy ? nodes_.node(node, copy, frames[i].offset) : kNoStack;
+    if (node == kNoStack) {
       stack_counts.dropped++;
       return kNoStack;
     }
-    uint64_t key = key_of_node(node, copy->id, frames[i].offset);
-    uint32_t known = nodes_.find(key);
-    if (known == FlatMap::kNone) {
-      if (!account(sizeof(StackNode) + 64)) {  // with its slots in the maps
-        stack_counts.dropped++;
-        return kNoStack;
-      }
-      known = stack_counts.nodes++;
-      nodes_.insert(key, known);
-      new_.nodes.push_back({known, node, copy, frames[i].offset});
-    }
-    node = known;
   }
   if (truncated) stack_counts.truncated++;
   stacks_.insert(hash, node);
@@ -172,9 +189,7 @@ uint32_t StackTable::add(const void* thread, uint64_t hash) {
 
 NewStacks StackTable::take(uint64_t session) {
   SpinLockGuard lock(lock_);
-  NewStacks taken;
-  if (session_ == session) std::swap(taken, new_);
-  return taken;
+  return session_ == session ? nodes_.take() : NewStacks{};
 }
 
 }  // namespace epprof

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/thread_state.h"
@@ -32,12 +33,40 @@ struct NewStacks {
   std::vector<std::shared_ptr<const CodeCopy>> codes;
 };
 
+// The nodes that one thread adds, each once.
+class StackNodes {
+ public:
+  StackNodes() = default;
+  ~StackNodes();
+  StackNodes(const StackNodes&) = delete;
+  StackNodes& operator=(const StackNodes&) = delete;
+
+  void clear();
+  // The node of a frame below `parent`, which is kNoStack for an outermost one. kNoStack: the
+  // memory for stacks is used up.
+  uint32_t node(uint32_t parent, const std::shared_ptr<const CodeCopy>& code, int32_t offset);
+  // Null: the memory for stacks is used up.
+  std::shared_ptr<const CodeCopy> add(CodeCopy&& code);
+  NewStacks take() { return std::exchange(new_, {}); }
+
+ private:
+  bool account(size_t bytes);
+
+  FlatMap nodes_;
+  NewStacks new_;
+  size_t bytes_ = 0;
+};
+
+// Different for each code object, also for those that were at one address.
+uint64_t key_of_code(uintptr_t address);
+size_t kept_line_table(size_t bytes);  // of a line table of this size
+std::string copy_text(const epprof_text& text);
+size_t kept_text(size_t length);  // characters of a text of this length
+
 // Only its thread looks stacks up. A lock guards what is new, for the drain: the thread takes it at
 // the first sight of a stack.
 class StackTable final : public ThreadExtra {
  public:
-  ~StackTable() override;
-
   // The stack of the calling thread, whose PyThreadState is `thread`.
   uint32_t current(const void* thread);
   NewStacks take(uint64_t session);
@@ -47,15 +76,16 @@ class StackTable final : public ThreadExtra {
   uint32_t add(const void* thread, uint64_t hash);
   std::shared_ptr<const CodeCopy> code(const void* object);
   void start(uint64_t session);
-  bool account(size_t bytes);
 
   std::atomic<bool> lock_{false};
   uint64_t session_ = 0;
-  FlatMap stacks_, nodes_, code_rows_;
+  FlatMap stacks_, code_rows_;
   std::vector<std::shared_ptr<const CodeCopy>> codes_;
-  NewStacks new_;
-  size_t bytes_ = 0;
+  StackNodes nodes_;
 };
+
+// Takes the stacks that were sampled; null if none were. They are drained with the others.
+extern std::atomic<NewStacks (*)(uint64_t session)> take_sampled_stacks;
 
 // Numbers of the running session: its stacks begin with 0.
 struct StackCounts {

@@ -6,6 +6,8 @@ static struct epprof_frame_layout layout;
 
 void epprof_set_frame_layout(const struct epprof_frame_layout* new_layout) { layout = *new_layout; }
 
+const struct epprof_frame_layout* epprof_current_layout(void) { return &layout; }
+
 static inline const void* pointer_at(const void* object, size_t offset) {
   return *(const void* const*)((const char*)object + offset);
 }
@@ -29,6 +31,7 @@ static inline const void* current_frame(const void* thread) {
    copied again when either is freed. */
 enum { VERSIONS = 4096 };
 static _Atomic uint32_t versions[VERSIONS];
+static _Atomic uint64_t destroyed;
 
 static inline _Atomic uint32_t* version_of(const void* code) {
   uintptr_t address = (uintptr_t)code;
@@ -43,7 +46,10 @@ uint32_t epprof_code_version(const void* code) {
 
 void epprof_code_destroyed(const void* code) {
   atomic_fetch_add_explicit(version_of(code), 1, memory_order_relaxed);
+  atomic_fetch_add(&destroyed, 1); /* before the memory is reused */
 }
+
+uint64_t epprof_destroyed_codes(void) { return atomic_load(&destroyed); }
 
 static inline uint64_t append(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9E3779B97F4A7C15u;

@@ -17,6 +17,7 @@ struct epprof_frame {
 
 /* Must be set before the first walk. */
 void epprof_set_frame_layout(const struct epprof_frame_layout* layout);
+const struct epprof_frame_layout* epprof_current_layout(void);
 
 /* The hash of the current frames of a thread; 0 if it has none. `depth` counts them, up to
    EPPROF_MAX_FRAMES: frames further out do not enter the hash. */
@@ -31,6 +32,7 @@ size_t epprof_copy_frames(const void* thread, struct epprof_frame out[EPPROF_MAX
    `epprof_code_destroyed` makes every hash in which the old one occurs different from then on. */
 uint32_t epprof_code_version(const void* code);
 void epprof_code_destroyed(const void* code);
+uint64_t epprof_destroyed_codes(void); /* so far */
 
 /* A copy of a Python string: its characters have 1, 2 or 4 bytes. */
 struct epprof_text {
