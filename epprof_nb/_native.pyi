@@ -339,6 +339,9 @@ def prepare_stacks(minor: int, /) -> str | None:
     not taken for it.
     """
 
+def begin_stacks() -> None:
+    """Forget the stacks so far, whose numbers begin anew."""
+
 def start_stacks() -> None:
     """Read the stack of each launch from now on; forgets the stacks so far."""
 
@@ -366,6 +369,26 @@ def drain_stacks() -> dict[str, Any]:
     each other in ``files`` and ``functions`` (UTF-8, cut after 4,096 characters). ``truncated``:
     stacks so far whose outermost frames were cut off; ``dropped``: launches so far without a stack
     for want of memory.
+    """
+
+def prepare_samples() -> str | None:
+    """Prepare to sample threads, after `prepare_stacks`; returns why that is not possible."""
+
+def start_samples() -> None:
+    """Start the thread that samples those that launch or run the cell, if it does not run."""
+
+def stop_samples() -> None:
+    """Stop that thread and forget its samples; returns when it has ended."""
+
+def end_samples() -> None:
+    """Take no samples any more in this process; those so far can be drained."""
+
+def drain_samples() -> dict[str, Any]:
+    """Take the samples since the last call.
+
+    Columns: time i64 and interval i64 (ns), thread_id u64, stack_id u32 (as in `drain_stacks`).
+    Counts since the start: ``exact`` samples; ``outer``: of the outer frames only, because the
+    inner ones changed too fast; ``inconsistent``: without a stack; ``dropped``: for want of memory.
     """
 
 def drain_node_stacks() -> dict[str, Any]:

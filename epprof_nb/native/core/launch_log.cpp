@@ -49,6 +49,7 @@ uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
 
 void write(ThreadState* t, uint64_t correlation, uint64_t op, int64_t start, int64_t end,
            uint32_t name, int32_t result, uint16_t flags, uint16_t domain, uint32_t stack) {
+  t->last_call.store(end, std::memory_order_relaxed);
   if (LaunchRecord* record = t->launches.begin(launch_pool)) {
     *record = {correlation, op, start, end, name, result, flags, domain, stack};
     t->launches.commit();
@@ -61,6 +62,7 @@ void call_begins(ThreadState* t, uint64_t correlation, uint32_t name, uint16_t d
   OpenCall call{correlation, 0, epprof_now_ns(), name, 0, domain,
                 launch_stack(t, correlation)};
   t->node_created = false;
+  t->last_call.store(call.start, std::memory_order_relaxed);
   call.op = launch_op(t, call.start, &call.flags);
   uint64_t session = call_session.load(std::memory_order_relaxed);
   if (!t->open_calls.push(session, call)) t->launches.lost.fetch_add(1, std::memory_order_relaxed);

@@ -123,6 +123,8 @@ struct ThreadState {
   std::atomic<bool> in_profiler{false};   // the profiler itself is calling CUDA
   std::atomic<bool> in_callback{false};   // of CUPTI
 
+  // When it last entered or left a recorded API call.
+  std::atomic<int64_t> last_call{0};
   // Number of calls so far that each put one activity on the device.
   std::atomic<uint64_t> launch_calls{0};
   // Hashes of these calls in order, with and without sizes, since a reader set them to 0; see

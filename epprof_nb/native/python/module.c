@@ -13,6 +13,7 @@ extern PyMethodDef ep_functions[], frame_functions[], graph_functions[], greenle
 extern PyMethodDef marker_functions[];
 extern PyMethodDef collection_functions[], compiled_functions[], nvtx_functions[];
 extern PyMethodDef ort_functions[], product_functions[];
+extern PyMethodDef sample_functions[];
 extern PyMethodDef stack_functions[];
 extern PyMethodDef stretch_functions[], torch_functions[], vectorcall_functions[];
 
@@ -303,6 +304,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   if (!failed) failed = PyModule_AddFunctions(module, product_functions);
   if (!failed) failed = PyModule_AddFunctions(module, torch_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, sample_functions);
   if (!failed) failed = PyModule_AddFunctions(module, stack_functions);
   if (!failed) failed = PyModule_AddFunctions(module, stretch_functions);
   if (!failed) failed = PyModule_AddFunctions(module, vectorcall_functions);

@@ -63,6 +63,11 @@ static PyObject* prepare_stacks(PyObject* Py_UNUSED(m), PyObject* value) {
   return PyUnicode_FromString(why_not);
 }
 
+static PyObject* begin_stacks(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  epprof_stacks_begin();
+  Py_RETURN_NONE;
+}
+
 static PyObject* start_stacks(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   epprof_stacks_begin();
   epprof_stacks_read(1);
@@ -188,6 +193,7 @@ static PyObject* walk_stack(PyObject* Py_UNUSED(m), PyObject* getframe) {
 
 PyMethodDef stack_functions[] = {
     {"prepare_stacks", prepare_stacks, METH_O, NULL},
+    {"begin_stacks", begin_stacks, METH_NOARGS, NULL},
     {"start_stacks", start_stacks, METH_NOARGS, NULL},
     {"pause_stacks", pause_stacks, METH_NOARGS, NULL},
     {"resume_stacks", resume_stacks, METH_NOARGS, NULL},

@@ -16,6 +16,7 @@ MAY_INCLUDE = {
     "ort": r"core/(?!api\.h)|ort/",
     "ep": r"core/(?!api\.h)|ort/(?!api\.h)|ep/",
     "stacks": r"core/(?!api\.h)|stacks/",
+    "samples": r"core/(?!api\.h)|stacks/(?!api\.h)|samples/",
     "plugin": r"ort/(?!api\.h)|ep/(?!api\.h)|plugin/",
     "python": r"\w+/api\.h$|python/",
 }

@@ -1,0 +1,40 @@
+// Reads memory of this process that other threads may free or unmap at any time. Where a load would
+// end the process, a read fails.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace epprof {
+
+struct MemoryRange {
+  uintptr_t at;
+  size_t bytes;
+};
+
+class MemoryReader {
+ public:
+  // Finds a way to read. Returns false if the system refuses all of them, as some containers do.
+  bool prepare();
+
+  // Reads the ranges one after another into `out`. Returns false if any of them is not mapped.
+  bool read(const MemoryRange* ranges, size_t count, void* out) const;
+
+  bool read(uintptr_t at, void* out, size_t bytes) const {
+    MemoryRange range{at, bytes};
+    return read(&range, 1, out);
+  }
+
+  template <typename T>
+  bool read(uintptr_t at, T* out) const {
+    return read(at, out, sizeof *out);
+  }
+
+ private:
+  bool works() const;
+
+  int process_ = 0;
+  int file_ = -1;  // /proc/self/mem, where process_vm_readv is refused
+};
+
+}  // namespace epprof

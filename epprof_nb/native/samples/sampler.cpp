@@ -1,0 +1,283 @@
+#include "samples/sampler.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/clock.h"
+#include "core/fork.h"
+#include "core/launch_log.h"
+
+namespace epprof {
+
+namespace {
+
+constexpr int64_t kSinceCall = 500'000;  // ns without an API call, before a thread is sampled
+constexpr int64_t kShortest = 1'000'000, kLongest = 10'000'000;  // mean intervals, ns
+// What sampling may take of a core: 1 / 300. More in the first rounds, for short cells.
+constexpr int64_t kPart = 300, kQuickPart = 100;
+constexpr int kQuickRounds = 100;
+constexpr size_t kMaxSamples = 4'000'000;
+constexpr int64_t kSearchAgain = 20'000'000;  // ns
+constexpr int kTries = 6;
+constexpr int kMaxThreads = 4096;
+
+ForkSafeMutex mutex;
+
+int64_t own_cpu_time() {
+  timespec used;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return int64_t(used.tv_sec) * 1'000'000'000 + used.tv_nsec;
+}
+
+// A sample that waits for a core is taken when the sampled thread gives it up, and not where it
+// works. Of threads that want little time at once, newer systems let none wait for long.
+void ask_for_short_waits() {
+  prctl(PR_SET_TIMERSLACK, 1000);
+  struct {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+  } wanted{48, 0, 0, 0, 0, 100'000, 0, 0};  // sched_attr of SCHED_OTHER, ns
+  syscall(SYS_sched_setattr, 0, &wanted, 0);
+}
+
+// A fixed interval would meet a loop again and again at the same place.
+class VaryingInterval {
+ public:
+  explicit VaryingInterval(uint64_t seed) : state_(seed | 1) {}
+
+  int64_t around(int64_t mean) {  // uniform from half the mean to one and a half
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return mean / 2 + int64_t(state_ % uint64_t(mean));
+  }
+
+ private:
+  uint64_t state_;
+};
+
+// The mean interval that keeps the cost below its share of a core.
+int64_t mean_interval(int64_t rounds, int64_t cost) {
+  int64_t part = rounds < kQuickRounds ? kQuickPart : kPart;
+  return std::clamp(cost / std::max(rounds, int64_t(1)) * part, kShortest, kLongest);
+}
+
+struct Wanted {
+  std::vector<uint64_t>* tids;
+  int64_t began, now;
+};
+
+void add_if_wanted(ThreadState* t, void* data) {
+  auto& wanted = *static_cast<Wanted*>(data);
+  int64_t last_call = t->last_call.load(std::memory_order_relaxed);
+  bool takes_part = t == cell_thread.load() || last_call >= wanted.began ||
+                    t->epoch.load(std::memory_order_relaxed) == epoch.load();
+  OpenCall call;
+  if (!takes_part || t->ended.load(std::memory_order_relaxed) ||
+      wanted.now - last_call < kSinceCall || t->in_profiler.load(std::memory_order_relaxed) ||
+      t->in_callback.load(std::memory_order_relaxed) ||
+      t->open_calls.innermost(call_session.load(std::memory_order_relaxed), &call)) {
+    return;
+  }
+  wanted.tids->push_back(t->tid);
+}
+
+}  // namespace
+
+Sampler::Sampler(void* (*first_thread)(void*), void* interpreter, uintptr_t code_type)
+    : first_thread_(first_thread),
+      interpreter_(interpreter),
+      codes_(memory_, *epprof_current_layout(), code_type) {}
+
+// The list may change while it is followed: the system's id tells whose state was found.
+uintptr_t Sampler::find_thread(uint64_t tid) const {
+  const epprof_frame_layout& layout = *epprof_current_layout();
+  auto thread = reinterpret_cast<uintptr_t>(first_thread_(interpreter_));
+  for (int seen = 0; thread && seen < kMaxThreads; seen++) {
+    uint64_t id;
+    if (!memory_.read(thread + layout.thread_native_id, &id)) return 0;
+    if (id == tid) return thread;
+    if (!memory_.read(thread + layout.thread_next, &thread)) return 0;
+  }
+  return 0;
+}
+
+void Sampler::start() {
+  if (worker_ || !memory_.prepare()) return;
+  threads_.clear();
+  {
+    ForkLockGuard lock(mutex);
+    samples_.clear();
+    counts_ = {};
+  }
+  worker_ = new Worker;
+  sigset_t all, before;  // signals are for the threads of the program
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  worker_->thread = std::thread([this, worker = worker_] { run(worker); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Sampler::stop() {
+  if (!worker_) return;
+  {
+    std::lock_guard<std::mutex> lock(worker_->mutex);
+    worker_->stops = true;
+  }
+  worker_->wake.notify_one();
+  worker_->thread.join();
+  delete worker_;
+  worker_ = nullptr;
+}
+
+void Sampler::release() {
+  ForkLockGuard lock(mutex);
+  nodes_.clear();
+  codes_.clear();
+  samples_ = {};
+  session_ = 0;
+}
+
+void Sampler::run(Worker* worker) {
+  pthread_setname_np(pthread_self(), "epprof-sampler");
+  ask_for_short_waits();
+  int64_t began = epprof_now_ns(), before = began;
+  VaryingInterval interval{uint64_t(began)};
+  std::unique_lock<std::mutex> lock(worker->mutex);
+  for (int64_t rounds = 0;; rounds++) {
+    int64_t wait = interval.around(mean_interval(rounds, own_cpu_time()));
+    auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(wait);
+    if (worker->wake.wait_until(lock, until, [&] { return worker->stops; })) return;
+    int64_t now = epprof_now_ns();
+    sample_all(began, now, now - before);
+    before = now;
+  }
+}
+
+void Sampler::sample_all(int64_t began, int64_t now, int64_t interval) {
+  tids_.clear();
+  Wanted wanted{&tids_, began, now};
+  for_each_thread(add_if_wanted, &wanted);
+  if (threads_.size() > 2 * tids_.size() + 64) threads_.clear();  // those of ended threads, mostly
+  for (uint64_t tid : tids_) sample(tid, now, interval);
+}
+
+void Sampler::sample(uint64_t tid, int64_t now, int64_t interval) {
+  SampledThread& known = known_thread(tid, now);
+  if (!known.frames) return;
+  int64_t cpu_time = thread_cpu_time(tid);
+  ForkLockGuard lock(mutex);
+  start_session();
+  if (cpu_time < 0 || cpu_time != known.cpu_time || known.stack == kNoStack) {
+    Reading reading = read(known.frames.get(), &known.stack);
+    known.cpu_time = cpu_time;
+    if (reading == Reading::no_thread) known.frames.reset();
+    if (reading == Reading::no_thread || reading == Reading::no_frames) return;
+    counts_.exact += reading == Reading::exact;
+    counts_.outer += reading == Reading::outer;
+    counts_.inconsistent += reading == Reading::inconsistent;
+  } else {
+    counts_.exact++;
+  }
+  if (known.stack == kNoStack) return;
+  if (samples_.size() < kMaxSamples) {
+    samples_.push_back({epprof_now_ns(), interval, tid, known.stack});
+  } else {
+    counts_.dropped++;
+  }
+}
+
+SampledThread& Sampler::known_thread(uint64_t tid, int64_t now) {
+  SampledThread& known = threads_[tid];
+  if (!known.frames && now >= known.next_search) {
+    uintptr_t thread = find_thread(tid);
+    known.next_search = now + kSearchAgain;
+    if (thread) {
+      known.frames =
+          std::make_unique<FrameReader>(memory_, *epprof_current_layout(), thread, tid);
+    }
+  }
+  return known;
+}
+
+// Begins anew if the stacks did: their numbers are those of a recording.
+void Sampler::start_session() {
+  uint64_t session = stack_counts.session.load(std::memory_order_relaxed);
+  if (session_ == session) return;
+  nodes_.clear();
+  codes_.clear();
+  for (auto& known : threads_) known.second.stack = kNoStack;
+  session_ = session;
+}
+
+// A code object of a frame lives until the frame ends. If none ended meanwhile, the copies are of
+// the code objects that the frames executed.
+Reading Sampler::read(FrameReader* frames, uint32_t* stack) {
+  *stack = kNoStack;
+  Reading reading = Reading::inconsistent;
+  for (int i = 0; i < kTries && reading == Reading::inconsistent; i++) {
+    uint64_t destroyed = epprof_destroyed_codes();
+    reading = frames->read();
+    if (reading != Reading::exact && reading != Reading::outer) continue;
+    bool is_exact = reading == Reading::exact;
+    codes_.keep();
+    *stack = resolve(frames->frames(), &is_exact);
+    if (destroyed != epprof_destroyed_codes()) {
+      codes_.drop_new();
+      *stack = kNoStack;
+    }
+    if (!is_exact) reading = Reading::outer;
+    if (*stack == kNoStack) reading = Reading::inconsistent;
+  }
+  return reading;
+}
+
+uint32_t Sampler::resolve(const std::vector<RemoteFrame>& frames, bool* is_exact) {
+  const epprof_frame_layout& layout = *epprof_current_layout();
+  uint32_t stack = kNoStack;
+  for (size_t i = frames.size(); i-- > 0;) {
+    const RemoteFrame& frame = frames[i];
+    if (frame.owner >= layout.owner_interpreter) continue;
+    const KnownCode* code = codes_.read(frame.code, &nodes_);
+    // A frame may have become that of another function while it was read: then its instruction is
+    // not one of the code's. Before its first one, it is in front of the bytecode.
+    bool is_read =
+        code && frame.instruction < code->end && frame.instruction + 2 >= code->instructions;
+    if (is_read && frame.owner != layout.owner_generator &&
+        frame.instruction < code->first_shown) {
+      continue;
+    }
+    uint32_t node = kNoStack;
+    if (is_read) {
+      node = nodes_.node(stack, code->copy, int32_t(frame.instruction - code->instructions));
+    }
+    if (node == kNoStack) {
+      *is_exact = false;
+      break;
+    }
+    stack = node;
+  }
+  return stack;
+}
+
+std::vector<Sample> Sampler::take(SampleCounts* counts) {
+  ForkLockGuard lock(mutex);
+  *counts = counts_;
+  return std::exchange(samples_, {});
+}
+
+NewStacks Sampler::take_stacks(uint64_t session) {
+  ForkLockGuard lock(mutex);
+  return session_ == session ? nodes_.take() : NewStacks{};
+}
+
+}  // namespace epprof

@@ -1,0 +1,79 @@
+// A thread that samples which Python code the threads of a recording run between their API calls.
+// It needs no GIL, and stops none of them.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "core/thread_state.h"
+#include "samples/code_reader.h"
+
+namespace epprof {
+
+struct Sample {
+  int64_t time, interval;  // since the moment of the sample before, of any thread
+  uint64_t tid;
+  uint32_t stack;
+};
+
+struct SampleCounts {
+  uint64_t exact = 0, outer = 0, inconsistent = 0, dropped = 0;
+};
+
+// What is known of a thread from its last sample.
+struct SampledThread {
+  std::unique_ptr<FrameReader> frames;
+  int64_t cpu_time = -1;  // at the last sample: until it grows, the stack is the same
+  uint32_t stack = kNoStack;
+  int64_t next_search = 0;  // if the thread had no Python state
+};
+
+class Sampler {
+ public:
+  Sampler(void* (*first_thread)(void*), void* interpreter, uintptr_t code_type);
+
+  bool prepare() { return memory_.prepare(); }
+  uintptr_t find_thread(uint64_t tid) const;  // its state; 0 if it has none
+  void start();
+  void stop();
+  void release();  // the memory of what was not taken
+  void forget_worker() { worker_ = nullptr; }  // in a forked child, which has none
+  // What is new; the counts are those since the start.
+  std::vector<Sample> take(SampleCounts* counts);
+  NewStacks take_stacks(uint64_t session);
+
+ private:
+  struct Worker {
+    std::thread thread;
+    std::mutex mutex;
+    std::condition_variable wake;
+    bool stops = false;
+  };
+
+  void run(Worker* worker);
+  void sample_all(int64_t began, int64_t now, int64_t interval);
+  void sample(uint64_t tid, int64_t now, int64_t interval);
+  SampledThread& known_thread(uint64_t tid, int64_t now);
+  Reading read(FrameReader* frames, uint32_t* stack);
+  uint32_t resolve(const std::vector<RemoteFrame>& frames, bool* is_exact);
+  void start_session();
+
+  void* (*first_thread_)(void*);
+  void* interpreter_;
+  MemoryReader memory_;
+  CodeReader codes_;
+  Worker* worker_ = nullptr;  // never freed in a child, where its thread does not exist
+  std::unordered_map<uint64_t, SampledThread> threads_;
+  std::vector<uint64_t> tids_;
+
+  // Guarded by the mutex in the source file, which a drain takes, too.
+  StackNodes nodes_;
+  uint64_t session_ = 0;
+  std::vector<Sample> samples_;
+  SampleCounts counts_;
+};
+
+}  // namespace epprof
