@@ -94,6 +94,21 @@ def _stacks() -> Check:
     )  # fmt: skip
 
 
+def _samples() -> Check:
+    try:
+        from epprof_nb.recording.samples.availability import why_no_samples
+    except ImportError:
+        found = "not checked: the native core cannot be loaded"
+        return Check("host samples", "missing", found, "See native core.")
+    reason = why_no_samples()
+    if reason is None:
+        return Check("host samples", "ok", "taken between launches, without the GIL")
+    return Check(
+        "host samples", "warning", f"not taken: {reason}",
+        "Everything else is recorded. In a container, allow the system call process_vm_readv.",
+    )  # fmt: skip
+
+
 def _dependencies() -> Check:
     from packaging.requirements import Requirement
 
@@ -353,6 +368,7 @@ CHECKS: tuple[tuple[str, Callable[[], Check]], ...] = (
     ("platform", _platform),
     ("Python", _python),
     ("Python stacks", _stacks),
+    ("host samples", _samples),
     ("dependencies", _dependencies),
     ("native core", _native_core),
     ("NVIDIA driver", _driver),

@@ -74,6 +74,8 @@ def _rows(profile: ProfileData) -> Iterator[tuple[str, str]]:
         yield name.replace("_", " "), text
     if info.get("no_stacks"):
         yield "Python stacks", f"not recorded: {info['no_stacks']}"
+    if info.get("no_samples"):
+        yield "Host samples", f"not taken: {info['no_samples']}"
     yield "sources", ", ".join(profile.sources)
     attribution = info.get("attribution") or {}
     yield "attribution", ", ".join(f"{n:,} {how}" for how, n in attribution.items() if n)

@@ -73,6 +73,11 @@ class _RunCommand(click.Command):
 @click.option(
     "--no-stacks", is_flag=True, help="Do not record the Python stacks of launches and waits."
 )
+@click.option(
+    "--no-samples",
+    is_flag=True,
+    help="Do not sample the Python code that the host runs between launches.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print only the script's output and errors.")
 @click.argument("script", required=False)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -91,6 +96,7 @@ def run(
     library: tuple[str, ...],
     no_lines: bool,
     no_stacks: bool,
+    no_samples: bool,
     quiet: bool,
     script: str | None,
     args: tuple[str, ...],
@@ -112,7 +118,8 @@ def run(
     try:
         request = RunRequest(
             Options(
-                detail, max_records, time_limit, own=own, library=library, stacks=not no_stacks
+                detail, max_records, time_limit, own=own, library=library, stacks=not no_stacks,
+                samples=not no_samples,
             ), out, html,
             None if steps is None else _steps(steps), not no_lines, quiet,
         )  # fmt: skip

@@ -56,6 +56,9 @@ class Options:
         ranges and marks of NVTX in any library. Empty for none.
     stacks
         Record the Python stack of each launch and wait.
+    samples
+        Sample which Python code the host runs between launches: about 100 times a second, and
+        more often at first.
     own, library
         Folders, files or names of packages whose code counts as yours, or as a library's, where
         the line that launched is sought: the innermost one of your code. Yours are cells, files
@@ -68,6 +71,7 @@ class Options:
     ort_nodes: str | None = None
     frameworks: tuple[str, ...] = FRAMEWORKS
     stacks: bool = True
+    samples: bool = True
     own: tuple[str, ...] = ()
     library: tuple[str, ...] = ()
 
@@ -110,6 +114,7 @@ class Options:
             max_records=max(self.max_records, other.max_records),
             frameworks=tuple(dict.fromkeys([*self.frameworks, *other.frameworks])),
             stacks=self.stacks or other.stacks,
+            samples=self.samples or other.samples,
         )
 
     def records(self, part: str) -> bool:

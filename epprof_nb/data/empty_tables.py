@@ -22,6 +22,8 @@ _NOTES = {
     "graphs": "No CUDA graph was launched.",
     "stacks": "No Python stack was recorded: nothing was launched from Python, or the profile is "
     "of a version or of another tool that records none.",
+    "host_samples": "The host was not sampled: it ran less than a few milliseconds between "
+    "launches, or `samples=False` or `--no-samples` was given; `prof.info` says if it cannot be.",
     "by_line": "No statement was recorded. Cells with %%gpuprofile and scripts under `epprof run` "
     "record statements, unless --no-lines is given.",
     "by_stack": "Nothing was launched, and nothing waited for a device.",

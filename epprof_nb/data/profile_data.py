@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.empty_tables import explained
-from epprof_nb.data.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OPS, OVERHEAD, STACKS
+from epprof_nb.data.schema import TABLES
 from epprof_nb.data.table import Table
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-_SCHEMAS = {s.name: s for s in (OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD, STACKS)}
+_SCHEMAS = {schema.name: schema for schema in TABLES}
 
 
 class ProfileData:

@@ -318,5 +318,28 @@ STACKS = TableSchema(
     ),
 )
 
-TABLES: tuple[TableSchema, ...] = (OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD, STACKS)
+HOST_SAMPLES = TableSchema(
+    "host_samples",
+    None,
+    (
+        Column("start_ns", "time", "moment of the sample, since the profile's start"),
+        Column("thread_id", "int", "operating-system thread"),
+        Column(
+            "stack_id",
+            "row",
+            "Python stack of the thread, as in `stacks`; missing if it ran no code of a program, "
+            "but IPython's or epprof_nb's own",
+        ),
+        Column(
+            "interval_ns",
+            "time",
+            "time since the moment of the sample before, of any thread: the host time that the "
+            "sample stands for",
+        ),
+    ),
+)
+
+TABLES: tuple[TableSchema, ...] = (
+    OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD, STACKS, HOST_SAMPLES
+)  # fmt: skip
 """All tables of a profile, in the order in which they are saved."""

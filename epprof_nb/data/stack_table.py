@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 OWNERS = ("cell", "own", "library")
 """Whose code a frame is: that of a cell, of another file of the user, or of a library."""
-_REFERENCES = {"activities": ("stack_id", "capture_stack_id"), "api_calls": ("stack_id",)}
+_REFERENCES = {
+    "activities": ("stack_id", "capture_stack_id"),
+    "api_calls": ("stack_id",),
+    "host_samples": ("stack_id",),
+}
 
 
 def stack_table(
@@ -97,7 +101,7 @@ def with_stack_rows(tables: Mapping[str, Table], row: npt.NDArray[np.int32]) -> 
         found: dict[str, Any] = {
             column: row[table[column]] for column in columns if not table.is_absent(column)
         }
-        if "stack_id" in found:
+        if "stack_source" in table.schema.names and "stack_id" in found:
             sources = table.names("stack_source")
             codes = np.where(found["stack_id"] >= 0, sources.codes, np.int32(MISSING))
             found["stack_source"] = CategoryColumn(codes, sources.categories)

@@ -73,6 +73,8 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
                  help="Do not record the statements of the cell as ops."),
         argument("--no-stacks", action="store_true",
                  help="Do not record the Python stacks of launches and waits."),
+        argument("--no-samples", action="store_true",
+                 help="Do not sample the Python code that the host runs between launches."),
         argument("-l", "--live", action="store_true",
                  help="Show progress while the code runs: GPU utilisation, kernels per second and "
                  "the top ops."),
@@ -150,6 +152,7 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
             ort_nodes=args.ort_nodes or settings.ort_nodes,
             frameworks=tuple(settings.frameworks),
             stacks=settings.stacks and not args.no_stacks,
+            samples=settings.samples and not args.no_samples,
             own=(*settings.own, *_listed(args.own)),
             library=(*settings.library, *_listed(args.library)),
         )

@@ -52,6 +52,9 @@ class GpuProfile(Configurable):
     stacks = Bool(_DEFAULTS.stacks, help="Record the Python stack of each launch and wait.").tag(
         config=True
     )
+    samples = Bool(
+        _DEFAULTS.samples, help="Sample the Python code that the host runs between launches."
+    ).tag(config=True)
     quiet = Bool(False, help="Do not display the profile.").tag(config=True)  # noqa: FBT003
     live = Bool(False, help="Show progress while a cell runs.").tag(config=True)  # noqa: FBT003
     calibrate = Bool(

@@ -286,7 +286,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
 
     Parameters
     ----------
-    detail, max_records, time_limit_s, ort_nodes, frameworks, stacks, own, library
+    detail, max_records, time_limit_s, ort_nodes, frameworks, stacks, samples, own, library
         See `epprof_nb.core.options.Options`.
 
     Yields
@@ -313,6 +313,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
         ort_nodes: str | None = None,
         frameworks: Iterable[str] = FRAMEWORKS,
         stacks: bool = True,
+        samples: bool = True,
         own: Iterable[str] = (),
         library: Iterable[str] = (),
     ) -> None:
@@ -323,6 +324,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
             ort_nodes,
             frameworks=_texts(frameworks),
             stacks=stacks,
+            samples=samples,
             own=_texts(own),
             library=_texts(library),
         )

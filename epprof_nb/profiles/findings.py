@@ -105,6 +105,29 @@ class Findings(ProfileData):
 
         return table_frame(self, "gaps", gap_table, min_ns)
 
+    @property
+    @with_columns("host_samples")
+    def host_samples(self) -> pd.DataFrame:
+        """One row per sample of a thread that launches or runs the cell.
+
+        {columns}
+
+        Notes
+        -----
+        A thread of the native core takes them, without the GIL and without stopping the sampled
+        thread, while that is in no recorded API call and has made none for 0.5 ms.
+
+        Examples
+        --------
+        >>> import epprof_nb
+        >>> with epprof_nb.profile() as prof:
+        ...     total = sum(i * i for i in range(1_000_000))
+        >>> prof.host_samples.groupby("line")["interval_ns"].sum()  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.utilisation.host_activity import host_sample_table
+
+        return table_frame(self, "host_samples", host_sample_table)
+
     @with_columns("overlap")
     def overlap(self) -> pd.DataFrame:
         """Time in which each device computed, copied, communicated or idled.

@@ -12,6 +12,7 @@ from epprof_nb.analysis.base.index import index_of
 from epprof_nb.analysis.base.missing_records import unrecorded
 from epprof_nb.analysis.base.op_totals import outermost_of_name
 from epprof_nb.analysis.findings.ranking import evidence_name, findings, findings_table
+from epprof_nb.analysis.utilisation.host_activity import host_sample_table
 from epprof_nb.data.arrow import names_to_arrow, to_arrow
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _EVIDENCE = re.compile(r"\bevidence_(\d{1,9})\b", re.IGNORECASE)
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _NESTED = re.compile(r"\bnested_ops\b", re.IGNORECASE)
+_SAMPLES = re.compile(r"\bhost_samples\b", re.IGNORECASE)
 _INSIGHTS = re.compile(r"\binsights\b", re.IGNORECASE)
 
 VIEWS = {
@@ -83,6 +85,9 @@ def tables_of(profile: ProfileData, query: str) -> dict[str, pa.Table]:
     if _NESTED.search(query):
         outermost = pa.array(index_of(profile).cached(outermost_of_name))
         tables["nested_ops"] = tables["ops"].append_column("is_outermost", outermost)
+    if _SAMPLES.search(query):
+        frame = host_sample_table(index_of(profile)).to_frame()
+        tables["host_samples"] = pa.Table.from_pandas(frame, preserve_index=False)
     if _INSIGHTS.search(query):
         frame = findings_table(index_of(profile)).to_frame()
         tables["insights"] = pa.Table.from_pandas(frame, preserve_index=False)

@@ -119,7 +119,7 @@ def split_by_cause(index: ProfileIndex, idle: IdleIntervals) -> dict[str, IntArr
     called = np.clip(np.where(is_known, called, idle.start), idle.start, idle.end)
     arrival = np.maximum(returned + launch_latency(index), called)
     arrival = np.where(_inside_replay(index, call, idle), idle.end, np.minimum(arrival, idle.end))
-    waiting = _host_wait(index, _thread_of(index, idle.next_row), idle.start, called)
+    waiting = _host_wait(index, launching_thread(index, idle.next_row), idle.start, called)
     return {
         "not_launched": np.where(is_known, called - idle.start - waiting, 0),
         "launching": np.where(is_known, arrival - called, 0),
@@ -167,7 +167,7 @@ def _inside_replay(index: ProfileIndex, call: IntArray, idle: IdleIntervals) -> 
     return has_begun
 
 
-def _thread_of(index: ProfileIndex, rows: IntArray) -> IntArray:
+def launching_thread(index: ProfileIndex, rows: IntArray) -> IntArray:
     """Return the thread that launched each activity, by its API call if it was recorded."""
     tables = index.profile.tables
     call = index.calls.rows(tables["activities"]["correlation_id"][rows])

@@ -14,9 +14,12 @@ import numpy as np
 
 from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.result_table import ResultTable, names_at, optional, values_at
+from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.utilisation.host_activity import main_place
 from epprof_nb.analysis.utilisation.idle_causes import (
     POSITIONS,
     idle_intervals,
+    launching_thread,
     main_cause,
     split_by_cause,
 )
@@ -24,6 +27,8 @@ from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
+    from epprof_nb.analysis.base.result_table import Column
+    from epprof_nb.analysis.utilisation.idle_causes import IdleIntervals
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
@@ -79,8 +84,25 @@ def gap_table(index: ProfileIndex, min_ns: int = IDLE_GAP_NS) -> ResultTable:
             "name": names_at(ops.names("name"), op),
             "cell": names_at(ops.names("cell"), statement),
             "line": optional(values_at(ops["line"], statement)),
+            **_sampled_columns(index, found),
         }
     )
+
+
+def _sampled_columns(index: ProfileIndex, idle: IdleIntervals) -> dict[str, Column]:
+    """Return the columns of the line that the host ran, by samples of the launching thread."""
+    lines, thread = index.cached(StackLines), launching_thread(index, idle.next_row)
+    stack = np.full(len(thread), MISSING, np.int64)
+    samples = np.zeros(len(thread), np.int64)
+    for device in np.unique(idle.device):
+        at = np.flatnonzero(idle.device == device)
+        stack[at], samples[at] = main_place(index, thread[at], idle.start[at], idle.end[at])
+    return {
+        "host_function": names_at(lines.function, stack),
+        "host_file": names_at(lines.file, stack),
+        "host_line": optional(values_at(lines.line, stack)),
+        "host_samples": samples,
+    }
 
 
 def host_ops(index: ProfileIndex, launched: IntArray, times: IntArray) -> IntArray:

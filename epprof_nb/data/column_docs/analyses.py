@@ -54,6 +54,14 @@ ANALYSES: dict[str, TableDoc] = {
             "name",
             column("cell", "category", "cell of the innermost statement that contains the op"),
             column("line", "Int64", "first line of that statement"),
+            column(
+                "host_function", "category",
+                "function of your code in which most samples of that thread were: what the host "
+                "ran; missing without samples, or if most were in other code",
+            ),
+            column("host_file", "category", "its file, or its cell, as In[3]"),
+            column("host_line", "Int64", "line of it with most samples"),
+            column("host_samples", "int64", "number of samples in the interval"),
             name="name of that op", device_id="device that was idle, as in `activities`",
         ),
     ),

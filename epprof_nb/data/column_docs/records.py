@@ -31,6 +31,18 @@ RECORDS: dict[str, TableDoc] = {
         "Python's start and of epprof_nb are left out.",
         of_schema(schema.STACKS),
     ),
+    "host_samples": TableDoc(
+        "prof.host_samples",
+        "One row per sample of a thread that launches or runs the cell, while it was in no "
+        "recorded API call and had made none for 0.5 ms: about 100 times a second, and more often "
+        "at first.",
+        (
+            *of_schema(schema.HOST_SAMPLES),
+            column("function", "category", "function of the innermost line of your code"),
+            column("file", "category", "its file, or its cell, as In[3]"),
+            column("line", "Int64", "that line; of a statement, its first"),
+        ),
+    ),
     "joined": TableDoc(
         "prof.joined()",
         "One row per activity: the columns of `prof.activities`, then columns of its op, its "

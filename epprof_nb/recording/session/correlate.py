@@ -18,6 +18,7 @@ from epprof_nb.data.graph_table import graph_table
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table, concat
+from epprof_nb.recording.samples.host_samples import sample_table
 from epprof_nb.recording.session import conditional_bodies, ep_graph_nodes
 from epprof_nb.recording.session.launch_log import NO_OP, LaunchLog
 from epprof_nb.recording.session.launch_stacks import LaunchStacks
@@ -81,7 +82,13 @@ def correlate(recording: Recording) -> CorrelatedTables:
         found = recorder.identify_ops(ops, activities, *times)
         if found is not None:
             ops, activities = found.ops, _with_identified_ops(found, activities, launches)
-    stacks = LaunchStacks(recording, launches)
+    samples = sample_table(
+        [batch.samples for batch in recording.batches],
+        recording.opened_ns,
+        recording.stopped_ns,
+        (launches.thread, launches.start, launches.end),
+    )
+    stacks = LaunchStacks(recording, launches, samples["stack_id"])
     activities = activities.replace(**stacks.of_activities(activities, call, ops))
     memory = concat([output.memory for output in outputs]) if outputs else Table(MEMORY)
     memory_call = IdIndex(launches.correlation).rows(memory["correlation_id"])
@@ -98,6 +105,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
             [known.facts for known in graphs if known.facts is not None],
         ),
         "memory": memory.replace(op_id=memory_op),
+        "host_samples": stacks.of_samples(samples),
         "overhead": concat([output.overhead for output in outputs]) if outputs else Table(OVERHEAD),
     }
     return CorrelatedTables(

@@ -31,6 +31,8 @@ class LaunchStacks:
     ----------
     recording, launches
         The recording and its launch log.
+    sampled
+        Ids of the native core: the stacks of samples.
 
     Attributes
     ----------
@@ -38,14 +40,16 @@ class LaunchStacks:
         The stacks; None if none were recorded.
     """
 
-    def __init__(self, recording: Recording, launches: LaunchLog) -> None:
+    def __init__(
+        self, recording: Recording, launches: LaunchLog, sampled: npt.NDArray[np.int32]
+    ) -> None:
         self.resolved: ResolvedStacks | None = None
         self._graph_nodes = recording.graph_nodes
         self._drained = recording.stacks
         self._op_stacks = OpStacks(recording.stacks)
         if recording.stacks:
             forward = ForwardStacks(recording.stacks)
-            self.resolved = resolve(recording.stacks, [launches.stack, forward.used])
+            self.resolved = resolve(recording.stacks, [launches.stack, forward.used, sampled])
             self._of_launch = self.resolved.rows(launches.stack)
             self._source = np.where(self._of_launch >= 0, EXACT, MISSING).astype(np.int8)
             self._add_backward(forward, launches)
@@ -58,6 +62,12 @@ class LaunchStacks:
         found = IdIndex(forward.correlation).rows(launches.correlation[without])
         self._of_launch[without] = np.append(stack, np.int32(MISSING))[found]
         self._source[without] = np.append(source, np.int8(MISSING))[found]
+
+    def of_samples(self, samples: Table) -> Table:
+        """Return the samples with the rows of their stacks."""
+        if self.resolved is None:
+            return samples
+        return samples.replace(stack_id=self.resolved.rows(samples["stack_id"]))
 
     def of_calls(self, calls: npt.NDArray[Any] | slice, op: IntArray, ops: Table) -> Columns:
         """Return the columns of some calls of the launch log, whose ops are `op`."""

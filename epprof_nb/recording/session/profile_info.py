@@ -14,6 +14,8 @@ import numpy as np
 from epprof_nb.analysis.base.devices import is_gpu
 from epprof_nb.analysis.base.missing_records import missing_launches
 from epprof_nb.arrays.ids import unique_inverse
+from epprof_nb.recording.samples.availability import why_no_samples
+from epprof_nb.recording.samples.host_samples import sample_counts
 from epprof_nb.recording.session import clock_check
 from epprof_nb.recording.session.graph_notes import notes_on_graphs
 from epprof_nb.recording.stacks.availability import why_unavailable
@@ -53,6 +55,7 @@ def build_info(
     plausible = clock_check.check(correlated.tables["ops"], activities, calls)
     described = [r.describe(correlated.tables["ops"], activities) for r in recording.recorders]
     failure = _device_failure(recording)
+    samples = _samples_of(recording)
     return {
         "format": 1,
         "started_at_epoch_ns": epoch_ns + recording.opened_ns - monotonic,
@@ -77,9 +80,11 @@ def build_info(
             "detail": recording.options.detail,
             "frameworks": list(recording.options.frameworks),
             **recording.settings,
-            "stacks": correlated.stacks is not None,
+            "stacks": recording.options.stacks and correlated.stacks is not None,
+            "samples": samples is not None,
         },
         **_stack_facts(recording, correlated.stacks),
+        **_sample_facts(recording, samples),
         "plausibility": plausible,
         "notes": [
             *dict.fromkeys(recording.notes),
@@ -99,6 +104,20 @@ def _stack_facts(recording: Recording, stacks: PythonStacks | None) -> dict[str,
     if stacks is None:
         return {"no_stacks": why_unavailable()} if recording.options.stacks else {}
     return {"stacks": {"truncated": stacks.truncated, "dropped": stacks.dropped}}
+
+
+def _samples_of(recording: Recording) -> dict[str, int] | None:
+    drained, before = (
+        [batch.samples for batch in batches]
+        for batches in (recording.batches, recording.previous_batches)
+    )
+    return sample_counts(drained, before)
+
+
+def _sample_facts(recording: Recording, samples: dict[str, int] | None) -> dict[str, Any]:
+    if samples is None:
+        return {"no_samples": why_no_samples()} if recording.options.samples else {}
+    return {"samples": samples}
 
 
 def _notes_on_stacks(stacks: PythonStacks | None) -> Iterator[str]:

@@ -19,6 +19,7 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.recording.ranges import greenlets, suspension
+from epprof_nb.recording.samples.availability import why_no_samples
 from epprof_nb.recording.session import created_threads, garbage_collections
 from epprof_nb.recording.session.graph_nodes import GraphNodes
 from epprof_nb.recording.session.thread_names import ThreadNames
@@ -44,6 +45,8 @@ class Batch:
     launches: dict[str, Any]
     outputs: list[RecorderOutput]
     flushed_ns: int
+    samples: dict[str, Any] = field(default_factory=dict)
+    """Samples of the host's Python code; empty if there are none."""
 
 
 @dataclass(slots=True, eq=False)
@@ -136,7 +139,8 @@ class RecordingService:
         self._graph_nodes = GraphNodes()
         self._thread_names = ThreadNames()
         self._stacks: list[dict[str, Any]] = []
-        self._records_stacks = False
+        self._keeps_stacks = False
+        self._takes_samples = False
 
     @property
     def open_subscriptions(self) -> int:
@@ -335,17 +339,27 @@ class RecordingService:
             self._start_recorder(recorder, options)
 
     def _start_stacks(self, options: Options) -> None:
-        if options.stacks and not self._records_stacks and why_unavailable() is None:
+        if not (options.stacks or options.samples) or why_unavailable() is not None:
+            return
+        if not self._keeps_stacks:
             # Discard those of the last recording.
             _native.drain_node_stacks()
             _native.drain_op_stacks()
-            _native.start_stacks()
-            self._records_stacks = True
+            _native.begin_stacks()
+            self._keeps_stacks = True
+        if options.stacks:
+            _native.resume_stacks()
+        if options.samples and not self._takes_samples and why_no_samples() is None:
+            self._takes_samples = True
+            _native.start_samples()
 
     def _stop_stacks(self) -> None:
-        if self._records_stacks:
+        if self._takes_samples:
+            _native.stop_samples()
+            self._takes_samples = False
+        if self._keeps_stacks:
             _native.stop_stacks()
-            self._records_stacks = False
+            self._keeps_stacks = False
         self._stacks = []
 
     def _start_recorder(self, recorder: Recorder, options: Options) -> None:
@@ -392,12 +406,14 @@ class RecordingService:
         outputs = [recorder.drain(waited=waited) for recorder in self._running]
         launches = _native.drain_launches()
         ops = _native.drain_ops(now, open_too=True)
-        if self._records_stacks:  # after the launches, so that the stack of each is known
+        # After the launches, so that the stack of each is known.
+        samples = _native.drain_samples() if self._takes_samples else {}
+        if self._keeps_stacks:
             stacks = _native.drain_stacks(), _native.drain_node_stacks(), _native.drain_op_stacks()
             self._stacks.append(stacks[0] | stacks[1] | stacks[2])
         for output in outputs:
             self._graph_nodes.add(output.graphs.nodes, self._stacks)
-        batch = Batch(ops, launches, outputs, now)
+        batch = Batch(ops, launches, outputs, now, samples)
         self._batches.append(batch)
         threads = [column([batch], log, "thread_id", np.uint64) for log in ("ops", "launches")]
         self._thread_names.update(np.unique(np.concatenate(threads)).tolist())

@@ -47,8 +47,8 @@ def machine(monkeypatch):
 def test_the_diagnosis_of_this_machine_is_whole():
     checks = doctor_run.diagnose()
     assert [check.name for check in checks] == [
-        "platform", "Python", "Python stacks", "dependencies", "native core", "NVIDIA driver",
-        "CUDA", "libcupti", "profiling permission", "other profilers", "NVTX",
+        "platform", "Python", "Python stacks", "host samples", "dependencies", "native core",
+        "NVIDIA driver", "CUDA", "libcupti", "profiling permission", "other profilers", "NVTX",
         "ONNX Runtime", "front end",
     ]  # fmt: skip
     for check in checks:
@@ -131,7 +131,7 @@ def test_a_native_core_that_cannot_be_loaded_is_told_by_the_command():
     assert (done.returncode, done.stderr) == (1, "")
     assert "missing  native core" in done.stdout
     assert "NVTX_INJECTION64_PATH=/x.so" in done.stdout
-    assert "Not ready: see Python stacks, native core, NVTX." in done.stdout
+    assert "Not ready: see Python stacks, host samples, native core, NVTX." in done.stdout
 
 
 def test_the_driver_is_described(machine):

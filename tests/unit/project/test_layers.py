@@ -46,7 +46,7 @@ SUBFOLDERS = {
     "files": (("epprof", "exporters", "readers", "redaction"),),
     "recording": (
         ("cupti", "host", "onnxruntime", "ranges", "stacks", "statements"),
-        ("frameworks",),
+        ("frameworks", "samples"),
         ("nvtx", "torch"),
         ("jax",),
         ("session",),

@@ -1,0 +1,1 @@
+"""Samples of the Python code that the host runs between launches."""
