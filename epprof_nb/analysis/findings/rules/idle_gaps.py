@@ -26,6 +26,7 @@ from epprof_nb.analysis.findings.finding import (
     stack_of,
     unread_line_name,
 )
+from epprof_nb.analysis.findings.rules.sampled_host import sampled_host
 from epprof_nb.analysis.frameworks.phases import is_of_type
 from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, slowdown_at
 from epprof_nb.analysis.utilisation.host_idle import host_idle
@@ -190,7 +191,7 @@ def _finding(index: ProfileIndex, found: HostIdle, slowdown: float) -> Finding:
     word = device_word(index.profile.info)
     starts, ends = union(found.start, found.end)
     total = min(int(found.time.sum()), int((ends - starts).sum()))  # devices may idle together
-    host_op = _host_op(index, found)
+    host_op = sampled_host(index, starts, ends) or _host_op(index, found)
     text = f"{capitalised(word)} idle {duration(total)}{_when(found)}"
     if host_op:
         text += f" while the host ran {host_op}"
