@@ -102,7 +102,7 @@ def _codes(
     drained: Sequence[dict[str, Any]], needed: npt.NDArray[np.int32]
 ) -> dict[int, tuple[str, str, int]]:
     """Return the file, the function and its first line of some code objects, by their ids."""
-    found = {}
+    found: dict[int, tuple[str, str, int]] = {}
     for raw in drained:
         ids = numbers(raw, "code_id", np.int32)
         rows = np.flatnonzero(np.isin(ids, needed))
