@@ -25,6 +25,7 @@ from epprof_nb.analysis.findings.rules.far_from_peak import far_from_roof
 from epprof_nb.analysis.findings.rules.garbage_collection import collector_pauses
 from epprof_nb.analysis.findings.rules.hidden_work import critical_work
 from epprof_nb.analysis.findings.rules.host_lines import hot_host_line
+from epprof_nb.analysis.findings.rules.hot_function import hot_function
 from epprof_nb.analysis.findings.rules.hot_places import device_time, hot_line, hot_op
 from epprof_nb.analysis.findings.rules.idle_gaps import held_work, idle_gaps
 from epprof_nb.analysis.findings.rules.imports import imports
@@ -87,10 +88,12 @@ OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 """Functions that return findings of a profile with device work."""
 OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     slowest_operator, slowest_node, slowest_module, slowest_torch_operator, quantization,
-    inserted_casts, thread_pool, waiting_for_data, hot_host_line,
+    inserted_casts, thread_pool, waiting_for_data, hot_function, hot_host_line,
 )  # fmt: skip
 """Functions that return findings of a profile without device work."""
-_HOT_PLACES = frozenset({"hot line", "hot op", "hot module", "hot operator", "hot node"})
+_HOT_PLACES = frozenset(
+    {"hot function", "hot line", "hot op", "hot module", "hot operator", "hot node"}
+)
 """Kinds that say where time goes, but not why; they come after those that name a cause."""
 _ONLY_IMPORTS = 0.8
 """Minimum share of the wall time for imports to come before what the rest could save."""

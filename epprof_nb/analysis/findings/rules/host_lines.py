@@ -12,6 +12,7 @@ from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
+from epprof_nb.analysis.findings.rules.hot_function import hot_function
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, percent, plural
@@ -56,6 +57,8 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
         count, word = rounds, "round"
         total = int(ops["duration_ns"][rows].sum())
     many = count >= MANY and total < SHORT_NS * count
+    if not many and any(hot_function(index)):
+        return  # it says more than the line that calls the function
     each = f", {duration(total / count)} each" if many else ""
     yield Finding(
         f"{capitalised(place_name(index, longest))} accounts for {percent(total / wall_ns)} of the "
