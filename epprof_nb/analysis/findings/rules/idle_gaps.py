@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 _LEAST_NS = 10_000
 """Least idle time of a line: time stamps are not exact enough for less."""
+_LEAST_ONCE_NS, _ONCE = 500_000, 3
+"""Least idle time of a line in so few gaps: the first calls of a cell cost that much anyway."""
 _LEAST_HELD_NS = 5_000
 """Longest time between two pieces of work of a queue that needs no reason."""
 _POSITIONS = (" before its first work", "", " after its last work")
@@ -96,7 +98,8 @@ def idle_gaps(index: ProfileIndex) -> Iterator[Finding]:
     slowdown = _slowdowns(index, found.op)
     for rows in _by_place(index, found, slowdown):
         of_place = found.take(rows)
-        if of_place.time.sum() < least:
+        total = of_place.time.sum()
+        if total < least or (len(rows) <= _ONCE and total < _LEAST_ONCE_NS):
             continue
         has_op = bool((of_place.op >= 0).any() or (of_place.line >= 0).any())
         # Idle time between work has a known cause only if the host ran one op, or none at all.
