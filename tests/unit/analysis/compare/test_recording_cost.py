@@ -175,6 +175,7 @@ def test_a_profile_says_how_it_was_recorded():
         "detail": "api,memory,overhead",
         "frameworks": ["torch", "nvtx"],
         "ort_nodes": "every",
+        "samples": True,
         "stacks": True,
         "waits": False,
     }
