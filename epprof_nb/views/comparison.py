@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.compare import verdict as analysis
+from epprof_nb.analysis.compare import compare_sides as analysis
 from epprof_nb.analysis.compare.by_stack import stack_comparison
 from epprof_nb.analysis.compare.reasons_not_to_compare import ALLOWED
 from epprof_nb.analysis.compare.spread_between_recordings import Spread
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from epprof_nb.analysis.base.result_table import ResultTable
+    from epprof_nb.analysis.compare.compare_sides import Verdict
     from epprof_nb.analysis.compare.reasons_not_to_compare import Allowed
-    from epprof_nb.analysis.compare.verdict import Verdict
     from epprof_nb.views.widget.widget import LiveView
 
 Recordings: TypeAlias = ProfileData | Sequence[ProfileData]

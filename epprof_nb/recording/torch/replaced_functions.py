@@ -20,7 +20,7 @@ from epprof_nb.recording.torch.compiled_modules import CompiledModules
 from epprof_nb.recording.torch.generation import Generations
 from epprof_nb.recording.torch.module_paths import ModulePaths
 from epprof_nb.recording.torch.modules import classes_with_own_call, recorded_call
-from epprof_nb.recording.torch.record_function import recorded_enter, recorded_exit
+from epprof_nb.recording.torch.optimizers_and_loaders import recorded_enter, recorded_exit
 from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.format import plural
 

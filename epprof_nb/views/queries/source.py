@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.analysis.base.device_work import device_kinds_ns
 from epprof_nb.analysis.base.source_text import split_lines
 from epprof_nb.util.format import shorten
-from epprof_nb.views.queries.syntax import syntax_spans
+from epprof_nb.views.queries.syntax_highlighting import syntax_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,10 +42,10 @@ def source_listing(view_model: ViewModel) -> list[dict[str, Any]]:
     sources
         For each cell, or group of functions in a file: ``cell``, its name; ``file``, whether it is
         in a file; ``lines``; ``first``, the number of the first line; ``spans``, the syntax
-        highlighting (see `epprof_nb.views.queries.syntax`); ``left_out``, the number of lines
-        omitted at the end; ``totals``; ``device_ns``, the device time of the whole profile. Files
-        only contain functions that are ops. At most `MAX_SOURCES` cells and files: those with the
-        most device time.
+        highlighting (see `epprof_nb.views.queries.syntax_highlighting`); ``left_out``, the number
+        of lines omitted at the end; ``totals``; ``device_ns``, the device time of the whole
+        profile. Files only contain functions that are ops. At most `MAX_SOURCES` cells and files:
+        those with the most device time.
     """
     cell_totals = _by_source(view_model.line_totals)
     file_totals = _by_source(view_model.function_totals)

@@ -21,7 +21,7 @@ from epprof_nb.views.wire.payload import to_base64
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from epprof_nb.analysis.compare.verdict import ComparisonResult
+    from epprof_nb.analysis.compare.compare_sides import ComparisonResult
     from epprof_nb.views.renderers.comparison_rows import Row, ShownTable
     from epprof_nb.views.renderers.drawing import Drawing
     from epprof_nb.views.renderers.flame_graph import FlameGraph

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from epprof_nb.analysis.compare.causes import Values
-    from epprof_nb.analysis.compare.verdict import ComparisonResult
+    from epprof_nb.analysis.compare.compare_sides import ComparisonResult
 
 _ROWS = 12
 _VERDICT = 4

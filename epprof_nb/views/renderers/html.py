@@ -26,7 +26,7 @@ from typing import IO, TYPE_CHECKING, Literal
 from epprof_nb.analysis.summary.profile_origin import title_of
 from epprof_nb.util.format import duration, percent, shorten
 from epprof_nb.util.html import with_code
-from epprof_nb.views.wire.detail import detail_blocks
+from epprof_nb.views.wire.embedded_events import detail_blocks
 from epprof_nb.views.wire.payload import is_merged, page_payload, to_base64
 
 if TYPE_CHECKING:

@@ -191,8 +191,8 @@ def page_payload(
         in the header has the numbers. It is reduced until the payload is small enough for a
         notebook.
     with_detail
-        Whether every event follows in the page (`epprof_nb.views.wire.detail`). Then the payload
-        may be larger, and ``row`` has the position of each rectangle's event.
+        Whether every event follows in the page (`epprof_nb.views.wire.embedded_events`). Then the
+        payload may be larger, and ``row`` has the position of each rectangle's event.
     """
     head, totals = {**full_header(view_model), "detail": with_detail}, None
     other_columns = view_model.counters

@@ -6,7 +6,7 @@ import { queryForNode } from "../breakdown/row_selection.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { ProfileHeader } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
-import type { Theme } from "../render/theme.ts";
+import type { Theme } from "../render/palettes.ts";
 import { showHottestLine, showLine, sourceView } from "../source/source.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import { fullScreen } from "./full_screen.ts";

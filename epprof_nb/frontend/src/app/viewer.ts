@@ -6,7 +6,7 @@ import { Events } from "../data/events.ts";
 import type { ProfileHeader } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
 import type { Bundle } from "../data/wire_format.ts";
-import type { Theme } from "../render/theme.ts";
+import type { Theme } from "../render/palettes.ts";
 import { Timeline } from "../timeline/timeline.ts";
 import { headerBlock } from "./header.ts";
 import { selectCounted } from "./headline_links.ts";

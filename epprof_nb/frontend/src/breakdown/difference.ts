@@ -3,7 +3,7 @@
 import { h, on } from "../base/dom.ts";
 import type { TreeData } from "../data/model.ts";
 import { changeColour, FIRST_CHANGE } from "../render/colours.ts";
-import { palette, type Theme } from "../render/theme.ts";
+import { palette, type Theme } from "../render/palettes.ts";
 import { Icicle } from "./icicle.ts";
 import { Tree } from "./tree.ts";
 

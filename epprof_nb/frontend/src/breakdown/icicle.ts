@@ -8,7 +8,7 @@ import { Tooltip } from "../base/tooltip.ts";
 import { Viewport } from "../base/viewport.ts";
 import type { Highlight } from "../data/events.ts";
 import { CanvasRenderer } from "../render/canvas_renderer.ts";
-import { palette, type Theme } from "../render/theme.ts";
+import { palette, type Theme } from "../render/palettes.ts";
 import { Matcher } from "./filter.ts";
 import { type NodeActions, nodePanel, nodeTooltip } from "./icicle_details.ts";
 import { IcicleLayout, type Measure, type Tree } from "./tree.ts";

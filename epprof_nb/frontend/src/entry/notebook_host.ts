@@ -1,6 +1,6 @@
 // State of the notebook around the widget: its theme, and the clearing of outputs.
 
-import type { Theme } from "../render/theme.ts";
+import type { Theme } from "../render/palettes.ts";
 
 /**
  * Detect the theme. JupyterLab, Notebook 7 and VS Code set it on the body, Colab on the root

@@ -1,7 +1,7 @@
 // Surroundings of a static page: the theme of the system, or of the notebook that shows the page in
 // a sandboxed frame; such a frame sends its height to the notebook.
 
-import type { Theme } from "../render/theme.ts";
+import type { Theme } from "../render/palettes.ts";
 
 /** Whether the page is in a frame. */
 export const framed = window.parent !== window;

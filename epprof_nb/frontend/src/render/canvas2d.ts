@@ -7,9 +7,9 @@ import { KIND } from "../data/kinds.ts";
 import { coloursOf, kindOf, TONES, tones } from "./colours.ts";
 import { DIMMED, EDGE, edgeShare, GAP, HATCH, HATCHED_FROM, shape } from "./event_style.ts";
 import { mipLevel } from "./mipmap.ts";
+import type { Palette } from "./palettes.ts";
 import type { Band, Frame } from "./renderer.ts";
 import { packed, Strip } from "./strip.ts";
-import type { Palette } from "./theme.ts";
 import { buildVisibleRects, VisibleRects } from "./visible_rects.ts";
 
 /** Minimum number of rectangles for which a strip of pixels is faster. */

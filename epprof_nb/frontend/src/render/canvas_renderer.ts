@@ -5,8 +5,8 @@ import type { RowSlice } from "../data/events.ts";
 import { EventBars } from "./canvas2d.ts";
 import * as marks from "./decorations.ts";
 import { EventLabels, FONT } from "./event_labels.ts";
+import { moreContrast } from "./palettes.ts";
 import type { Band, Frame, Place, RangeStyle, Renderer } from "./renderer.ts";
-import { moreContrast } from "./theme.ts";
 
 export class CanvasRenderer implements Renderer {
   readonly #context: CanvasRenderingContext2D;

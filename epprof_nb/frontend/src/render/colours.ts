@@ -7,8 +7,8 @@
 
 import { memoize } from "../base/memoize.ts";
 import { KIND, type Kind } from "../data/kinds.ts";
+import { type Palette, rgb } from "./palettes.ts";
 import type { Band } from "./renderer.ts";
-import { type Palette, rgb } from "./theme.ts";
 
 /** Number of shades of a kind. */
 export const SHADES = 3;

@@ -4,7 +4,7 @@
 
 import type { Range } from "../base/time_scale.ts";
 import type { Highlight, RowSlice } from "../data/events.ts";
-import type { Palette } from "./theme.ts";
+import type { Palette } from "./palettes.ts";
 
 /** Position of a row and look of its events. */
 export interface Band {

@@ -2,7 +2,7 @@
 // that are each about a pixel wide take several times as long.
 
 import { context2d, h } from "../base/dom.ts";
-import { rgb } from "./theme.ts";
+import { rgb } from "./palettes.ts";
 
 /** An opacity below this changes no byte of a colour. */
 const INVISIBLE = 1 / 512;

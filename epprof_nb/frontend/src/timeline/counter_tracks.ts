@@ -17,8 +17,8 @@ import {
 import { KIND } from "../data/kinds.ts";
 import type { Counter } from "../data/model.ts";
 import type { Bundle } from "../data/wire_format.ts";
+import type { Palette } from "../render/palettes.ts";
 import type { Renderer } from "../render/renderer.ts";
-import type { Palette } from "../render/theme.ts";
 
 interface View {
   view: Range;

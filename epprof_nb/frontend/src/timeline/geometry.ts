@@ -2,8 +2,8 @@
 
 import { type Range, toPixel, toTime } from "../base/time_scale.ts";
 import type { Hit, LaneSlice } from "../data/events.ts";
+import type { Palette } from "../render/palettes.ts";
 import type { Band } from "../render/renderer.ts";
-import type { Palette } from "../render/theme.ts";
 import { type PlacedLane, rowAt, slicesAt } from "./lanes.ts";
 
 interface Box {

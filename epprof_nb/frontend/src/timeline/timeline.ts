@@ -10,7 +10,7 @@ import type { Events } from "../data/events.ts";
 import type { EventRef, ProfileHeader } from "../data/model.ts";
 import { rangeOf } from "../data/queries.ts";
 import { CanvasRenderer } from "../render/canvas_renderer.ts";
-import { palette, type Theme } from "../render/theme.ts";
+import { palette, type Theme } from "../render/palettes.ts";
 import { SelectionController } from "../selection/controller.ts";
 import { Colouring } from "./colouring.ts";
 import { Corner } from "./corner.ts";

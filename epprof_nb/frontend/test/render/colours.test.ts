@@ -9,8 +9,8 @@ import {
   OTHER,
   SHADES,
 } from "../../src/render/colours.ts";
+import { PALETTES, type Palette, rgb } from "../../src/render/palettes.ts";
 import type { Band } from "../../src/render/renderer.ts";
-import { PALETTES, type Palette, rgb } from "../../src/render/theme.ts";
 
 function luminance(colour: string): number {
   const [r, g, b] = rgb(colour).map((c) =>

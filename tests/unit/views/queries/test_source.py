@@ -16,7 +16,7 @@ from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.ranges import range_sources
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.source import source_listing
-from epprof_nb.views.queries.syntax import syntax_spans
+from epprof_nb.views.queries.syntax_highlighting import syntax_spans
 from epprof_nb.views.view_model import ViewModel
 from tests.helpers.tiny import activity, kernel, line, op, profile
 from tests.helpers.training import framework, training

@@ -2,7 +2,7 @@
 
 import re
 
-from epprof_nb.analysis.compare.verdict import compare
+from epprof_nb.analysis.compare.compare_sides import compare
 from epprof_nb.views.renderers.comparison import as_html
 from tests.helpers.repeated import repeated
 

@@ -1,4 +1,4 @@
-// Every event of a file, in blocks that are inflated on first use; see Python's views/wire/detail.py.
+// Every event of a file, in blocks that are inflated on first use; see Python's views/wire/embedded_events.py.
 
 import type { Range } from "../../base/time_scale.ts";
 import { Events } from "../events.ts";

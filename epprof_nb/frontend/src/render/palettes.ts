@@ -2,7 +2,7 @@
 // styles/contrast.css repeat them, as a test checks. Python's palette is epprof_nb/util/palette.py.
 // The hues come from the palette of Okabe and Ito, which colour-blind readers can distinguish.
 //
-// test/render/theme.test.ts checks: kernel, memcpy, memset and synchronization stay apart as seen
+// test/render/palettes.test.ts checks: kernel, memcpy, memset and synchronization stay apart as seen
 // without red, green or blue cones (Machado et al. 2009, full severity), the nearest two by 16 in
 // CIELAB; kinds also differ in height and hatching. Text has a contrast of at least 4.5 to its
 // background. With high contrast it has 7, and kinds have 3 to the background.

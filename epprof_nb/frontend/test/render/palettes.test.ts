@@ -7,7 +7,7 @@ import {
   coloursOf,
   HUES,
 } from "../../src/render/colours.ts";
-import { PALETTES, type Palette, rgb } from "../../src/render/theme.ts";
+import { PALETTES, type Palette, rgb } from "../../src/render/palettes.ts";
 
 type Triple = [number, number, number];
 type Matrix = [Triple, Triple, Triple];

@@ -13,20 +13,21 @@ from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.event_fields import PREFIXES
 from epprof_nb.views.renderers.html import page_html, write_page
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire import detail, payload
+from epprof_nb.views.wire import embedded_events, payload
 from tests.unit.views.wire.test_wire_columns import decode
 
 
 @pytest.fixture
 def view_model(monkeypatch):
-    monkeypatch.setattr(detail, "BLOCK", 256)
+    monkeypatch.setattr(embedded_events, "BLOCK", 256)
     monkeypatch.setattr(payload, "_MAX_RECTS", 400)
     return ViewModel(synthetic_profile(3_000))
 
 
 def test_blocks_have_every_event(view_model):
     messages = {
-        name: decode(zlib.decompress(data)) for name, data in detail.detail_blocks(view_model)
+        name: decode(zlib.decompress(data))
+        for name, data in embedded_events.detail_blocks(view_model)
     }
     header, bounds = messages.pop("index")
     _, fine = messages.pop("counters")
