@@ -61,6 +61,11 @@ bool CodeReader::copy(uintptr_t code, KnownCode* known, CodeCopy* copy) const {
          copy_string(at_offset<uintptr_t>(head, layout_.code_qualname), &copy->function);
 }
 
+const KnownCode* CodeReader::known(uintptr_t code) const {
+  auto found = known_.find(key_of_code(code));
+  return found == known_.end() ? nullptr : &found->second;
+}
+
 const KnownCode* CodeReader::read(uintptr_t code, StackNodes* nodes) {
   uint64_t key = key_of_code(code);
   auto found = known_.find(key);

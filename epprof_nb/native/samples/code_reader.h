@@ -22,6 +22,7 @@ class CodeReader {
 
   // Null: it is no code object, or there is no memory for it.
   const KnownCode* read(uintptr_t code, StackNodes* nodes);
+  const KnownCode* known(uintptr_t code) const;  // null if it was not read before
   // A code object may have been freed since `keep`: forgets those that were copied since then.
   void drop_new();
   void keep() { new_.clear(); }

@@ -172,6 +172,9 @@ FrameReader::Followed FrameReader::follow() {
     at = frames_.back().previous;
   }
   if (!is_planned) plan(frames_);
+  // A generator that has yielded has no caller.
+  bool has_yielded = !at && !frames_.empty() && frames_.back().owner == layout_.owner_generator;
+  if (has_yielded) return Followed::broken;
   if (!frames_.empty()) drop_returned(&frames_);
   return Followed::whole;
 }

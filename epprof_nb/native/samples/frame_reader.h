@@ -44,7 +44,7 @@ class FrameReader {
   const std::vector<RemoteFrame>& frames() const { return chosen_; }
 
  private:
-  enum class Followed { whole, broken, no_thread };
+  enum class Followed { whole, broken, no_thread };  // broken: a caller was lost
 
   Followed follow();
   bool read_ranges();

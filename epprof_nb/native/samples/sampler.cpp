@@ -234,6 +234,8 @@ Reading Sampler::read(FrameReader* frames, uint32_t* stack) {
     if (destroyed != epprof_destroyed_codes()) {
       codes_.drop_new();
       *stack = kNoStack;
+      // Code objects that were known before still are what they were.
+      if (i + 1 == kTries) *stack = resolve(frames->frames(), &is_exact, true);
     }
     if (!is_exact) reading = Reading::outer;
     if (*stack == kNoStack) reading = Reading::inconsistent;
@@ -241,13 +243,15 @@ Reading Sampler::read(FrameReader* frames, uint32_t* stack) {
   return reading;
 }
 
-uint32_t Sampler::resolve(const std::vector<RemoteFrame>& frames, bool* is_exact) {
+uint32_t Sampler::resolve(const std::vector<RemoteFrame>& frames, bool* is_exact,
+                          bool only_known) {
   const epprof_frame_layout& layout = *epprof_current_layout();
   uint32_t stack = kNoStack;
   for (size_t i = frames.size(); i-- > 0;) {
     const RemoteFrame& frame = frames[i];
     if (frame.owner >= layout.owner_interpreter) continue;
-    const KnownCode* code = codes_.read(frame.code, &nodes_);
+    const KnownCode* code =
+        only_known ? codes_.known(frame.code) : codes_.read(frame.code, &nodes_);
     // A frame may have become that of another function while it was read: then its instruction is
     // not one of the code's. Before its first one, it is in front of the bytecode.
     bool is_read =

@@ -58,7 +58,8 @@ class Sampler {
   void sample(uint64_t tid, int64_t now, int64_t interval);
   SampledThread& known_thread(uint64_t tid, int64_t now);
   Reading read(FrameReader* frames, uint32_t* stack);
-  uint32_t resolve(const std::vector<RemoteFrame>& frames, bool* is_exact);
+  uint32_t resolve(const std::vector<RemoteFrame>& frames, bool* is_exact,
+                   bool only_known = false);
   void start_session();
 
   void* (*first_thread_)(void*);

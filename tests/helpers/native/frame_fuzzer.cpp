@@ -24,6 +24,7 @@ int main(int, char** arguments) {
   memcpy(thread + layout.thread_native_id, &id, sizeof id);
   uintptr_t cframe = uintptr_t(arena) + 512;
   std::atomic<bool> ends{false}, pauses{false};
+  std::atomic<size_t> rounds{0};
 
   auto address = [&](std::mt19937_64& random) -> uintptr_t {
     uintptr_t inside = uintptr_t(arena) + 4096 + random() % (bytes - 4096);
@@ -40,6 +41,7 @@ int main(int, char** arguments) {
     std::mt19937_64 random(1);
     while (!ends) {
       if (pauses) continue;
+      rounds++;
       uintptr_t current = address(random);
       uintptr_t to = layout.has_cframe ? (random() % 16 ? cframe : address(random)) : current;
       memcpy(thread + layout.thread_frame, &to, sizeof to);
@@ -59,6 +61,8 @@ int main(int, char** arguments) {
   if (!memory.prepare()) return 1;
   size_t readings[5] = {}, frames = 0;
   for (int i = 0; i < atoi(arguments[2]); i++) {
+    pauses = false;
+    for (size_t before = rounds; rounds < before + 2;) std::this_thread::yield();
     pauses = i % 4 == 0;
     FrameReader reader(memory, layout, uintptr_t(thread), id);
     for (int j = 0; j < 20; j++) {
