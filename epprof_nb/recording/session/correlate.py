@@ -19,7 +19,11 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table, concat
 from epprof_nb.recording.samples.host_samples import sample_table
-from epprof_nb.recording.session import conditional_bodies, ep_graph_nodes
+from epprof_nb.recording.session import (
+    conditional_bodies,
+    ep_graph_nodes,
+    garbage_collections,
+)
 from epprof_nb.recording.session.launch_log import NO_OP, LaunchLog
 from epprof_nb.recording.session.launch_stacks import LaunchStacks
 from epprof_nb.recording.session.op_log import ops_table
@@ -50,6 +54,7 @@ class CorrelatedTables:
 def correlate(recording: Recording) -> CorrelatedTables:
     """Correlate the activities, API calls and ops of a recording."""
     ops, ops_dropped = ops_table(recording.batches, recording.recorders)
+    ops = garbage_collections.without_earlier(ops, recording.opened_ns)
     outputs = [output for batch in recording.batches for output in batch.outputs]
     graphs = [output.graphs for output in outputs]
     launches = LaunchLog.of(recording.batches, outputs, ops)

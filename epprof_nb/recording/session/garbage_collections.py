@@ -5,15 +5,21 @@ from __future__ import annotations
 import gc
 from contextlib import suppress
 from functools import cache
+from typing import TYPE_CHECKING
 
 from epprof_nb import _native
 from epprof_nb.recording.frameworks.framework_ops import kind_id
 
+if TYPE_CHECKING:
+    from epprof_nb.data.table import Table
+
+_NAME, _TYPE = "garbage collection", "gc"
+
 
 @cache
 def _register() -> None:
-    name = _native.intern("garbage collection")
-    young, full = (kind_id("gc", "python", generations=numbers) for numbers in ([0, 1], [2]))
+    name = _native.intern(_NAME)
+    young, full = (kind_id(_TYPE, "python", generations=numbers) for numbers in ([0, 1], [2]))
     _native.set_collection_ops(name, young, full)
 
 
@@ -28,3 +34,9 @@ def stop() -> None:
     """Stop recording pauses."""
     with suppress(ValueError):  # other code has cleared the list
         gc.callbacks.remove(_native.on_collection)
+
+
+def without_earlier(ops: Table, opened_ns: int) -> Table:
+    """Return the ops without the pauses before the profile, while the profiler prepared itself."""
+    early = (ops["end_ns"] < opened_ns) & ops.names("op_type").equals(_TYPE)
+    return ops.take(~early) if early.any() else ops

@@ -183,6 +183,7 @@ class RecordingService:
                     notes = recorder.extend(options)
                     self._notes += [note for note in notes if note not in self._notes]
             subscription.first_batch = self._dropped_batches + len(self._batches)
+            garbage_collections.start()
             subscription.opened_ns = _native.now_ns()
             subscription.previous_batches = list(self._batches)
             subscription.notes = list(self._notes)
@@ -326,7 +327,6 @@ class RecordingService:
         self._notes = []
         self._thread_names = ThreadNames()
         created_threads.start()
-        garbage_collections.start()
         # Discard ops that threads logged after the end of the last session.
         _native.drain_ops(_native.now_ns(), open_too=False)
         _native.drain_launches()
