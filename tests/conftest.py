@@ -66,12 +66,16 @@ def pytest_cmdline_main(config):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call():
-    """Let the garbage collector run between tests only: its pauses are ops of a profile."""
-    was_on = gc.isenabled()
+    """Let the garbage collector run between tests only: its pauses are ops of a profile.
+
+    Scripts that are profiled in this process raise the limit of recursion.
+    """
+    was_on, limit = gc.isenabled(), sys.getrecursionlimit()
     gc.disable()
     try:
         return (yield)
     finally:
+        sys.setrecursionlimit(limit)
         if was_on:
             gc.enable()
 

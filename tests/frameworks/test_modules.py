@@ -270,7 +270,7 @@ def test_many_profiles_are_alike(named, values):
 
 def in_a_process(code):
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
+        [sys.executable, "-c", "import gc; gc.disable()\n" + textwrap.dedent(code)],
         env={"PYTHONPATH": ":".join(sys.path)}, check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
 

@@ -50,9 +50,11 @@ def library(tmp_path_factory):
 def in_a_process(library, code):
     """Run code with the library and a function that describes operators; return what it prints."""
     head = f"""
-        import ctypes, json
+        import ctypes, gc, json
         import epprof_nb, torch
         from torch import nn
+
+        gc.disable()
 
         library = ctypes.CDLL({str(library)!r})
         model = nn.Sequential(nn.Linear(4, 8), nn.GELU())

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from epprof_nb.recording.stacks import availability, shapes
+from epprof_nb.recording.stacks import availability, self_test
 from tests.stress import FACTOR
 from tests.stress.test_stacks import recorded
 
@@ -125,7 +125,7 @@ def test_callbacks_of_c_on_threads_of_python_and_of_c():
 
     def program(check):
         def observed(*_):
-            shapes.SHAPES["generator"](check)
+            self_test.SHAPES["generator"](check)
             check()
             return 0
 

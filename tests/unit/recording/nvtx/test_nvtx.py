@@ -314,7 +314,7 @@ def test_distinct_payloads_have_a_bound(path):
 def in_a_process(code, path, **environment):
     plain = {k: v for k, v in os.environ.items() if k != nvtx_injection.VARIABLE}
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), str(path)],
+        [sys.executable, "-c", "import gc; gc.disable()\n" + textwrap.dedent(code), str(path)],
         env={**plain, "PYTHONPATH": ":".join(sys.path), **environment},
         check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip

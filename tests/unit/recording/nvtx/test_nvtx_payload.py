@@ -223,8 +223,9 @@ def test_texts_of_fixed_size_end_with_a_whole_character(library):
 
 def test_distinct_payloads_have_a_bound(library):
     code = f"""
-        import ctypes
+        import ctypes, gc
         import epprof_nb
+        gc.disable()
         library = ctypes.CDLL({library._name!r})
         library.attach(2)
         library.register_schemas()

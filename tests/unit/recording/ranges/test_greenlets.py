@@ -343,8 +343,9 @@ def test_threads_put_their_trace_functions_back():
 
 def test_greenlets_imported_in_the_middle_of_a_session():
     program = """
-import sys, numpy as np, epprof_nb
+import gc, sys, numpy as np, epprof_nb
 from epprof_nb import host
+gc.disable()
 x = host.empty((4,), "f4")
 assert "greenlet" not in sys.modules
 with epprof_nb.profile() as prof:
