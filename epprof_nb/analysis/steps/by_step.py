@@ -17,6 +17,7 @@ from epprof_nb.analysis.frameworks.phases import (
     FORWARD_TYPES,
     OPTIMIZER,
     OTHER,
+    PHASES,
     is_of_type,
     op_phases,
     phase_host_ns,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 _WORK = (*FORWARD_TYPES, "fused", "autograd", "data")
 """Types of the ops with which a step begins."""
+_MAX_FIRST_LEAD = 2
+"""Maximum time before the work of the first step, relative to the longest one of later steps."""
 _COMMUNICATION = OTHER + 1
 """Column of communication, after the phases."""
 
@@ -71,9 +74,55 @@ def steps(index: ProfileIndex) -> Steps:
     ends = ops["end_ns"][rows]
     next_start = np.append(ops["start_ns"][rows][1:], np.iinfo(np.int64).max)
     after = np.append(work, np.iinfo(np.int64).max)[np.searchsorted(work, ends)]
-    ends = ends[(after < next_start) | (np.arange(len(rows)) == len(rows) - 1)]
-    begin = min(ops["start_ns"][is_of_type(index, *_WORK, "optimizer")])
+    kept = (after < next_start) | (np.arange(len(rows)) == len(rows) - 1)
+    rows, ends, after = rows[kept], ends[kept], after[kept]
+    begin = _begin(index, rows, work, after[:-1] - ends[:-1])
     return Steps(np.append(begin, ends[:-1]), ends, 0)
+
+
+def _begin(index: ProfileIndex, rows: IntArray, work: IntArray, leads: IntArray) -> int:
+    """Return the time at which the first step begins: with the loop, else the profiled code.
+
+    Parameters
+    ----------
+    index
+        Index of the profile.
+    rows
+        Rows of the ops with which the steps end.
+    work
+        Start of each op with which the framework's work may begin, ascending, ns.
+    leads
+        Time from the begin of each later step to the first of these, ns.
+    """
+    ops, info = index.profile.tables["ops"], index.profile.info
+    starts, end = ops["start_ns"], int(ops["end_ns"][rows[0]])
+    first, last = _path(index, int(rows[0])), _path(index, int(rows[-1]))
+    common = 0
+    while common < min(len(first), len(last)) - 1 and first[common] == last[common]:
+        common += 1
+    # With one step only, the loop is not known.
+    around = first[common - 1 if len(rows) > 1 else 0] if common else MISSING
+    begin = int(starts[around]) if common else int(repeat_bounds(info)[0].min(initial=0))
+    first_work = int(np.append(work, end)[0 if len(rows) == 1 else np.searchsorted(work, begin)])
+    first_work = min(first_work, int(starts[rows[0]]))
+    lines = [int(ops["line"][path[common]]) for path in (first, last)]
+    if len(rows) > 1 and lines[0] == lines[1] != MISSING:
+        return begin  # The statement around the steps is their loop.
+    # Code before the loop would count for the first step: a script's imports, or a function that
+    # builds its model. The first batch may take longer than the others, though.
+    longest = int(leads.max(initial=0))
+    is_script = repeat_names(info).unit == "step"
+    if (len(rows) > 1 or is_script) and first_work - begin > _MAX_FIRST_LEAD * longest:
+        return max(begin, first_work - longest)
+    return begin
+
+
+def _path(index: ProfileIndex, row: int) -> list[int]:
+    """Return the rows of an op and those around it, the outermost one first."""
+    path = [row]
+    while (above := int(index.tree.parent[path[-1]])) != MISSING:
+        path.append(above)
+    return path[::-1]
 
 
 def activity_steps(index: ProfileIndex) -> IntArray:
@@ -195,13 +244,10 @@ def step_statistics(index: ProfileIndex) -> RepeatStatistics | None:
         return None
     walls, host = ends - starts, index.cached(_host_ns)
     whole = max(int(walls.sum()), 1)
-    phases = ", ".join(
-        f"{word} {percent(int(host[phase].sum()) / whole)}"
-        for word, phase in (
-            ("data", DATA),
-            ("forward", FORWARD),
-            ("backward", BACKWARD),
-            ("optimizer", OPTIMIZER),
-        )
-    )
+    times = {PHASES[phase]: int(host[phase].sum()) for phase in (FORWARD, BACKWARD, OPTIMIZER)}
+    # Code that loads its data without a DataLoader does so in the other time.
+    if is_of_type(index, "data").any():
+        times = {PHASES[DATA]: int(host[DATA].sum())} | times
+    times[PHASES[OTHER]] = int((walls - _in_phases(index, starts, ends)).sum())
+    phases = ", ".join(f"{name} {percent(time / whole)}" for name, time in times.items())
     return wall_statistics(walls, RepeatNames("step", first), f"; host time: {phases}")

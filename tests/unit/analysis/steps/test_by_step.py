@@ -4,7 +4,7 @@ from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.steps.by_step import step_statistics
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import late_header
-from tests.helpers.tiny import kernel, line, profile
+from tests.helpers.tiny import call, kernel, line, op, profile
 from tests.helpers.training import framework, training
 
 
@@ -69,6 +69,62 @@ def test_repeats_are_no_steps():
     assert frame["wall_ns"].tolist() == [1000, 1000]
 
 
+def own_loader(before_loop=0, statements=False):
+    """A function, or a visible loop, that loads each batch for 500 ns and uploads it by itself."""
+    source = "for batch in batches:" if statements else "losses = train(3)"
+    ops = [op(1, "In[1]", 0, 9_000, op_type="cell", category="cell")]
+    ops.append(line(2, 3, before_loop if statements else 5, 8_000, 1, name=source))
+    kernels, calls = [], []
+    for step in range(3):
+        t, n = before_loop + 5 + 1000 * step, 10 + 10 * step
+        above = 2
+        if statements:
+            ops.append(line(n + 3, 5, t + 850, t + 900, 2, name="optimizer.step()"))
+            above = n + 3
+        ops += [
+            framework(n, "net", t + 700, t + 750, 2),
+            framework(n + 1, "SGD.step", t + 855, t + 890, above, "optimizer"),
+        ]
+        kernels.append(kernel(t + 510, t + 600, 2, correlation_id=n))
+        calls.append(call(t + 500, t + 501, correlation_id=n))
+    return profile(ops, kernels, calls, info={"wall_ns": 9_000})
+
+
+def test_the_first_step_begins_with_the_code_that_was_profiled():
+    frame = own_loader().by_step()
+    assert frame["start_ns"].tolist() == [5, 895, 1895]
+    assert frame["kernels"].tolist() == [1, 1, 1]
+    assert frame["device_ns"].tolist() == [90, 90, 90]
+
+
+def test_the_first_step_begins_with_a_visible_loop():
+    frame = own_loader(before_loop=4_000, statements=True).by_step()
+    assert frame["start_ns"].tolist() == [4_000, 4_895, 5_895]
+    assert frame["kernels"].tolist() == [1, 1, 1]
+
+
+def test_code_before_the_loop_of_a_function_is_in_no_step():
+    frame = own_loader(before_loop=4_000).by_step()
+    # As long before its first module as the longest of the later steps.
+    assert frame["start_ns"].tolist() == [4_705 - 810, 4_895, 5_895]
+    assert frame["kernels"].tolist() == [1, 1, 1]
+
+
+def test_a_single_step_begins_with_the_profiled_code():
+    ops = [
+        op(1, "In[1]", 10, 9_000, op_type="cell", category="cell"),
+        framework(2, "net", 500, 600, 1),
+        framework(3, "SGD.step", 700, 800, 1, "optimizer"),
+    ]
+    made = profile(ops, [kernel(100, 200, 1)], [], info={"wall_ns": 9_000})
+    assert made.by_step()[["start_ns", "wall_ns", "kernels"]].to_numpy().tolist() == [[10, 790, 1]]
+
+
+def test_the_summary_names_data_only_if_a_loader_was_recorded():
+    text = step_statistics(ProfileIndex(own_loader())).text
+    assert text.endswith("host time: forward 5.2 %, backward 0 %, optimizer 3.6 %, other 91 %")
+
+
 def two_optimizers(gap):
     """Two optimizers whose steps follow each other, or with a forward pass between them."""
     ops = [
@@ -121,7 +177,7 @@ def test_the_summary_has_the_steps_and_their_phases():
     model = ViewModel(training(4))
     expected = (
         "4 steps: mean 1.00 µs, median 1.00 µs, standard deviation 0 s; host time: data 5.0 %, "
-        "forward 20 %, backward 30 %, optimizer 20 %"
+        "forward 20 %, backward 30 %, optimizer 20 %, other 25 %"
     )
     assert model.headline.repeats.text == expected
     shown = late_header(model)["headline"]["repeats"]
