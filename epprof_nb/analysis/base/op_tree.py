@@ -59,7 +59,7 @@ class OpTree:
         self._in_order = numbering is not None
         if numbering is None:
             parent = _without_cycles(parent)
-            numbering = _preorder(parent)
+            numbering = preorder(parent)
         self.parent = parent
         self.preorder_begin, self.preorder_end, self.depth = numbering
 
@@ -206,7 +206,7 @@ def _depths(parent: IntArray) -> npt.NDArray[np.uint8] | None:
     return depth[:-1]
 
 
-def _preorder(parent: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+def preorder(parent: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Return begin and end in preorder, and the depth, of ops in any order."""
     # Pointer jumping: after k rounds `jump` leads 2**k generations up, `size` covers the
     # descendants nearer than that, and `begin` the ancestors nearer than that.

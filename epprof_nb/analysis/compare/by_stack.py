@@ -15,7 +15,6 @@ import numpy as np
 
 from epprof_nb.analysis.base.op_paths import SESSION
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
-from epprof_nb.analysis.base.source_text import line_text, split_lines
 from epprof_nb.analysis.compare.match import Side, match
 from epprof_nb.analysis.compare.times_per_repeat import repeat_numbers, repeats_of
 from epprof_nb.analysis.stacks.by_stack import FrameTree, tree_of_work
@@ -66,11 +65,10 @@ class _StackSide(Side):
 
     def _add_recording(self, index: ProfileIndex, frames: FrameTree) -> None:
         tree, _ = tree_of_work(index, *_compared(index), frames)
-        sources = {name: split_lines(text) for name, text in index.profile.sources.items()}
-        texts = (tree.names(name).to_list() for name in ("level", "name", "cell"))
+        texts = (tree.names(name).to_list() for name in ("level", "name", "cell", "source"))
         found = [
-            _Node(level or "", name, file, line, line_text(sources.get(file or "", []), line))
-            for level, name, file, line in zip(*texts, tree["line"].tolist(), strict=True)
+            _Node(level or "", name, file, line, source or "")
+            for level, name, file, source, line in zip(*texts, tree["line"].tolist(), strict=True)
         ]
         sums = {name: tree[name].tolist() for name in (*_TIMES, *_COUNTS)}
         parents = tree["parent"].tolist()

@@ -9,7 +9,9 @@ import numpy as np
 from epprof_nb.analysis.base.first_of_launch import first_of_launch
 from epprof_nb.analysis.base.op_path_rows import subtree_sum
 from epprof_nb.analysis.base.op_paths import SESSION, OpPaths, Steps
+from epprof_nb.analysis.base.op_tree import preorder
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional, values_at
+from epprof_nb.analysis.base.source_text import line_text, split_lines
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.utilisation.idle_causes import is_wait
 from epprof_nb.arrays.ancestors import nearest_ancestor
@@ -150,6 +152,7 @@ def tree_of_work(
     }
     kept = np.flatnonzero((sums["count"] > 0) | (sums["waits"] > 0))
     kept = np.union1d(kept, [SESSION])
+    kept = kept[_depth_first(parent, kept, sums["device_ns"], sums["wait_ns"])]
     number = np.full(len(parent) + 1, MISSING, np.int64)
     number[kept] = np.arange(len(kept))
     frame = paths.row
@@ -168,21 +171,36 @@ def tree_of_work(
     levels[paths.no_op], functions[paths.no_op] = "none", NO_STACK
     none: list[str | None] = [None] * leaves
     recursion = np.append(tree.recursion, np.ones(leaves, np.int64))
-    line = np.append(values_at(lines.line, frame), np.full(leaves, MISSING))
+    line = np.append(values_at(lines.line, frame), np.full(leaves, MISSING))[kept]
+    files = texts(of_frames(lines.file.to_list()), none)
+    known = index.profile.sources
+    text_of = {file: split_lines(known.get(file or "", "")) for file in dict.fromkeys(files)}
+    places = zip(files, line.tolist(), strict=True)
+    sources = [line_text(text_of[file], number) or None for file, number in places]
     table = ResultTable(
         {
             "parent": optional(number[parent[kept]]),
             "depth": depth[kept],
             "level": categorical(texts(levels, kinds.take(example).to_list())),
             "name": categorical(texts(functions, names.take(example).to_list())),
-            "cell": categorical(texts(of_frames(lines.file.to_list()), none)),
-            "line": optional(line[kept]),
+            "cell": categorical(files),
+            "line": optional(line),
+            "source": categorical(sources),
             **{name: values[kept] for name, values in sums.items()},
             **({"recursion": recursion[kept]} if (recursion > 1).any() else {}),
         },
         index="node",
     )
     return table, number[tree.of_stack]
+
+
+def _depth_first(parent: IntArray, kept: IntArray, *sizes: IntArray) -> IntArray:
+    """Return the order of the kept nodes in which each subtree follows its node, largest first."""
+    by_size = np.lexsort([-size[kept] for size in reversed(sizes)])
+    number = np.full(len(parent) + 1, MISSING, np.int64)
+    number[kept[by_size]] = np.arange(len(kept))
+    begin, _, _ = preorder(number[parent[kept[by_size]]])
+    return by_size[np.argsort(begin)]
 
 
 def own_stack_tree(index: ProfileIndex) -> ResultTable:

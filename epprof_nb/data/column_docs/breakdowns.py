@@ -162,9 +162,10 @@ BREAKDOWNS: dict[str, TableDoc] = {
     ),
     "by_stack": TableDoc(
         "prof.by_stack()",
-        "A tree with one row per stack of frames, callers before the frames that they call. Stacks "
-        "that differ only in frames of libraries share a row, if these are not shown. The last "
-        "step may be the name of an activity. A row `(no stack)` holds work without one.",
+        "A tree with one row per stack of frames, each caller followed by the frames that it "
+        "calls, the largest device time first. Stacks that differ only in frames of libraries "
+        "share a row, if these are not shown. The last step may be the name of an activity. A row "
+        "`(no stack)` holds work without one.",
         columns(
             column("node", "int64", "index: number of the row"),
             column("parent", "Int64", "row of the caller; missing for the session, which is row 0"),
@@ -173,7 +174,9 @@ BREAKDOWNS: dict[str, TableDoc] = {
                 "level", "category",
                 "session; frame, of your code; library; none; for an activity its kind",
             ),
-            "name", "cell", "line", "count", "device_ns", "self_device_ns",
+            "name", "cell", "line",
+            column("source", "category", "text of the line; missing if it is not known"),
+            "count", "device_ns", "self_device_ns",
             column("launches", "int64", "inclusive: launches of kernels, copies, memsets, graphs"),
             column("waits", "int64", "inclusive: API calls that waited for a device"),
             column("wait_ns", "int64", "inclusive: time of these calls"),

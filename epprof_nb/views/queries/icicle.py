@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.base.source_text import line_text, split_lines
 from epprof_nb.analysis.stacks.by_stack import tree_and_nodes
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes
@@ -17,7 +16,7 @@ from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.stack_selections import used_stacks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from epprof_nb.analysis.base.result_table import ResultTable
     from epprof_nb.views.view_model import ViewModel
@@ -64,7 +63,7 @@ def icicle(
     merged = MergedTree(tree, [name for name in _SUMS if name in tree], weights, max_nodes)
     further: dict[str, Any] = {}
     if "launches" in tree:
-        further = merged.places(_line_texts(tree.take(merged.kept), view_model.profile.sources))
+        further = merged.places(tree.names("source").take(merged.kept).to_list())
         further |= _stacks(view_model, by, merged)
     elif view_model.colours_operators:
         none = [MISSING] * len(merged.above)
@@ -162,14 +161,6 @@ class MergedTree:
             else self._names.setdefault(shorten(text, max_length), len(self._names))
             for text in texts
         ]
-
-
-def _line_texts(tree: ResultTable, sources: Mapping[str, str]) -> list[str | None]:
-    """Return the text of the line of each frame; None if it is not known."""
-    files = tree.names("cell")
-    lines = {file: split_lines(sources.get(file, "")) for file in files.categories}
-    places = zip(files.to_list(), tree["line"].tolist(), strict=True)
-    return [line_text(lines.get(file or "", []), line) or None for file, line in places]
 
 
 def _stacks(view_model: ViewModel, by: str, merged: MergedTree) -> dict[str, list[Any]]:

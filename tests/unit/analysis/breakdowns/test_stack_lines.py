@@ -146,6 +146,31 @@ def test_the_tree_of_stacks_adds_up_and_leaves_libraries_out():
     assert full["self_device_ns"].sum() == 35
 
 
+def test_each_row_of_the_tree_is_followed_by_those_below_it_largest_first():
+    rows, (small, large, deep) = stack_rows(
+        "In[5]:2 model.py:forward:2", "In[5]:4", "In[5]:4 model.py:late:3"
+    )
+    kernels = [
+        kernel(0, 9, stack_id=small, name="a"),
+        kernel(10, 40, stack_id=large, name="b"),
+        kernel(50, 90, stack_id=deep, name="c"),
+    ]
+    made = profile(activities=kernels, sources={"In[5]": CELL, "model.py": MODEL})
+    frame = with_stacks(made, rows).by_stack()
+    assert frame["name"].tolist() == [
+        "session", "<module>", "late", "c", "b", "<module>", "forward", "a",
+    ]  # fmt: skip
+    assert frame["parent"].fillna(-1).tolist() == [-1, 0, 1, 2, 1, 0, 5, 6]
+    assert frame.index.tolist() == list(range(8))
+
+
+def test_the_tree_of_stacks_has_the_text_of_its_lines():
+    source = training().by_stack().set_index("name")["source"]
+    assert source["forward"] == "y = layer(x)"
+    assert source["<module>"].tolist() == ["loss = train(", "loss.item()"]
+    assert source[["session", "train", NO_STACK]].isna().all()  # train's cell is not known
+
+
 def test_a_tree_without_stacks_has_the_row_of_work_without_one():
     frame = profile(activities=[kernel(0, 9)]).by_stack()
     assert frame["name"].tolist() == ["session", NO_STACK, "kernel"]
