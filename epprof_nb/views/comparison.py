@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.compare import compare_sides as analysis
 from epprof_nb.analysis.compare.by_stack import stack_comparison
+from epprof_nb.analysis.compare.idle_time import idle_per_repeat
 from epprof_nb.analysis.compare.reasons_not_to_compare import ALLOWED
 from epprof_nb.analysis.compare.spread_between_recordings import Spread
 from epprof_nb.data.column_docs import with_columns
@@ -20,7 +21,7 @@ from epprof_nb.util.cached import cached_property
 from epprof_nb.util.printable import printable
 from epprof_nb.views.queries.stack_changes import stack_changes
 from epprof_nb.views.renderers import comparison as renderers
-from epprof_nb.views.renderers.flame_graph import FlameGraph
+from epprof_nb.views.renderers.flame_graph import FlameGraph, shown_change
 from epprof_nb.views.view import View
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.link import Link
@@ -173,7 +174,11 @@ class Comparison:
         own, full = (
             stack_changes(self._by_stack(library=library, folded=True)) for library in (False, True)
         )
-        return FlameGraph(own, full)
+        idle = [
+            idle_per_repeat([ProfileIndex(profile) for profile in recordings])
+            for recordings in self._recordings
+        ]
+        return FlameGraph(own, full, shown_change(own, self._result.total, idle[0], idle[1]))
 
     def with_note(self, text: str) -> Comparison:
         """Return the comparison with a further note."""

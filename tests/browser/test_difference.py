@@ -49,6 +49,15 @@ def test_removed_stacks_and_frames_of_libraries_are_shown_on_request(page):
     assert "log_metrics (log.py:3)" not in _names(page)
 
 
+def test_it_says_what_it_does_not_show_and_counts_removed_stacks(page):
+    text = page.locator(".ep-difference").inner_text()
+    assert re.search(r"Device time \S+ %; wall time \S+", text)
+    legend = page.locator(".ep-changes")
+    assert re.search(r"\b1 stack removed \(.+\), hidden", legend.inner_text())
+    page.click("text=removed stacks")
+    assert re.search(r"\b1 stack removed \(.+\), shown", legend.inner_text())
+
+
 def test_the_legend_has_the_colours_of_the_boxes(page):
     swatches = page.locator(".ep-changes .ep-swatch").evaluate_all(
         "all => all.map(e => getComputedStyle(e).backgroundColor)"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from epprof_nb.analysis.base.result_table import ResultTable
 from epprof_nb.views.queries.icicle import MAX_NODES, MergedTree
+
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
 
 _COLUMNS = {
     "device_ns": "{}_ns", "wait_ns": "wait_{}_ns", "launches": "launches_{}", "waits": "waits_{}",
@@ -28,7 +33,8 @@ def stack_changes(table: ResultTable, *, max_nodes: int = MAX_NODES) -> dict[str
     -------
     tree
         As a tree of stacks from `epprof_nb.views.queries.icicle.icicle`, with the sums of the old
-        side as ``old_device_ns`` and so on.
+        side as ``old_device_ns`` and so on. ``removed`` is the number of stacks that only the old
+        side has, and ``removed_ns`` their device time.
     """
     names = ("parent", "depth", "level", "name", "cell", "line")
     columns = {name: table.column(name) for name in names}
@@ -38,4 +44,16 @@ def stack_changes(table: ResultTable, *, max_nodes: int = MAX_NODES) -> dict[str
         for name, pattern in _COLUMNS.items()
     }
     merged = MergedTree(ResultTable({**columns, **sums}), list(sums), _WEIGHTS, max_nodes)
-    return merged.places(table.names("source").take(merged.kept).to_list()) | merged.columns()
+    removed = _removed(table)
+    return {
+        **merged.places(table.names("source").take(merged.kept).to_list()),
+        **merged.columns(),
+        "removed": len(removed),
+        "removed_ns": int(table["before_ns"][removed].sum()),
+    }
+
+
+def _removed(table: ResultTable) -> IntArray:
+    """Return the rows of the topmost nodes with device time on the old side only."""
+    is_removed = (table["before_ns"] > 0) & (table["after_ns"] == 0)
+    return np.flatnonzero(is_removed & ~np.append(is_removed, False)[table["parent"]])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.util import palette
-from epprof_nb.util.format import base_name, duration, shorten, signed_percent
+from epprof_nb.util.format import base_name, duration, plural, shorten, signed_percent
 from epprof_nb.views.renderers.drawing import Drawing, Rectangle, Text
 from epprof_nb.views.renderers.html import POLICY, framed, program_html
 from epprof_nb.views.wire.payload import to_base64
@@ -16,14 +16,42 @@ from epprof_nb.views.wire.payload import to_base64
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from epprof_nb.analysis.compare.compare_sides import Total
+
 _TITLE = "Device time by Python stack: width is the new side, colour its change"
-_WIDTH, _ROW, _TOP, _MAX_DEPTH = 900, 18, 22, 14
+_WIDTH, _ROW, _TOP, _MAX_DEPTH = 900, 18, 54, 14
 _CHARACTER = 6.2
 _NARROW, _MIN_NAMED = 1, 40
 _HEIGHT = 420
 """Height of the frame in pixels until the flame graph reports how much it needs."""
 _OPACITY = 0.6
 """Texts on the rectangles are legible on all colours."""
+
+
+def shown_change(
+    tree: dict[str, Any], total: Total, idle_before: float | None, idle_after: float | None
+) -> str:
+    """Write the change of the device time beside that of the wall time, which has idle time too.
+
+    Parameters
+    ----------
+    tree
+        The tree of the flame graph.
+    total
+        Wall time per repeat of both sides.
+    idle_before, idle_after
+        Idle time of the devices per repeat of each side, ns; None if not known.
+    """
+    before, after = tree["old_device_ns"][0], tree["device_ns"][0]
+    device = signed_percent(after / before - 1) if before else duration(after)
+    wall = f"wall time {signed_percent(total.change)}"
+    if idle_before is None or idle_after is None:
+        return f"Device time {device}; {wall}, of which idle time is not shown."
+    change = total.after_ns - total.before_ns
+    is_most = abs(change) / 2 < (idle_after - idle_before) * (1 if change > 0 else -1)
+    what = "most of it" if is_most else "which includes"
+    idle = f"{duration(idle_before)} before, {duration(idle_after)} after"
+    return f"Device time {device}; {wall}, {what} idle time of the device ({idle}), not shown."
 
 
 @dataclass(frozen=True)
@@ -35,14 +63,19 @@ class FlameGraph:
     own, full
         Trees of the user's frames, and with those of libraries; see
         `epprof_nb.views.queries.stack_changes.stack_changes`.
+    change
+        The change that it shows, and what it does not show; see `shown_change`.
     """
 
     own: dict[str, Any]
     full: dict[str, Any]
+    change: str
 
     def html(self) -> str:
         """Return elements for a page with scripts; without them, a picture remains."""
-        payload = json.dumps({"own": self.own, "full": self.full}, separators=(",", ":"))
+        payload = json.dumps(
+            {"own": self.own, "full": self.full, "change": self.change}, separators=(",", ":")
+        )
         packed = zlib.compress(payload.encode(errors="replace"), 9)
         return f'<main id="epprof">{self._drawing().svg()}</main>' + program_html(
             "comparison.js", packed
@@ -72,7 +105,10 @@ class FlameGraph:
             if above >= 0:
                 children[above].append(node)
         scale = _WIDTH / max(tree["device_ns"][0], 1)
-        items: list[Rectangle | Text] = [Text(0, 12, f"{_TITLE}.")]
+        items: list[Rectangle | Text] = [Text(0, 12, f"{_TITLE}."), Text(0, 28, self.change)]
+        if tree["removed"]:
+            removed = f"{plural(tree['removed'], 'removed stack')} not shown"
+            items.append(Text(0, 44, f"{removed} ({duration(tree['removed_ns'])} before)."))
         deepest = 0
         waiting = [(0, 0.0, 0)]
         while waiting:

@@ -1,6 +1,7 @@
 // Flame graph of the difference between two sides of a comparison: width = new, colour = change.
 
 import { h, on } from "../base/dom.ts";
+import { count, duration } from "../base/format.ts";
 import type { TreeData } from "../data/model.ts";
 import { changeColour, FIRST_CHANGE } from "../render/colours.ts";
 import { palette, type Theme } from "../render/palettes.ts";
@@ -11,11 +12,13 @@ import { Tree } from "./tree.ts";
 export interface Difference {
   own: TreeData;
   full: TreeData;
+  /** The change of the device time and of the wall time, which has idle time too. */
+  change: string;
 }
 
-const TITLE = "Difference by Python stack";
+const TITLE = "Difference of device time by Python stack";
 const ABOUT =
-  "Width: the new side, per repeat. Colour: its change from the old side, which the tables tell from noise.";
+  "Width: device time of the new side, per repeat. Colour: its change from the old side, which the tables tell from noise.";
 /** Names of the colours, from much less to much more. */
 const NAMES = [
   "\u221250 % to removed",
@@ -27,9 +30,14 @@ const NAMES = [
   "+50 % to new",
 ];
 
+function pressed(button: HTMLElement): boolean {
+  return button.ariaPressed === "true";
+}
+
 export class DifferenceView {
   readonly element: HTMLElement;
   readonly #legend = h("div", { class: "ep-legend ep-changes" });
+  readonly #hidden = h("span", { class: "ep-faint" });
   readonly #place = h("div");
   readonly #status = h("span", { class: "ep-filter-status", role: "status" });
   readonly #filter = h("input", {
@@ -59,7 +67,16 @@ export class DifferenceView {
       this.#library,
     );
     const about = h("p", {}, h("strong", {}, TITLE), " ", h("span", { class: "ep-faint" }, ABOUT));
-    this.element = h("div", { class: "ep-difference" }, about, this.#legend, tools, this.#place);
+    const change = h("p", {}, trees.change);
+    this.element = h(
+      "div",
+      { class: "ep-difference" },
+      about,
+      change,
+      this.#legend,
+      tools,
+      this.#place,
+    );
     this.#show();
   }
 
@@ -71,6 +88,7 @@ export class DifferenceView {
         swatch.style.background = changeColour(palette(theme), FIRST_CHANGE + step);
         return h("span", { class: "ep-key" }, swatch, name);
       }),
+      this.#hidden,
     );
     this.#icicle().setTheme(theme);
   }
@@ -88,12 +106,15 @@ export class DifferenceView {
     return button;
   }
 
+  #tree(): TreeData {
+    return pressed(this.#library) ? this.trees.full : this.trees.own;
+  }
+
   #icicle(): Icicle {
-    const pressed = (button: HTMLElement): boolean => button.ariaPressed === "true";
     const key = `${pressed(this.#library)} ${pressed(this.#removed)}`;
     let icicle = this.#icicles.get(key);
     if (!icicle) {
-      const tree = new Tree(pressed(this.#library) ? this.trees.full : this.trees.own);
+      const tree = new Tree(this.#tree());
       tree.withRemoved = pressed(this.#removed);
       icicle = new Icicle(tree, {}, (text) => this.#status.replaceChildren(text));
       this.#icicles.set(key, icicle);
@@ -103,6 +124,10 @@ export class DifferenceView {
 
   #show(): void {
     const icicle = this.#icicle();
+    const { removed = 0, removed_ns = 0 } = this.#tree();
+    const stacks = `${count(removed)} ${removed === 1 ? "stack" : "stacks"} removed`;
+    const state = pressed(this.#removed) ? "shown" : "hidden";
+    this.#hidden.textContent = removed ? `${stacks} (${duration(removed_ns)}), ${state}` : "";
     this.#place.replaceChildren(icicle.element);
     icicle.setTheme(this.#theme);
     icicle.search(this.#filter.value.trim());

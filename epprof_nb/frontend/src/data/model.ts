@@ -156,6 +156,9 @@ export interface TreeData {
   old_wait_ns?: number[];
   old_kernels?: number[];
   old_count?: number[];
+  /** Stacks that only the old side has, and their device time. */
+  removed?: number;
+  removed_ns?: number;
 }
 
 /** Name with a hue. */

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import epprof_nb
+from epprof_nb.analysis.compare.compare_sides import Total
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.util import palette
 from epprof_nb.views.queries.stack_changes import stack_changes
+from epprof_nb.views.renderers.flame_graph import shown_change
 from tests.helpers.changed_stacks import recording
-from tests.helpers.tiny import kernel, line, profile
+from tests.helpers.tiny import activity, kernel, line, profile
 from tests.helpers.walked_stacks import stack_rows, with_stacks
 
 
@@ -52,6 +54,43 @@ def test_notebooks_and_pages_show_it_and_reports_have_a_picture(comparison, tmp_
     assert "+60 %" in page  # in the picture that a page without scripts shows
     assert "<iframe" not in page
     assert len(page) < 100_000
+
+
+def upload_once(changed=False):
+    """A step that uploads, multiplies and then waits; changed, it neither uploads nor waits."""
+    rows, (upload, product) = stack_rows("a.py:f:1", "a.py:f:2")
+    work = [kernel(10, 100, 1, stack_id=product, name="product", correlation_id=2)]
+    if not changed:
+        copied = {"stack_id": upload, "name": "memcpy HtoD", "correlation_id": 1}
+        work.insert(0, activity("memcpy", 0, 10, 1, **copied))
+    wall = 150 if changed else 400
+    return with_stacks(profile([line(1, 1, 0, wall)], work, info={"wall_ns": wall}), rows)
+
+
+def test_it_says_what_it_measures_and_which_part_of_the_change_it_does_not_show(tmp_path):
+    comparison = epprof_nb.compare(upload_once(), upload_once(changed=True))
+    text = (
+        "Device time \u221210 %; wall time \u221262 %, most of it idle time of the device (300 ns "
+        "before, 60 ns after), not shown."
+    ).replace("\u2212", "-")
+    assert comparison._flame_graph.change == text
+    comparison.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert text in page
+    assert "1 removed stack not shown (10 ns before)." in page
+
+
+@pytest.mark.parametrize("library", [False, True])
+def test_stacks_that_the_new_side_lacks_are_counted_once(library):
+    comparison = epprof_nb.compare(upload_once(), upload_once(changed=True))
+    tree = stack_changes(comparison._by_stack(library=library), max_nodes=1)
+    assert (tree["removed"], tree["removed_ns"]) == (1, 10)
+
+
+def test_without_idle_times_it_says_that_they_are_not_shown():
+    tree = {"old_device_ns": [100], "device_ns": [110]}
+    text = shown_change(tree, Total(1000, 1500), None, None)
+    assert text == "Device time +10 %; wall time +50 %, of which idle time is not shown."
 
 
 def test_recordings_without_stacks_have_none():
