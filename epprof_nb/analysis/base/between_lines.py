@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _CHEAP = frozenset(["range", "len", "enumerate", "zip", "isinstance", "getattr"])
-_WORK = (ast.Call, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_WORK = (ast.Call, *_COMPREHENSIONS, ast.Await)
 
 
 class Lines(NamedTuple):
@@ -24,7 +25,7 @@ class Lines(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def lines_between(text: str, before: int, after: int, *, next_turn: bool = False) -> Lines:
+def lines_between(text: str, before: int, after: int, *, next_turn: bool = False) -> Lines | None:
     r"""Return the lines with calls that may run after one line and before another.
 
     Parameters
@@ -41,7 +42,8 @@ def lines_between(text: str, before: int, after: int, *, next_turn: bool = False
     -------
     lines
         The first and the last of these statements; `after` if there are none, or if the source does
-        not parse.
+        not parse. None if no loop leads from `before` to `after`: the function returned between
+        them, and was called again.
 
     Examples
     --------
@@ -50,6 +52,8 @@ def lines_between(text: str, before: int, after: int, *, next_turn: bool = False
     Lines(first=2, last=2)
     >>> lines_between(source, 3, 4)
     Lines(first=4, last=4)
+    >>> print(lines_between("def f(x):\n    y = x.cuda()\n    return y.cpu()\n", 3, 2))
+    None
     """
     tree = syntax_tree(text)
     if tree is None or (before == after and not next_turn):
@@ -63,7 +67,8 @@ def lines_between(text: str, before: int, after: int, *, next_turn: bool = False
             if isinstance(node, _LOOPS) and node.lineno <= after <= before <= (node.end_lineno or 0)
         ]
         if not loops:
-            return Lines(after, after)
+            stays = any(_leads_back(node, before, after) for node in ast.walk(tree))
+            return Lines(after, after) if stays else None
         innermost = max(loops, key=lambda node: node.lineno)
         inside = sorted(line for node in innermost.body for line in _calling(node))
         found = [line for line in inside if line > before]
@@ -86,6 +91,21 @@ def loop_header(text: str, line: int) -> int:
         if isinstance(node, _LOOPS) and node.lineno <= line <= (node.end_lineno or 0)
     ]
     return max(loops, default=line)
+
+
+def _leads_back(node: ast.AST, before: int, after: int) -> bool:
+    """Return whether a statement that is no loop runs the line `after` after the line `before`.
+
+    A comprehension repeats its line, and a context is left in the line of its ``with``.
+    """
+    if not isinstance(node, ast.stmt) or not node.lineno <= after <= before <= (
+        node.end_lineno or 0
+    ):
+        return False
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        return after < min(before, node.body[0].lineno)
+    is_simple = not hasattr(node, "body")
+    return is_simple and any(isinstance(part, _COMPREHENSIONS) for part in ast.walk(node))
 
 
 def _calling(tree: ast.AST) -> Iterator[int]:

@@ -144,10 +144,12 @@ def _lines(
     """
     lines = index.cached(StackLines)
     of_calls = np.append(lines.of_calls(), MISSING)
-    left = _has_left(index, before, op)
+    left, ops = _has_left(index, before, op), index.profile.tables["ops"]
+    statement = values_at(index.statement, op)
     pairs, first = group_codes(
-        of_calls[before], of_calls[after], _marked(index, op), left.astype(np.int64)
-    )
+        of_calls[before], of_calls[after], _marked(index, op), values_at(ops["line"], statement),
+        left.astype(np.int64),
+    )  # fmt: skip
     n = len(first)  # few: pairs of places
     file, function = np.full((2, n), None, object)
     span = np.full((2, n), MISSING, np.int64)
@@ -158,7 +160,7 @@ def _lines(
             continue
         frame, span_of = place
         (name,) = lines.file.take(slice(frame, frame + 1)).to_list()
-        if _is_marked(index, name, int(op[row])):
+        if _is_marked(index, name, int(op[row])) or _is_outside(index, stacks[1], int(op[row])):
             continue
         file[number] = name
         (function[number],) = lines.function.take(slice(frame, frame + 1)).to_list()
@@ -194,6 +196,19 @@ def _is_marked(index: ProfileIndex, file: str | None, op: int) -> bool:
     return bool(line[0] >= 0) and cells.to_list()[0] == file
 
 
+def _is_outside(index: ProfileIndex, stack: int, op: int) -> bool:
+    """Return whether an op is in a statement other than the one that a stack is in."""
+    statement = int(index.statement[op]) if op >= 0 else MISSING
+    if statement < 0:
+        return False
+    ops, lines = index.profile.tables["ops"], index.cached(StackLines)
+    (cell,) = ops.names("cell").take(np.array([statement])).to_list()
+    frames = np.array(_own_frames(lines, stack), np.int64)
+    line = lines.line[frames[lines.file.equals(str(cell))[frames]]]
+    first, last = (int(ops[name][statement]) for name in ("line", "end_line"))
+    return bool(len(line)) and not ((first <= line) & (line <= max(first, last))).any()
+
+
 def _between(
     index: ProfileIndex, lines: StackLines, before: int, after: int, *, has_left: bool
 ) -> tuple[int, tuple[int, int]] | None:
@@ -208,14 +223,13 @@ def _between(
     while common < min(len(old), len(new)) and old[common] == new[common]:
         common += 1
     if common == len(new):  # the same line, or a function has returned to it
-        line = int(lines.line[new[-1]])
-        return new[-1], _lines_between(index, lines, new[-1], line, next_turn=has_left)
+        return _next_turn(index, lines, new, int(lines.line[new[-1]]), next_turn=has_left)
     first = index.profile.tables["stacks"]["first_line"]
     if common == len(old):  # functions have begun
         for frame in reversed(new[common:]):
             line = int(lines.line[frame])
             found = _lines_between(index, lines, frame, int(first[frame]))
-            if found != (line, line):
+            if found and found != (line, line):
                 return frame, found
             if lines.file.equals(str(index.profile.info.get("cell")))[frame]:
                 break  # what called the cell had ended its work
@@ -227,13 +241,36 @@ def _between(
     ]
     if names[0] != names[1]:
         return new[-1], (int(lines.line[new[-1]]),) * 2
-    return other, _lines_between(index, lines, other, int(lines.line[one]))
+    return _next_turn(index, lines, new[: common + 1], int(lines.line[one]))
+
+
+def _next_turn(
+    index: ProfileIndex,
+    lines: StackLines,
+    stack: list[int],
+    before: int,
+    *,
+    next_turn: bool = False,
+) -> tuple[int, tuple[int, int]]:
+    """Return the frame of a stack whose lines lead from a line to the innermost frame.
+
+    Also return these lines. The frame is a caller's if the function returned and was called again.
+    """
+    found = _lines_between(index, lines, stack[-1], before, next_turn=next_turn)
+    if found:
+        return stack[-1], found
+    for frame in reversed(stack[:-1]):
+        found = _lines_between(index, lines, frame, int(lines.line[frame]), next_turn=True)
+        if found:
+            return frame, found
+    caller = stack[-2:][0]  # it calls the function twice
+    return caller, (int(lines.line[caller]),) * 2
 
 
 def _lines_between(
     index: ProfileIndex, lines: StackLines, frame: int, before: int, *, next_turn: bool = False
-) -> tuple[int, int]:
-    """Return the lines with calls between a line and that of a frame of the same function."""
+) -> tuple[int, int] | None:
+    """Return the lines with calls between a line and that of a frame; see `lines_between`."""
     (file,) = lines.file.take(slice(frame, frame + 1)).to_list()
     source = index.profile.sources.get(file or "", "")
     return lines_between(source, before, int(lines.line[frame]), next_turn=next_turn)

@@ -26,6 +26,7 @@ from epprof_nb.analysis.findings.finding import (
     stack_of,
     unread_line_name,
 )
+from epprof_nb.analysis.findings.host_name import host_name
 from epprof_nb.analysis.findings.rules.sampled_host import sampled_host
 from epprof_nb.analysis.frameworks.phases import is_of_type
 from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, slowdown_at
@@ -194,7 +195,8 @@ def _finding(index: ProfileIndex, found: HostIdle, slowdown: float) -> Finding:
     word = device_word(index.profile.info)
     starts, ends = union(found.start, found.end)
     total = min(int(found.time.sum()), int((ends - starts).sum()))  # devices may idle together
-    host_op = sampled_host(index, starts, ends) or _host_op(index, found)
+    sampled = sampled_host(index, starts, ends)
+    host_op = host_name(index, sampled) or _host_op(index, found)
     text = f"{capitalised(word)} idle {duration(total)}{_when(found)}"
     if host_op:
         text += f" while the host ran {host_op}"
@@ -205,8 +207,12 @@ def _finding(index: ProfileIndex, found: HostIdle, slowdown: float) -> Finding:
     longest = int(found.time.argmax())
     remedy, low, gain, high = _change(index, found, total, slowdown)
     ops = np.append(index.profile.tables["ops"]["op_id"], MISSING)[found.op]
+    own_ops = np.unique(found.op[found.op >= 0])
+    # The work that ends each gap shows it, unless an op was open in this gap only.
+    work = np.unique(found.idle.next_row)
+    has_ops = len(own_ops) >= len(work)
     at = None
-    if found.line[longest] >= 0:
+    if sampled < 0 and found.line[longest] >= 0:
         (file,) = found.file.take(np.array([longest])).to_list()
         at = (file or "", int(found.line[longest]))
     return Finding(
@@ -219,9 +225,10 @@ def _finding(index: ProfileIndex, found: HostIdle, slowdown: float) -> Finding:
         gain_low_ns=low,
         gain_high_ns=high,
         op_id=next((op for op in ops.tolist() if op != MISSING), MISSING),
+        stack_id=sampled,
         at=at,
-        table="ops" if (found.op >= 0).any() else "activities",
-        rows=(lambda: np.unique(found.op[found.op >= 0])) if (found.op >= 0).any() else None,
+        table="ops" if has_ops else "activities",
+        rows=lambda: own_ops if has_ops else work,
         spans=lambda: (starts, ends),
     )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.findings.host_name import host_name
 from epprof_nb.analysis.utilisation.host_activity import functions_of_host
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
@@ -17,12 +17,13 @@ _MAIN = 0.5
 """Minimum share of one function in the samples for it to be named."""
 
 
-def sampled_host(index: ProfileIndex, start_ns: IntArray, end_ns: IntArray) -> str:
-    """Return the name of the user's function that the host ran for most of some intervals.
+def sampled_host(index: ProfileIndex, start_ns: IntArray, end_ns: IntArray) -> int:
+    """Return the main line of the user's function that the host ran for most of some intervals.
 
-    Empty if there are too few samples, or no function has half of them.
+    It is a row of ``stacks``; `MISSING` if there are too few samples, or no function has half of
+    them.
     """
     found = functions_of_host(index, start_ns, end_ns)
     if found.samples.sum() < _FEWEST or found.share[0] < _MAIN:
-        return ""
-    return host_name(index, int(found.stack[0]))
+        return MISSING
+    return int(found.stack[0])
