@@ -104,7 +104,8 @@ class Finding:
         if not self.remedy:
             return ""
         gain = gain_text(self.gain_ns, self.low_ns, self.high_ns)
-        return _joined(f"{self.remedy.removesuffix('.')} ({gain}).", self.other_remedy)
+        remedy = f"{self.remedy.removesuffix('.')} ({gain})." if gain else self.remedy
+        return _joined(remedy, self.other_remedy)
 
     @property
     def remedies(self) -> str:
@@ -124,7 +125,7 @@ def _joined(*sentences: str) -> str:
 
 
 def gain_text(gain_ns: int, low_ns: int, high_ns: int) -> str:
-    """Return a gain with its bounds.
+    """Return a gain with its bounds; empty if the gain is 0, which stands for an unknown one.
 
     Examples
     --------
@@ -132,7 +133,11 @@ def gain_text(gain_ns: int, low_ns: int, high_ns: int) -> str:
     'saves about 12.0 ms, 8.00 ms to 15.0 ms'
     >>> gain_text(12_000_000, 0, 12_000_000)
     'saves at most 12.0 ms'
+    >>> gain_text(0, 0, 0)
+    ''
     """
+    if not gain_ns:
+        return ""
     if not low_ns and high_ns == gain_ns:
         return f"saves at most {duration(gain_ns)}"
     low, gain, high = map(duration, (low_ns, gain_ns, high_ns))

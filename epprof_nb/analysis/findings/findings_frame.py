@@ -80,7 +80,7 @@ def _place(row: Any) -> str:  # noqa: ANN401 - a named tuple of pandas
 
 
 def _gain(row: Any) -> str:  # noqa: ANN401
-    return gain_text(row.gain_ns, row.gain_low_ns, row.gain_high_ns) if row.gain_ns else ""
+    return gain_text(row.gain_ns, row.gain_low_ns, row.gain_high_ns)
 
 
 def _columns(frame: pd.DataFrame) -> str:

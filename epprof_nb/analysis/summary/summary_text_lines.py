@@ -83,7 +83,7 @@ class TextLines:
             case "findings":
                 gain = gain_text(item["gain_ns"], item["gain_low_ns"], item["gain_high_ns"])
                 sentences = (
-                    item["text"], item["remedy"], f"{capitalised(gain)}.",
+                    item["text"], item["remedy"], f"{capitalised(gain)}." if gain else "",
                     item.get("other_remedy", ""),
                 )  # fmt: skip
                 text = " ".join(part for part in sentences if part)

@@ -298,3 +298,16 @@ def test_work_of_the_host_device_beside_an_idle_gpu_is_not_called_that_of_a_gpu(
     prof = Profile(prof.tables, prof.info | both)
     assert "device busy" in headline_text(prof)
     assert "- busy of host device: 20.0 ms" in prof.summary(sql=False)
+
+
+def test_an_unknown_gain_is_not_stated():
+    ops = [tiny.line(1, 1, 0, 90 * MS), tiny.line(2, 2, 90 * MS, 100 * MS)]
+    work = [tiny.kernel(0, 85 * MS, 1), tiny.kernel(90 * MS, 100 * MS, 2)]
+    prof = tiny.profile(ops, work, info={"wall_ns": 100 * MS})
+    hot = prof.insights().query("gain_ns == 0")
+    assert hot["kind"].tolist() == ["hot line"]
+    text = prof.summary(sql=False)
+    assert hot["text"].iloc[0] in text
+    assert "0 s" not in text
+    (found,) = (f for f in findings(ProfileIndex(prof), limit=None) if f.kind == "hot line")
+    assert found.advice == found.remedy
