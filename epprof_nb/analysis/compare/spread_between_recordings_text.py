@@ -50,7 +50,7 @@ def on_spread(found: Ratios, test: Test) -> str:
     known = test.spread
     if _drifts(found, test):
         return (
-            "The times drift within the recordings, so others of the same code are assumed to vary "
+            "The times drift within the recordings, so other recordings of the same code may vary "
             f"by {share}."
         )
     if known.recordings:
