@@ -462,7 +462,7 @@ def cupti_pending_records() -> int:
 def cupti_flush(*, forced: bool) -> int:
     """Flush CUPTI's buffers; returns a CUptiResult."""
 
-def cupti_first_launch() -> None:
+def cupti_first_launch() -> bool:
     """Launch a memset of the profiler in the current context, if there is one, without waiting."""
 
 def cuda_started() -> bool:

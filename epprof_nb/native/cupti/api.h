@@ -35,8 +35,9 @@ void epprof_cuda_error(int result, const char** name, const char** text);
 // Launch calls since the start minus the launched activities, that is, pending records.
 int64_t epprof_cupti_pending_records(void);
 uint32_t epprof_cupti_flush(int forced);
-// Launches something of our own in the current context: the first launch takes CUPTI long.
-void epprof_cupti_first_launch(void);
+// Launches something of our own in the current context: the first launch takes CUPTI long. Returns
+// whether it did, which adds a record.
+int epprof_cupti_first_launch(void);
 // True if CUDA is initialised in this process.
 int epprof_cuda_started(void);
 // Records a harmless call. out: our clock before, the record's start and end, our clock after.

@@ -63,16 +63,17 @@ void prepare_first_launch() {
   cupti.ThreadExchangeStreamCaptureMode(&mode);
 }
 
-void make_first_launch() {
+bool make_first_launch() {
   uint64_t id = 0;
   ThreadState* t = this_thread();
-  if (!t || !current_context_id(&id)) return;
+  if (!t || !current_context_id(&id)) return false;
   std::lock_guard<std::mutex> lock(targets->mutex);
   const Target* target = targets->find(id);
-  if (!target) return;
+  if (!target) return false;
   t->in_profiler = true;
-  cupti.MemsetD8Async(target->byte, 0, 1, target->stream);
+  bool launched = cupti.MemsetD8Async(target->byte, 0, 1, target->stream) == 0;
   t->in_profiler = false;
+  return launched;
 }
 
 }  // namespace epprof

@@ -9,7 +9,7 @@ void prepare_first_launch();
 
 // Sets that byte to zero, without waiting. CUPTI spends about 0.4 ms in the first launch after its
 // records were enabled. The launch log marks the call as the profiler's own: its record is dropped.
-// Allowed while a stream is captured.
-void make_first_launch();
+// Allowed while a stream is captured. Returns whether the memset was launched.
+bool make_first_launch();
 
 }  // namespace epprof

@@ -239,7 +239,7 @@ int64_t epprof_cupti_pending_records(void) {
   return calls + ended_launch_calls() - c.launch_calls_before - c.store.own_launch_count();
 }
 
-void epprof_cupti_first_launch(void) { make_first_launch(); }
+int epprof_cupti_first_launch(void) { return make_first_launch(); }
 
 uint32_t epprof_cupti_flush(int forced) { return cupti.ActivityFlushAll(forced ? 1 : 0); }
 

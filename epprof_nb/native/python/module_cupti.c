@@ -106,10 +106,11 @@ static PyObject* cupti_flush(PyObject* Py_UNUSED(m), PyObject* args, PyObject* k
 }
 
 static PyObject* cupti_first_launch(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  int launched;
   Py_BEGIN_ALLOW_THREADS
-  epprof_cupti_first_launch();
+  launched = epprof_cupti_first_launch();
   Py_END_ALLOW_THREADS
-  Py_RETURN_NONE;
+  return PyBool_FromLong(launched);
 }
 
 static PyObject* cuda_started(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {

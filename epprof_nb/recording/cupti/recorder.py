@@ -124,9 +124,7 @@ class CuptiRecorder(Recorder):
             kinds.append(_kind("MEMORY2"))
         if options.records("overhead"):
             kinds.append(_kind("OVERHEAD"))
-        _native.cupti_configure(
-            buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=self._records_left
-        )
+        self._limit_records()
         all_calls = options.records("api")
         self._external = False
         self._expected_missing = 0
@@ -162,8 +160,10 @@ class CuptiRecorder(Recorder):
                 "CUPTI did not deliver a test record. Another profiler may hold its buffers, and "
                 "GPU activity may be missing. Restart the Jupyter kernel without the other one."
             )
-        if not self._external:  # else its record could not be told from those of the user
-            _native.cupti_first_launch()
+        # With external correlation, its record would look like one of the user's.
+        if not self._external and _native.cupti_first_launch():
+            self._records_left += 1
+            self._limit_records()
         return notes
 
     def extend(self, options: Options) -> list[str]:
@@ -296,6 +296,9 @@ class CuptiRecorder(Recorder):
         """Lower the native limit to the rest of `max_records`; draining resets its counter."""
         drained = (output.activities, output.memory, output.overhead)
         self._records_left = max(self._records_left - sum(map(len, drained)), 0)
+        self._limit_records()
+
+    def _limit_records(self) -> None:
         _native.cupti_configure(
             buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=self._records_left
         )

@@ -100,17 +100,18 @@ found = []
 for context in (0, 7, 7, 9):
     stub.stub_set_context(ctypes.c_uint64(context))
     start()
-    _native.cupti_first_launch()
+    launched = _native.cupti_first_launch()
     stub.stub_call(1)
     launches = _native.drain_launches()
     flags = np.frombuffer(launches["flags"], np.uint16) & PROFILER_INTERNAL
-    found.append([flags.tolist(), _native.cupti_pending_records(), stub.stub_allocations()])
+    pending, allocations = _native.cupti_pending_records(), stub.stub_allocations()
+    found.append([launched, flags.tolist(), pending, allocations])
     _native.cupti_stop()
 """
     # Flags of the calls, records that are pending, and allocations: one in each context.
     assert found(library, code) == [
-        [[0], 1, 0],
-        [[2, 0], 2, 1],
-        [[2, 0], 2, 1],
-        [[2, 0], 2, 2],
+        [False, [0], 1, 0],
+        [True, [2, 0], 2, 1],
+        [True, [2, 0], 2, 1],
+        [True, [2, 0], 2, 2],
     ]
