@@ -109,10 +109,7 @@ def test_words_leave_to_the_tables_what_a_machine_decides():
         assert not [claim for claim in claims if claim in text], path.name
 
 
-STORED = [path for path in NOTEBOOKS if "pytorch" not in path.stem]
-
-
-@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_outputs_are_stored_with_the_code_they_belong_to(path):
     stored = nbformat.read(path, as_version=4)
     again = "run: python -m tests.tools.store_tutorial_outputs"
