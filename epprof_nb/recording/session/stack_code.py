@@ -103,6 +103,7 @@ def owner_of_files(
     home = "" if script is None else os.path.dirname(script[0])  # noqa: PTH120 - no real path
     folders = (*_both(_working_directory()), *_both(home))
     chosen_own, chosen_library = (_paths_of(names) for names in (options.own, options.library))
+    chosen_own += _unnamed_program()
     ownership = Ownership(chosen_own, chosen_library, (_PACKAGE,), _library_folders(), folders)
     full = {file: _absolute(file) for file in files}
     # A file may be below a link to a folder of the user.
@@ -138,18 +139,21 @@ def merged_texts(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, 
 def _is_machinery(stacks: PythonStacks, owners: Sequence[str]) -> BoolArray:
     """Return which stacks end in a frame that is left out.
 
-    Such frames are those of machinery, and those that call machinery before any code of the user,
-    as the event loop of Jupyter's kernel does.
+    Such frames are those of machinery, and those that call code of the user through machinery, as
+    the event loop of Jupyter's kernel does. A library that launches by machinery stays.
     """
     names = np.array([*owners, ""], object)[stacks.code_id]
     is_machinery: BoolArray = names == "machinery"
-    below_user, above_machinery = (names == "cell") | (names == "own"), is_machinery.copy()
+    below_user = (names == "cell") | (names == "own")
+    above_user, above_machinery = below_user.copy(), np.zeros(len(stacks), np.bool_)
     parents = stacks.parent_id.tolist()
     for row, parent in enumerate(parents):  # a parent precedes its rows
         below_user[row] |= parent != MISSING and below_user[parent]
     for row in reversed(range(len(parents))):
-        if above_machinery[row] and not below_user[row] and parents[row] != MISSING:
-            above_machinery[parents[row]] = True
+        above_machinery[row] |= is_machinery[row] and above_user[row]
+        if parents[row] != MISSING:
+            above_user[parents[row]] |= above_user[row]
+            above_machinery[parents[row]] |= above_machinery[row] and not below_user[row]
     dropped: BoolArray = is_machinery | (above_machinery & ~below_user)
     return dropped
 
@@ -238,6 +242,13 @@ def _working_directory() -> str:
         return os.getcwd()  # noqa: PTH109
     except OSError:  # it was removed
         return ""
+
+
+def _unnamed_program() -> tuple[str, ...]:
+    """Return the name of the program's own code if it is in no file: ``python -c``, or stdin."""
+    name = {"-c": "<string>", "": "<stdin>", "-": "<stdin>"}.get("".join(sys.argv[:1]))
+    file = getattr(sys.modules.get("__main__"), "__file__", name)
+    return (name,) if name and file == name else ()
 
 
 def _both(folder: str) -> tuple[str, ...]:

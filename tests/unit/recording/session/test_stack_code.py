@@ -90,6 +90,35 @@ def test_what_runs_the_users_code_is_left_out_and_so_is_what_calls_that():
     assert [function for _, function, _, _ in frames_of(code, idle)] == ["get", "run_forever"]
 
 
+PROGRAM = """\
+import epprof_nb
+from epprof_nb import host
+def launch():
+    host.launch(int)
+
+with epprof_nb.profile({options}) as prof:
+    launch()
+
+print(prof.stacks.reset_index()[["function", "owner"]].values.tolist())
+print(prof.activities["stack_id"].tolist())
+"""
+
+
+@needs_stacks
+@pytest.mark.parametrize("file", ["-c", "-", "program.py"])
+def test_a_program_without_a_file_or_of_a_library_has_stacks(home, file):
+    is_script = file.endswith(".py")
+    program = PROGRAM.format(options=f"library=[{str(home)!r}]" if is_script else "")
+    if is_script:
+        (home / file).write_text(program)
+    arguments = [file, program] if file == "-c" else [file]
+    printed = subprocess.check_output([sys.executable, *arguments], input=program, text=True)
+    frames, activities = map(ast.literal_eval, printed.splitlines())
+    owner = "library" if is_script else "own"
+    assert frames == [["<module>", owner], ["launch", owner]]
+    assert activities == [1]
+
+
 def test_a_cell_has_its_name_and_the_text_that_it_had():
     name = "<ipython-input-7-0123456789ab>"
     source = "y = 1\ndef train():\n    step()\n"
