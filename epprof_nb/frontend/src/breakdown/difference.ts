@@ -18,7 +18,7 @@ export interface Difference {
 
 const TITLE = "Difference of device time by Python stack";
 const ABOUT =
-  "Width: device time of the new side, per repeat. Colour: its change from the old side, which the tables tell from noise.";
+  "Width: device time of the new side, per repeat. Colour: its change from the old side. The tables say which changes may be noise.";
 /** Names of the colours, from much less to much more. */
 const NAMES = [
   "\u221250 % to removed",
