@@ -54,7 +54,12 @@ class Lines:
         cells, files, functions = ops.names("cell"), stacks.file, stacks.function
         names = dict[str, int]()
         codes = [
-            np.array([*(names.setdefault(n, len(names)) for n in column.categories), MISSING])
+            np.array(
+                [
+                    *(names.setdefault(n, len(names)) if n else MISSING for n in column.categories),
+                    MISSING,
+                ]
+            )
             for column in (cells, files)
         ]
         is_line = (cells.codes >= 0) & (ops["line"] >= 0) & ~ops.names("op_type").equals("cell")

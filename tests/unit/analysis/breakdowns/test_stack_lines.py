@@ -8,6 +8,7 @@ from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.base.line_chains import NO_LINE
 from epprof_nb.analysis.base.source_text import statement_starts
 from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.breakdowns.line_totals import line_totals
 from epprof_nb.analysis.stacks.by_stack import NO_STACK
 from tests.helpers.tiny import activity, call, kernel, line, op, profile
 from tests.helpers.walked_stacks import stack_rows, with_stacks
@@ -244,3 +245,17 @@ def test_the_hot_line_is_the_innermost_one_and_its_evidence_adds_up():
     row = prof.insights().query("kind == 'hot line'").iloc[0]
     assert (row["cell"], row["line"]) == ("model.py", 2)
     assert prof.evidence(row)["duration_ns"].tolist() == [20, 5]
+
+
+def test_frames_without_a_file_are_one_line_whether_the_file_is_missing_or_empty():
+    rows, (outer, inner) = stack_rows("a.py:f:1", "a.py:f:1 b.py:f:1")
+    rows[outer]["file"], rows[inner]["file"] = None, ""
+    prof = profile(
+        activities=[
+            kernel(0, 10, correlation_id=1, stack_id=outer, stack_source="exact"),
+            kernel(10, 30, correlation_id=2, stack_id=inner, stack_source="exact"),
+        ],
+        info={"wall_ns": 30},
+    )
+    index = ProfileIndex(with_stacks(prof, rows))
+    assert [(line.cell, line.line, line.device_ns) for line in line_totals(index)] == [("", 1, 30)]
