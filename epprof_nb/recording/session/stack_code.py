@@ -7,9 +7,9 @@ import json
 import linecache
 import os
 import re
+import stat
 import sys
 import sysconfig
-import tokenize
 from contextlib import suppress
 from functools import cache
 from importlib import metadata, util
@@ -26,7 +26,7 @@ from epprof_nb.data.stack_table import stack_table
 from epprof_nb.recording.ranges.range_sources import shown_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -105,17 +105,17 @@ def owner_of_files(
     chosen_own, chosen_library = (_paths_of(names) for names in (options.own, options.library))
     chosen_own += _unnamed_program()
     ownership = Ownership(chosen_own, chosen_library, (_PACKAGE,), _library_folders(), folders)
-    full = {file: _absolute(file) for file in files}
     # A file may be below a link to a folder of the user.
+    paths = {file: (_absolute(file), _resolved(file)) for file in files}
     found = {
-        file: ownership.known(path) or ownership.known(_resolved(path))
-        for file, path in full.items()
+        file: ownership.known(path) or ownership.known(resolved)
+        for file, (path, resolved) in paths.items()
     }
     unknown = [file for file, owner in found.items() if owner is None]
     if unknown:  # reading what is installed takes a while
         installed = Ownership(own=_editable_folders())
         found |= {
-            file: installed.known(full[file]) or installed.known(_resolved(full[file]))
+            file: installed.known(paths[file][0]) or installed.known(paths[file][1])
             for file in unknown
         }
     return {file: owner or "library" for file, owner in found.items()}
@@ -175,11 +175,11 @@ def _texts(
 
     Of a cell, and of a module's own code, it is the whole text, else that of the function.
     """
-    of_cells, lines = set(cells), dict[str, dict[int, str]]()
+    of_cells, lines, read = set(cells), dict[str, dict[int, str]](), cache(_source_lines)
     for code in codes[:_FUNCTIONS]:
         whole = code in of_cells or stacks.function[code] == "<module>"
         first = 1 if whole else int(stacks.first_line[code])
-        block = _block(stacks.file[code], first, whole=whole)
+        block = _block(read, stacks.file[code], first, whole=whole)
         if block:
             lines.setdefault(shown[code], {}).update(enumerate(block, first))
     return {
@@ -188,29 +188,43 @@ def _texts(
     }
 
 
-def _block(file: str, first: int, *, whole: bool) -> list[str]:
+def _block(read: Callable[[str], list[str]], file: str, first: int, *, whole: bool) -> list[str]:
     """Return the lines of the function that begins at line `first`, or of all from there on."""
     try:
-        if file not in linecache.cache:  # the source of a cell is in the cache only
-            path = Path(file)
-            if not path.is_file():
-                _cache_of_loader(file)
-            elif path.stat().st_size > _FILE_BYTES or _has_changed(path):
-                return []
-        linecache.checkcache(file)
-        lines = linecache.getlines(file)[first - 1 : first - 1 + _LINES]
+        lines = read(file)[first - 1 : first - 1 + _LINES]
         block = lines if whole else inspect.getblock(lines)
-    except (OSError, ValueError, SyntaxError, tokenize.TokenError):
-        return []  # the file does not exist or has changed since it was imported
-    return [line.rstrip("\r\n")[:_LINE_CHARACTERS] for line in block]
+        return [line.rstrip("\r\n")[:_LINE_CHARACTERS] for line in block]
+    except Exception:  # noqa: BLE001 - loaders and linecache run code of others, which may fail
+        return []  # a file that cannot be read has no text, and the profile has all else
 
 
-def _cache_of_loader(file: str) -> None:
-    """Let linecache ask the loader of a module that is in no file, but in an archive, say."""
+def _source_lines(file: str) -> list[str]:
+    """Return the lines of a file, cell or module; none if it has changed since its import."""
+    linecache.checkcache(file)
+    entry = linecache.cache.get(file)
+    if entry is not None and len(entry) > 1:  # the source of a cell is in the cache only
+        return linecache.getlines(file)
+    try:
+        found = os.stat(file)  # noqa: PTH116
+    except OSError:
+        if entry is not None:  # linecache knows a loader
+            return linecache.getlines(file)
+        return _source_of_loader(file).splitlines(keepends=True)
+    # Reading a pipe or a device may never end.
+    is_readable = stat.S_ISREG(found.st_mode) and found.st_size <= _FILE_BYTES
+    return [] if not is_readable or _has_changed(Path(file)) else linecache.getlines(file)
+
+
+def _source_of_loader(file: str) -> str:
+    """Return the source of a module that is in no file, but in an archive, say."""
     for module in list(sys.modules.values()):
-        if getattr(module, "__file__", None) == file:
-            linecache.lazycache(file, module.__dict__)
-            return
+        # Other ways to read attributes would import a module that waits for its first use.
+        with suppress(AttributeError):
+            names = object.__getattribute__(module, "__dict__")
+            if names.get("__file__") == file:
+                spec = names["__spec__"]
+                return spec.loader.get_source(spec.name) or ""
+    return ""
 
 
 def _has_changed(path: Path) -> bool:
@@ -229,12 +243,19 @@ def _has_changed(path: Path) -> bool:
 
 def _absolute(file: str) -> str:
     """Return the full path of a file; the name of code that is in no file as it is."""
-    return file if file.startswith("<") else os.path.abspath(file)  # noqa: PTH100 - keeps links
+    return _path(os.path.abspath, file)
 
 
-def _resolved(path: str) -> str:
+def _resolved(file: str) -> str:
     """Return the path of a file without links; the name of code that is in no file as it is."""
-    return path if path.startswith("<") else os.path.realpath(path)
+    return _path(os.path.realpath, file)
+
+
+def _path(find: Callable[[str], str], file: str) -> str:
+    try:
+        return file if file.startswith("<") else find(file)
+    except (OSError, ValueError):  # the working directory was removed, or the name is no path
+        return file
 
 
 def _working_directory() -> str:
@@ -253,7 +274,7 @@ def _unnamed_program() -> tuple[str, ...]:
 
 def _both(folder: str) -> tuple[str, ...]:
     """Return a folder as it is named and as it is; nothing for none, and for the root."""
-    found = dict.fromkeys((folder, os.path.realpath(folder))) if folder else ()
+    found = dict.fromkeys((folder, _resolved(folder))) if folder else ()
     return tuple(path for path in found if path != os.sep)
 
 
@@ -270,9 +291,8 @@ def _editable_folders() -> tuple[str, ...]:
     """Return the folders of packages that are installed from a checkout (``pip install -e``)."""
     folders: dict[str, None] = {}
     for distribution in metadata.distributions():
-        text = distribution.read_text("direct_url.json")
-        with suppress(ValueError, AttributeError, TypeError):
-            origin = json.loads(text or "{}")
+        with suppress(Exception):  # its files may be damaged, or not readable
+            origin = json.loads(distribution.read_text("direct_url.json") or "{}")
             if origin.get("dir_info", {}).get("editable"):
                 folders |= dict.fromkeys(_both(unquote(urlsplit(origin["url"]).path)))
     return tuple(folders)
@@ -282,16 +302,18 @@ def _paths_of(names: Iterable[str]) -> tuple[str, ...]:
     """Return the paths of folders, files and packages that the user has named."""
     paths: list[str] = []
     for name in names:
-        if os.sep in name or Path(name).exists():
-            paths += _both(_absolute(os.path.expanduser(name)))  # noqa: PTH111
-            continue
-        module = sys.modules.get(name)
-        spec = getattr(module, "__spec__", None)
-        if spec is None:
-            with suppress(ImportError, ValueError, AttributeError):
-                spec = util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations:
-            paths += [path for folder in spec.submodule_search_locations for path in _both(folder)]
-        elif spec is not None and spec.origin:
-            paths += _both(spec.origin)
+        with suppress(Exception):  # finders, and packages above a module, run code of others
+            paths += _paths_of_name(name)
     return tuple(paths)
+
+
+def _paths_of_name(name: str) -> list[str]:
+    if os.sep in name or os.path.exists(name):  # noqa: PTH110 - also for names that are no paths
+        return [*_both(_absolute(os.path.expanduser(name)))]  # noqa: PTH111
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None) or util.find_spec(name)
+    if spec is None:
+        return []
+    if spec.submodule_search_locations:
+        return [path for folder in spec.submodule_search_locations for path in _both(folder)]
+    return [*_both(spec.origin or "")]

@@ -2,10 +2,14 @@
 
 import ast
 import importlib
+import importlib.machinery
 import linecache
+import os
 import subprocess
 import sys
+import types
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -200,6 +204,101 @@ def test_a_file_that_has_changed_since_its_import_gives_no_text(home, monkeypatc
     stack = importlib.reload(edited).launch(walker.walk)
     code = stack_code(walker.stacks(), Options())
     assert code.texts[str(path)].splitlines()[3] == "    return walk()"
+
+
+def add_module(monkeypatch, name, file, **variables):
+    module = types.ModuleType(name)
+    vars(module).update(__file__=file, **variables)
+    monkeypatch.setitem(sys.modules, name, module)
+
+
+def add_lazy_module(monkeypatch, file):
+    def fail(name):
+        raise ImportError(f"no {name}")
+
+    module = types.ModuleType("lazy")
+    module.__getattr__ = fail
+    monkeypatch.setitem(sys.modules, "lazy", module)
+
+
+def add_failing_loader(monkeypatch, file):
+    class Loader:
+        def get_source(self, name):
+            raise RuntimeError(name)
+
+    spec = importlib.machinery.ModuleSpec("failing", Loader())
+    add_module(monkeypatch, "failing", file, __spec__=spec)
+
+
+def add_empty_cache_entry(monkeypatch, file):
+    monkeypatch.setitem(linecache.cache, file, None)
+
+
+def replace_linecache(monkeypatch, file):
+    original = linecache.checkcache
+
+    def checkcache(filename=None):
+        if filename == file:
+            raise RuntimeError(filename)
+        original(filename)
+
+    monkeypatch.setattr(linecache, "checkcache", checkcache)
+
+
+def make_pipe(monkeypatch, file):
+    os.mkfifo(file)
+
+
+def make_device(monkeypatch, file):
+    Path(file).symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize(
+    "arrange",
+    [
+        add_lazy_module,
+        add_failing_loader,
+        add_empty_cache_entry,
+        replace_linecache,
+        make_pipe,
+        make_device,
+    ],
+)
+def test_a_file_that_cannot_be_read_has_no_text_and_others_have(home, monkeypatch, arrange):
+    walker, file = Walker(), str(home / "unreadable.py")
+    readable = run(home / "model.py", LAUNCH)["launch"](walker.walk)
+    stack = walker.add([(file, "launch", 3, 1)])
+    arrange(monkeypatch, file)
+    code = stack_code(walker.stacks(), Options())
+    assert frames_of(code, stack) == [(file, "launch", 3, "own")]
+    assert frames_of(code, readable)[0][3] == "own"
+    assert file not in code.texts
+    assert str(home / "model.py") in code.texts
+
+
+def test_a_removed_working_directory_and_names_that_are_no_paths(home, monkeypatch):
+    walker = Walker()
+    readable = run(home / "model.py", LAUNCH)["launch"](walker.walk)
+    stacks = [walker.add([(file, "f", 3, 1)]) for file in ("relative.py", "a\0b.py", "a" * 5000)]
+    removed = home / "removed"
+    removed.mkdir()
+    monkeypatch.chdir(removed)
+    removed.rmdir()
+    code = stack_code(walker.stacks(), Options(own=(str(home),)))
+    assert [frames_of(code, stack)[0][3] for stack in stacks] == ["library"] * 3
+    assert frames_of(code, readable)[0][3] == "own"
+    assert str(home / "model.py") in code.texts
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "a\0b", "a\0/b", "failing_package.part", "lazy", ""])
+def test_a_name_that_cannot_be_looked_up_names_nothing(home, monkeypatch, name):
+    (home / "failing_package").mkdir()
+    (home / "failing_package" / "__init__.py").write_text("raise RuntimeError('on import')\n")
+    monkeypatch.syspath_prepend(str(home))
+    add_lazy_module(monkeypatch, "")
+    mine, other = str(home / "mine" / "a.py"), "/somewhere/else.py"
+    options = Options(own=(name,), library=(name, str(home / "mine")))
+    assert owner_of_files([mine, other], options) == {mine: "library", other: "library"}
 
 
 def test_packages_are_named_by_their_name():
