@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import linecache
 import sys
-import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -126,7 +125,6 @@ def _block(file: str, first: int) -> list[str]:
         linecache.checkcache(file)
         lines = linecache.getlines(file)[first - 1 :]
         block = inspect.getblock(lines[: _LINES * 4])[:_LINES]
-    except (OSError, ValueError, SyntaxError, tokenize.TokenError):
-        # The file does not exist or has changed since it was imported.
-        return []
-    return [line.rstrip("\r\n")[:_LINE_CHARACTERS] for line in block]
+        return [line.rstrip("\r\n")[:_LINE_CHARACTERS] for line in block]
+    except Exception:  # noqa: BLE001 - loaders and linecache run code of others, which may fail
+        return []  # a file that cannot be read has no text, and the profile has all else

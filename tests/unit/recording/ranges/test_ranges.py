@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import linecache
 
 import pytest
 
+import epprof_nb
+from epprof_nb import host
 from epprof_nb.recording.ranges.ranges import op
 from tests.helpers.recorded_ops import drained, recording
 
@@ -278,3 +281,15 @@ def test_an_op_without_parentheses_refuses_what_is_no_function(thing, said):
 def test_arguments_need_a_name():
     with pytest.raises(TypeError, match="must be a str"):
         op(len, layer=3)
+
+
+def test_a_function_whose_file_cannot_be_read_keeps_the_profile(monkeypatch):
+    @epprof_nb.op("unreadable")
+    def launch():
+        host.launch(int)
+
+    with monkeypatch.context() as patched, epprof_nb.profile() as prof:
+        launch()
+        patched.setitem(linecache.cache, __file__, None)
+    assert "unreadable" in prof.ops["name"].tolist()
+    assert "unreadable" not in prof.info.get("op_places", {})
