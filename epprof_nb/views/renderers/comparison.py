@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.compare.causes import OWN, WAITS, cause, rows_of
 from epprof_nb.analysis.compare.significance import CHANGED
-from epprof_nb.util.format import duration, in_backticks, shorten
+from epprof_nb.util.format import duration, in_backticks
 from epprof_nb.util.html import with_code
 from epprof_nb.views.renderers.aligned_timelines import draw
 from epprof_nb.views.renderers.comparison_rows import shown_tables
@@ -92,7 +92,7 @@ def as_text(comparison: ComparisonResult) -> str:
     for table in shown_tables(comparison):
         cells = [table.titles, *(row.cells for row in table.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        names = [table.title, *(shorten(row.name, _NAME_WIDTH) for row in table.rows)]
+        names = [table.title, *(row.short_name(_NAME_WIDTH) for row in table.rows)]
         lines.append("")
         for name, row in zip(names, cells, strict=True):
             line = "  ".join(
@@ -111,7 +111,7 @@ def as_markdown(comparison: ComparisonResult) -> str:
         rules = ["---" if i in table.text_columns else "---:" for i in range(len(table.titles))]
         lines = [f"| {table.title} | {' | '.join(table.titles)} |", f"|---|{'|'.join(rules)}|"]
         for row in table.rows:
-            name = _markdown_code(row.name) if row.is_name else row.name
+            name = _markdown_code(row.short_name(80)) if row.is_name else row.name
             lines.append(f"| {name} | {' | '.join(row.cells)} |")
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
@@ -204,7 +204,7 @@ def _html_row(row: Row, text_columns: Sequence[int]) -> str:
         cells.append(f"<td{css}{_aligned(i, text_columns)}>{text}</td>")
     start = "<tr>" if row.colour else '<tr class="epprof-same">'
     name = escape(row.name)
-    named = escape(shorten(row.name, 80)) if row.is_name else f"<em>{name}</em>"
+    named = escape(row.short_name(80)) if row.is_name else f"<em>{name}</em>"
     aligned = _aligned(-1, text_columns)
     return f'{start}<td title="{name}"{aligned}>{named}</td>{"".join(cells)}</tr>'
 

@@ -19,7 +19,7 @@ from epprof_nb.analysis.compare.causes import (
 )
 from epprof_nb.analysis.compare.lines import lines_inside
 from epprof_nb.analysis.compare.significance import CHANGED, is_too_wide
-from epprof_nb.util.format import duration, plural, signed_duration, signed_percent
+from epprof_nb.util.format import duration, plural, shorten, signed_duration, signed_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,13 +43,21 @@ _COLOURED = {"faster": "faster", "slower": "slower", "removed": "faster", "added
 class Row:
     """A row: its name, its cells, and the verdict that colours it, ``""`` for none.
 
-    `is_name` is whether the name comes from the code; else it is a fixed text.
+    `is_name` is whether the name comes from the code; else it is a fixed text. `place` is the
+    start of the name that is cut last, such as ``train (In[3]:14):``.
     """
 
     name: str
     cells: tuple[str, ...]
     colour: str
     is_name: bool = True
+    place: str = ""
+
+    def short_name(self, limit: int) -> str:
+        """Return the name in at most `limit` characters; the text after `place` is cut first."""
+        place = shorten(self.place, 3 * limit // 4)
+        rest = self.name[len(self.place) :]
+        return f"{place} {shorten(rest, limit - len(place) - 1)}" if place else shorten(rest, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,27 +157,29 @@ def _op_row(row: Values, least_ns: float, *, has_device: bool, has_host: bool) -
 
 
 def _of_lines(comparison: ComparisonResult, lines: Sequence[Values]) -> ShownTable:
-    def name(row: Values) -> str:
-        label = frame_label(row["function"], row["cell"], row["line_after"] or row["line_before"])
-        return f"{label}: {row['source']}"
+    def place(row: Values) -> str:
+        number = row["line_after"] or row["line_before"]
+        return f"{frame_label(row['function'], row['cell'], number)}:"
 
     rows = sorted(lines, key=lambda row: row["verdict"] not in _COLOURED)
-    return _of_device_times(comparison, "line", [(name(row), row) for row in rows])
+    return _of_device_times(
+        comparison, "line", [(place(row), f" {row['source']}", row) for row in rows]
+    )
 
 
 def _of_kernels(comparison: ComparisonResult) -> ShownTable:
-    rows = [(f"{row['path']} / {row['name']}", row) for row in rows_of(comparison.kernels)]
+    rows = [("", f"{row['path']} / {row['name']}", row) for row in rows_of(comparison.kernels)]
     return _of_device_times(comparison, "kernel", rows)
 
 
 def _of_device_times(
-    comparison: ComparisonResult, title: str, named: Sequence[tuple[str, Values]]
+    comparison: ComparisonResult, title: str, named: Sequence[tuple[str, str, Values]]
 ) -> ShownTable:
     """Return the table of what has a device time only, with changed rows first."""
-    rows = sorted(named, key=lambda pair: pair[1]["verdict"] not in CHANGED)
+    rows = sorted(named, key=lambda named: named[2]["verdict"] not in CHANGED)
     found = [
         Row(
-            name,
+            place + text,
             (
                 _before_after(row["before_ns"], row["after_ns"]),
                 _change_of(row["change"]),
@@ -177,8 +187,9 @@ def _of_device_times(
                 row["verdict"],
             ),
             row["verdict"] if row["verdict"] in CHANGED else "",
+            place=place,
         )
-        for name, row in rows[:_ROWS]
+        for place, text, row in rows[:_ROWS]
     ]
     if len(rows) > _ROWS:
         more = plural(len(rows) - _ROWS, "more row")
