@@ -13,14 +13,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from epprof_nb import ep, host, mcp, onnxruntime, testing
-    from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
-    from epprof_nb.profiles import Profile, load, profile, read_trace
+    from epprof_nb.jobs.cluster import cluster
+    from epprof_nb.jobs.job import Job
+    from epprof_nb.jobs.loading import load
+    from epprof_nb.notebook.extension import load_ipython_extension, unload_ipython_extension
+    from epprof_nb.profiles import Profile, profile, read_trace
+    from epprof_nb.recording.ranges.phases import phase
     from epprof_nb.recording.ranges.ranges import op
     from epprof_nb.recording.session.steps import step
     from epprof_nb.views.comparison import compare
 
 __all__ = [
+    "Job",
     "Profile",
+    "cluster",
     "compare",
     "ep",
     "host",
@@ -29,6 +35,7 @@ __all__ = [
     "mcp",
     "onnxruntime",
     "op",
+    "phase",
     "profile",
     "read_trace",
     "step",
@@ -39,15 +46,18 @@ __all__ = [
 # Public name -> its module, which is imported when the name is first used. Importing the package
 # does not import pandas and IPython.
 _HOMES = {
+    "Job": "epprof_nb.jobs.job",
     "Profile": "epprof_nb.profiles",
+    "cluster": "epprof_nb.jobs.cluster",
     "compare": "epprof_nb.views.comparison",
-    "load": "epprof_nb.profiles",
-    "load_ipython_extension": "epprof_nb.notebook.magic",
+    "load": "epprof_nb.jobs.loading",
+    "load_ipython_extension": "epprof_nb.notebook.extension",
     "op": "epprof_nb.recording.ranges.ranges",
+    "phase": "epprof_nb.recording.ranges.phases",
     "profile": "epprof_nb.profiles",
     "read_trace": "epprof_nb.profiles",
     "step": "epprof_nb.recording.session.steps",
-    "unload_ipython_extension": "epprof_nb.notebook.magic",
+    "unload_ipython_extension": "epprof_nb.notebook.extension",
 }
 
 
@@ -90,9 +100,22 @@ def _watch_torch() -> None:
     import_module("epprof_nb.recording.torch.inductor_origins").watch()
 
 
+def _watch_kernel_sessions() -> None:
+    """Observe the sessions with kernels in Python, also before the first profile."""
+
+    def observe(session: object, number: int) -> None:
+        import_module("epprof_nb.onnxruntime.own_sessions").observe(session, number)
+
+    def watch() -> None:
+        import_module("epprof_nb.ep.sessions").CREATED.append(observe)
+
+    import_module("epprof_nb.util.after_import").after_import("epprof_nb.ep.sessions", watch)
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)
 
 
 _offer_nvtx()
 _watch_torch()
+_watch_kernel_sessions()

@@ -30,7 +30,32 @@ class Op:
     @property
     def args(self) -> dict[str, object] | None: ...
 
-# -- interrupts
+def task(name: str, /, **args: object) -> Op:
+    """Return an op for a task of a scheduler, such as Dask; use it as a context manager."""
+
+# -- signals and interrupts
+def watch_signal(number: int, /) -> None:
+    """Let `next_signal` return a signal for which a handler is set in Python.
+
+    If no thread can return from `next_signal` within 2 s, the signal ends the process.
+
+    Raises
+    ------
+    ValueError
+        If the signal has no handler of Python.
+    OSError
+        If no thread can be started.
+    """
+
+def next_signal() -> int:
+    """Wait for a watched signal, and return its number.
+
+    Raises
+    ------
+    OSError
+        If no thread can be started that ends the process in time.
+    """
+
 def uninterrupted(function: Callable[..., _T], /, *args: object) -> _T:
     """Call a function while Ctrl-C (SIGINT) is held back.
 
@@ -104,8 +129,12 @@ def set_limits(
 def set_cell_thread(on: bool, /) -> None:
     """Make the calling thread the cell's thread, or unset the cell's thread.
 
-    Launches of worker threads without open ops may belong to its op.
+    Launches of worker threads without open ops may belong to its op. If the caller is a thread of
+    the profiler, the first thread of the process takes its place.
     """
+
+def leave_out_thread() -> None:
+    """Leave the calling thread, which the profiler has started, out of samples and gc pauses."""
 
 def follow_greenlets(module: ModuleType, /) -> None:
     """Keep an op stack per greenlet, with the module ``greenlet``.
@@ -128,6 +157,15 @@ def set_suspender(function: Callable[[Any], None], /) -> None:
 
 def set_args_formatter(function: Callable[[dict[str, object]], str], /) -> None:
     """Set the function that turns arguments other than short numbers and strings into JSON."""
+
+def set_hooks(by_name: dict[str, Callable[[bool], None]] | None, /) -> None:
+    """Set the functions that are called for named ranges, by name; None: none.
+
+    They get False when an op begins and True when it ends, on its thread, also outside of sessions.
+    """
+
+def spin(length_ns: int, keeps_gil: bool, /) -> int:
+    """Use the processor for a time; returns how long it was."""
 
 # -- names
 def intern(name: str, /) -> int:
@@ -374,8 +412,11 @@ def drain_stacks() -> dict[str, Any]:
 def prepare_samples() -> str | None:
     """Prepare to sample threads, after `prepare_stacks`; returns why that is not possible."""
 
-def start_samples() -> None:
-    """Start the thread that samples those that launch or run the cell, if it does not run."""
+def start_samples() -> str | None:
+    """Start the thread that samples those that launch or run the cell, if it does not run.
+
+    Returns why that is not possible.
+    """
 
 def stop_samples() -> None:
     """Stop that thread and forget its samples; returns when it has ended."""
@@ -446,6 +487,13 @@ def cupti_start(
     """
 
 def cupti_stop() -> None: ...
+def cupti_finalize() -> None:
+    """End CUPTI in this process if nothing is recorded, before CUDA has been started.
+
+    The next start starts it anew, also in a forked child. There, CUPTI crashes if the parent has
+    started it.
+    """
+
 def cupti_has_callbacks() -> bool:
     """Whether CUPTI calls this module at each API call now."""
 
@@ -531,6 +579,7 @@ def critical_path(
     start_ns: int,
     end_ns: int,
     latency_ns: int,
+    variants: int,
     rows: bool,
 ) -> dict[str, bytes]:
     """Find the longest path through host threads and device lanes.
@@ -538,21 +587,25 @@ def critical_path(
     Parameters
     ----------
     columns : tuple of arrays
-        Those of `ep_path_input` in ``native/analysis/api.h``, in that order. Rows must be valid.
+        Those of `epprof_path_input` in ``native/analysis/api.h``, in that order. Rows must be
+        valid.
     threads, home : int
         Number of threads, and the number of the thread that starts the others.
     start_ns, end_ns : int
         Start and end of the profile.
     latency_ns : int
         Usual time from a launch to its activity if the stream is free.
+    variants : int
+        Number of variants: 1 or 8.
     rows : bool
-        Whether to return the path, or the lengths of eight variants.
+        Whether to return the path of the first variant as well.
 
     Returns
     -------
     dict
-        ``length_ns`` i64, one or eight values. With `rows`, the path from its end to its start:
-        ``step`` u8, ``row`` i32, ``start_ns`` and ``end_ns`` i64.
+        ``length_ns`` i64: eight values, or one with a single variant or with `rows`. With `rows`,
+        the path from its end to its start: ``step`` u8, ``row`` i32, ``start_ns`` and ``end_ns``
+        i64.
     """
 
 # -- NVTX
@@ -655,6 +708,14 @@ def modules_begin_thread(number: int, /) -> None:
 def modules_on_host() -> bool:
     """Whether modules were called that have parameters on the CPU."""
 
+def modules_on_outermost(
+    function: Callable[[tuple[Any, ...], dict[str, Any] | None], None] | None, /
+) -> None:
+    """Call a function at each outermost call of a module, with its arguments, the module first.
+
+    Recomputations in a backward pass are left out. None ends this.
+    """
+
 def module_add(name_id: int, forward: int, recompute: int, backward: int, on_host: bool, /) -> int:
     """Add a module to the log: its name and the kinds of its ops; return its number."""
 
@@ -674,6 +735,15 @@ class RecordedModule:
     next_number, task
         Functions that return the number of the next node of the calling thread, and that of the
         backward pass that it executes or -1. None: those of the engine.
+    begin_model
+        Gets a module that may be called with a KV cache, and the arguments of the call, the module
+        first. Returns a function to call with the result (None after an error), or None for
+        another module. Calls inside such a call, and those of a backward pass, are left out.
+    plain
+        Types of arguments that hold no cache.
+    takes_cache
+        Whether the modules of a class take a cache. `begin_model` gets all calls of those that do
+        and of other classes than these, and of the rest those with an argument that is not plain.
 
     Raises
     ------
@@ -691,6 +761,11 @@ class RecordedModule:
         is_compiling: Callable[[], bool],
         next_number: Callable[[], int] | None,
         task: Callable[[], int] | None,
+        begin_model: Callable[
+            [Any, tuple[Any, ...], dict[str, Any] | None], Callable[[Any], None] | None
+        ],
+        plain: set[type],
+        takes_cache: dict[type, bool],
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> object: ...
     def stop(self) -> None:
@@ -792,8 +867,11 @@ def vectorcalls_pause(on: bool, /) -> None:
     """
 
 # -- the execution provider with kernels in Python
+def ep_register_host_only(host_only: bool, /) -> None:
+    """Whether the next registration on this thread offers the host device only."""
+
 def ep_set_functions(
-    open_session: Callable[[dict[str, str]], tuple[Any, ...]],
+    open_session: Callable[[dict[str, str], int], tuple[Any, ...]],
     limit_of: Callable[[Any, dict[str, Any], tuple[bool, ...]], str | None],
     make_node: Callable[[Any, str, dict[str, Any], int], tuple[list[Any], Any, bool]],
     describe_error: Callable[[Any, BaseException], str],
@@ -802,6 +880,7 @@ def ep_set_functions(
     begin_replay: Callable[[tuple[Any, ...]], int],
     end_replay: Callable[[Any, int, int], None],
     release_graphs: Callable[[int, int], None],
+    list_domains: Callable[[], tuple[object, ...]],
     /,
 ) -> None:
     """Set the functions that sessions and kernels call.
@@ -809,9 +888,10 @@ def ep_set_functions(
     Parameters
     ----------
     open_session
-        Gets the provider's options. Returns the number of the session, whether it captures graphs,
-        the selected operator types and node names (empty: all), and its kernels
-        (`ep_make_kernels`).
+        Gets the provider's options, and the CUDA device that ONNX Runtime has chosen (-1: the host
+        device). Returns the number of the session, whether it captures graphs, the address of the
+        user's stream (0: none), the selected operator types and node names (empty: all), and its
+        kernels (`ep_make_kernels`).
     limit_of
         Gets the handle of a kernel with limits, and the attributes of a node and which inputs it
         has. Returns why the kernel does not take the node, or None.
@@ -833,6 +913,9 @@ def ep_set_functions(
         Gets the replay, and its start and end.
     release_graphs
         Gets the number of a session and the id of the graphs that ONNX Runtime releases.
+    list_domains
+        Returns the domains of operators without a schema (`ep_make_domain`), for sessions whose
+        provider is chosen by device.
     """
 
 def ep_set_device_functions(
@@ -873,6 +956,15 @@ def ep_launch(
 def ep_repeat_nothing() -> None:
     """Keep the kernel on this thread from repeating its launches: it makes others, too."""
 
+def ep_note_scratch(address: int, nbytes: int, /) -> None:
+    """Note device memory whose contents only the launches of the kernel on this thread use.
+
+    A node that repeats the launches allocates other memory for them.
+    """
+
+def ep_current_node() -> object | None:
+    """Return the node whose kernel runs on this thread."""
+
 def ep_leave_stream() -> None:
     """Make the stream current that was so before a run of this thread that has failed."""
 
@@ -884,6 +976,12 @@ def ep_device_allocate(device: int, nbytes: int, /) -> int:
 
 def ep_device_free(device: int, address: int, /) -> None:
     """Free memory of `ep_device_allocate`."""
+
+def ep_device_configure(device: int, limit: int | None, grow_exactly: int, /) -> None:
+    """Set the limit of a device's memory in bytes (0: none), and whether regions are exact.
+
+    None and -1 leave a setting as it is.
+    """
 
 def ep_load_driver(path: str, /) -> int:
     """Open NVIDIA's driver, unless one is open, and return the number of its devices."""
@@ -965,7 +1063,22 @@ def ep_device_statistics(device: int, /) -> dict[str, int]:
     """Statistics of a CUDA device's memory.
 
     Bytes ``in_use`` by tensors, ``most_in_use``, and ``reserved`` from the driver; ``allocations``
-    and ``regions``, those of the driver.
+    and ``regions``, those of the driver. All are 0 for a device that no session has opened.
+    """
+
+def ep_memory_log_start(most: int, /) -> None:
+    """Log the memory of the provider's CUDA devices from now on, at most `most` changes of each."""
+
+def ep_memory_log_stop() -> None:
+    """Stop the log, and forget its events."""
+
+def ep_memory_log_read() -> dict[str, Any]:
+    """Columns of the log since its start, in the order of events on each device.
+
+    ``time_ns`` (-2**63: before the start), ``address``, ``bytes``, ``requested_bytes``,
+    ``stream_id``, ``op_id`` (0: none) and ``device_id`` are int64; ``action``, uint8, is 0 for an
+    allocation, 1 for a release, 2 for a region from the driver and 3 for its release. ``dropped``
+    is the number of events that the limit cut.
     """
 
 def ep_allow_capture(allowed: bool, /) -> None:
@@ -1013,6 +1126,9 @@ def ep_set_captured_in(graph: object, line: str, /) -> None:
 
 def ep_changed_nodes(graph: object, /) -> list[str]:
     """Nodes of a graph whose kernel has another function since the capture."""
+
+def ep_has_control_flow() -> bool:
+    """Whether the session that this thread created last has If, Loop or Scan."""
 
 def ep_unclaimed_nodes() -> list[tuple[str, str, str, str]]:
     """Nodes that the last session of this thread left to other providers.
@@ -1098,6 +1214,15 @@ def ort_run_options_type() -> object:
 def ort_profile_run(run_options: object, file_prefix: str | None, /) -> None:
     """Profile the runs made with these options (a capsule of OrtRunOptions); None: stop."""
 
+def ort_allocator_statistics(
+    session: int, memory: str, device_type: int, vendor: int, device: int, /
+) -> str:
+    """Lines ``name=value``: the statistics of the allocator of a session's memory on a device.
+
+    ``session`` is the address of an OrtSession, which must exist; the others are the fields of its
+    OrtMemoryInfo. Raises RuntimeError if the session has no such allocator.
+    """
+
 def ort_event_details(first: int, /) -> dict[str, bytes]:
     """Details of events, ids `first` and up.
 
@@ -1156,6 +1281,7 @@ def ort_expect_run_file(expected: bool, /) -> None:
 def ort_add_device_event(
     session: int,
     run_op: int,
+    is_call: bool,
     name: str,
     start_ns: int,
     duration_ns: int,
@@ -1163,12 +1289,14 @@ def ort_add_device_event(
     args: tuple[str, ...],
     /,
 ) -> None:
-    """Queue a device event for the profile that ONNX Runtime writes.
+    """Queue an event for the profile that ONNX Runtime writes.
 
     Parameters
     ----------
     run_op : int
         Op of the run whose profile gets the event; 0: the profile of the whole session.
+    is_call : bool
+        Whether it is a call of an API that caused device work, instead of device work.
     args : tuple of str
         Alternating keys and values, at most 16 pairs.
     """

@@ -138,6 +138,14 @@ def pytest_unconfigure():
 
 
 @pytest.fixture
+def no_arenas(monkeypatch):
+    """Profiles do not see the GPU memory of the stand-in's devices, which other tests have used."""
+    from epprof_nb.recording.memory.arena_blocks import ArenaLog
+
+    monkeypatch.setattr(ArenaLog, "take", lambda self: None)
+
+
+@pytest.fixture
 def named(monkeypatch):
     """A function that assigns objects to variables of the user, which name their modules."""
 

@@ -24,7 +24,9 @@ VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 PACKAGES = ("pytest", "pytest-timeout", "hypothesis", "greenlet", "gevent")
 TESTS = (
     "tests/unit/recording/stacks",
+    "tests/unit/recording/samples",
     "tests/stress/test_stacks.py",
+    "tests/stress/test_host_samples.py",
     "tests/stress/test_stack_callers.py",
 )
 

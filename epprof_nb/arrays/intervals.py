@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.arrays.chunks import chunks
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -58,6 +60,90 @@ def union(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
     starts, ends = _ascending(starts), _ascending(ends)
     opens = np.flatnonzero(starts[1:] > ends[:-1]) + 1
     return starts[np.append(0, opens)], ends[np.append(opens, len(ends)) - 1]
+
+
+def covered_until(begins: IntArray, ends: IntArray, times: IntArray) -> IntArray:
+    """Return how much intervals cover before each time.
+
+    Parameters
+    ----------
+    begins, ends
+        int64 arrays: disjoint intervals in ascending order, nanoseconds.
+    times
+        int64 array: times, nanoseconds, in any order.
+
+    Returns
+    -------
+    covered
+        int64 array: for each time, the sum of the intervals up to it.
+
+    Examples
+    --------
+    >>> covered_until(np.array([0, 20]), np.array([10, 30]), np.array([5, 15, 25])).tolist()
+    [5, 10, 15]
+    """
+    lengths = np.append(0, np.cumsum(ends - begins))
+    at = np.searchsorted(begins, times, side="right")
+    beyond = np.append(0, ends)[at] - times
+    covered: IntArray = lengths[at] - np.where(at > 0, np.maximum(beyond, 0), 0)
+    return covered
+
+
+class CoveredUntil:
+    """Time that intervals cover before some times, if the intervals come piece by piece.
+
+    Parameters
+    ----------
+    times
+        int64 array: the times, nanoseconds, in any order.
+
+    Examples
+    --------
+    >>> covered = CoveredUntil(np.array([5, 25]))
+    >>> covered.add(np.array([0, 8]), np.array([10, 22]))
+    >>> covered.add(np.array([20]), np.array([30]))
+    >>> covered.until(np.array([25, 5])).tolist()
+    [25, 5]
+    """
+
+    def __init__(self, times: IntArray) -> None:
+        self._times: IntArray = np.unique(times)
+        self._covered = np.zeros(len(self._times), np.int64)
+        self._known = 0  # number of times whose result is final
+        self._before = 0  # covered time before the last interval
+        self._last = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._latest = EARLIEST
+
+    def add(self, starts: IntArray, ends: IntArray) -> None:
+        """Add the next intervals.
+
+        Raises
+        ------
+        ValueError
+            If they are not in the order of their starts.
+        """
+        if not len(starts):
+            return
+        if starts[0] < self._latest or (starts[1:] < starts[:-1]).any():
+            raise ValueError("the intervals are not in the order of their starts")
+        self._latest = int(starts[-1])
+        last_start, last_end = self._last
+        starts, ends = union(np.append(last_start, starts), np.append(last_end, ends))
+        # Later intervals cover nothing before their start.
+        self._resolve(int(np.searchsorted(self._times, self._latest, side="right")), starts, ends)
+        self._before += int((ends[:-1] - starts[:-1]).sum())
+        self._last = starts[-1:], ends[-1:]
+
+    def _resolve(self, upto: int, begins: IntArray, ends: IntArray) -> None:
+        now = slice(self._known, max(upto, self._known))
+        self._covered[now] = self._before + covered_until(begins, ends, self._times[now])
+        self._known = now.stop
+
+    def until(self, times: IntArray) -> IntArray:
+        """Return the covered time before each of some of the times, once all has been added."""
+        self._resolve(len(self._times), *self._last)
+        found: IntArray = self._covered[np.searchsorted(self._times, times)]
+        return found
 
 
 def _ascending(times: IntArray) -> IntArray:
@@ -124,6 +210,33 @@ def complement(starts: IntArray, ends: IntArray, begin: int, end: int) -> tuple[
     return free_from[free], free_until[free]
 
 
+def intersection(
+    one: tuple[IntArray, IntArray], other: tuple[IntArray, IntArray]
+) -> tuple[IntArray, IntArray]:
+    """Return the common time of two sets of disjoint, ascending intervals.
+
+    Parameters
+    ----------
+    one, other
+        Starts and ends as `union` returns them, nanoseconds.
+
+    Returns
+    -------
+    starts, ends
+        int64 arrays: disjoint intervals in ascending order.
+
+    Examples
+    --------
+    >>> one = union(np.array([0, 20]), np.array([10, 30]))
+    >>> starts, ends = intersection(one, union(np.array([5]), np.array([25])))
+    >>> starts.tolist(), ends.tolist()
+    ([5, 20], [10, 25])
+    """
+    # The complement of the union of both complements.
+    outside = [complement(*intervals, EARLIEST, LATEST) for intervals in (one, other)]
+    return complement(*union(*map(np.concatenate, zip(*outside, strict=True))), EARLIEST, LATEST)
+
+
 def covered_before(
     starts: IntArray, ends: IntArray, times: npt.NDArray[Any], total: IntArray | None = None
 ) -> npt.NDArray[Any]:
@@ -152,6 +265,36 @@ def covered_before(
         return np.zeros_like(times)
     if total is None:
         total = np.concatenate(([0], np.cumsum(ends - starts)))
-    at = np.maximum(np.searchsorted(starts, times, "right") - 1, 0)
-    covered: npt.NDArray[Any] = total[at] + np.clip(times, starts[at], ends[at]) - starts[at]
+    flat = np.ravel(times)
+    covered = np.empty(len(flat), np.result_type(flat, total))
+    for chunk in chunks(len(flat)):
+        part = flat[chunk]
+        first, last = np.searchsorted(starts, (part.min(), part.max()), "right").tolist()
+        # Usually the times are in order, and the last interval before each is the same.
+        at = max(first - 1, 0)
+        if first != last or flat.dtype.kind == "f":
+            at = np.maximum(np.searchsorted(starts, part, "right") - 1, 0)
+        covered[chunk] = total[at] + np.clip(part, starts[at], ends[at]) - starts[at]
+    return covered.reshape(times.shape)
+
+
+def covered_between(starts: IntArray, ends: IntArray, begin: IntArray, until: IntArray) -> IntArray:
+    """Return the time that disjoint, ascending intervals cover from each begin to its end.
+
+    Parameters
+    ----------
+    starts, ends
+        int64 arrays as `union` returns them, nanoseconds.
+    begin, until
+        int64 arrays of one length, nanoseconds.
+
+    Examples
+    --------
+    >>> starts, ends = np.array([0, 20]), np.array([10, 30])
+    >>> covered_between(starts, ends, np.array([5, 12]), np.array([25, 15])).tolist()
+    [10, 0]
+    """
+    total = np.concatenate(([0], np.cumsum(ends - starts)))
+    covered = covered_before(starts, ends, until, total)
+    covered -= covered_before(starts, ends, begin, total)
     return covered

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from typing import TYPE_CHECKING
 
 import click
@@ -45,7 +44,7 @@ def calibrate(
     result instead of the assumed value.
     """
     if until_eof:
-        threading.Thread(target=_end_with_input, daemon=True).start()
+        end_with_input()
     from epprof_nb.commands.calibration import run
 
     if files and script:
@@ -53,7 +52,14 @@ def calibrate(
     run(files, script, rounds, if_quiet=if_quiet)
 
 
-def _end_with_input() -> None:
+def end_with_input() -> None:
+    """End this process and its children when standard input has ended."""
+    from epprof_nb.core.own_thread import OwnThread
+
+    OwnThread(target=_interrupt_at_end, daemon=True).start()
+
+
+def _interrupt_at_end() -> None:
     """Interrupt this process and the scripts that it records once standard input has ended.
 
     The process at the other end of the pipe has then ended, whatever the signal was.

@@ -16,7 +16,6 @@ from epprof_nb.analysis.compare.match import match
 from epprof_nb.analysis.compare.reasons_not_to_compare import refusals
 from epprof_nb.analysis.compare.recording_conditions import slowdown_of_host
 from epprof_nb.analysis.compare.recordings import Recordings
-from epprof_nb.analysis.compare.significance import MIN_REPEATS
 from epprof_nb.analysis.compare.spread_between_recordings import (
     MIN_RECORDINGS,
     measure_spread,
@@ -24,6 +23,7 @@ from epprof_nb.analysis.compare.spread_between_recordings import (
 )
 from epprof_nb.commands.recorded_scripts import Script, ScriptFailedError, record_rounds
 from epprof_nb.core.errors import EpprofError
+from epprof_nb.core.least_repeats import MIN_COMPARED
 from epprof_nb.files.measured_spreads import check_spread_writable, save_spread, spread_path
 from epprof_nb.profiles import load
 from epprof_nb.util.format import percent
@@ -152,9 +152,9 @@ def _check(side: Recordings) -> None:
             f"{len(side.indexes)} recordings are too few. Record the same code at least "
             f"{MIN_RECORDINGS} times, better 10."
         )
-    if min(side.repeats) < MIN_REPEATS:
+    if min(side.repeats) < MIN_COMPARED:
         raise click.ClickException(
-            f"A recording has {min(side.repeats)} repeats, and at least {MIN_REPEATS} are needed. "
+            f"A recording has {min(side.repeats)} repeats, and at least {MIN_COMPARED} are needed. "
             "Record a cell with --repeat 20, or call epprof_nb.step() at the start of each step "
             "of a script."
         )

@@ -36,7 +36,11 @@ class Output:
     Attributes
     ----------
     fail_above
-        Relative change, as 0.03. The new code is slower if the whole interval is above it.
+        Relative change, as 0.03. The new code is slower if the whole interval is above it. None if
+        the time does not count.
+    fail_above_memory
+        Relative change of the memory in use at the peak above which it fails; None if it does not
+        count.
     markdown
         Whether to print Markdown.
     allow
@@ -45,7 +49,8 @@ class Output:
         Path of an HTML page to write, if any.
     """
 
-    fail_above: float
+    fail_above: float | None
+    fail_above_memory: float | None
     markdown: bool
     allow: tuple[Allowed, ...]
     html: Path | None = None
@@ -54,11 +59,16 @@ class Output:
 @click.command()
 @click.option(
     "--fail-above",
-    default="0%",
-    show_default=True,
     metavar="PERCENT",
     help="Exit with 1 only if the new code is slower by more than this, with 95 % confidence, and "
-    "with 3 if the recordings vary too much to tell.",
+    "with 3 if the recordings vary too much to tell.  [default: 0%, or none with "
+    "--fail-above-memory]",
+)
+@click.option(
+    "--fail-above-memory",
+    metavar="PERCENT",
+    help="Exit with 1 if the new code has more bytes in use at the peak by more than this. Record "
+    "both with --detail memory; --run does so. Without --fail-above, the time does not count.",
 )
 @click.option("--html", type=NEW_FILE, help="Path of an HTML page with both timelines.")
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
@@ -100,7 +110,8 @@ def compare(
     run_scripts: bool,
     rounds: int,
     keep: Path | None,
-    fail_above: str,
+    fail_above: str | None,
+    fail_above_memory: str | None,
     html: Path | None,
     markdown: bool,
     allow: tuple[str, ...],
@@ -110,8 +121,9 @@ def compare(
     With --run, two scripts are run and compared. A script may begin each step with
     epprof_nb.step(). Without steps, whole runs are compared, which needs 10 rounds or more.
 
-    Exit codes: 0 the new code is not slower, 1 it is slower, 3 they cannot be compared or vary too
-    much to tell (or to find a change of --fail-above), 4 a file cannot be used or a script failed.
+    Exit codes: 0 the new code is not slower, 1 it is slower or holds more memory, 3 they cannot be
+    compared or vary too much to tell (or to find a change of --fail-above), 4 a file cannot be used
+    or a script failed.
     """
     from epprof_nb.analysis.compare.reasons_not_to_compare import ALLOWED
     from epprof_nb.commands.recorded_scripts import Script
@@ -121,15 +133,16 @@ def compare(
             raise click.BadParameter(
                 f"{name} is not one of {', '.join(ALLOWED)}", param_hint="--allow"
             )
-    try:
-        limit = parse_percent(fail_above)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--fail-above") from error
+    if fail_above is None and fail_above_memory is None:
+        fail_above = "0%"
+    limits = (
+        _limit(fail_above, "--fail-above"), _limit(fail_above_memory, "--fail-above-memory")
+    )  # fmt: skip
     if html is not None:
         refuse_unwritable(html, "--html")
         files = {} if run_scripts else {"OLD": Path(old), "NEW": Path(new)}
         refuse_same_file("--html", html, {**files})
-    output = Output(limit, markdown, allow, html)  # type: ignore[arg-type] # checked above
+    output = Output(*limits, markdown, allow, html)  # type: ignore[arg-type] # checked above
     if not run_scripts:
         if keep is not None:
             raise click.UsageError("--keep needs --run.")
@@ -142,6 +155,13 @@ def compare(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     sys.exit(compare_scripts(*scripts, rounds, keep, output))
+
+
+def _limit(text: str | None, option: str) -> float | None:
+    try:
+        return None if text is None else parse_percent(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from error
 
 
 def compare_files(old: Sequence[str], new: Sequence[str], output: Output) -> int:
@@ -165,6 +185,11 @@ def _why(error: EpprofError | OSError) -> str:
         case FileNotFoundError():
             return f"File {name} does not exist."
         case IsADirectoryError():
+            if any(Path(name).glob("rank-*/")):
+                return (
+                    f"{name} is a job of several processes. Save the profiles of ranks, as in "
+                    f'`epprof_nb.load("{name}")[0].save("rank0.epprof")`, and compare these.'
+                )
             return f"{name} is a folder. Name the files in it that `Profile.save` wrote (.epprof)."
     return f"File {name} cannot be read: {error.strerror}."
 
@@ -191,7 +216,8 @@ def compare_scripts(
     with ExitStack() as stack:
         folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         try:
-            sides = record_rounds((old, new), rounds, folder)
+            detail = None if output.fail_above_memory is None else "memory"
+            sides = record_rounds((old, new), rounds, folder, detail=detail)
         except (EpprofError, OSError, ScriptFailedError) as error:
             click.echo(f"Error: {error}", err=True)
             return UNUSABLE_FILE
@@ -212,13 +238,30 @@ def _compare(sides: Sequence[Sequence[Profile]], output: Output) -> int:
     click.echo(text, nl=not output.markdown)
     if output.html is not None:
         result.to_html(output.html)
+    codes = [
+        *([] if output.fail_above is None else [_time_code(result, output.fail_above)]),
+        *([] if output.fail_above_memory is None else [_memory_code(result, output)]),
+    ]
+    return SLOWER if SLOWER in codes else max(codes)
+
+
+def _memory_code(result: Comparison, output: Output) -> int:
+    from epprof_nb.views.comparison import NO_MEMORY
+
+    if result.memory_change is None:
+        click.echo(f"--fail-above-memory: {NO_MEMORY}", err=True)
+        return NO_VERDICT
+    return SLOWER if result.memory_change > (output.fail_above_memory or 0) else NOT_SLOWER
+
+
+def _time_code(result: Comparison, limit: float) -> int:
     if result.verdict == "cannot be compared":
         return NO_VERDICT
-    if (result.change_low or 0) > output.fail_above:
+    if (result.change_low or 0) > limit:
         return SLOWER
     if result.verdict == "cannot tell":
         return NO_VERDICT
-    missed = _missed_limit(result, output.fail_above)
+    missed = _missed_limit(result, limit)
     if missed is not None:
         click.echo(missed, err=True)
         return NO_VERDICT

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from epprof_nb.analysis.base.devices import is_gpu
-from epprof_nb.commands.parameters import EXISTING_FILE
+from epprof_nb.commands.parameters import FILE_OR_JOB
 from epprof_nb.core.errors import EpprofError
 from epprof_nb.data.no_gpu import NO_GPU, has_no_gpu
 from epprof_nb.util.format import duration, printable, size
@@ -19,20 +19,29 @@ if TYPE_CHECKING:
 
     from epprof_nb.data.profile_data import ProfileData
 
+_MAX_CHARS = 1_000_000
 _DROPPED = {"dropped": "activities", "ops_lost": "ops", "calls_lost": "API calls"}
 """Records by the keys of ``info["recorded"]``."""
 
 
 @click.command()
-@click.argument("file", type=EXISTING_FILE)
+@click.argument("file", type=FILE_OR_JOB)
 def info(file: Path) -> None:
-    """Print the contents of a saved profile: devices, versions, duration, counts and notes."""
-    from epprof_nb.profiles import load
+    """Print the contents of a saved profile: devices, versions, duration, counts and notes.
+
+    FILE is a saved profile (.epprof), or the folder of a job, whose processes are listed.
+    """
+    from epprof_nb.jobs.job import Job
+    from epprof_nb.jobs.loading import load
+    from epprof_nb.jobs.summary import job_text
 
     try:
         profile = load(file)
     except (EpprofError, OSError) as error:
         raise click.ClickException(str(error)) from error
+    if isinstance(profile, Job):
+        click.echo(f"{printable(str(file))}\n{job_text(profile, _MAX_CHARS, ops=False)}")
+        return
     click.echo(f"{file} ({size(file.stat().st_size)})")
     click.echo(describe(profile))
 

@@ -21,6 +21,7 @@ from epprof_nb.recording.statements.cell import instrument
 from epprof_nb.recording.statements.leading_statements import length_of_head
 from epprof_nb.recording.statements.markers import install_markers
 from epprof_nb.recording.statements.statement_registry import Cell
+from epprof_nb.util.own_modules import leave_to_program
 
 
 class ScriptNotFoundError(EpprofError):
@@ -56,6 +57,7 @@ class MainModule:
         sys.argv[:] = [self.argument, *arguments]
         if not sys.flags.safe_path:
             sys.path[0] = self.folder
+            leave_to_program(self.folder)
 
     def compile(self, *, lines: bool) -> CodeType:
         """Compile the script, with markers if `lines`.
@@ -135,6 +137,7 @@ def find_module(name: str) -> MainModule:
     folder = os.getcwd()  # noqa: PTH109
     if not sys.flags.safe_path:
         sys.path[0] = folder  # find_spec imports the packages around the module
+        leave_to_program(folder)
     try:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:

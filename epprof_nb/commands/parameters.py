@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 """A file that need not exist."""
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE_OR_JOB = click.Path(exists=True, path_type=Path)
+"""A file, or the folder of a job."""
 
 
 def redact_option(verb: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

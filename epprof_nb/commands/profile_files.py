@@ -10,20 +10,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from epprof_nb.jobs.job import Job
+
 _ZIP = b"PK"
-_WRITERS: dict[str, Callable[[Profile, Path], None]] = {
-    ".epprof": Profile.save,
-    ".html": Profile.to_html,
-    ".pftrace": Profile.to_perfetto,
-    ".pftrace.gz": Profile.to_perfetto,
+_METHODS = {
+    ".epprof": "save",
+    ".html": "to_html",
+    ".pftrace": "to_perfetto",
+    ".pftrace.gz": "to_perfetto",
     # Before .json, which these names end in, too.
-    ".speedscope.json": Profile.to_speedscope,
-    ".speedscope.json.gz": Profile.to_speedscope,
-    ".json": Profile.to_chrome,
-    ".json.gz": Profile.to_chrome,
+    ".speedscope.json": "to_speedscope",
+    ".speedscope.json.gz": "to_speedscope",
+    ".json": "to_chrome",
+    ".json.gz": "to_chrome",
 }
-SUFFIXES = tuple(_WRITERS)
+SUFFIXES = tuple(_METHODS)
 """Suffixes that `writer_for` knows."""
+_OF_JOBS = ("to_html", "to_perfetto", "to_chrome")
+JOB_SUFFIXES = tuple(suffix for suffix, method in _METHODS.items() if method in _OF_JOBS)
+"""Those of them that can hold a job."""
 
 
 def open_any(path: Path) -> Profile:
@@ -33,6 +38,29 @@ def open_any(path: Path) -> Profile:
     return load(path) if is_profile else read_trace(path)
 
 
-def writer_for(path: Path) -> Callable[[Profile, Path], None] | None:
-    """Return the method that writes the format of a path's suffix; None for other suffixes."""
-    return next((write for suffix, write in _WRITERS.items() if path.name.endswith(suffix)), None)
+def open_job_or_any(path: Path) -> Profile | Job:
+    """Read the job of a folder, or a file as `open_any` does."""
+    from epprof_nb.jobs.loading import load_job
+
+    return load_job(path) if path.is_dir() else open_any(path)
+
+
+def writer_for(path: Path, *, of_job: bool = False) -> Callable[[Profile | Job, Path], None] | None:
+    """Return what writes the format of a path's suffix; None for other suffixes.
+
+    Parameters
+    ----------
+    path
+        The path.
+    of_job
+        Whether it writes a job, for which some formats have no place.
+    """
+    method = next((name for suffix, name in _METHODS.items() if path.name.endswith(suffix)), None)
+    if method is None or (of_job and method not in _OF_JOBS):
+        return None
+    name = method
+
+    def write(profile: Profile | Job, target: Path) -> None:
+        getattr(profile, name)(target)
+
+    return write

@@ -82,7 +82,7 @@ class Script:
             raise ValueError(f"{text!r} cannot run: the interpreter {interpreter} does not exist.")
         return cls(text, interpreter, tuple(options), tuple(parts))
 
-    def record(self, path: Path, *, steps: str | None = None) -> Profile:
+    def record(self, path: Path, *, steps: str | None = None, detail: str | None = None) -> Profile:
         """Run the script under ``epprof run`` and return its profile.
 
         Parameters
@@ -91,6 +91,8 @@ class Script:
             File of the profile.
         steps
             Value of the option ``--steps``.
+        detail
+            Value of the option ``--detail``.
 
         Raises
         ------
@@ -99,6 +101,7 @@ class Script:
         """
         run = ["-m", "epprof_nb.cli", "run", "--quiet", "--out", str(path)]
         run += [] if steps is None else ["--steps", steps]
+        run += [] if detail is None else ["--detail", detail]
         command = [self.interpreter, *self.options, *run, *self.arguments]
         with tempfile.TemporaryFile() as output:
             code = subprocess.run(command, stdout=output, stderr=output, check=False).returncode  # noqa: S603
@@ -111,7 +114,12 @@ class Script:
 
 
 def record_rounds(
-    scripts: Sequence[Script], rounds: int, folder: Path, *, steps: str | None = None
+    scripts: Sequence[Script],
+    rounds: int,
+    folder: Path,
+    *,
+    steps: str | None = None,
+    detail: str | None = None,
 ) -> list[list[Profile]]:
     """Record each script once per round; the order changes from one round to the next.
 
@@ -131,5 +139,5 @@ def record_rounds(
         order = range(len(scripts))
         for side in order if number % 2 == 0 else reversed(order):
             path = folder / f"{number + 1:03}-{side + 1}.epprof"
-            profiles[side].append(scripts[side].record(path, steps=steps))
+            profiles[side].append(scripts[side].record(path, steps=steps, detail=detail))
     return profiles

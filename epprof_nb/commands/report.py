@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from epprof_nb.commands.parameters import (
-    EXISTING_FILE,
+    FILE_OR_JOB,
     NEW_FILE,
     redact_option,
     redacted_parts,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", type=EXISTING_FILE)
+@click.argument("file", type=FILE_OR_JOB)
 @click.option(
     "-o",
     "--output",
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 )
 @redact_option("Remove")
 def report(file: Path, output: Path | None, redact: str) -> None:
-    """Write a saved profile (.epprof) as one self-contained HTML page."""
-    from epprof_nb.profiles import load
+    """Write a saved profile (.epprof), or the folder of a job, as one self-contained HTML page."""
+    from epprof_nb.jobs.loading import load
 
     target = output or file.with_suffix(".html")
     refuse_same_file("--output", target, {"the profile to read": file})

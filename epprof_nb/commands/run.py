@@ -6,10 +6,16 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from epprof_nb.commands.parameters import NEW_FILE, refuse_same_file
+
+if TYPE_CHECKING:
+    from epprof_nb.commands.script_run import RunRequest
+    from epprof_nb.core.options import Options
+    from epprof_nb.jobs.child import ChildSession
 
 
 class _RunCommand(click.Command):
@@ -37,8 +43,14 @@ class _RunCommand(click.Command):
 @click.option(
     "-o",
     "--out",
-    type=NEW_FILE,
-    help="Path of the profile; default: SCRIPT.epprof, or no profile if --html is given.",
+    type=click.Path(path_type=Path),
+    help="Path of the profile; default: SCRIPT.epprof, or no profile if --html is given. With "
+    "--children, and in the ranks of torchrun and other launchers, the folder of a job, to which "
+    "each process writes its part; default: SCRIPT.job. A profile or job that is there is "
+    "replaced.",
+)
+@click.option(
+    "--children", is_flag=True, help="Record the Python processes that the script starts, too."
 )
 @click.option("--html", type=NEW_FILE, help="Path of an HTML report.")
 @click.option(
@@ -46,6 +58,14 @@ class _RunCommand(click.Command):
     metavar="A:B",
     help="Record only steps A to B-1; the script begins a step with epprof_nb.step(). Step 0 is "
     "the code before the first call.",
+)
+@click.option(
+    "--experiment",
+    type=int,
+    metavar="N",
+    help="Delay the named ops in up to N further steps, which are not recorded: prof.sensitivity() "
+    "shows which of them the time of a step follows. Needs epprof_nb.step(); --steps has the "
+    "recorded steps, default 2:3.",
 )
 @click.option(
     "-d",
@@ -87,8 +107,10 @@ def run(
     *,
     module: str | None,
     out: Path | None,
+    children: bool,
     html: Path | None,
     steps: str | None,
+    experiment: int | None,
     detail: str,
     max_records: int,
     time_limit: float | None,
@@ -110,18 +132,20 @@ def run(
     from epprof_nb.commands.main_module import ScriptNotFoundError, find_module, find_script
     from epprof_nb.commands.script_run import RunRequest
     from epprof_nb.commands.script_run import run as run_script
-    from epprof_nb.core.options import Options
+    from epprof_nb.core.options import Options as SessionOptions
+    from epprof_nb.jobs.ranks import is_one_of_several
 
     arguments = [*args] if module is None else [*([] if script is None else [script]), *args]
     if module is None and script is None:
         raise click.UsageError("Name a script to run, or a module after -m.")
     try:
         request = RunRequest(
-            Options(
+            SessionOptions(
                 detail, max_records, time_limit, own=own, library=library, stacks=not no_stacks,
                 samples=not no_samples,
             ), out, html,
-            None if steps is None else _steps(steps), not no_lines, quiet,
+            _steps(steps or "2:3") if steps or experiment is not None else None,
+            not no_lines, quiet, experiment=experiment or 0,
         )  # fmt: skip
     except ValueError as error:
         raise click.UsageError(str(error)) from error
@@ -129,9 +153,12 @@ def run(
         target = find_module(module) if module is not None else find_script(str(script))
     except ScriptNotFoundError as error:
         raise click.UsageError(str(error)) from error
-    if out is None and html is None:
+    is_job = children or is_one_of_several() or (out is not None and out.is_dir())
+    if experiment is not None:
+        _check_experiment(experiment, request, is_job=is_job)
+    if out is None and (html is None or is_job):
         name = Path(target.argument).stem if module is None else module.rpartition(".")[2]
-        request = replace(request, out=Path(f"{name}.epprof"))
+        request = replace(request, out=Path(f"{name}.job" if is_job else f"{name}.epprof"))
     for path in (request.out, request.html):
         if path is not None and not path.resolve().parent.is_dir():
             raise click.UsageError(f"{path} cannot be written: its folder does not exist.")
@@ -144,6 +171,10 @@ def run(
         request, out=request.out and request.out.resolve(),
         html=request.html and request.html.resolve(),
     )  # fmt: skip
+    if is_job and request.out is not None:
+        request = replace(
+            request, out=None, member=_join(request.out, request.options), children=children
+        )
     known = {name for param in ctx.command.params for name in param.opts}
     given = [part for part in arguments if part.partition("=")[0] in known and part[:2] == "--"]
     if given and not quiet:
@@ -153,6 +184,39 @@ def run(
             err=True,
         )
     sys.exit(run_script(target, arguments, request))
+
+
+def _join(folder: Path, options: Options) -> ChildSession:
+    """Begin the job in a folder, or join it."""
+    from epprof_nb.jobs.child import ChildSession
+    from epprof_nb.jobs.launch import FolderInUseError, begin_job
+
+    try:
+        order, part = begin_job(folder, options)
+    except (FolderInUseError, OSError) as error:
+        raise click.BadParameter(str(error), param_hint="--out") from error
+    return ChildSession(order, "run", part=part)
+
+
+def _check_experiment(repeats: int, request: RunRequest, *, is_job: bool) -> None:
+    from epprof_nb.core.least_repeats import MAX_OF_EXPERIMENT, MIN_OF_EXPERIMENT
+
+    if not MIN_OF_EXPERIMENT <= repeats <= MAX_OF_EXPERIMENT:
+        raise click.BadParameter(
+            f"the number of steps must be from {MIN_OF_EXPERIMENT} to {MAX_OF_EXPERIMENT:,}.",
+            param_hint="--experiment",
+        )
+    if request.options.time_limit_s is not None:
+        raise click.UsageError(
+            "--experiment replays whole steps, and --time-limit may record a part of one. Leave "
+            "out one of them."
+        )
+    if is_job:
+        raise click.UsageError("--experiment delays one process; it cannot be used for a job.")
+    if request.steps is not None and request.steps[1] == sys.maxsize:
+        raise click.UsageError(
+            "--experiment follows the recorded steps, so --steps needs an end, such as 10:12."
+        )
 
 
 def _steps(text: str) -> tuple[int, int]:

@@ -17,3 +17,7 @@ class CaptureError(EpprofError, RuntimeError):
 
 class KernelError(EpprofError, ValueError):
     """A Python kernel is defined wrongly, or cannot be used in this way."""
+
+
+class ExperimentError(EpprofError, RuntimeError):
+    """An experiment was not started, or ended early: the message says why."""

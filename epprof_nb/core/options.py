@@ -16,7 +16,7 @@ ORT_NODES: tuple[OrtNodes, ...] = ("off", "auto", "every")
 """Modes of recording ONNX Runtime's nodes, by how much they record."""
 
 
-FRAMEWORKS = ("torch", "jax", "triton", "numba", "cupy", "nvtx")
+FRAMEWORKS = ("torch", "jax", "triton", "numba", "cupy", "nvtx", "dask")
 """Frameworks whose operations can be recorded as ops."""
 
 
@@ -37,7 +37,8 @@ class Options:
     detail
         ``"default"`` records kernels, copies, memsets, synchronizations, and the driver calls
         that cause them. ``"api"`` adds all runtime and driver calls, ``"memory"`` allocations and
-        releases, ``"overhead"`` CUPTI's own overhead. ``"all"`` records all of these.
+        releases, and the blocks of PyTorch's memory with their ops, ``"overhead"`` CUPTI's own
+        overhead. ``"all"`` records all of these.
         ``"operators"`` adds the operators of PyTorch as ops, ``"shapes"`` also the shapes of their
         inputs; ``"all"`` does not include them, because they slow the code down. Separate several
         values with commas.
@@ -53,7 +54,8 @@ class Options:
         the modules, backward passes, optimizers and data loaders of PyTorch, ``"jax"`` for the
         jitted functions, compilations, waits and transfers of JAX, ``"triton"``, ``"numba"`` and
         ``"cupy"`` for the file and line of kernels that are written in Python, ``"nvtx"`` for the
-        ranges and marks of NVTX in any library. Empty for none.
+        ranges and marks of NVTX in any library, ``"dask"`` for the tasks that Dask runs in this
+        process. Empty for none.
     stacks
         Record the Python stack of each launch and wait.
     samples

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 PROVIDER = "EpprofExecutionProvider"
 """Name of the execution provider with kernels in Python; see `epprof_nb.ep`."""
+
+ONNX_RUNTIME = "ONNX Runtime"
+"""Name of the pool of its sessions' memory; that of one session follows."""
 
 FIRST_RELEASE = (1, 25)
 
@@ -18,7 +25,6 @@ FIRST_RELEASE = (1, 25)
 _ABI = b"system_libstdcpp_gxx_abi_1xxx_use_cxx11_abi_1"
 
 _registration_lock = fork_safe_lock()
-_registered: set[str] = set()
 
 
 def check_release(version: str) -> None:
@@ -32,8 +38,8 @@ def check_release(version: str) -> None:
         )
 
 
-def register_library(name: str, purpose: str) -> None:
-    """Register the native core with ONNX Runtime under a name, unless it is registered.
+def register_library(name: str, purpose: str, offers: Callable[[Any], bool]) -> None:
+    """Register the native core with ONNX Runtime under a name, unless its device is there.
 
     Parameters
     ----------
@@ -41,6 +47,9 @@ def register_library(name: str, purpose: str) -> None:
         Name of one of the core's execution providers.
     purpose
         The provider in words, for error messages: "the observer".
+    offers
+        Whether an ``OrtEpDevice`` is the one that the registration is for. The user may have
+        registered the library under another name, or have unregistered it.
 
     Raises
     ------
@@ -48,8 +57,6 @@ def register_library(name: str, purpose: str) -> None:
         If ONNX Runtime is missing or too old, or does not load the library.
     """
     with _registration_lock:
-        if name in _registered:
-            return
         try:
             import onnxruntime
         except ImportError as error:
@@ -58,13 +65,23 @@ def register_library(name: str, purpose: str) -> None:
                 '`pip install "onnxruntime>=1.25"` (or onnxruntime-gpu).'
             ) from error
         check_release(onnxruntime.__version__)
+        # onnxruntime.get_ep_devices may leave out the observer; see epprof_nb.onnxruntime.patches.
+        from onnxruntime.capi import _pybind_state
+
+        if any(offers(d) and is_of_this_library(d) for d in _pybind_state.get_ep_devices()):
+            return
         try:
             onnxruntime.register_execution_provider_library(name, _native.__file__)
         except Exception as error:
             raise CaptureError(
                 f"ONNX Runtime {onnxruntime.__version__} did not load {purpose}: {error}"
             ) from error
-        _registered.add(name)
+
+
+def is_of_this_library(device: Any) -> bool:  # noqa: ANN401
+    """Whether a device comes from the library that Python has loaded, not from a copy of it."""
+    path = Path(device.ep_metadata.get("library_path", _native.__file__))
+    return path.exists() and path.samefile(_native.__file__)
 
 
 def run_options_pointer(run_options: Any) -> Any:  # noqa: ANN401

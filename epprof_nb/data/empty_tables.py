@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epprof_nb.data.no_gpu import NO_GPU, has_no_gpu
+from epprof_nb.data.no_phases import reason_without_phases
 from epprof_nb.data.schema import DEVICE_KINDS
 
 if TYPE_CHECKING:
@@ -16,14 +17,18 @@ _NO_NODES = (
     "No node of an ONNX Runtime session was recorded. Create sessions after `%load_ext epprof_nb` "
     "or `epprof_nb.onnxruntime.install()`, and run them in the profile."
 )
+_NO_SAMPLES = (
+    "The host was not sampled: it ran less than a few milliseconds between launches, or "
+    "`samples=False` or `--no-samples` was given; `prof.info` says if it cannot be."
+)
 _NOTES = {
     "ops": "No statement, named operation or operation of a library ran.",
     "api_calls": "No call of CUDA was made.",
     "graphs": "No CUDA graph was launched.",
     "stacks": "No Python stack was recorded: nothing was launched from Python, or the profile is "
     "of a version or of another tool that records none.",
-    "host_samples": "The host was not sampled: it ran less than a few milliseconds between "
-    "launches, or `samples=False` or `--no-samples` was given; `prof.info` says if it cannot be.",
+    "host_samples": _NO_SAMPLES,
+    "by_function": _NO_SAMPLES,
     "by_line": "No statement was recorded. Cells with %%gpuprofile and scripts under `epprof run` "
     "record statements, unless --no-lines is given.",
     "by_stack": "Nothing was launched, and nothing waited for a device.",
@@ -33,14 +38,14 @@ _NOTES = {
     "by_operator": "No operator of PyTorch was recorded: `--detail operators` records them.",
     "by_step": "No training step was recorded: the profile has no call of `step()` of a PyTorch "
     "optimizer, or of `epprof_nb.step()`.",
-    "by_phase": "No language model with a KV cache was called: a session of ONNX Runtime with "
-    "inputs such as `input_ids` and `past_key_values.0.key`, or `generate` of transformers.",
     "by_node": _NO_NODES,
     "by_op_type": _NO_NODES,
     "by_run": _NO_NODES,
     "insights": "Nothing was found that can save 2 % of the wall time.",
     "steadiness": "The profile has nothing to compare: no repeats (`--repeat N`), no steps "
     "(`epprof_nb.step()`), and no loop of ten iterations.",
+    "sensitivity": "No experiment was made: `%%gpuprofile --experiment 40` and `epprof run "
+    "--experiment 40` delay the named ops of the code.",
     "roofline": "No node of an ONNX Runtime session with known shapes and a known formula ran.",
 }
 _WITH_DEVICE_WORK = {
@@ -60,6 +65,18 @@ _OF_DETAIL = {
     "overhead": "CUPTI reported no overhead.",
 }
 """Notes of tables that are recorded with an option of the same name, if it was given."""
+_OF_DETAIL |= dict.fromkeys(
+    (
+        "memory_blocks",
+        "memory_segments",
+        "memory_at",
+        "memory_pools",
+        "by_op_memory",
+        "by_line_memory",
+        "by_module_memory",
+    ),
+    "No memory of a device was in use, or no pool could be read: `prof.info` says why.",
+)
 _NOT_RECORDED = (
     'Records are missing, so the table would be incomplete: `prof.info["notes"]` says how many '
     "are missing, and how to record all of them."
@@ -137,8 +154,9 @@ def _reason(profile: ProfileData, table: str) -> str:
         return "Nothing was recorded in this profile."
     if table in _OF_DETAIL:
         recorded = str(profile.info.get("detail") or "").split(",")
-        is_recorded = table in recorded or "all" in recorded
-        return _OF_DETAIL[table] if is_recorded else f"Not recorded: pass `--detail {table}`."
+        detail = "overhead" if table == "overhead" else "memory"
+        is_recorded = detail in recorded or "all" in recorded
+        return _OF_DETAIL[table] if is_recorded else f"Not recorded: pass `--detail {detail}`."
     if table == "graphs" and "trace_format" in profile.info:
         return "The trace has no ids of CUDA graphs."
     has_device_work = _has_device_work(profile)
@@ -147,7 +165,8 @@ def _reason(profile: ProfileData, table: str) -> str:
             return _WITH_NODES_ON_CPU[table]
     elif table in _WITH_DEVICE_WORK and has_device_work:
         return _WITH_DEVICE_WORK[table]
-    return _NOTES.get(table) or _no_device_work(profile)
+    note = reason_without_phases(profile) if table == "by_phase" else _NOTES.get(table)
+    return note or _no_device_work(profile)
 
 
 def _lacks_records(profile: ProfileData) -> bool:

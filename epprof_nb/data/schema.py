@@ -123,16 +123,17 @@ OPS = TableSchema(
             "cell, line, range; for ONNX Runtime run, event and, for nodes, the operator; for "
             "PyTorch module, recompute (a module called again in the backward pass), backward (of "
             "a module), autograd (a backward pass), optimizer, data, compile, operator, "
-            "autograd_node (of the backward pass); for JAX jit (a call of a jitted function), "
+            "autograd_node (of the backward pass), collective (a call that communicates on the "
+            "host) and collective_wait; for JAX jit (a call of a jitted function), "
             "trace, lower, compile, wait, transfer, hlo_module (a program) and hlo (an "
-            "instruction of it); mark for NVTX; gc for pauses of Python's garbage collector "
-            "(short ones share a row)",
+            "instruction of it); mark for NVTX; task for Dask; gc for pauses of Python's garbage "
+            "collector (short ones share a row)",
         ),
         Column("category", "name", "cell, user, session, node, framework, operator, python"),
         Column(
             "source",
             "name",
-            "where recorded: cell, range, onnxruntime, torch, jax, xla, nvtx, python",
+            "where recorded: cell, range, onnxruntime, torch, jax, xla, nvtx, dask, python",
         ),
         Column("provider", "name", "ONNX Runtime execution provider of a node"),
         Column("thread_id", "int", "operating-system thread id"),
@@ -228,6 +229,20 @@ ACTIVITIES = TableSchema(
         Column("graph_node_id", "id", "CUPTI id of the node in that graph"),
         *_STACK,
         _optional("capture_stack_id", "row", "the stack that captured the graph node, likewise"),
+        _optional(
+            "event_correlation_id",
+            "id",
+            "the call that recorded the event which a synchronization waited for; with the detail "
+            "`api`, `api_calls` has it",
+        ),
+        _optional("event_context_id", "id", "context of the stream of that call"),
+        _optional("event_stream_id", "id", "stream in which that call recorded the event"),
+        _optional(
+            "event_source",
+            "name",
+            "how that call was found: exact (the device's recorder names it) or latest (the last "
+            "call before that recorded the event; CUDA before 12.8)",
+        ),
     ),
     (
         DerivedColumn(
@@ -339,7 +354,69 @@ HOST_SAMPLES = TableSchema(
     ),
 )
 
+BLOCK_CATEGORIES = (
+    "parameter", "gradient", "optimizer state", "activation", "forward, undecided", "temporary",
+    "input", "workspace", "other",
+)  # fmt: skip
+"""Categories of blocks of memory, by what the program keeps in them."""
+
+MEMORY_BLOCKS = TableSchema(
+    "memory_blocks",
+    None,
+    (
+        Column(
+            "pool",
+            "name",
+            "pool that the block is part of: torch, torch graph 1, kernels in Python, driver, host "
+            "device",
+        ),
+        Column("device_id", "id", "device"),
+        Column(
+            "stream_id", "id", "stream for which the pool allocated it, as its library names it"
+        ),
+        Column("address", "id", "address of the block; missing for the sum of several"),
+        Column("bytes", "int", "size of the block, rounded up by its pool"),
+        Column("requested_bytes", "int", "bytes that the program requested"),
+        Column(
+            "allocated_ns",
+            "delta",
+            "allocation, since the profile's start; missing if before it, or before its history",
+        ),
+        Column("freed_ns", "delta", "release; missing if in use at the profile's end"),
+        Column("op_id", "id", "the op that allocated it; missing if not known for certain"),
+        Column("freed_op_id", "id", "the op that released it, likewise"),
+        Column(
+            "category",
+            "name",
+            "parameter, gradient or optimizer state, if a model or an optimizer kept a tensor in "
+            "it at the end; parameter also, if it was one when its model was first called; input, "
+            "if it was given to a model; workspace, if it is one of cuBLAS from before the "
+            "profile; `memory_at` also has categories that follow from its life",
+        ),
+        Column(
+            "earlier_cell",
+            "name",
+            "cell that allocated it in an earlier profile; missing if not known for certain",
+        ),
+        Column("earlier_line", "id", "first line of that statement"),
+    ),
+)
+
+MEMORY_SEGMENTS = TableSchema(
+    "memory_segments",
+    None,
+    (
+        Column("pool", "name", "pool that holds the segment"),
+        Column("device_id", "id", "device"),
+        Column("address", "id", "address of the segment"),
+        Column("bytes", "int", "size of the segment"),
+        Column("allocated_ns", "delta", "when the driver gave it; missing if before the profile"),
+        Column("freed_ns", "delta", "when it was given back; missing if held at the end"),
+    ),
+)
+
 TABLES: tuple[TableSchema, ...] = (
-    OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD, STACKS, HOST_SAMPLES
+    OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD, STACKS, HOST_SAMPLES, MEMORY_BLOCKS,
+    MEMORY_SEGMENTS,
 )  # fmt: skip
 """All tables of a profile, in the order in which they are saved."""

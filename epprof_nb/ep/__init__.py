@@ -17,7 +17,8 @@ runs inside a session of the stock ``onnxruntime`` wheel::
 `kernel` defines a kernel. `provider` returns an entry of a session's provider list, and `session`
 is a short form. `verify` compares a model's nodes with ONNX Runtime's CPU provider. `parity`
 compares the operators of all providers. `matmul` multiplies matrices in a way that a CUDA graph can
-capture, and `dlpack` shares a tensor with another library.
+capture, and `dlpack` shares a tensor with another library. `get_library_path` and `get_ep_name` are
+what programs that register the library by hand need, as in other packages of plugin providers.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ from epprof_nb.ep.kernel import kernel
 from epprof_nb.ep.parity import parity
 from epprof_nb.ep.products.products import matmul
 from epprof_nb.ep.provider import provider, session
+from epprof_nb.ep.registration import get_ep_name, get_ep_names, get_library_path
 from epprof_nb.ep.verify import verify
 
-__all__ = ["dlpack", "kernel", "matmul", "parity", "provider", "session", "verify"]
+__all__ = [
+    "dlpack", "get_ep_name", "get_ep_names", "get_library_path", "kernel", "matmul", "parity",
+    "provider", "session", "verify",
+]  # fmt: skip

@@ -42,6 +42,7 @@ class Node:
     domain: str
     device: str = "host"
     xp: Any = np
+    use_tf32: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class OnDevice:
 
     kernel: Kernel
     device: str
+    use_tf32: bool | None
 
 
 def limit_of(
@@ -66,8 +68,9 @@ def make_node(
     """Return the cell with the function of a node, the node, and whether shapes are checked."""
     if isinstance(given, OnDevice):
         kernel, device, module = given.kernel, given.device, cuda.array_module()
+        use_tf32 = given.use_tf32
     else:
-        kernel, device, module = given, "host", np
+        kernel, device, module, use_tf32 = given, "host", np, None
     declared = kernel.declaration
     node = Node(
         kernel,
@@ -78,6 +81,7 @@ def make_node(
         declared.domain,
         device,
         module,
+        use_tf32,
     )
     kernel.nodes.add(node)
     return kernel.cell, node, kernel.checks_shapes
@@ -130,13 +134,14 @@ def end_replay(replay: Replay, start_ns: int, end_ns: int) -> None:
 
 
 def connect(
-    open_session: Callable[[dict[str, str]], tuple[Any, ...]],
+    open_session: Callable[[dict[str, str], int], tuple[Any, ...]],
     release_graphs: Callable[[int, int], None],
+    list_domains: Callable[[], tuple[object, ...]],
 ) -> None:
     """Give the native core the functions that it calls, and the dtypes that NumPy lacks."""
     for number, dtype in types.small_float_dtypes().items():
         _native.ep_add_dtype(number, dtype.num)
     _native.ep_set_functions(
         open_session, limit_of, make_node, describe_error, record, record_copy, begin_replay,
-        end_replay, release_graphs,
+        end_replay, release_graphs, list_domains,
     )  # fmt: skip

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HOST = "host"
+# Numbers of the host device: among the devices of its kind, and among CUDA devices.
+_NUMBERS: dict[int | None, tuple[str, ...]] = {None: ("0", "-1")}
 
 
 def cuda_index(device: str) -> int | None:
@@ -52,22 +54,37 @@ def options_of(device: str, stream: int | None) -> dict[str, str]:
     return options
 
 
-def check(options: Mapping[str, str]) -> None:
-    """Check the options that choose the device.
+def name_of(index: int | None) -> str:
+    """Return the name of a CUDA device, or of the host device for None."""
+    return HOST if index is None else f"cuda:{index}"
+
+
+def check(options: Mapping[str, str], chosen: int | None) -> None:
+    """Check the options that choose the device, if there are any.
+
+    Parameters
+    ----------
+    options
+        Options of a session.
+    chosen
+        The CUDA device of the session; None for the host device.
 
     Raises
     ------
     KernelError
-        If they contradict each other, or the device cannot be used.
+        If an option contradicts the device, or the device cannot be used.
     """
-    index = cuda_index(options.get("device", HOST))
-    number = options.get("device_id")
-    expected = None if index is None else str(index)
-    if number != expected:
+    name, number = name_of(chosen), options.get("device_id")
+    if cuda_index(options.get("device", name)) != chosen:
         raise KernelError(
-            f"device={options.get('device', HOST)!r} needs the option "
-            f"{'device_id=' + repr(expected) if expected else 'device_id to be left out'}, not "
-            f"device_id={number!r}. epprof_nb.ep.provider() returns both."
+            f"The option device is {options['device']}, but ONNX Runtime has chosen {name}. Leave "
+            "the option out if you choose a device with add_provider_for_devices; "
+            f"epprof_nb.ep.provider({options['device']!r}) returns all options otherwise."
         )
-    if index is not None:
-        cuda.check_device(index)
+    if number is not None and number not in _NUMBERS.get(chosen, (str(chosen),)):
+        raise KernelError(
+            f"The option device_id is {number}, but ONNX Runtime has chosen {name}. Leave the "
+            "option out if you choose a device with add_provider_for_devices."
+        )
+    if chosen is not None:
+        cuda.check_device(chosen)

@@ -304,7 +304,7 @@ def builtin(
         kernel = Kernel(
             declare(op_type, function, since=since, **options),
             [function if moves or in_bfloat16 else small_floats.through_float32(function)],
-            {**(limits or {}), **beyond},
+            {**(limits or {}), **beyond, **known_operators.limits_of_values(op_type, domain)},
             checks_shapes=False,  # tests cover these shapes, and a model's shapes may be wrong
         )
         REGISTRY.define(kernel, builtin=True)

@@ -25,7 +25,7 @@ _lock = fork_safe_lock()
 _sets: OrderedDict[Hashable, object] = OrderedDict()
 
 
-def kernels_for(device: str, *, channels_last: bool) -> object:
+def kernels_for(device: str, *, channels_last: bool, use_tf32: bool | None = None) -> object:
     """Return the current kernels for sessions on a device.
 
     Parameters
@@ -34,6 +34,8 @@ def kernels_for(device: str, *, channels_last: bool) -> object:
         Name of the device.
     channels_last
         Whether ONNX Runtime may move channels to the last axis.
+    use_tf32
+        Whether products of float32 round their elements to TF32; None if the process decides.
 
     Returns
     -------
@@ -42,7 +44,9 @@ def kernels_for(device: str, *, channels_last: bool) -> object:
         same.
     """
     kernels = REGISTRY.kernels()
-    key = (device, channels_last, kernels)
+    if device == devices.HOST:
+        use_tf32 = None
+    key = (device, channels_last, use_tf32, kernels)
     with _lock:
         found = _sets.get(key)
         if found is None:
@@ -51,7 +55,8 @@ def kernels_for(device: str, *, channels_last: bool) -> object:
                 d = kernel.declaration
                 if d.domain == CHANNELS_LAST and not channels_last:
                     continue
-                given = kernel if device == devices.HOST else context.OnDevice(kernel, device)
+                on_device = context.OnDevice(kernel, device, use_tf32)
+                given = kernel if device == devices.HOST else on_device
                 memory, limited = (d.host_inputs, d.host_outputs), bool(kernel.limits)
                 specs += [
                     (

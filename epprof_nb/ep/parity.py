@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.ep import wheel_kernels
 from epprof_nb.ep.kernel import REGISTRY
+from epprof_nb.ep.known_operators import INVALID
 from epprof_nb.ep.provider import provider
 from epprof_nb.ep.schema import LAST_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    import pandas as pd
 
 Types = dict[str, set[str]]
 """Names of ONNX's types by type constraint."""
@@ -75,6 +76,8 @@ def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
     >>> table = ep.parity()
     >>> table[table["status"] == "missing"]  # doctest: +SKIP
     """
+    import pandas as pd
+
     provider("host")  # registers it
     kernels = {PROVIDER: _registered(PROVIDER)}
     of_wheel = wheel_kernels.all_kernels()
@@ -182,7 +185,7 @@ def _row(versions: _Versions, names: list[str]) -> dict[str, Any]:
         "domain": versions.domain,
         "op_type": versions.op_type,
         "first_opset": versions.first,
-        "last_opset": pd.NA if versions.last == LAST_VERSION else versions.last,
+        "last_opset": None if versions.last == LAST_VERSION else versions.last,
         "status": status,
         "missing": _text(missing),
         "limits": _limits(versions),
@@ -199,7 +202,7 @@ def _limits(versions: _Versions) -> str:
         if (d.domain, d.op_type) == (versions.domain, versions.op_type) and (
             d.first_version <= versions.last and versions.first <= d.last_version
         ):
-            reasons.update(dict.fromkeys(kernel.limits))
+            reasons.update(dict.fromkeys(r for r in kernel.limits if r != INVALID))
     return "; ".join(reasons)
 
 

@@ -7,30 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
-from epprof_nb.core.ort_binding import PROVIDER, register_library
+from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.ep import (
     context,
-    cuda,
     cuda_capture,
     devices,
     kernel_sets,
     kernels,  # noqa: F401 - defines the built-in kernels
+    provider_options,
+    registration,
     sessions,
 )
 from epprof_nb.ep.graphs import creation, session_graphs
-from epprof_nb.ep.kernel import REGISTRY
-from epprof_nb.util.suggestions import did_you_mean
+from epprof_nb.ep.provider_options import GRAPHS, OPTIONS, WARM_UPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_GRAPHS = "enable_cuda_graph"
-_WARM_UPS = "min_num_runs_before_cuda_graph_capture"
-_OPTIONS = ("device", "device_id", "stream", "only", "nodes", "prefer_nhwc", _GRAPHS, _WARM_UPS)
 _SESSION_ARGUMENTS = (
     "sess_options", "disabled_optimizers", "enable_fallback", "read_config_from_model",
 )  # fmt: skip
-_CONTROL_FLOW = ("If", "Loop", "Scan")
 
 
 def provider(
@@ -40,6 +36,7 @@ def provider(
     nodes: Iterable[str] | None = None,
     stream: int | None = None,
     prefer_nhwc: bool = False,
+    use_tf32: bool | None = None,
     enable_cuda_graph: bool = False,
     min_num_runs_before_cuda_graph_capture: int = session_graphs.DEFAULT_WARM_UPS,
 ) -> tuple[str, dict[str, str]]:
@@ -61,6 +58,10 @@ def provider(
     prefer_nhwc
         Whether ONNX Runtime converts convolutions, pooling and similar operators to channels as the
         last axis, and transposes tensors between both layouts.
+    use_tf32
+        Whether products of float32, convolutions included, round their elements to TF32 on CUDA
+        devices: three digits instead of seven, and several times faster. By default they do so only
+        if ``CUPY_TF32=1`` is in the environment. ONNX Runtime's CUDA provider has True by default.
     enable_cuda_graph
         Capture the launches of a run in a graph and replay it in later runs with inputs of the same
         shapes. All nodes must run on the provider. Needs ONNX Runtime 1.26.
@@ -87,7 +88,7 @@ def provider(
     >>> ep.provider("host", only=["Softmax"])
     ('EpprofExecutionProvider', {'device': 'host', 'only': '["Softmax"]'})
     """
-    for name, value in (("prefer_nhwc", prefer_nhwc), (_GRAPHS, enable_cuda_graph)):
+    for name, value in (("prefer_nhwc", prefer_nhwc), (GRAPHS, enable_cuda_graph)):
         # Every non-empty text is true, also "0".
         if value not in (True, False):
             raise KernelError(f"{name}={value!r} is neither True nor False.")
@@ -98,17 +99,17 @@ def provider(
         options["nodes"] = json.dumps(_names(nodes, "nodes"))
     if prefer_nhwc:
         options["prefer_nhwc"] = "1"
+    if use_tf32 is not None:
+        if use_tf32 not in (True, False):
+            raise KernelError(f"use_tf32={use_tf32!r} is neither True, False nor None.")
+        options["use_tf32"] = str(int(use_tf32))
     if enable_cuda_graph:
-        options[_GRAPHS] = "1"
-        options[_WARM_UPS] = str(min_num_runs_before_cuda_graph_capture)
-    _check(options)
-    context.connect(_open_session, session_graphs.release)
-    # The host device comes first: without device_id, ONNX Runtime takes the first device.
-    register_library(PROVIDER, "the provider of Python kernels")
-    if "device_id" in options:
-        cuda_capture.connect()
-        register_library(cuda.LIBRARY, "the provider of Python kernels on CUDA devices")
-    sessions.patch()
+        options[GRAPHS] = "1"
+        options[WARM_UPS] = str(min_num_runs_before_cuda_graph_capture)
+    index = devices.cuda_index(device)
+    provider_options.check(options, index)
+    connect()
+    registration.register(index)
     return PROVIDER, options
 
 
@@ -120,6 +121,7 @@ def session(
     nodes: Iterable[str] | None = None,
     stream: int | None = None,
     prefer_nhwc: bool = False,
+    use_tf32: bool | None = None,
     enable_cuda_graph: bool = False,
     min_num_runs_before_cuda_graph_capture: int = session_graphs.DEFAULT_WARM_UPS,
     **options: Any,
@@ -130,7 +132,7 @@ def session(
     ----------
     model
         Path of the model, or the model as bytes or an ``onnx.ModelProto``.
-    device, only, nodes, stream, prefer_nhwc, enable_cuda_graph, \
+    device, only, nodes, stream, prefer_nhwc, use_tf32, enable_cuda_graph, \
     min_num_runs_before_cuda_graph_capture
         See `provider`. Nodes without a kernel run on ONNX Runtime's CPU provider.
     **options
@@ -152,7 +154,7 @@ def session(
     """
     unknown = [name for name in options if name not in _SESSION_ARGUMENTS]
     if unknown:
-        known = [name for name in _OPTIONS if name != "device_id"]
+        known = [name for name in OPTIONS if name != "device_id"]
         raise KernelError(
             f"epprof_nb.ep.session() has no option {', '.join(map(repr, unknown))}. Its options "
             f"are {', '.join(known)}; it passes on {', '.join(_SESSION_ARGUMENTS)}."
@@ -163,6 +165,7 @@ def session(
         nodes=nodes,
         stream=stream,
         prefer_nhwc=prefer_nhwc,
+        use_tf32=use_tf32,
         enable_cuda_graph=enable_cuda_graph,
         min_num_runs_before_cuda_graph_capture=min_num_runs_before_cuda_graph_capture,
     )
@@ -183,71 +186,31 @@ def _names(names: Iterable[str], option: str) -> list[str]:
     return listed
 
 
-def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the selected types and nodes; raise KernelError if an option is wrong."""
-    unknown = [name for name in options if name not in _OPTIONS]
-    if unknown:
-        raise KernelError(
-            f"{PROVIDER} has no option {', '.join(map(repr, unknown))}. Its options are "
-            f"{', '.join(_OPTIONS)}; epprof_nb.ep.provider() returns them."
-        )
-    devices.check(options)
-    selected = []
-    for option in ("only", "nodes"):
-        names = selected_names(options, option)
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise KernelError(f"{option}={options[option]!r} is not a JSON list of names.")
-        if option in options and not names:
-            raise KernelError(f"{option}= is empty, so no node would be taken over. Leave it out.")
-        selected.append(tuple(names))
-    if options.get("prefer_nhwc", "0") not in ("0", "1"):
-        raise KernelError(f"prefer_nhwc={options['prefer_nhwc']!r} is neither 0 nor 1.")
-    only, nodes = selected
-    _warm_ups(options)
-    if set(only) - {*_CONTROL_FLOW}:
-        known = {*_CONTROL_FLOW, *(k.declaration.op_type for k in REGISTRY.kernels())}
-        missing = sorted({*only} - known)
-        if missing:
-            question = did_you_mean(missing[0], known)
-            meant = f"; {question} Otherwise define" if question else ". Define"
-            raise KernelError(
-                f"only={list(only)!r}: there is no kernel for {', '.join(missing)}{meant} it with "
-                "@epprof_nb.ep.kernel first."
-            )
-    return only, nodes
+def connect() -> None:
+    """Connect the native core and ONNX Runtime's sessions to the kernels.
+
+    The core calls this itself if a program registers the library with ONNX Runtime by hand.
+    """
+    context.connect(_open_session, session_graphs.release, sessions.domains)
+    sessions.patch()
 
 
-def selected_names(options: dict[str, str], option: str) -> Any:  # noqa: ANN401
-    """Return the value of the option ``only`` or ``nodes``, a list of names if valid."""
-    try:
-        return json.loads(options.get(option, "[]"))
-    except ValueError:
-        return [options[option]]
-
-
-def _warm_ups(options: dict[str, str]) -> int | None:
-    """Return the number of runs before a capture; None if graphs are off."""
-    switch = options.get(_GRAPHS, "0").lower()
-    if switch not in ("0", "1", "false", "true"):
-        raise KernelError(f"{_GRAPHS}={options[_GRAPHS]!r} is neither 0 nor 1.")
-    text = options.get(_WARM_UPS, str(session_graphs.DEFAULT_WARM_UPS))
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if not 1 <= number <= session_graphs.MAX_WARM_UPS:
-        raise KernelError(
-            f"{_WARM_UPS}={text} is out of range. It is 1 to {session_graphs.MAX_WARM_UPS}: ONNX "
-            "Runtime gives up if no graph was captured in eight runs."
-        )
-    return number if switch in ("1", "true") else None
-
-
-def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
+def _open_session(given: dict[str, str], device: int) -> tuple[Any, ...]:
     """Return the native core's input for a new session; see `ep_set_functions`."""
-    only, nodes = _check(options)
-    device = options.get("device", devices.HOST)
-    found = kernel_sets.kernels_for(device, channels_last=options.get("prefer_nhwc") == "1")
-    number, warm_ups = _native.ort_new_session(), _warm_ups(options)
-    creation.note_opened(number, warm_ups, devices.cuda_index(device), selected=bool(only or nodes))
-    return number, warm_ups is not None, only, nodes, found
+    try:
+        options = provider_options.check(given, None if device < 0 else device)
+    except KernelError as error:
+        creation.note_refused(error)
+        raise
+    if options.device is not None:
+        cuda_capture.connect()
+        exactly = -1 if options.extends_exactly is None else int(options.extends_exactly)
+        _native.ep_device_configure(options.device, options.memory_limit, exactly)
+    name = devices.name_of(options.device)
+    found = kernel_sets.kernels_for(
+        name, channels_last=options.prefer_nhwc, use_tf32=options.use_tf32
+    )
+    number, warm_ups = _native.ort_new_session(), options.warm_ups
+    selected = bool(options.only or options.nodes)
+    creation.note_opened(number, warm_ups, options.device, selected=selected)
+    return number, warm_ups is not None, options.stream, options.only, options.nodes, found

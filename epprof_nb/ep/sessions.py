@@ -12,9 +12,10 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
+from epprof_nb.core import added_providers
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, session_options_pointer
-from epprof_nb.ep import context, cuda, stream_providers, unknown_operators
+from epprof_nb.ep import context, cuda, registration, stream_providers, unknown_operators
 from epprof_nb.ep.graphs import bindings, creation, runs, session_graphs
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 _CREATE_METHOD = "_create_inference_session"
 _MARK = "_epprof_kernels"
 
+CREATED: list[Callable[[Any, int], None]] = []
+"""Functions to call with each new session that has our provider, and its number."""
+
 _lock = fork_safe_lock()
 _domains: dict[tuple[str, tuple[Kernel, ...]], object] = {}
 _added: weakref.WeakKeyDictionary[Any, dict[str, object]] = weakref.WeakKeyDictionary()
@@ -37,6 +41,8 @@ def patch() -> None:
     import onnxruntime
 
     with _lock:
+        for name, method in added_providers.wrappers(onnxruntime.SessionOptions).items():
+            setattr(onnxruntime.SessionOptions, name, method)
         _patch(onnxruntime.IOBinding, dict.fromkeys(bindings.METHODS, bindings.wrap))
         _patch(
             onnxruntime.InferenceSession,
@@ -68,25 +74,49 @@ def _is_patched(method: Any) -> bool:  # noqa: ANN401
 
 def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
-    def create(self: Any, providers: Sequence[Any] | None, *more: Any) -> None:  # noqa: ANN401
+    def create(
+        self: Any,  # noqa: ANN401
+        providers: Sequence[Any] | None,
+        provider_options: Sequence[Any] | None = None,
+        *more: Any,
+    ) -> None:
         of_ours = any((p[0] if isinstance(p, tuple) else p) == PROVIDER for p in providers or ())
-        # ONNX Runtime requests a provider's operators only if the provider was chosen by device.
-        if of_ours:
+        if of_ours or (not providers and _adds_no_domains(self._sess_options)):
             self._sess_options = with_domains(self._sess_options)
         try:
-            stream_providers.check(providers)
+            if of_ours:
+                registration.check_library()
+            if not providers:
+                registration.check_registered(self._sess_options)
+            providers, provider_options = registration.with_device(providers, provider_options)
+            stream_providers.check(providers, self._sess_options)
         except KernelError:
             self.disable_fallback()  # ONNX Runtime would print the error and run on the CPU
             raise
-        with stream_providers.choosing(providers), creation.creating(self):
+        choosing = stream_providers.choosing(providers, self._sess_options)
+        with choosing, creation.creating(self):
             try:
-                original(self, providers, *more)
+                original(self, providers, provider_options, *more)
             except Exception as error:
                 if of_ours and (note := unknown_operators.note(str(error))):
                     error.add_note(note)
                 raise
+        if (number := creation.number_of_last()) is not None:
+            for call in CREATED:
+                call(self, number)
 
     return create
+
+
+def _adds_no_domains(session_options: Any) -> bool:  # noqa: ANN401
+    """Whether options may choose our provider by its name, or by a delegate for selection.
+
+    ONNX Runtime requests the operators of a provider only if the options hold its device.
+    """
+    if session_options is None:
+        return False
+    added = added_providers.added_to(session_options)
+    return PROVIDER in added.by_name or (added.has_policy and not added.providers)
 
 
 def _interruptible(wrap: Callable[..., Any]) -> Callable[..., Any]:
@@ -126,9 +156,7 @@ def with_domains(session_options: Any) -> Any:  # noqa: ANN401
     KernelError
         If the options hold other operators of such a domain from before.
     """
-    by_domain: dict[str, list[Kernel]] = {}
-    for kernel in REGISTRY.of_domains_without_schema():
-        by_domain.setdefault(kernel.declaration.domain, []).append(kernel)
+    by_domain = _by_domain()
     if not by_domain:
         return session_options
     if session_options is None:
@@ -149,6 +177,19 @@ def with_domains(session_options: Any) -> Any:  # noqa: ANN401
             _native.ep_add_domain(session_options_pointer(session_options), domain)
             known[name] = domain
     return session_options
+
+
+def domains() -> tuple[object, ...]:
+    """Return the domains without a schema, for sessions whose provider is chosen by device."""
+    with _lock:
+        return tuple(_domain(name, kernels) for name, kernels in _by_domain().items())
+
+
+def _by_domain() -> dict[str, list[Kernel]]:
+    found: dict[str, list[Kernel]] = {}
+    for kernel in REGISTRY.of_domains_without_schema():
+        found.setdefault(kernel.declaration.domain, []).append(kernel)
+    return found
 
 
 def _domain(name: str, kernels: list[Kernel]) -> object:

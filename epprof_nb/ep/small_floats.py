@@ -15,6 +15,10 @@ from epprof_nb.ep import types
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_MISROUNDED = {"float8_e4m3fn": (480, 496, 448), "float8_e5m2": (61440, 65536, np.nan)}
+"""Numbers beyond the range, and what ONNX Runtime's CPU provider makes of them without saturation.
+ONNX has NaN and infinity there."""
+
 COMPUTED = tuple(name for name in types.SMALL_FLOATS if name == "bfloat16")
 """Types with which kernels compute."""
 
@@ -94,10 +98,14 @@ def cast(xp: Any, x: Any, dtype: np.dtype[Any], *, saturate: bool = True) -> Any
         become infinity or NaN.
     """
     if is_small(dtype) and dtype.itemsize == 1:
-        x = widened(x)
+        x = x.astype(np.float32)  # of which ONNX Runtime rounds the bits
         if saturate:
             largest = x.dtype.type(_largest(dtype))
             x = xp.clip(x, -largest, largest)
+        elif dtype.name in _MISROUNDED:
+            first, end, value = map(x.dtype.type, _MISROUNDED[dtype.name])
+            size = xp.abs(x)
+            x = xp.where((size >= first) & (size < end), xp.copysign(value, x), x)
     return x.astype(dtype)
 
 

@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
+from epprof_nb.core.added_providers import added_to
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER
+from epprof_nb.ep import provider_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,13 +30,24 @@ OTHERS = {
 
 def _by_name(providers: Sequence[Any] | None) -> dict[str, dict[str, Any]]:
     pairs = (p if isinstance(p, tuple) else (p, {}) for p in providers or ())
-    return {name: dict(options or {}) for name, options in pairs}
+    given = {name: dict(options or {}) for name, options in pairs}
+    if PROVIDER in given:
+        given[PROVIDER] = dict(provider_options.canonical(given[PROVIDER]))
+    return given
+
+
+def _given(providers: Sequence[Any] | None, session_options: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401
+    """Return the providers of a session by name; empty if they are not known."""
+    if providers or session_options is None:
+        return _by_name(providers)
+    added = added_to(session_options)
+    return _by_name(added.providers) if added.is_complete and not added.has_policy else {}
 
 
 def _is_left_to_others(given: dict[str, dict[str, Any]]) -> bool:
-    if PROVIDER in given:
+    if given:
         return not OTHERS.isdisjoint(given)
-    # Our provider can only be in the SessionOptions, whose other contents cannot be read.
+    # Our provider may be in SessionOptions whose contents are not known.
     import onnxruntime
 
     return not OTHERS.isdisjoint(onnxruntime.get_available_providers())
@@ -70,17 +83,20 @@ def _check_device(given: dict[str, dict[str, Any]]) -> None:
             )
 
 
-def check(providers: Sequence[Any] | None) -> None:
+def check(providers: Sequence[Any] | None, session_options: Any = None) -> None:  # noqa: ANN401
     """Raise KernelError if another provider uses another CUDA device or another stream."""
-    given = _by_name(providers)
+    given = _given(providers, session_options)
     _check_device(given)
     _check_stream(given)
 
 
 @contextmanager
-def choosing(providers: Sequence[Any] | None) -> Iterator[None]:
+def choosing(
+    providers: Sequence[Any] | None,
+    session_options: Any = None,  # noqa: ANN401
+) -> Iterator[None]:
     """Let another provider create the streams of the new session if it needs to."""
-    given = _by_name(providers)
+    given = _given(providers, session_options)
     _native.ep_leave_streams_to_others(_is_left_to_others(given))
     try:
         yield

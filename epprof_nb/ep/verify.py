@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     import numpy.typing as npt
+    import pandas as pd
 
 _CPU = "CPUExecutionProvider"
 _GRAPHS = (5, 10)
@@ -99,6 +99,8 @@ def verify(
             f"verify() needs the package onnx, which cannot be imported ({error}). Run "
             "`pip install onnx`."
         ) from error
+    import pandas as pd
+
     if repeats < 1:
         raise KernelError(f"repeats={repeats}: a time needs at least one run.")
     entry = provider(device, only=only, nodes=nodes)

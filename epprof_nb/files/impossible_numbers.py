@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LARGEST = 2**53
 """Largest time (ns, about 104 days) or size (bytes, 8 PiB); a float64 holds it exactly."""
 _LARGEST_SUM = 2**62
+_TIMES = ("start_ns", "end_ns", "time_ns")
 _INTERVAL = ("start_ns", "end_ns", "duration_ns")
 
 
@@ -79,12 +80,23 @@ def _implausible(table: Table, column: Column) -> npt.NDArray[np.bool_] | None:
     values = table[column.name]
     if table.is_absent(column.name) or not len(values):
         return None
-    smallest = 0 if column.name == "duration_ns" else -LARGEST
-    if values.min() >= smallest and values.max() <= LARGEST:
-        return None
-    wrong: npt.NDArray[np.bool_] = (values > LARGEST) | (values < smallest)
-    wrong &= values != FILL[column.kind]
-    return wrong if wrong.any() else None
+    smallest = 0 if _is_amount(column) else -LARGEST
+    wrong: npt.NDArray[np.bool_] | None = None
+    if values.min() < smallest or values.max() > LARGEST:
+        wrong = (values > LARGEST) | (values < smallest)
+        wrong &= values != FILL[column.kind]
+    if column.name == "end_ns" and not table.is_absent("start_ns"):
+        start = table["start_ns"]
+        backwards = (values < start) & (start <= LARGEST)
+        wrong = backwards if wrong is None else wrong | backwards
+    return wrong if wrong is not None and wrong.any() else None
+
+
+def _is_amount(column: Column) -> bool:
+    """Whether a number cannot be negative; times are relative to the begin of the profile."""
+    if column.kind == "time":
+        return column.name not in _TIMES
+    return column.kind != "delta" and not column.name.endswith("_ns")
 
 
 def _replaced(table: Table, wrong: dict[str, npt.NDArray[np.bool_]]) -> Table:
@@ -109,7 +121,7 @@ def _check_sums(table: Table) -> None:
         return
     for column in table.schema.columns:
         # Starts and ends are not summed.
-        if not _is_bounded(column) or column.name in ("start_ns", "end_ns", "time_ns"):
+        if not _is_bounded(column) or column.name in _TIMES:
             continue
         values = table[column.name]
         largest = max(int(values.max()), -int(values[values != FILL[column.kind]].min(initial=0)))

@@ -1,27 +1,29 @@
 """The file in the user's cache with the measured spreads between recordings.
 
-It is JSON and maps machine and devices to the values of one measurement.
+It maps machine and devices to the values of one measurement.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from platformdirs import user_cache_path
-
-from epprof_nb.files.atomic_file import check_writable, replacing
+from epprof_nb.files.machine_values import (
+    check_values_writable,
+    save_values,
+    values_of,
+    values_path,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_MAX_BYTES = 1 << 20
+_NAME = "spread"
 
 
 def spread_path() -> Path:
     """Return the path of the file, which may not exist."""
-    return user_cache_path("epprof_nb", appauthor=False) / "spread.json"
+    return values_path(_NAME)
 
 
 def load_spread(machine: str, devices: str) -> dict[str, Any] | None:
@@ -29,8 +31,7 @@ def load_spread(machine: str, devices: str) -> dict[str, Any] | None:
 
     An unreadable or invalid file counts as no measurement.
     """
-    entry = _read().get(machine, {})
-    values = entry.get(devices) if isinstance(entry, dict) else None
+    values = values_of(_NAME, machine).get(devices)
     if not isinstance(values, dict):
         return None
     numbers = [values.get(name) for name in ("total", "device", "host")]
@@ -54,9 +55,7 @@ def check_spread_writable() -> None:
     OSError
         If the file cannot be written.
     """
-    path = spread_path()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    check_writable(path)
+    check_values_writable(_NAME)
 
 
 def save_spread(machine: str, devices: str, values: dict[str, Any]) -> Path:
@@ -67,20 +66,4 @@ def save_spread(machine: str, devices: str, values: dict[str, Any]) -> Path:
     OSError
         If the file cannot be written.
     """
-    path = spread_path()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = _read()
-    of_machine = content.get(machine)
-    content[machine] = {**(of_machine if isinstance(of_machine, dict) else {}), devices: values}
-    with replacing(path) as file:
-        file.write(json.dumps(content, indent=1).encode())
-    return path
-
-
-def _read() -> dict[str, Any]:
-    try:
-        with spread_path().open("rb") as file:
-            content = json.loads(file.read(_MAX_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
+    return save_values(_NAME, machine, devices, values)

@@ -1,5 +1,6 @@
 // Bundle the viewer for the static page (viewer.js, started by loader.js) and the live widget
-// (widget.js, an ES module), and the flame graph of comparisons (comparison.js).
+// (widget.js, an ES module), the flame graph of comparisons (comparison.js) and the strips of a job
+// (job.js).
 // The output is deterministic: a test builds again and compares.
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -35,6 +36,12 @@ await build({
   entryPoints: ["src/entry/comparison_page.ts"],
   format: "iife",
   outfile: join(out, "comparison.js"),
+});
+await build({
+  ...common,
+  entryPoints: ["src/entry/job_page.ts"],
+  format: "iife",
+  outfile: join(out, "job.js"),
 });
 await build({
   ...common,

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from epprof_nb import _native
 from epprof_nb.data.schema import MISSING
+from epprof_nb.host.device import CONTEXT_ID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,9 @@ EVENT_RECORD = _native.intern("hostEventRecord")
 MALLOC = _native.intern("hostMalloc")
 FREE = _native.intern("hostFree")
 
+NO_EVENT = (MISSING, MISSING, MISSING, MISSING)
+"""Columns of an event for activities that wait for none."""
+
 NOT_LAUNCHED = (MISSING, MISSING, MISSING)
 """Grid and block of activities that are not kernels."""
 
@@ -39,7 +43,8 @@ ACTIVITY_ROW = np.dtype([
         "kind", "name", "stream_id", "start_ns", "end_ns", "correlation_id", "bytes",
         "copy_kind", "src_kind", "dst_kind",
         "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
-        "graph_id", "graph_node_id",
+        "graph_id", "graph_node_id", "event_correlation_id", "event_context_id", "event_stream_id",
+        "event_source",
     )
 ])  # fmt: skip
 MEMORY_ROW = np.dtype([
@@ -49,6 +54,13 @@ MEMORY_ROW = np.dtype([
 # A packed row takes a sixth of the memory of a tuple and converts to columns without a loop.
 _pack_activity = struct.Struct(f"={len(ACTIVITY_ROW.names or ())}q").pack
 _pack_memory = struct.Struct(f"={len(MEMORY_ROW.names or ())}q").pack
+
+
+class RecordedEvent(NamedTuple):
+    """The call that recorded an event, and its stream."""
+
+    correlation_id: int
+    stream_id: int
 
 
 class Activity(NamedTuple):
@@ -66,6 +78,7 @@ class Activity(NamedTuple):
     block: Sequence[int] = NOT_LAUNCHED
     graph_id: int = MISSING
     graph_node_id: int = MISSING
+    event: RecordedEvent | None = None
 
 
 class Call:
@@ -155,6 +168,11 @@ class Log:
             self._on = False
             self._empty()
 
+    @property
+    def records_memory(self) -> bool:
+        """Whether allocations and releases are recorded."""
+        return self._on and self._memory
+
     def drain(self) -> Drained:
         """Take the rows written since the last call."""
         with self._lock:
@@ -189,6 +207,7 @@ class Log:
                     start_ns, end_ns, activity.correlation_id, activity.bytes,
                     code(activity.copy_kind), code(activity.src_kind), code(activity.dst_kind),
                     *activity.grid, *activity.block, activity.graph_id, activity.graph_node_id,
+                    *self._event_columns(activity.event),
                 )  # fmt: skip
 
     def add_memory(self, operation: str, address: int, nbytes: int, correlation_id: int) -> None:
@@ -208,6 +227,11 @@ class Log:
             return True
         self._dropped += 1
         return False
+
+    def _event_columns(self, event: RecordedEvent | None) -> tuple[int, int, int, int]:
+        if event is None:
+            return NO_EVENT
+        return event.correlation_id, CONTEXT_ID, event.stream_id, self._code("exact")
 
     def _code(self, name: str | None) -> int:
         return MISSING if name is None else self._names.setdefault(name, len(self._names))

@@ -116,6 +116,12 @@ class Queue:
         """Whether a command has failed and its error was not raised yet."""
         return self._error is not None
 
+    def launch(self, command: Command) -> None:
+        """Append work of the device; see `submit`."""
+        self.submit(command)
+        if _follower is not None:
+            _follower(self)
+
     def submit(self, command: Command | Fence) -> None:
         """Append a command, blocking while the queue is full. RuntimeError if closed."""
         refuse_in_capture(
@@ -225,6 +231,15 @@ class Queue:
             f"{type(cause).__name__}: {cause}.{later} The stream accepts work again: fix the "
             "error, then launch this command and the later ones again."
         ) from cause
+
+
+_follower: Callable[[Queue], None] | None = None
+
+
+def follow_launches(follower: Callable[[Queue], None] | None) -> None:
+    """Set the function that is called with the queue after each launch; None: no function."""
+    global _follower  # noqa: PLW0603
+    _follower = follower
 
 
 # All operations on it are atomic, including `sorted` and `list`, so it needs no lock.

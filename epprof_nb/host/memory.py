@@ -26,12 +26,21 @@ class MemoryInfo(NamedTuple):
     limit: int
 
 
+class Refusal(NamedTuple):
+    """An allocation that exceeded the limit: its bytes, and the use and limit at that time."""
+
+    requested: int
+    used: int
+    limit: int
+
+
 class _Usage:
     """Accounting of device memory."""
 
     def __init__(self, limit: int) -> None:
         self.used = self.peak = 0
         self.limit = limit
+        self.refusal: Refusal | None = None
         self.unlock()
 
     def unlock(self) -> None:
@@ -41,6 +50,7 @@ class _Usage:
     def reserve(self, nbytes: int) -> None:
         with self.lock:
             if self.used + nbytes > self.limit:
+                self.refusal = Refusal(nbytes, self.used, self.limit)
                 raise MemoryError(
                     f"the host device is out of memory: {_size(nbytes)} requested, "
                     f"{_size(self.used)} of {_size(self.limit)} in use. Delete arrays (they are "
@@ -177,6 +187,11 @@ def memory_info() -> MemoryInfo:
     """Return the current and peak use of device memory, and its limit, in bytes."""
     with _USAGE.lock:
         return MemoryInfo(_USAGE.used, _USAGE.peak, _USAGE.limit)
+
+
+def last_refusal() -> Refusal | None:
+    """Return the allocation that exceeded the limit last; None without one."""
+    return _USAGE.refusal
 
 
 def set_memory_limit(nbytes: int) -> None:

@@ -79,7 +79,7 @@ def launch(
             )
         caller = sys._getframe(1)  # asynchronous errors name the line of the launch
         label = f"kernel {name!r}, launched at {caller.f_code.co_filename}:{caller.f_lineno},"
-        stream._queue.submit(Command(run, label, activity))
+        stream._queue.launch(Command(run, label, activity))
 
 
 def memcpy(
@@ -172,7 +172,7 @@ def memset(array: Array, value: int, stream: Stream | None = None) -> None:
             activity = Activity(
                 "memset", "memset", correlation, stream.stream_id, array.nbytes, dst_kind="device"
             )
-        stream._queue.submit(Command(run, "a memset", activity))
+        stream._queue.launch(Command(run, "a memset", activity))
 
 
 def _copy(
@@ -200,7 +200,7 @@ def _copy(
                 f"memcpy {copy_kind}", correlation, stream.stream_id,
                 nbytes=to_data.nbytes, copy_kind=copy_kind, host_kind=host_kind,
             )  # fmt: skip
-        stream._queue.submit(Command(run, f"a copy {copy_kind}", activity))
+        stream._queue.launch(Command(run, f"a copy {copy_kind}", activity))
 
 
 def _side(which: str, array: Array | npt.NDArray[Any]) -> tuple[_Bytes, str]:

@@ -8,7 +8,7 @@ import itertools
 
 from epprof_nb import _native
 from epprof_nb.host import _log
-from epprof_nb.host._log import LOG, Activity
+from epprof_nb.host._log import LOG, Activity, RecordedEvent
 from epprof_nb.host._queue import Command, Fence, Queue, live_queues, refuse_wait, wait_for_all
 
 _ids = itertools.count()
@@ -53,8 +53,9 @@ class Stream:
             activity = None
             if correlation:
                 activity = Activity(
-                    "synchronization", "stream_wait_event", correlation, self.stream_id
-                )
+                    "synchronization", "stream_wait_event", correlation, self.stream_id,
+                    event=event._recorded,
+                )  # fmt: skip
             self._queue.submit(Command(fence.wait, "a wait for an event", activity))
 
     def query(self) -> bool:
@@ -87,11 +88,12 @@ class Stream:
 class Event:
     """A point in a stream that can be queried, waited for and timed."""
 
-    __slots__ = ("_fence", "_queue")
+    __slots__ = ("_fence", "_queue", "_recorded")
 
     def __init__(self) -> None:
         self._fence: Fence | None = None
         self._queue: Queue | None = None
+        self._recorded: RecordedEvent | None = None
 
     def record(self, stream: Stream | None = None) -> None:
         """Record the work launched so far on `stream` (default: the default stream).
@@ -105,9 +107,10 @@ class Event:
         """
         queue = (stream or default_stream())._queue
         fence = Fence()
-        with LOG.minor_call(_log.EVENT_RECORD):
+        with LOG.minor_call(_log.EVENT_RECORD) as correlation:
             queue.submit(fence)
-        self._fence, self._queue = fence, queue
+        recorded = RecordedEvent(correlation or _native.next_correlation(), queue.stream_id)
+        self._fence, self._queue, self._recorded = fence, queue, recorded
 
     def query(self) -> bool:
         """Whether the recorded work is done; True for an event that was never recorded."""
@@ -127,7 +130,8 @@ class Event:
         if self._fence is None or self._queue is None:
             return
         with LOG.call(_log.EVENT_SYNCHRONIZE) as correlation:
-            _wait(self._fence, "event_synchronize", correlation, self._queue.stream_id)
+            stream_id, event = self._queue.stream_id, self._recorded
+            _wait(self._fence, "event_synchronize", correlation, stream_id, event)
         self._queue.raise_error()
 
     def elapsed_ns(self, end: Event) -> int:
@@ -180,9 +184,11 @@ def synchronize() -> None:
         queue.raise_error()
 
 
-def _wait(fence: Fence, name: str, correlation: int, stream_id: int) -> None:
+def _wait(
+    fence: Fence, name: str, correlation: int, stream_id: int, event: RecordedEvent | None = None
+) -> None:
     start_ns = _native.now_ns()
     fence.wait()
     if correlation:
-        activity = Activity("synchronization", name, correlation, stream_id)
+        activity = Activity("synchronization", name, correlation, stream_id, event=event)
         LOG.add(activity, start_ns, _native.now_ns())

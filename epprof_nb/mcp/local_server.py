@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from epprof_nb.core.own_thread import ListedThread
+
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -60,7 +62,7 @@ class LocalServer:
         )
         self._server = _Uvicorn(config)
         self._process = os.getpid()
-        self._thread = threading.Thread(
+        self._thread = ListedThread(
             target=self._server.run, args=([self._socket],), name="epprof_nb MCP", daemon=True
         )
         self._thread.start()

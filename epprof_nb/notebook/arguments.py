@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from epprof_nb.analysis.compare.significance import MIN_REPEATS
+from epprof_nb.core.least_repeats import MAX_OF_EXPERIMENT, MIN_COMPARED, MIN_OF_EXPERIMENT
 from epprof_nb.core.options import Options
 from epprof_nb.util.format import elide
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Callable
 
     from epprof_nb.notebook.settings import GpuProfile
@@ -36,10 +36,14 @@ class Request:
     lines: bool = True
     quiet: bool = False
     live: bool = False
+    children: bool = False
+    cluster: str | None = None
     save: Path | None = None
     baseline: str | None = None
     interleave: bool = False
+    experiment: int = 0
     calibrate: bool = True
+    estimate_added: bool = False
 
 
 def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,6 +82,13 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
         argument("-l", "--live", action="store_true",
                  help="Show progress while the code runs: GPU utilisation, kernels per second and "
                  "the top ops."),
+        argument("--children", action="store_true",
+                 help="Record the child processes, too, and assign a Job: those that the code "
+                 "starts, and those that run and listen (%%config GpuProfile.children = True "
+                 "before they start)."),
+        argument("--cluster", metavar="CLIENT",
+                 help="Record the workers of a Dask cluster, too, and assign a Job: the variable "
+                 "of its client."),
         argument("-q", "--quiet", action="store_true", help="Do not display the profile."),
         argument("-b", "--baseline", metavar="OLD",
                  help="Compare with an earlier profile: a variable with a profile or a list of "
@@ -86,6 +97,10 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
                  help="Run the code of the baseline again, alternating with this code, so that "
                  "both are measured under the same conditions. Its side effects happen again. "
                  "Needs --baseline and --repeat."),
+        argument("--experiment", type=int, metavar="N",
+                 help="Then run the code up to N times, not recorded, with short delays at the "
+                 "ends of its named ops. prof.sensitivity() shows which of them the wall time "
+                 "follows, and what a faster op would win."),
         argument("-s", "--save", metavar="PATH", help="Save the profile to this file (.epprof)."),
     )  # fmt: skip
     for decorate in reversed(arguments):
@@ -128,11 +143,25 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
             "--warmup must be at least 0 and --repeat at least 1, "
             f"not {args.warmup} and {args.repeat}."
         )
-    if args.interleave and (args.baseline is None or args.repeat < MIN_REPEATS):
+    if args.interleave and (args.baseline is None or args.repeat < MIN_COMPARED):
         raise UsageError(
             "--interleave needs a baseline, whose code alternates with the code of the cell, and "
-            f"at least {MIN_REPEATS} repeats, as in: %%gpuprofile {name or 'new'} --repeat 20 "
+            f"at least {MIN_COMPARED} repeats, as in: %%gpuprofile {name or 'new'} --repeat 20 "
             f"--baseline {args.baseline or 'old'} --interleave"
+        )
+    if args.experiment is not None:
+        _check_experiment(args)
+    if args.children and args.cluster:
+        raise UsageError(
+            "--children and --cluster cannot be combined. The cell did not run. Leave out one of "
+            "them."
+        )
+    if (args.children or args.cluster) and args.save:
+        option = "--children" if args.children else "--cluster"
+        raise UsageError(
+            f"--save writes the profile of one process, and {option} records several. The cell "
+            "did not run. Save the job after the cell, to a folder, as in: "
+            f"{name or 'job'}.save('run')"
         )
     save = Path(args.save.strip("\"'")).expanduser() if args.save else None
     if save is not None and save.suffix != ".epprof":
@@ -143,6 +172,8 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
             "to_chrome('run.json.gz'), to_speedscope('run.speedscope.json')."
         )
     limit = settings.time_limit if args.time_limit is None else args.time_limit
+    if args.experiment:  # a whole repeat is replayed
+        limit = None
     records = settings.max_records if args.max_records is None else args.max_records
     try:
         options = Options(
@@ -164,16 +195,41 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
     return Request(
         options=options,
         name=name,
-        warmup=args.warmup,
+        # The first run imports, compiles and allocates.
+        warmup=max(args.warmup, 1) if args.experiment else args.warmup,
         repeat=args.repeat,
         lines=settings.lines and not args.no_lines,
         quiet=args.quiet or settings.quiet,
         live=args.live or settings.live,
+        children=args.children,
+        cluster=args.cluster,
         calibrate=settings.calibrate,
+        estimate_added=settings.estimate_added,
         save=save,
         baseline=args.baseline.strip("\"'") if args.baseline else None,
         interleave=args.interleave,
+        experiment=args.experiment or 0,
     )
+
+
+def _check_experiment(args: Namespace) -> None:
+    if not MIN_OF_EXPERIMENT <= args.experiment <= MAX_OF_EXPERIMENT:
+        raise UsageError(
+            f"--experiment takes from {MIN_OF_EXPERIMENT} to {MAX_OF_EXPERIMENT:,} repeats, not "
+            f"{elide(str(args.experiment), 20, tail=4)}. The cell did not run. Write "
+            "--experiment 40."
+        )
+    if args.time_limit is not None:
+        raise UsageError(
+            "--experiment replays a whole repeat, and --time-limit may record a part of it. The "
+            "cell did not run. Leave out one of them."
+        )
+    others = [name for name in ("interleave", "children", "cluster") if getattr(args, name)]
+    if others:
+        raise UsageError(
+            f"--experiment and --{others[0]} cannot be combined. The cell did not run. Leave out "
+            "one of them."
+        )
 
 
 def _listed(text: str | None) -> list[str]:

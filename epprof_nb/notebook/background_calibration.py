@@ -1,111 +1,23 @@
 """Background calibration, which measures after a comparison how much recordings vary here.
 
 A comparison on a machine that was not calibrated assumes how much recordings of the same code vary.
-``epprof calibrate`` then runs once, in separate processes with the lowest priority. They are
-suspended while this process records a profile.
+``epprof calibrate`` then runs once, in separate processes.
 """
 
 from __future__ import annotations
 
-import atexit
-import os
-import signal
-import subprocess
 import sys
-import threading
-from contextlib import suppress
-from typing import TYPE_CHECKING
 
-from epprof_nb.recording.session.service import service
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from epprof_nb.notebook.background_process import BackgroundProcess
 
 SECONDS = 120
 """Time after which the calibration is ended."""
 _COMMAND = (sys.executable, "-m", "epprof_nb.cli", "calibrate", "--if-quiet", "--until-eof")
-_LOWEST_PRIORITY = 19
 NOTE = (
     "A background process now measures how much recordings vary on this machine, for later "
     f"comparisons. It runs once, at the lowest priority, for at most {SECONDS // 60} minutes, and "
     "not while a profile is recorded. `%config GpuProfile.calibrate = False` prevents it."
 )
 
-
-class BackgroundCalibration:
-    """A calibration that runs at most once in the life of this process.
-
-    Parameters
-    ----------
-    command
-        The command to run.
-    seconds
-        Time after which it is ended.
-    """
-
-    def __init__(self, command: Sequence[str] = _COMMAND, seconds: float = SECONDS) -> None:
-        self._command = command
-        self._seconds = seconds
-        self._process: subprocess.Popen[bytes] | None = None
-        self._lock = threading.Lock()
-        self._owner = os.getpid()
-        self.thread: threading.Thread | None = None
-
-    def start(self) -> bool:
-        """Start the calibration. Return False if it cannot start or was started before."""
-        with self._lock:
-            if self.thread is not None:
-                return False
-            self._owner = os.getpid()
-            try:
-                # A new process group, so that signals reach the scripts that it records. The group
-                # stays in this session: the system ends a suspended group of the session when this
-                # process dies.
-                # The pipe closes when this process ends in any way. That ends the calibration, too.
-                self._process = subprocess.Popen(  # noqa: S603 - our own command
-                    self._command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL, process_group=0,
-                )  # fmt: skip
-            except OSError:
-                return False
-            with suppress(OSError):  # without it, the calibration takes more of the processors
-                os.setpriority(os.PRIO_PGRP, self._process.pid, _LOWEST_PRIORITY)
-            self.thread = threading.Thread(target=self._wait, daemon=True, name="calibration")
-            self.thread.start()
-        service.on_recording.append(self.suspend)
-        if service.open_subscriptions:
-            self.suspend(recording=True)
-        atexit.register(self.end)
-        return True
-
-    def suspend(self, *, recording: bool) -> None:
-        """Suspend the calibration while a profile is recorded."""
-        self._signal(signal.SIGSTOP if recording else signal.SIGCONT)
-
-    def end(self) -> None:
-        """End the calibration and discard its measurements."""
-        self._signal(signal.SIGKILL)
-
-    def _wait(self) -> None:
-        process = self._process
-        if process is None:
-            return
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(self._seconds)
-        self.end()
-        process.wait()
-        if process.stdin is not None:
-            process.stdin.close()
-        service.on_recording.remove(self.suspend)
-        atexit.unregister(self.end)
-
-    def _signal(self, number: int) -> None:
-        process = self._process
-        # After the wait, another process may have this number. A forked child must not signal it.
-        if process is not None and process.returncode is None and self._owner == os.getpid():
-            with suppress(OSError):
-                os.killpg(process.pid, number)
-
-
-CALIBRATION = BackgroundCalibration()
+CALIBRATION = BackgroundProcess(_COMMAND, SECONDS)
 """The calibration of this process."""

@@ -6,35 +6,29 @@ code runs as it would without the magic.
 
 from __future__ import annotations
 
-import sys
 import uuid
 from typing import TYPE_CHECKING
 
-from IPython.display import display
-
 from epprof_nb import _native
+from epprof_nb.data.no_gpu import has_no_gpu
+from epprof_nb.notebook import added_time, cell_output
+from epprof_nb.notebook.messages import warn
+from epprof_nb.recording.delays.guarded import GuardedExperiment
+from epprof_nb.util.format import format_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.jobs.job import Job
     from epprof_nb.notebook.arguments import Request
     from epprof_nb.notebook.baseline import Baseline
+    from epprof_nb.notebook.cell_job import CellJob
     from epprof_nb.notebook.interleave import CellCode, Interleaving
     from epprof_nb.notebook.live_progress import LiveProgress
     from epprof_nb.profiles import Profile
     from epprof_nb.recording.session.session import Session
     from epprof_nb.recording.statements.statement_registry import Cell
-
-
-def warn(text: str) -> None:
-    """Print a message of the profiler to stderr, apart from the output of the code."""
-    print(f"epprof_nb: {text}", file=sys.stderr)
-
-
-def format_error(error: BaseException) -> str:
-    """Return the type and message of an exception."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 OLD, NEW = 0, 1
@@ -65,13 +59,15 @@ class CellRun:
     cell
         The code; its name is set when it starts.
     assign
-        Called with a name and the profile to assign the variable.
+        Called with a name and the profile, or the job, to assign the variable.
     code
         The code as parsed, to run it again; None if it cannot be copied.
     baseline
         Profiles to compare with, if there are any.
     interleaving
         The baseline's code to run between the repeats, if any.
+    job
+        The recording of other processes, if it is wanted.
     info
         IPython's ``ExecutionInfo`` of the cell, to recognise its end among nested cells; None
         if IPython provided none.
@@ -83,11 +79,12 @@ class CellRun:
         self,
         request: Request,
         cell: Cell,
-        assign: Callable[[str, Profile], None],
+        assign: Callable[[str, object], None],
         *,
         code: CellCode | None = None,
         baseline: Baseline | None = None,
         interleaving: Interleaving | None = None,
+        job: CellJob | None = None,
         info: object | None = None,
         runs_code_itself: bool = False,
     ) -> None:
@@ -101,26 +98,47 @@ class CellRun:
         self._assign = assign
         self._baseline = baseline
         self._interleaving = interleaving
+        self._job = job
+        self._experiment = (
+            GuardedExperiment(
+                request.experiment,
+                self._say_if_quiet,
+                has_bar=not request.quiet,
+                may_record=True,
+            )
+            if request.experiment
+            else None
+        )
         self._session: Session | None = None
         self._live: LiveProgress | None = None
         self._op = 0
+        self._times = (0, 0)  # begin and end of the profile
         self._warmed = 0
+        self._warmups_begun: list[int] = []  # the last is the end of the last warm-up
         self._repeats = 0
 
     def warm_up(self) -> bool:
         """Whether to run the code again before the session."""
         __tracebackhide__ = True
         self._warmed += 1
+        self._warmups_begun.append(_native.now_ns())
         if self._warmed > self.request.warmup:
             return False
         if self._interleaving is not None:
             self._run_baseline(self._interleaving, marked=False)
         return True
 
-    def start(self) -> None:
-        """Start the session."""
+    def start(self) -> bool:
+        """Start the session, and those of the child processes; False if nothing is to record."""
+        __tracebackhide__ = True
+        if self._experiment is not None and self._repeats:
+            if not self._experiment.wants_recording:
+                return False
+            self._repeats = 0
         try:
             _native.uninterrupted(self._start_session)
+            if self._job is not None and self._session is not None:
+                self._job.begin()
             if self.request.live and self._session is not None:
                 self._show_progress(self._session)
             if self._session is not None:
@@ -130,6 +148,7 @@ class CellRun:
                 f"profiling could not be started ({format_error(error)}). The code runs without "
                 "it. Run `epprof doctor` in a terminal to find out what is missing."
             )
+        return True
 
     def _start_session(self) -> None:
         from epprof_nb.recording.session import session
@@ -154,22 +173,41 @@ class CellRun:
         try:
             screen = screen_of(InteractiveShell.instance())
             if screen is not None:
-                self._live = LiveProgress(session, screen)
+                self._live = LiveProgress(
+                    session, screen, None if self._job is None else self._job.progress
+                )
         except Exception as error:  # noqa: BLE001
             warn(f"progress cannot be shown ({format_error(error)}). Profiling continues.")
 
     def repeat(self) -> bool:
         """Mark the start of the next repeat; False for the last one, which runs after the loop."""
         __tracebackhide__ = True
+        if self._experiment is not None and self._repeats == self.request.repeat:
+            self._stop_recording()  # what follows is not recorded
+            return False
         if self._session is not None and self._interleaving is not None:
             for _ in range(self._interleaving.runs_before(self._repeats)):
                 self._begin_repeat(self._session, self._interleaving, OLD)
                 self._run_baseline(self._interleaving)
             self._begin_repeat(self._session, self._interleaving, NEW)
-        elif self._session is not None:
+        elif self._session is not None and self.request.repeat > 1:
             self._guarded_mark(self._session.mark_repeat)
         self._repeats += 1
-        return self._repeats < self.request.repeat
+        return self._experiment is not None or self._repeats < self.request.repeat
+
+    def _say_if_quiet(self, text: str) -> None:
+        """Print why there is no experiment, unless it is shown below the cell."""
+        if self.request.quiet:
+            warn(text)
+
+    def next_of_experiment(self) -> bool:
+        """Whether to run the code again with delays. The last run, afterwards, has none."""
+        __tracebackhide__ = True
+        if self._experiment is None or self.profile is None:
+            return False
+        if not self._experiment.has_begun or self._experiment.wants_recording:
+            self._experiment.begin(self.profile)
+        return self._experiment.next()
 
     def _begin_repeat(self, session: Session, interleaving: Interleaving, side: int) -> None:
         """End the open repeat and begin a repeat of `side`."""
@@ -202,9 +240,16 @@ class CellRun:
             raise
 
     def stop(self, error: BaseException | None = None) -> None:
-        """End the session, if it is active, and create its profile."""
+        """End the session and the experiment, if active, and create the profile."""
+        if self._experiment is not None:
+            self._experiment.end(None if error is None else type(error).__name__)
+        self._stop_recording(error)
+
+    def _stop_recording(self, error: BaseException | None = None) -> None:
         if self._session is not None:
             ended_ns = _native.now_ns()
+            if self._job is not None:
+                self._job.send_end(ended_ns)
             _native.call_then(self._end_session, self._stop, self._session, error, ended_ns)
 
     def _stop(self, session: Session, error: BaseException | None, ended_ns: int) -> None:
@@ -213,9 +258,14 @@ class CellRun:
         try:
             name = None if error is None else type(error).__name__
             data = session.stop(error=name, ended_ns=ended_ns)
+            self._times = session.opened_ns, ended_ns
             # Not before the session has ended: in the first cell the import takes long.
             from epprof_nb.profiles import Profile
 
+            if self.request.estimate_added:
+                from epprof_nb.profiles.recording_costs import add_recording_costs
+
+                add_recording_costs(data.info)
             if self._interleaving is None:
                 self.profile = Profile.from_data(data)
             else:
@@ -271,37 +321,64 @@ class CellRun:
         """
         self.stop(error)
         if self.profile is None:
+            self._say_nothing_recorded(error)
+            if self._job is not None:
+                self._job.close()
             return
         notes = self.notes if note is None else [*self.notes, note]
         self.profile.info["notes"] += notes
+        self._add_time(self.profile)
         self._remember_code(self.profile)
+        self._add_experiment()
+        job = self._finish_job(self.profile)
+        result = self.profile if job is None else job
         if self.request.name is not None:
-            self._assign(self.request.name, self.profile)
+            self._assign(self.request.name, result)
         if self.request.save is not None:
-            try:
-                self.profile.save(self.request.save)
-            except Exception as failure:  # noqa: BLE001
-                warn(
-                    f"the profile could not be saved to {self.request.save} "
-                    f"({format_error(failure)}). If it was assigned to a variable, save it again "
-                    "with prof.save(path)."
-                )
+            cell_output.save(self.profile, self.request.save)
         if not self.request.quiet:
-            try:
-                display(self.profile)
-            except Exception as failure:  # noqa: BLE001
-                warn(f"the profile could not be displayed ({format_error(failure)}).")
+            cell_output.show(self.profile, job)
         if self._baseline is not None:
-            try:
-                display(
-                    self._baseline.compare(
-                        self.profile,
-                        self.request.name,
-                        may_calibrate=self.request.calibrate,
-                    )
-                )
-            except Exception as failure:  # noqa: BLE001
-                warn(f"the comparison with the baseline failed ({format_error(failure)}).")
+            cell_output.compare(
+                self.profile,
+                self._baseline,
+                self.request.name,
+                may_calibrate=self.request.calibrate,
+            )
+        if self.request.estimate_added and self.request.calibrate:
+            from epprof_nb.notebook.background_costs import learn_missing_costs
+
+            learn_missing_costs(self.profile.info)  # not before the output is shown
+
+    def _say_nothing_recorded(self, error: BaseException | None) -> None:
+        """Say that a run before the recorded one failed, if one did."""
+        if error is None or not self._warmed or self._repeats:
+            return
+        if self.request.quiet and self.request.name is None:
+            return  # nothing would have been shown
+        kept = "" if self.request.name is None else f" and {self.request.name} is not assigned"
+        kind = type(error).__name__
+        warn(f"{kind} in a run before the recorded one, so nothing was recorded{kept}.")
+
+    def _finish_job(self, profile: Profile) -> Job | None:
+        job = None if self._job is None else self._job.finish(profile, *self._times)
+        if job is not None and has_no_gpu(profile.info):
+            profile.info["no_gpu"] = {"is_first": False}  # other processes may have one
+        return job
+
+    def _add_time(self, profile: Profile) -> None:
+        """Add what profiling added to the info: measured, else estimated if that is wanted."""
+        # Warm-ups alternate with the baseline, too, but are not timed one by one.
+        warmups = () if self._interleaving is not None else self._warmups_begun
+        try:
+            added_time.add_time(profile, self.request, warmups)
+        except Exception as failure:  # noqa: BLE001 - the profile is complete without it
+            warn(f"what profiling added is not known ({format_error(failure)}).")
+
+    def _add_experiment(self) -> None:
+        """Say why there was no experiment, if one was wanted and there is nothing to say it."""
+        if self._experiment is not None and not self._experiment.has_begun:
+            warn("no experiment: the code of this cell ended before it.")
 
     def _remember_code(self, profile: Profile) -> None:
         """Keep the code for a later ``--interleave``."""

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from IPython.core.inputtransformer2 import cell_magic
 
-from epprof_nb.notebook.cell_run import format_error
 from epprof_nb.recording.statements.cell import at_position, end_of_code, instrument
 from epprof_nb.recording.statements.leading_statements import is_future_import, length_of_head
+from epprof_nb.util.format import format_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 BEGIN = "__epprof_begin__"
 START = "__epprof_start__"
+RECORD = "__epprof_record__"
 WARM_UP = "__epprof_warm_up__"
 REPEAT = "__epprof_repeat__"
+EXPERIMENT = "__epprof_experiment__"
 END = "__epprof_end__"
 GUARD = "__epprof_guard__"
 VALUE = "__epprof_value__"
@@ -175,12 +177,17 @@ def _profiled(
     steps: list[ast.stmt] = []
     if request.warmup:
         steps.append(_while(WARM_UP, copy.deepcopy(plain), at))
-    steps.append(_call(START, at))
-    if request.repeat > 1:
+    repeats: list[ast.stmt] = []
+    if request.repeat > 1 or request.experiment:
         repeated = copy.deepcopy(marked)
         if request.lines:
             repeated.append(end_of_code(marked[-1]))
-        steps.append(_while(REPEAT, repeated, at))
+        repeats.append(_while(REPEAT, repeated, at))
+    if request.experiment:  # which may want another recording
+        repeats.append(_while(EXPERIMENT, copy.deepcopy(plain), at))
+        steps.append(_while(RECORD, repeats, at))
+    else:
+        steps += [_call(START, at), *repeats]
     *before, last = marked
     steps += before
     if isinstance(last, ast.Expr):

@@ -1,8 +1,7 @@
 """``--live``: a thread that shows the progress of a recording while the cell runs.
 
-It flushes the recording every half second without waiting for the device, which only splits the
-recording into more batches. The progress is shown in a transient display, which is cleared at the
-end so that it is not saved with the notebook.
+The progress is shown every half second in a transient display, which is cleared at the end so that
+it is not saved with the notebook. Child processes that are recorded, too, have a line each.
 """
 
 from __future__ import annotations
@@ -11,30 +10,29 @@ import contextvars
 import shutil
 import sys
 import threading
-import time
-import weakref
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from epprof_nb import _native
-from epprof_nb.notebook.progress_display import as_html, as_line
-from epprof_nb.recording.session.running_totals import RunningTotals
+from epprof_nb.core.own_thread import ListedThread
+from epprof_nb.notebook.progress_display import as_html, as_lines
+from epprof_nb.recording.session.session_progress import SessionProgress
 from epprof_nb.util.transient_display import TransientDisplay
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from epprof_nb.notebook.progress_display import Child
     from epprof_nb.recording.session.running_totals import Progress
     from epprof_nb.recording.session.session import Session
 
 _INTERVAL_S = 0.5
-_MAX_CPU_SHARE = 0.01
-"""Maximum share of CPU time for this thread. After an expensive update only the clock advances."""
 
 
 class Screen(Protocol):
     """A place to show progress."""
 
-    def show(self, progress: Progress) -> None:
-        """Show `progress`, replacing the previous one."""
+    def show(self, progress: Progress, children: Sequence[Child] = ()) -> None:
+        """Show `progress` and the progress of child processes, replacing the previous lines."""
 
     def clear(self) -> None:
         """Clear the screen."""
@@ -52,9 +50,10 @@ class NotebookScreen:
     def __init__(self, publisher: Any) -> None:  # noqa: ANN401 - publishers have no base class
         self._display = TransientDisplay(publisher)
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: Progress, children: Sequence[Child] = ()) -> None:
         """Show or update the display."""
-        self._display.show({"text/html": as_html(progress), "text/plain": as_line(progress, 200)})
+        text = "\n".join(as_lines(progress, 200, children))
+        self._display.show({"text/html": as_html(progress, children), "text/plain": text})
 
     def clear(self) -> None:
         """Clear the display."""
@@ -62,16 +61,25 @@ class NotebookScreen:
 
 
 class TerminalScreen:
-    """The last line of a terminal, which is overwritten."""
+    """The last lines of a terminal, which are overwritten: one per process."""
 
-    def show(self, progress: Progress) -> None:
-        """Overwrite the line."""
+    def __init__(self) -> None:
+        self._shown = 1
+
+    def show(self, progress: Progress, children: Sequence[Child] = ()) -> None:
+        """Overwrite the lines."""
         width = shutil.get_terminal_size().columns - 1
-        self._write(f"\r\x1b[2K{as_line(progress, width)}")
+        lines = as_lines(progress, width, children)
+        self._write(self._cleared() + "\n".join(lines))
+        self._shown = len(lines)
 
     def clear(self) -> None:
-        """Clear the line."""
-        self._write("\r\x1b[2K")
+        """Clear the lines."""
+        self._write(self._cleared())
+        self._shown = 1
+
+    def _cleared(self) -> str:
+        return "\r\x1b[2K" + "\x1b[1A\x1b[2K" * (self._shown - 1)
 
     @staticmethod
     def _write(text: str) -> None:
@@ -95,18 +103,23 @@ class LiveProgress:
         The session; it must be stopped after this object.
     screen
         The screen to show it on.
+    children
+        Function that returns the progress of the child processes, without waiting for them.
     """
 
-    def __init__(self, session: Session, screen: Screen) -> None:
-        self._session = weakref.ref(session)  # this thread must not keep the session alive
-        self._screen = screen
-        self._opened_ns = _native.now_ns()
-        self._totals = RunningTotals(self._opened_ns)
+    def __init__(
+        self,
+        session: Session,
+        screen: Screen,
+        children: Callable[[], Sequence[Child]] | None = None,
+    ) -> None:
+        self._progress = SessionProgress(session)
+        self._screen, self._children = screen, children
         self.failure: Exception | None = None
         self._ended = threading.Event()
         # A kernel uses the context to find the cell that the output belongs to.
         context = contextvars.copy_context()
-        self._thread = threading.Thread(
+        self._thread = ListedThread(
             target=context.run, args=(self._run,), name="epprof live progress", daemon=True
         )
         self._thread.start()
@@ -126,23 +139,10 @@ class LiveProgress:
             self.failure = error
 
     def _update_until_stopped(self) -> None:
-        batch_count = 0
-        progress = self._totals.progress(self._opened_ns)
-        next_update = 0.0
         while not self._ended.wait(_INTERVAL_S):
-            begin = time.thread_time()
-            if time.monotonic() >= next_update:
-                session = self._session()
-                batches = None if session is None else session.batches_since(batch_count)
-                del session
-                if batches is None:
-                    return  # recording has stopped while the code continues
-                batch_count += len(batches)
-                for batch in batches:
-                    self._totals.add(batch)
-                progress = self._totals.progress(_native.now_ns())
-                cpu_time = time.thread_time() - begin
-                next_update = time.monotonic() + cpu_time / _MAX_CPU_SHARE - _INTERVAL_S
+            progress = self._progress.latest()
+            if progress is None:
+                return  # recording has stopped while the code continues
+            children = () if self._children is None else self._children()
             if not self._ended.is_set():
-                elapsed = _native.now_ns() - self._opened_ns
-                self._screen.show(replace(progress, elapsed_ns=elapsed))
+                self._screen.show(progress, children)

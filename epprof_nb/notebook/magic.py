@@ -1,4 +1,4 @@
-"""The magics ``%%gpuprofile`` and ``%gpuprofile``, and the IPython extension."""
+"""The magics ``%%gpuprofile`` and ``%gpuprofile``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
-from epprof_nb import onnxruntime
-from epprof_nb.core.errors import CaptureError
 from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.arguments import Request, parse, parse_line, with_arguments
-from epprof_nb.notebook.cell_run import CellRun, OnError, format_error, warn
+from epprof_nb.notebook.cell_run import CellRun, OnError
+from epprof_nb.notebook.child_order import ChildOrder
 from epprof_nb.notebook.completion import matcher
+from epprof_nb.notebook.failure_watch import FailureWatch
+from epprof_nb.notebook.idle_imports import IdleImports
 from epprof_nb.notebook.interleave import CellCode, Interleaving
-from epprof_nb.notebook.settings import GpuProfile
+from epprof_nb.notebook.messages import warn
+from epprof_nb.notebook.settings import settings_of
 from epprof_nb.notebook.shell import (
     cell_name,
     compiler_flags,
@@ -27,9 +29,9 @@ from epprof_nb.notebook.shell import (
     patch_linecache_first_line,
     register_source,
 )
-from epprof_nb.recording.onnxruntime import sessions
 from epprof_nb.recording.statements.markers import MARKERS, install_markers
 from epprof_nb.recording.statements.statement_registry import Cell
+from epprof_nb.util.format import format_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,13 +43,7 @@ if TYPE_CHECKING:
     )
 
     from epprof_nb.notebook.baseline import Baseline
-    from epprof_nb.profiles import Profile
-
-
-_NOTE_UNLOADED = (
-    "Recording ended when the extension was unloaded inside the cell (%unload_ext or %reload_ext). "
-    "The code after it ran without being recorded."
-)
+    from epprof_nb.notebook.cell_job import CellJob
 
 
 @magics_class
@@ -58,11 +54,14 @@ class ProfileMagics(Magics):
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell=shell)
-        self.settings = GpuProfile(parent=shell)
+        self.settings = settings_of(shell)
         self.runs: list[CellRun] = []  # profiled cells can be nested
         self.infos: list[ExecutionInfo] = []  # infos of the running cells
         self.planned: CellRun | UsageError | None = None
         self.completions = matcher(self.gpuprofile.parser)  # type: ignore[attr-defined]
+        self.failures = FailureWatch(self.settings)
+        self.imports = IdleImports()
+        self.children = ChildOrder(self.settings)
         self.value: object = None  # last expression of a cell, for IPython to display
 
     @with_arguments
@@ -107,6 +106,23 @@ class ProfileMagics(Magics):
             %%gpuprofile prof --repeat 20 --baseline old --interleave
             y = model(x)
 
+        Find out which named ops limit the wall time, in 40 more repeats:
+
+            %%gpuprofile prof --experiment 40
+            with epprof_nb.op("forward"):
+                y = model(x)
+            loss = y.mean().item()
+
+        Record the child processes, too, and keep all profiles as job:
+
+            %%gpuprofile job --children
+            outputs = llm.generate(prompts)
+
+        Record the workers of a Dask cluster, too, whose client is the variable client:
+
+            %%gpuprofile job --cluster client
+            frame.groupby("key").mean().compute()
+
         Profile one statement and keep the profile as prof:
 
             %gpuprofile -o prof y = model(x)
@@ -119,15 +135,17 @@ class ProfileMagics(Magics):
         request = parse(self.gpuprofile, line, self.settings)
         return self._run_directly(request, cell, magic=f"%%gpuprofile {line}")
 
-    # -- loading and unloading
+    # -- what the extension registers
 
     def hooks(self) -> dict[str, Callable[..., Any]]:
         """Return the functions that the code of a transformed cell calls, by name."""
         return {
             cell_transform.BEGIN: self._begin,
             cell_transform.START: self._start,
+            cell_transform.RECORD: self._record,
             cell_transform.WARM_UP: self._warm_up,
             cell_transform.REPEAT: self._repeat,
+            cell_transform.EXPERIMENT: self._experiment,
             cell_transform.END: self._end,
             cell_transform.GUARD: self._guard,
             cell_transform.VALUE: self._value,
@@ -141,39 +159,6 @@ class ProfileMagics(Magics):
             "post_run_cell": self._post_run_cell,
         }
 
-    def install(self) -> None:
-        """Register the magics, transformers, handlers and settings with the shell."""
-        shell = self.shell
-        shell.register_magics(self)
-        shell.configurables.append(self.settings)
-        shell.input_transformers_cleanup.insert(0, cell_transform.transform_input)
-        shell.ast_transformers.append(self)
-        shell.Completer.custom_matchers.append(self.completions)
-        for event, handler in self.handlers().items():
-            shell.events.register(event, handler)
-        self._install_names()
-
-    def uninstall(self) -> None:
-        """Undo `install`, ending a profile in progress.
-
-        The markers are kept, because functions defined in profiled cells call them. They have no
-        effect then.
-        """
-        shell = self.shell
-        if not self.runs:  # otherwise the running cell still calls them
-            for name in self.hooks():
-                vars(builtins).pop(name, None)
-        while self.runs:
-            self.runs.pop().finish(note=_NOTE_UNLOADED)
-        for event, handler in self.handlers().items():
-            shell.events.unregister(event, handler)
-        shell.ast_transformers.remove(self)
-        shell.Completer.custom_matchers.remove(self.completions)
-        shell.input_transformers_cleanup.remove(cell_transform.transform_input)
-        shell.configurables.remove(self.settings)
-        for kind in ("line", "cell"):
-            shell.magics_manager.magics[kind].pop("gpuprofile", None)
-
     # -- cells run by IPython
 
     def visit(self, module: ast.Module) -> ast.Module:
@@ -181,7 +166,7 @@ class ProfileMagics(Magics):
         options = cell_transform.begin_options(module)
         if options is None:
             return module
-        self._install_names()
+        self.install_names()
         try:
             body = self._planned(module, options)
         except UsageError as error:  # raised again by the line of the magic
@@ -216,6 +201,7 @@ class ProfileMagics(Magics):
             code=code,
             baseline=baseline,
             interleaving=self._interleaving(request, baseline, code),
+            job=self._job(request),
             info=info,
         )
         nodes = self._assembled(body, run, first_line=first_line)
@@ -238,7 +224,8 @@ class ProfileMagics(Magics):
             run.notes.append(warning)
         return nodes
 
-    def _install_names(self) -> None:
+    def install_names(self) -> None:
+        """Let code find the hooks and markers, which it calls by name."""
         # Repeated for each cell, because %reset removes them. Hidden from %who.
         install_markers(self.shell.user_ns)
         self.shell.user_ns_hidden.update(MARKERS)
@@ -262,8 +249,18 @@ class ProfileMagics(Magics):
             warn(text)
         return interleaving
 
-    def _assign(self, name: str, profile: Profile) -> None:
-        self.shell.push({name: profile})
+    def _job(self, request: Request) -> CellJob | None:
+        if request.cluster is None and not request.children:
+            return None
+        from epprof_nb.notebook.cell_job import CellJob
+        from epprof_nb.notebook.cell_processes import ChildProcesses, ClusterWorkers
+
+        if request.cluster is None:
+            return CellJob(ChildProcesses(request.options))
+        return CellJob(ClusterWorkers(request.cluster, self.shell.user_ns, request.options))
+
+    def _assign(self, name: str, result: object) -> None:
+        self.shell.push({name: result})
 
     def _begin(self, options: str) -> None:
         planned, self.planned = self.planned, None
@@ -274,6 +271,7 @@ class ProfileMagics(Magics):
                 f"%%gpuprofile {options} does not work inside this magic, which runs the cell "
                 "itself. Make %%gpuprofile the first line of the cell."
             )
+        self._check_nesting(planned.request)
         self.runs.append(planned)
         # Tracebacks show context lines: show the line of the magic as the user wrote it.
         filename = sys._getframe(1).f_code.co_filename  # noqa: SLF001
@@ -281,10 +279,24 @@ class ProfileMagics(Magics):
             planned.code.filename = filename
         patch_linecache_first_line(filename, f"# %%gpuprofile {options}")
 
+    def _check_nesting(self, request: Request) -> None:
+        """Raise UsageError if an experiment would repeat a recording, or run in one."""
+        if self.runs and (request.experiment or any(run.request.experiment for run in self.runs)):
+            raise UsageError(
+                "--experiment repeats its cell without recording it, so it cannot be used inside "
+                "another %%gpuprofile, nor %gpuprofile inside its cell. This code did not run. "
+                "Remove the inner %gpuprofile."
+            )
+
     def _start(self) -> None:
+        __tracebackhide__ = True
+        self._record()
+
+    def _record(self) -> bool:
+        __tracebackhide__ = True
         run = self.runs[-1]
         run.cell.name = cell_name(self.shell)
-        run.start()
+        return run.start()
 
     def _warm_up(self) -> bool:
         __tracebackhide__ = True
@@ -293,6 +305,10 @@ class ProfileMagics(Magics):
     def _repeat(self) -> bool:
         __tracebackhide__ = True
         return bool(self.runs) and self.runs[-1].repeat()
+
+    def _experiment(self) -> bool:
+        __tracebackhide__ = True
+        return bool(self.runs) and self.runs[-1].next_of_experiment()
 
     def _end(self, value: object = None) -> None:
         if self.runs:
@@ -311,7 +327,9 @@ class ProfileMagics(Magics):
         return value
 
     def _pre_run_cell(self, info: ExecutionInfo) -> None:
+        self.imports.cell_begins()
         self.infos.append(info)
+        self.failures.begin_cell()
 
     def _post_execute(self) -> None:
         # This is the only event of a silent cell.
@@ -319,13 +337,15 @@ class ProfileMagics(Magics):
             self.runs.pop().finish()
 
     def _post_run_cell(self, result: ExecutionResult | None) -> None:
-        ended = None
+        ended, failures_before = None, 0
         for i in range(len(self.infos) - 1, -1, -1):
             # IPython creates a new info for an interrupted cell.
             if result is None or getattr(result.info, "raw_cell", None) == self.infos[i].raw_cell:
-                ended = self.infos[i]
+                ended, failures_before = self.infos[i], self.failures.end_cells(i)
                 del self.infos[i:]
                 break
+        if not self.infos:
+            self.imports.cell_ends()
         error = None if result is None else result.error_before_exec or result.error_in_exec
         while (
             ended
@@ -334,6 +354,8 @@ class ProfileMagics(Magics):
             and self.runs[-1].info is ended
         ):
             self.runs.pop().finish(error)
+        if error is not None:
+            self.failures.explain(error, self.shell.user_ns, failures_before)
 
     # -- code run by the magic itself
 
@@ -342,6 +364,7 @@ class ProfileMagics(Magics):
 
         `magic` is the line of the cell magic, if there is one. Line numbers count from it.
         """
+        self._check_nesting(request)
         shell = self.shell
         above = 0
         if magic is not None:
@@ -362,10 +385,11 @@ class ProfileMagics(Magics):
             code=code,
             baseline=baseline,
             interleaving=self._interleaving(request, baseline, code),
+            job=self._job(request),
             runs_code_itself=True,
         )
         nodes = self._assembled(module.body, run)
-        self._install_names()
+        self.install_names()
         self.runs.append(run)
         error: BaseException | None = None
         try:
@@ -399,25 +423,3 @@ def _code_of(
         return CellCode(copy.deepcopy(body), cell, lines, first_line, filename)
     except RecursionError:
         return None
-
-
-def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Load ``%%gpuprofile`` into IPython (``%load_ext epprof_nb``)."""
-    if _loaded(shell) is None:
-        ProfileMagics(shell).install()
-    try:
-        onnxruntime.install()
-    except CaptureError as error:
-        sessions.disable_with_reason(str(error))  # reported in each profile
-
-
-def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Remove ``%%gpuprofile`` from IPython."""
-    magics = _loaded(shell)
-    if magics is not None:
-        magics.uninstall()
-        onnxruntime.uninstall()
-
-
-def _loaded(shell: InteractiveShell) -> ProfileMagics | None:
-    return next((t for t in shell.ast_transformers if isinstance(t, ProfileMagics)), None)

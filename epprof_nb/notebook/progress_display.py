@@ -1,23 +1,33 @@
-"""Progress of a recording as a line of text and as HTML."""
+"""Progress of recordings as lines of text and as HTML."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb.util import palette
 from epprof_nb.util.format import percent, plural, shorten, size, three_digits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from epprof_nb.recording.session.running_totals import Progress
 
 _NAME_WIDTH = 56
+_MAX_CHILDREN = 16
 
 # Theme colours of JupyterLab and VS Code, with system colours as fallback.
 _FAINT = "var(--jp-ui-font-color2,var(--vscode-descriptionForeground,GrayText))"
 _BAR = palette.KERNEL
 _TRACK = "rgba(128,128,128,.22)"
 _WARN = "var(--jp-warn-color0,var(--vscode-editorWarning-foreground,#b35900))"
+
+
+class Child(NamedTuple):
+    """A child process, and its progress; None if it has not stated any yet."""
+
+    pid: int
+    progress: Progress | None
 
 
 def elapsed(ns: int) -> str:
@@ -69,7 +79,22 @@ def as_line(progress: Progress, width: int) -> str:
     return _joined(parts)[:width]
 
 
-def as_html(progress: Progress) -> str:
+def as_lines(progress: Progress, width: int, children: Sequence[Child] = ()) -> list[str]:
+    """Return a line for this process and for each child, of at most `width` characters."""
+    lines = [as_line(progress, width)]
+    for child in children[:_MAX_CHILDREN]:
+        name = f"process {child.pid}: "
+        shown = "-" if child.progress is None else as_line(child.progress, width - len(name))
+        lines.append((name + shown)[:width])
+    return [*lines, *_others(children)]
+
+
+def _others(children: Sequence[Child]) -> list[str]:
+    more = len(children) - _MAX_CHILDREN
+    return [f"and {plural(more, 'other process', 'other processes')}"] if more > 0 else []
+
+
+def as_html(progress: Progress, children: Sequence[Child] = ()) -> str:
     """Return the progress as HTML without style sheets or scripts."""
     busy = ""
     if progress.busy is not None:
@@ -101,8 +126,40 @@ def as_html(progress: Progress) -> str:
         f"<span>Profiling <strong>{elapsed(progress.elapsed_ns)}</strong></span>{busy}"
         f"<span>{_joined(_counts(progress))}</span>"
         f'<span style="color:{_FAINT}"><span{dropped_style}>{dropped}</span></span></div>'
-        f"{table}</div>"
+        f"{table}{_children_table(children)}</div>"
     )
+
+
+def _children_table(children: Sequence[Child]) -> str:
+    """Return a table with a row for each child process."""
+    if not children:
+        return ""
+    rows = "".join(_child_row(child) for child in children[:_MAX_CHILDREN])
+    rest = "".join(
+        f'<div style="color:{_FAINT}">{escape(text)}</div>' for text in _others(children)
+    )
+    return (
+        f'<table style="border-collapse:collapse;margin:4px 0 0;font-size:12px">'
+        f'<caption style="text-align:left;padding:0;color:{_FAINT}">Child processes</caption>'
+        f"<tbody>{rows}</tbody></table>{rest}"
+    )
+
+
+def _child_row(child: Child) -> str:
+    known = child.progress
+    busy = text = top = ""
+    if known is not None:
+        if known.busy is not None:
+            word = f"{known.device_word} busy {percent(known.busy)}"
+            busy = f"{word} {_bar(known.busy, '5em')}"
+        parts = [*_counts(known), *([_dropped(known)] if known.dropped else [])]
+        text = _joined(parts)
+        top = shorten(known.top[0][0], _NAME_WIDTH) if known.top else ""
+    cells = "".join(
+        f'<td style="text-align:left;padding:0 1em 0 0">{cell}</td>'
+        for cell in (f"process {child.pid}", busy, escape(text), escape(top))
+    )
+    return f'<tr style="background:none;font-variant-numeric:tabular-nums">{cells}</tr>'
 
 
 def _bar(share: float, width: str) -> str:

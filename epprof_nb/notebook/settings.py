@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-from traitlets import Bool, Float, Int, List, Unicode, default, observe
-from traitlets.config import Configurable
+from traitlets import Bool, Float, Int, List, TraitError, Unicode, default, observe
+from traitlets.config import Config, Configurable
 
 from epprof_nb.core.options import FRAMEWORKS, Options
+from epprof_nb.notebook.messages import warn
 from epprof_nb.recording.nvtx import injection as nvtx_injection
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
 
 _DEFAULTS = Options()
 
@@ -57,10 +62,26 @@ class GpuProfile(Configurable):
     ).tag(config=True)
     quiet = Bool(False, help="Do not display the profile.").tag(config=True)  # noqa: FBT003
     live = Bool(False, help="Show progress while a cell runs.").tag(config=True)  # noqa: FBT003
+    children = Bool(
+        False,  # noqa: FBT003
+        help="Let child processes that start from now on listen for cells with --children, once "
+        "they import a GPU library.",
+    ).tag(config=True)
+    explain_out_of_memory = Bool(
+        True,  # noqa: FBT003
+        help="Below a cell that ran out of GPU memory, show who holds the memory, also without "
+        "%%gpuprofile.",
+    ).tag(config=True)
     calibrate = Bool(
         True,  # noqa: FBT003
         help="After the first comparison on a machine that was not calibrated, run `epprof "
         "calibrate` once, in the background at the lowest priority.",
+    ).tag(config=True)
+    estimate_added = Bool(
+        False,  # noqa: FBT003
+        help="Estimate what profiling added to cells without --warmup and --repeat. A process in "
+        "the background first learns what recording costs on this machine, unless calibrate is "
+        "False. The estimates were never compared with unprofiled runs on a GPU.",
     ).tag(config=True)
 
     @default("calibrate")
@@ -74,3 +95,24 @@ class GpuProfile(Configurable):
             nvtx_injection.offer()
         else:
             nvtx_injection.withdraw()
+
+
+def settings_of(shell: InteractiveShell) -> GpuProfile:
+    """Return the settings of a shell, without the values that no setting can have.
+
+    IPython keeps a value that ``%config`` has refused, and configuration files may have any.
+    """
+    try:
+        return GpuProfile(parent=shell)
+    except TraitError:
+        chosen = shell.config["GpuProfile"]
+        for name, value in list(chosen.items()):
+            try:
+                GpuProfile(config=Config(GpuProfile={name: value}))
+            except TraitError as error:
+                del chosen[name]
+                warn(
+                    f"the setting GpuProfile.{name} has its default, because its value cannot be "
+                    f"used: {error} Set another one with %config or in the configuration file."
+                )
+        return GpuProfile(parent=shell)

@@ -12,10 +12,10 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
+from epprof_nb.core.added_providers import add_observer, added_to
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.ort_binding import PROVIDER, register_library
 from epprof_nb.onnxruntime.cuda_graphs import captures, profiled_from_the_start
-from epprof_nb.onnxruntime.session_options import add_observer, added_to
 from epprof_nb.recording.onnxruntime import sessions, unprofiled_runs
 from epprof_nb.recording.onnxruntime.session_titles import session_title
 from epprof_nb.recording.onnxruntime.sessions import ObservedSession
@@ -50,7 +50,7 @@ def register() -> None:
     CaptureError
         If ONNX Runtime does not load it. The message says why.
     """
-    register_library(NAME, "the observer")
+    register_library(NAME, "the observer", lambda device: device.ep_name == NAME)
 
 
 def is_observer(provider: object) -> bool:
@@ -118,26 +118,49 @@ def create_observed_session(
     _requested_providers.pop(session, None)
     _hide_observer(session)
     names = [str(_name(p)) for p in requested if not is_observer(p)]
-    observed_session = ObservedSession(
-        _title(session),
-        number=number,
+    made = observed_session(
+        session,
+        number,
         reason=None if number else "ONNX Runtime created it without the observer",
-        providers=tuple(session._providers),  # noqa: SLF001
         missing_providers=tuple(p for p in names if p not in session._providers),  # noqa: SLF001
         session_profile=user_profile or graphs,
-        uses_pool_threads=_uses_pool_threads(session),
         captures_graphs=graphs,
         has_own_profiler=has_own_profiler(given),
-        selected=_selected(session),
-        optimization_level=_low_optimization(session),
     )
-    sessions.register(session, observed_session)
-    if not observed_session.session_profile:
-        unprofiled_runs.attach_baseline(session)
+    sessions.register(session, made)
     if user_profile:
         from epprof_nb.onnxruntime import json_profile
 
         json_profile.begin(session)
+
+
+def observed_session(
+    session: Any,  # noqa: ANN401
+    number: int | None,
+    **state: Any,
+) -> ObservedSession:
+    """Return the observation state of a new session, and time its unprofiled runs.
+
+    Parameters
+    ----------
+    session
+        The ``InferenceSession``.
+    number
+        Its number in the native core; None if it is not observed.
+    **state
+        Attributes of the state that the session itself does not tell.
+    """
+    if not state.get("session_profile"):
+        unprofiled_runs.attach_baseline(session)
+    return ObservedSession(
+        _title(session),
+        number=number,
+        providers=tuple(session._providers),  # noqa: SLF001
+        uses_pool_threads=_uses_pool_threads(session),
+        selected=_selected(session),
+        optimization_level=_low_optimization(session),
+        **state,
+    )
 
 
 def _hide_observer(session: Any) -> None:  # noqa: ANN401
@@ -157,7 +180,7 @@ def _selected(session: Any) -> dict[str, list[str]]:  # noqa: ANN401
     options = session._provider_options.get(PROVIDER)  # noqa: SLF001
     if not options:
         return {}
-    from epprof_nb.ep.provider import selected_names
+    from epprof_nb.ep.provider_options import selected_names
 
     names = {option: selected_names(options, option) for option in ("only", "nodes")}
     return {option: given for option, given in names.items() if given}

@@ -7,7 +7,6 @@ execution provider. The steps of its generators are runs of the session.
 from __future__ import annotations
 
 import functools
-import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,8 @@ from epprof_nb.recording.onnxruntime.sessions import NO_FILE, ObservedSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
-MODULE = "onnxruntime_genai"
 _STEPS = ("append_tokens", "generate_next_token", "get_logits", "set_inputs")
 """Methods of a generator that may run the model."""
 _OPTION, _OFF = "enable_profiling", "0"
@@ -45,12 +44,11 @@ _turns: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 _registered: set[str] = set()
 
 
-def wrappers() -> list[tuple[Any, str, Callable[..., Any]]]:
-    """Return classes of the imported module, with names of their methods and what replaces them.
+def wrappers(module: ModuleType) -> list[tuple[Any, str, Callable[..., Any]]]:
+    """Return classes of onnxruntime-genai, with names of their methods and what replaces them.
 
     The list is empty if the release has other classes or methods: nothing is observed then.
     """
-    module = sys.modules[MODULE]
     wrap: dict[tuple[str, str], Callable[[Any], Callable[..., Any]]] = {
         **{("Config", name): _wrap_config for name in _config_methods(module)},
         ("Model", "__init__"): functools.partial(_wrap_model, module),
@@ -227,8 +225,10 @@ def _log_tokens(generator: Any, step: str, begin_ns: int, before: int) -> None: 
     else:
         return
     token_log.add(
-        begin_ns, token_log.UNKNOWN, tokens, cached,
-        turn=_turns.get(generator, token_log.UNKNOWN), decode=int(step != "append_tokens"),
+        token_log.ended(
+            begin_ns, token_log.UNKNOWN, tokens, cached,
+            turn=_turns.get(generator, token_log.UNKNOWN), decode=int(step != "append_tokens"),
+        )
     )  # fmt: skip
 
 

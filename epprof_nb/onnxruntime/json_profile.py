@@ -1,9 +1,10 @@
-"""Device work in ONNX Runtime's own JSON profile, which released wheels do not add.
+"""Device work and its calls in ONNX Runtime's own JSON profile, which released wheels do not add.
 
 If the user enables ONNX Runtime's profiling (``SessionOptions.enable_profiling``), the session is
-recorded from its creation to ``end_profiling()``. Its kernels, copies and memsets then become
-events of that profile, each under the node that launched it. The same is done for a single run
-that writes a profile; see `epprof_nb.onnxruntime.run_profile_files`.
+recorded from its creation to ``end_profiling()``. Its kernels, copies and memsets, and the calls
+that launched them, then become events of that profile, each with the node that it belongs to. The
+same is done for a single run that writes a profile; see
+`epprof_nb.onnxruntime.run_profile_files`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from epprof_nb.core.options import Options
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.cupti.loading import driver_present
 from epprof_nb.recording.session.correlate import correlate
-from epprof_nb.recording.session.service import Subscription, service
+from epprof_nb.recording.session.recording import Subscription
+from epprof_nb.recording.session.service import service
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
 
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
@@ -70,10 +73,22 @@ def add_device_events(subscription: Subscription, session: int, run_op: int = 0)
         correlated = correlate(service.close(subscription))
     except CaptureError:
         return  # a forked child, which recorded nothing
-    for event in device_events(
-        correlated.tables["ops"], correlated.tables["activities"], session, run_op
+    ops, activities, calls = (correlated.tables[n] for n in ("ops", "activities", "api_calls"))
+    for is_call, events in (
+        (False, device_events(ops, activities, session, run_op)),
+        (True, call_events(ops, calls, session, run_op)),
     ):
-        _native.ort_add_device_event(session, run_op, *event)
+        for event in events:
+            _native.ort_add_device_event(session, run_op, is_call, *event)
+
+
+def call_events(
+    ops: Table, calls: Table, number: int, run_op: int = 0
+) -> Iterator[tuple[str, int, int, int, tuple[str, ...]]]:
+    """Yield the calls of CUDA by one session, or by one of its runs, as `device_events` does."""
+    op = IdIndex(ops["op_id"]).rows(calls["op_id"])
+    rows = np.flatnonzero(_of_session(ops, op, number, run_op))
+    yield from _events(ops, calls, rows, op[rows], lambda row: _correlation(calls, row))
 
 
 def device_events(
@@ -100,26 +115,45 @@ def device_events(
     device_work = np.logical_or.reduce([kind.equals(k) for k in _KINDS])
     capture = activities["capture_op_id"]
     op = IdIndex(ops["op_id"]).rows(np.where(capture == MISSING, activities["op_id"], capture))
-    selected = device_work & (op >= 0) & (np.append(ops["session"], MISSING)[op] == number)
+    rows = np.flatnonzero(device_work & _of_session(ops, op, number, run_op))
+    yield from _events(ops, activities, rows, op[rows], lambda row: _work(activities, row))
+
+
+def _of_session(ops: Table, op: IntArray, number: int, run_op: int) -> BoolArray:
+    """Whether the ops in some rows belong to a session, or to one of its runs."""
+    selected: BoolArray = (op >= 0) & (np.append(ops["session"], MISSING)[op] == number)
     if run_op:
         run = ops["run_id"][ops["op_id"] == run_op]
         selected &= len(run) > 0 and np.append(ops["run_id"], MISSING)[op] == run[0]
-    rows = np.flatnonzero(selected)
-    op_rows = op[rows]
-    names = activities.names("name").take(rows).to_list()
+    return selected
+
+
+def _events(
+    ops: Table, table: Table, rows: IntArray, op_rows: IntArray, args: Callable[[int], list[str]]
+) -> Iterator[tuple[str, int, int, int, tuple[str, ...]]]:
+    names = table.names("name").take(rows).to_list()
     parents = ops.names("name").take(op_rows).to_list()
     types = ops.names("op_type").take(op_rows).to_list()
     for row, name, parent, op_type in zip(rows.tolist(), names, parents, types, strict=True):
-        args = ["stream", str(activities["stream_id"][row])]
-        if activities["grid_x"][row] != MISSING:
-            args += [t for a in _SHAPE for t in (a, str(activities[a][row]))]
-        if activities["bytes"][row] != MISSING:
-            args += ["bytes", str(activities["bytes"][row])]
-        args += ["op_name", op_type or "", "parent_name", parent or ""]
         yield (
             name or "",
-            int(activities["start_ns"][row]),
-            int(activities["duration_ns"][row]),
-            int(activities["thread_id"][row]),
-            tuple(args),
+            int(table["start_ns"][row]),
+            int(table["duration_ns"][row]),
+            int(table["thread_id"][row]),
+            (*args(row), "op_name", op_type or "", "parent_name", parent or ""),
         )
+
+
+def _work(activities: Table, row: int) -> list[str]:
+    args = ["stream", str(activities["stream_id"][row])]
+    # Copies have -1 there, as with ONNX Runtime's CUDA provider.
+    args += [t for a in _SHAPE for t in (a, str(activities[a][row]))]
+    if activities["bytes"][row] != MISSING:
+        args += ["bytes", str(activities["bytes"][row])]
+    return [*args, *_correlation(activities, row)]
+
+
+def _correlation(table: Table, row: int) -> list[str]:
+    """Return the id that a call and its device work share."""
+    number = table["correlation_id"][row]
+    return [] if number == MISSING else ["correlation_id", str(number)]

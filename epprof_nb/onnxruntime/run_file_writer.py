@@ -22,10 +22,11 @@ from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
 from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
-from epprof_nb.onnxruntime.json_profile import device_events
+from epprof_nb.onnxruntime.json_profile import call_events, device_events
 from epprof_nb.recording.onnxruntime import run_file_notes
 from epprof_nb.recording.session.correlate import correlate
-from epprof_nb.recording.session.service import Subscription, service
+from epprof_nb.recording.session.recording import Subscription
+from epprof_nb.recording.session.service import service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,11 +139,14 @@ def run_events(
             )
         )
     op_id = int(ops["op_id"][run])
-    for name, start, duration, on_thread, pairs in device_events(
-        ops, correlated.tables["activities"], number, op_id
+    tables = correlated.tables
+    for category, made in (
+        ("Kernel", device_events(ops, tables["activities"], number, op_id)),
+        ("Api", call_events(ops, tables["api_calls"], number, op_id)),
     ):
-        args = dict(zip(pairs[::2], pairs[1::2], strict=True))
-        events.append(_event("Kernel", name, on_thread, (start - origin, duration), args))
+        for name, start, duration, on_thread, pairs in made:
+            args = dict(zip(pairs[::2], pairs[1::2], strict=True))
+            events.append(_event(category, name, on_thread, (start - origin, duration), args))
     return events
 
 

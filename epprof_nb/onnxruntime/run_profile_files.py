@@ -26,7 +26,7 @@ from epprof_nb.recording.session.service import service
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from epprof_nb.recording.session.service import Subscription
+    from epprof_nb.recording.session.recording import Subscription
 
 _numbers = itertools.count(1)
 _naming_lock = threading.Lock()

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from epprof_nb import _native
 from epprof_nb.core.options import FRAMEWORKS, Options
 from epprof_nb.profiles.analyses import ProfileAnalyses
+from epprof_nb.recording.memory.torch_failures import Watch
+from epprof_nb.recording.out_of_memory.errors import allocation_error
 from epprof_nb.recording.session import session, steps
 
 if TYPE_CHECKING:
@@ -328,34 +330,41 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
             own=_texts(own),
             library=_texts(library),
         )
-        self._entered: list[tuple[Session, Profile]] = []
+        self._entered: list[tuple[Session, Profile, Watch]] = []
 
-    def _make(self) -> tuple[Session, Profile]:
-        return session.Session(self._options), Profile()
+    def _make(self) -> tuple[Session, Profile, Watch]:
+        return session.Session(self._options), Profile(), Watch()
 
-    def _enter(self, made: tuple[Session, Profile]) -> Profile:
-        opened, result = made
+    def _enter(self, made: tuple[Session, Profile, Watch]) -> Profile:
+        opened, result, watch = made
+        watch.begin()
         opened.open()
         steps.on_step(opened.mark_step)
         return result
 
     def _exit(
         self,
-        made: tuple[Session, Profile],
+        made: tuple[Session, Profile, Watch],
         kind: type[BaseException] | None,
-        error: BaseException | None,  # noqa: ARG002
+        error: BaseException | None,
         traceback: TracebackType | None,  # noqa: ARG002
     ) -> None:
-        opened, result = made
+        opened, result, watch = made
         if opened.belongs_to_parent:
             result.info["notes"] = [_NOTE_FORKED]
             return
         finished = opened.stop(error=None if kind is None else kind.__name__)
         result.__dict__.update(finished.__dict__)  # all or nothing
+        # A notebook and `epprof run` explain the error themselves, below the traceback.
+        if error is not None and watch.is_open and allocation_error(error) is not None:
+            from epprof_nb.profiles.out_of_memory import print_explanation
 
-    def _end(self, made: tuple[Session, Profile]) -> None:
-        opened, _ = made
+            print_explanation(error, watch.before)
+
+    def _end(self, made: tuple[Session, Profile, Watch]) -> None:
+        opened, _, watch = made
         opened.abort()  # does nothing if it has stopped
+        watch.end()
         with suppress(ValueError):  # `_enter` was interrupted, or this was
             steps.off_step(opened.mark_step)
 

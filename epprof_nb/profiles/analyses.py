@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from types import FunctionType
 from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.sql.limits import MAX_BYTES, TIME_LIMIT_S
 from epprof_nb.profiles.breakdowns import Breakdowns
+from epprof_nb.profiles.critical_path import CriticalPath
+from epprof_nb.profiles.experiments import Experiments
 from epprof_nb.profiles.findings import Findings
 from epprof_nb.profiles.generation import GenerationTables
+from epprof_nb.profiles.memory import Memory
 from epprof_nb.profiles.onnx_nodes import NodeTables
 from epprof_nb.profiles.training import TrainingTables
+from epprof_nb.util.method_names import name_methods
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class ProfileAnalyses(Breakdowns, TrainingTables, GenerationTables, NodeTables, Findings):
+class ProfileAnalyses(
+    Breakdowns,
+    TrainingTables,
+    GenerationTables,
+    NodeTables,
+    Memory,
+    Findings,
+    CriticalPath,
+    Experiments,
+):
     """Tables of one profiling session, with the analyses of them.
 
     `epprof_nb.Profile` adds views and files.
@@ -59,8 +71,9 @@ class ProfileAnalyses(Breakdowns, TrainingTables, GenerationTables, NodeTables, 
             read or write files, or install extensions.
         TimeoutError, MemoryError
             If a limit is exceeded. DuckDB cannot interrupt a function that works on one very long
-            list or text, such as ``list_sort`` or ``levenshtein``: the call returns soon after the
-            limit, but the function continues in a background thread until it ends or Python exits.
+            list or text, such as ``list_sort`` or ``damerau_levenshtein``: the call returns soon
+            after the limit, but the function continues in a background thread until it ends or
+            Python exits.
 
         Examples
         --------
@@ -73,8 +86,4 @@ class ProfileAnalyses(Breakdowns, TrainingTables, GenerationTables, NodeTables, 
         return sql(self, query, time_limit_s=time_limit_s, max_bytes=max_bytes)
 
 
-# An error in a call, such as an unknown argument, names the class that users know.
-for _class in (*ProfileAnalyses.__bases__, ProfileAnalyses):
-    for _name, _method in vars(_class).items():
-        if isinstance(_method, FunctionType):
-            _method.__qualname__ = f"Profile.{_name}"
+name_methods("Profile", *ProfileAnalyses.__bases__, ProfileAnalyses)

@@ -68,12 +68,13 @@ class Breakdowns(ProfileData):
         frame = joined_frame(index_of(self), args=args, attribution=attribution)
         return explained(self, "joined", frame)
 
-    @with_columns("by_op")
+    @with_columns("by_op", "by_op_memory")
     def by_op(
         self,
         *,
         args: Iterable[str] = (),
         attribution: Literal["launch", "capture"] = "launch",
+        memory: bool = False,
     ) -> pd.DataFrame:
         """Device and host time of each op name.
 
@@ -87,6 +88,9 @@ class Breakdowns(ProfileData):
             CUDA graph, this is the op that replayed the graph. ``"capture"`` attributes the
             activities of a graph to the ops that captured them, and counts replays as executions of
             these ops.
+        memory
+            Return the memory that each op itself allocated and released (``--detail memory``)
+            instead of times; the other arguments do not matter.
 
         Returns
         -------
@@ -112,7 +116,10 @@ class Breakdowns(ProfileData):
         1  for x, y in batches:       97
         """
         from epprof_nb.analysis.breakdowns.by_op import op_table
+        from epprof_nb.analysis.memory.by_allocator import memory_by_table
 
+        if memory:
+            return table_frame(self, "by_op_memory", memory_by_table, "op")
         return table_frame(self, "by_op", op_table, args=args, attribution=attribution)
 
     @with_columns("by_kernel")
@@ -167,13 +174,38 @@ class Breakdowns(ProfileData):
 
         return table_frame(self, "by_stream", stream_table)
 
-    @with_columns("by_line", "by_line_self")
+    @with_columns("by_device")
+    def by_device(self) -> pd.DataFrame:
+        """Work, busy and idle time of each device, and the bytes that it exchanged with others.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+            `device_ns` adds up to the device time of the profile. A copy between two devices is
+            work of the device on whose stream it ran, so it counts once; `sent_bytes` of one
+            device and `received_bytes` of the other one have its bytes.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> synthetic_profile(activities=100).by_device()[["device", "kernels", "memcpys"]]
+          device  kernels  memcpys
+        0  GPU 0       97        2
+        """
+        from epprof_nb.analysis.breakdowns.by_device import device_table
+
+        return table_frame(self, "by_device", device_table)
+
+    @with_columns("by_line", "by_line_self", "by_line_memory")
     def by_line(
         self,
         *,
         inclusive: bool = True,
         attribution: Literal["launch", "capture"] = "launch",
         library: bool = False,
+        memory: bool = False,
     ) -> pd.DataFrame:
         """Device and host time of each line that launched work, in cells and in files.
 
@@ -188,6 +220,9 @@ class Breakdowns(ProfileData):
         library
             Whether lines of libraries have rows, too. Otherwise their work belongs to your
             line that called them.
+        memory
+            Whether to return what each line allocated and released instead; the other
+            parameters do not matter then.
 
         Returns
         -------
@@ -208,7 +243,10 @@ class Breakdowns(ProfileData):
         1     2          batches = load("train", batch_size=64)
         """
         from epprof_nb.analysis.breakdowns.by_line import line_table
+        from epprof_nb.analysis.memory.by_allocator import memory_by_line
 
+        if memory:
+            return table_frame(self, "by_line_memory", memory_by_line)
         return table_frame(
             self,
             "by_line",
@@ -217,6 +255,43 @@ class Breakdowns(ProfileData):
             attribution=attribution,
             library=library,
         )
+
+    @with_columns("by_function")
+    def by_function(self, *, lines: bool = False, library: bool = False) -> pd.DataFrame:
+        """Host time of each function of your code between API calls, by samples.
+
+        Parameters
+        ----------
+        lines
+            Whether each line of a function has a row.
+        library
+            Whether functions of libraries have rows, too. Otherwise their time belongs to your
+            function that called them.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Notes
+        -----
+        Times are sums over the threads that launch work or run the cell, also while they wait. They
+        are estimates: ``n`` samples have a standard error of about ``sqrt(n)``. See `host_samples`.
+
+        Examples
+        --------
+        >>> import epprof_nb
+        >>> def squares():
+        ...     return sum(i * i for i in range(1_000_000))
+        >>> with epprof_nb.profile() as prof:
+        ...     total = squares()
+        >>> prof.by_function()[["function", "self_sampled_ns"]]  # doctest: +SKIP
+                         function  self_sampled_ns
+        0  squares.<locals>.<genexpr>         51230554
+        """
+        from epprof_nb.analysis.breakdowns.by_function import function_table
+
+        return table_frame(self, "by_function", function_table, lines=lines, library=library)
 
     @with_columns("by_stack")
     def by_stack(

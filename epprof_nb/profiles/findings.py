@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.empty_tables import explained
@@ -243,7 +243,8 @@ class Findings(ProfileData):
         longest loop, if statements were recorded and the loop has ten or more. The second half of
         the iterations shows the steady state. An iteration is outlying if its wall time exceeds
         their median by a tenth and by five standard deviations, which are estimated from the
-        median absolute deviation. Outlying iterations at the start are the warm-up.
+        median absolute deviation. Outlying iterations at the start are the warm-up,
+        unless later outliers are as long.
 
         Examples
         --------
@@ -254,62 +255,3 @@ class Findings(ProfileData):
         from epprof_nb.analysis.steps.steadiness import steadiness_table
 
         return table_frame(self, "steadiness", steadiness_table)
-
-    @with_columns("critical_path", "critical_path_op", "critical_path_line")
-    def critical_path(
-        self,
-        by: Literal["step", "op", "line"] = "step",
-        *,
-        attribution: Literal["launch", "capture"] = "launch",
-    ) -> pd.DataFrame:
-        """Longest chain of work and waits from the start of the profile to its end.
-
-        A change can make the profiled code faster only if it shortens this path.
-
-        Parameters
-        ----------
-        by
-            ``"step"`` for the steps of the path, in order; ``"op"`` for the time of each op on it,
-            and the maximum that the op could save: the path is computed again without its time;
-            ``"line"`` for the same of each line of your code, in whichever cell or file.
-        attribution
-            See `by_op`.
-
-        Returns
-        -------
-        frame
-            {columns}
-
-            The activities of a CUDA graph's replay are on the path like others. Records do not say
-            for which event a stream waited. The path takes the work of another stream that was
-            launched before the wait and ended last before the next activity. There are no rows if
-            missing records leave 2 % of the time or more unknown.
-
-        Raises
-        ------
-        ValueError
-            If an argument is unknown.
-
-        Examples
-        --------
-        >>> from epprof_nb.testing import synthetic_profile
-        >>> prof = synthetic_profile(activities=100)
-        >>> prof.critical_path(by="op")[["name", "line"]].iloc[1]
-        name    model, optimizer = build(layers=4, width=1024)
-        line                                                 1
-        Name: 1, dtype: object
-        """
-        from epprof_nb.analysis.critical_path.by_line import critical_path_line_table
-        from epprof_nb.analysis.critical_path.chain import (
-            critical_path_op_table,
-            critical_path_table,
-        )
-
-        tables = {
-            "step": critical_path_table,
-            "op": critical_path_op_table,
-            "line": critical_path_line_table,
-        }
-        if by not in tables:
-            raise ValueError(f"by must be 'step', 'op' or 'line', not {by!r}")
-        return table_frame(self, "critical_path", tables[by], attribution)

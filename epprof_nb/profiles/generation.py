@@ -25,8 +25,8 @@ class GenerationTables(ProfileData):
     def by_phase(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
         """Time and rate of prefill and decode in each generation of language models.
 
-        The lengths come from the inputs of ONNX Runtime sessions with a KV cache, the steps of
-        onnxruntime-genai, and ``generate`` of transformers.
+        The calls are those of PyTorch's modules and of ONNX Runtime's sessions that get tokens and
+        a KV cache, the steps of onnxruntime-genai, and the ranges of `epprof_nb.phase`.
 
         Parameters
         ----------
@@ -45,18 +45,25 @@ class GenerationTables(ProfileData):
 
         Notes
         -----
-        Transformers' ``generate`` and onnxruntime-genai mark generations and phases. For sessions
-        of ONNX Runtime they follow from the lengths of the inputs: a generation begins with a call
+        `epprof_nb.phase`, ``generate`` of transformers and onnxruntime-genai mark generations and
+        phases. Otherwise they follow from the shapes of the inputs: a generation begins with a call
         whose KV cache is empty, or holds what no other call of the profile has processed. Its calls
-        are prefill until one processes a single token. Later calls of up to 16 tokens are decode
-        too, such as calls that verify a draft; a longer call begins a generation, such as the next
-        turn of a chat. `wall_ns` lasts to the start of the next phase. For the prefill, it is the
-        time to the first token, including sampling.
+        are prefill until one processes a single token, or proposals of a draft model of which some
+        are taken back. Later calls of up to 16 tokens are decode too; a longer call begins a
+        generation, such as the next turn of a chat. `wall_ns` lasts to the start of the next phase.
+        For the prefill, it is the time to the first token, including sampling.
+
+        Of modules, the outermost call with a cache counts, whatever its arguments are called. Calls
+        with one cache belong together. Nothing is read from a device, so `past_tokens` is missing
+        where the cache is a buffer that the profile cannot know to be empty. Without a cache among
+        the arguments, mark the calls with `epprof_nb.phase`.
 
         The profiler slows calls down, most of all calls that it records node by node.
         `unprofiled_tokens_per_s` is the rate without it, from the time of unprofiled calls with
         inputs of the same shapes, else of calls with as many tokens that were not recorded node by
-        node.
+        node. Only runs of ONNX Runtime's sessions are timed outside of profiles. For others, it
+        follows from what profiling added (see ``info["added_ns"]``), and is NaN where that is not
+        known.
 
         Examples
         --------
@@ -65,7 +72,7 @@ class GenerationTables(ProfileData):
         from epprof_nb.analysis.steps.by_phase import phase_table
 
         frame = table_frame(self, "by_phase", phase_table, attribution=attribution)
-        without_cache = frame["past_tokens"] == 0
+        without_cache = (frame["past_tokens"] == 0).fillna(False)  # noqa: FBT003
         alone = len(frame) > 1 and without_cache.all() and (frame["calls"] == 1).all()
         if alone or (without_cache & (frame["phase"] == "decode")).any():
             return with_note(frame, _NO_CACHE)

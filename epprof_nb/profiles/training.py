@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 class TrainingTables(ProfileData):
     """Tables of the modules, operators and steps of PyTorch."""
 
-    @with_columns("by_module")
-    def by_module(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+    @with_columns("by_module", "by_module_memory")
+    def by_module(
+        self,
+        *,
+        attribution: Literal["launch", "capture"] = "launch",
+        memory: bool = False,
+    ) -> pd.DataFrame:
         """Device and host time of each module of PyTorch, forward and backward.
 
         Parameters
         ----------
-        attribution
+        attribution, memory
             See `by_op`.
 
         Returns
@@ -46,7 +51,10 @@ class TrainingTables(ProfileData):
         >>> prof.by_module().loc["model.layers.0"]  # doctest: +SKIP
         """
         from epprof_nb.analysis.frameworks.by_module import module_table
+        from epprof_nb.analysis.memory.by_allocator import memory_by_table
 
+        if memory:
+            return table_frame(self, "by_module_memory", memory_by_table, "module")
         return table_frame(self, "by_module", module_table, attribution=attribution)
 
     @with_columns("by_operator")

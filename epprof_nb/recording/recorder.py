@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.core.options import Options
     from epprof_nb.core.python_kernel_log import CapturedGraph
+    from epprof_nb.recording.memory.arena_blocks import ArenaMemory
+    from epprof_nb.recording.memory.torch_history import TorchMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,14 @@ class RecorderOutput:
     graphs: RecordedGraphs = field(default_factory=RecordedGraphs)
     calls: RecordedCalls | None = None
     """API calls, if the native launch log lacks them."""
+    torch_memory: TorchMemory | None = None
+    """Memory of PyTorch from the start of the recorders until now."""
+    arena_memory: ArenaMemory | None = None
+    """Memory of kernels in Python on GPUs, likewise."""
+    library_pools: Sequence[Mapping[str, Any]] = ()
+    """Pools of other libraries now, as in ``info["memory"]["pools"]``."""
+    host_bytes: int | None = None
+    """Bytes in use on the host device now; None if memory is not recorded."""
 
     @classmethod
     def merged(cls, outputs: Sequence[RecorderOutput]) -> RecorderOutput:
@@ -196,6 +206,14 @@ class Recorder(Protocol):
 
     def stop(self) -> None:
         """Stop recording and release all resources; called once per `start`."""
+
+    def before_fork(self) -> None:
+        """Prepare for a fork, after which the child may record by itself."""
+        return
+
+    def after_fork_in_parent(self) -> None:
+        """Undo `before_fork`."""
+        return
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the recorded devices: ``device_id``, ``name`` and ``kind`` (gpu or host)."""

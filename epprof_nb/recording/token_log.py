@@ -24,12 +24,12 @@ class TokenCall(NamedTuple):
     tokens
         Number of processed tokens per sequence: the length of the query.
     past
-        Number of tokens per sequence that were in the KV cache.
+        Number of tokens per sequence that were in the KV cache; `UNKNOWN` if unknown.
     cache_bytes
-        Size of the given KV cache in bytes; `UNKNOWN` if unknown.
+        Size of the KV cache in bytes; `UNKNOWN` if unknown.
     turn
-        Number of the generation from `new_turn`; `UNKNOWN` if only the lengths distinguish
-        generations.
+        Number of the generation from `new_turn`, or of the KV cache if `decode` is unknown;
+        `UNKNOWN` if only the lengths distinguish generations.
     decode
         1 for a decode step, 0 for the prefill; `UNKNOWN` if only the lengths show it.
     """
@@ -51,11 +51,11 @@ _calls: deque[TokenCall] = deque(maxlen=_MAX_CALLS)
 
 
 def new_turn() -> int:
-    """Return a number for a new generation."""
+    """Return a number for a new generation or KV cache."""
     return next(_turns)
 
 
-def add(
+def ended(
     begin_ns: int,
     batch: int,
     tokens: int,
@@ -64,12 +64,15 @@ def add(
     *,
     turn: int = UNKNOWN,
     decode: int = UNKNOWN,
-) -> None:
-    """Add a call that has ended on this thread; see `TokenCall`."""
+) -> TokenCall:
+    """Return a call that has ended on this thread; see `TokenCall`."""
     thread = threading.get_native_id()
-    _calls.append(
-        TokenCall(thread, begin_ns, now(), batch, tokens, past, cache_bytes, turn, decode)
-    )
+    return TokenCall(thread, begin_ns, now(), batch, tokens, past, cache_bytes, turn, decode)
+
+
+def add(call: TokenCall) -> None:
+    """Add a call."""
+    _calls.append(call)
 
 
 def clear() -> None:

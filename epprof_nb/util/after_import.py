@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,7 +29,8 @@ def after_import(
     """
     module = sys.modules.get(name)
     # `sys.modules` also contains modules that are still being imported.
-    if module is not None and not getattr(module.__spec__, "_initializing", False):
+    spec = getattr(module, "__spec__", None)  # stand-ins of tests may have none
+    if module is not None and not getattr(spec, "_initializing", False):
         function()
     else:
         sys.meta_path.insert(0, _Finder(name, function, before))
@@ -42,7 +45,7 @@ def cancel(name: str, function: Callable[[], None]) -> None:
 
 
 class _Finder:
-    """Import hook that calls a function at the end of the import of one module."""
+    """Import hook that calls a function at the end of the first successful import of a module."""
 
     def __init__(
         self, name: str, function: Callable[[], None], before: Callable[[], None] | None
@@ -50,31 +53,48 @@ class _Finder:
         self.name = name
         self.function: Callable[[], None] | None = function
         self.before = before
-        self.loader: Any = None
+        self._asking: set[int] = set()
+        """Threads on which it asks other finders, which may ask all finders in turn."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != self.name:
+        thread = get_ident()
+        if name != self.name or thread in self._asking:
             return None
-        sys.meta_path.remove(self)
-        # The other finders; some may be of this class.
-        found = (finder.find_spec(name, path, target) for finder in list(sys.meta_path))
-        spec = next((spec for spec in found if spec is not None), None)
-        if spec is not None and spec.loader is not None:
-            self.loader, spec.loader = spec.loader, self  # type: ignore[assignment]
+        # It stays: a program may only look whether the module exists, or import it in vain.
+        finders = list(sys.meta_path)
+        later = finders[finders.index(self) + 1 :] if self in finders else ()
+        self._asking.add(thread)
+        try:
+            # The finders before this one have found nothing. Some others may be of this class.
+            found = (f.find_spec(name, path, target) for f in later if hasattr(f, "find_spec"))
+            spec = next((spec for spec in found if spec is not None), None)
+        finally:
+            self._asking.discard(thread)
+        if spec is not None and hasattr(spec.loader, "__dict__"):
+            self._extend(spec.loader)
         return spec
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        module: ModuleType | None = self.loader.create_module(spec)
-        return module
+    def _extend(self, loader: Any) -> None:  # noqa: ANN401
+        """Replace a method of a loader, which otherwise stays what other code expects."""
+        execute = getattr(loader, "exec_module", None)
+        if execute is None or isinstance(loader, type):  # no file of Python, as of all we wait for
+            return
 
-    def exec_module(self, module: ModuleType) -> None:
-        module.__loader__ = self.loader
-        if module.__spec__ is not None:
-            module.__spec__.loader = self.loader
-        if self.before is not None and self.function is not None:
-            self.before()
-        self.loader.exec_module(module)
-        if self.function is not None:
-            self.function()
+        def exec_module(module: ModuleType) -> None:
+            function = self.function
+            if function is None or module.__name__ != self.name:  # a loader of several modules
+                execute(module)
+                return
+            vars(loader).pop("exec_module", None)
+            if self.before is not None:
+                self.before()
+            execute(module)
+            if self.function is not None:  # not cancelled meanwhile
+                self.function = None
+                with suppress(ValueError):  # the program has removed it
+                    sys.meta_path.remove(self)
+                function()
+
+        loader.exec_module = exec_module

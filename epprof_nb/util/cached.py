@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from weakref import WeakMethod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -39,6 +40,23 @@ class KeyedCache(Generic[_K, _T]):
             if key not in self._values:
                 self._values[key] = self._compute(key)
         return self._values[key]
+
+
+def weakly(method: Callable[[_K], _T]) -> Callable[[_K], _T]:
+    """Return a function that calls a bound method as long as its object exists.
+
+    The function does not keep the object alive: a cache of the object may refer to it.
+    """
+    reference = WeakMethod(method)
+    name = getattr(method, "__qualname__", "a method")
+
+    def call(key: _K) -> _T:
+        found = reference()
+        if found is None:
+            raise ReferenceError(f"the object of {name} is gone")
+        return found(key)
+
+    return call
 
 
 class cached_property(Generic[_T]):  # noqa: N801 - used as a decorator, like `property`

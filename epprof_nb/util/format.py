@@ -208,3 +208,8 @@ def base_name(path: str) -> str:
     ('model.py', 'a.py', 'In[3]')
     """
     return re.split(r"[/\\]", path)[-1]
+
+
+def format_error(error: BaseException) -> str:
+    """Return the type and message of an exception."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

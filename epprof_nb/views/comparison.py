@@ -40,6 +40,12 @@ Recordings: TypeAlias = ProfileData | Sequence[ProfileData]
 """One recording, or several of the same code."""
 
 
+NO_MEMORY = (
+    "The memory of these recordings is not known on both sides. Record all of them with "
+    '`--detail memory`, or `epprof_nb.profile(detail="memory")`.'
+)
+
+
 class Comparison:
     """Result of `epprof_nb.compare`; a notebook shows it as a table.
 
@@ -59,6 +65,9 @@ class Comparison:
     detectable_change
         Smallest relative change of the elapsed time that would have been found; None if the
         recordings cannot be compared.
+    memory_change
+        Relative change of the bytes in use at the peak; infinite if there were none, None unless
+        all recordings have ``detail="memory"``.
     notes
         Allowed differences between the recordings, and the number of repeats whose ONNX Runtime
         nodes are known, unless all are.
@@ -80,6 +89,7 @@ class Comparison:
         self.notes = result.notes
         self.assumes_spread = result.assumes_spread
         self.change = total.change
+        self.memory_change = result.memory.change
         self.change_low: float | None = None
         self.change_high: float | None = None
         self.detectable_change: float | None = None
@@ -126,6 +136,34 @@ class Comparison:
         {columns}
         """
         return self._result.nodes.to_frame()
+
+    @property
+    @with_columns("compare_memory")
+    def memory(self) -> pd.DataFrame:
+        """Bytes in use before and after, at the peak and at the end, by the op that allocated them.
+
+        {columns}
+
+        Examples
+        --------
+        >>> import epprof_nb
+        >>> from epprof_nb import host
+        >>> sides = []
+        >>> for items in (1000, 1500):
+        ...     with epprof_nb.profile(detail="memory") as prof:
+        ...         with epprof_nb.op("load"):
+        ...             array = host.empty(items)
+        ...     sides.append(prof)
+        >>> changes = epprof_nb.compare(*sides).memory.set_index("path")
+        >>> int(changes.loc["load", "delta_bytes"])
+        2000
+        """
+        from epprof_nb.data.noted_frame import NOTE, NotedFrame
+
+        frame = NotedFrame(self._result.memory.ops.to_frame())
+        if not self._result.memory.is_known:
+            frame.attrs[NOTE] = NO_MEMORY
+        return frame
 
     @with_columns("compare_by_stack")
     def by_stack(self, *, library: bool = False) -> pd.DataFrame:
@@ -277,15 +315,14 @@ def compare(
     Notes
     -----
     The sampling unit is the repeat, and each interval belongs to a ratio of medians. Its variance
-    has two parts: between repeats, from resampling them (`scipy.stats.bootstrap`), and between
-    recordings of the same code. Three or more recordings per side show the second part. With fewer,
-    it is the value that ``epprof calibrate`` measured on this machine and device, else an assumed
-    value: 0.5 % for device times of GPUs, 1 % for the elapsed time of code whose work ran on one,
-    and 3 % for times measured on the host and on the host device. It is larger if a recording
-    drifts. Repeats that alternated (``--interleave``) are compared in pairs, in which the drift
-    cancels; 0.25 % to 0.5 % remain. If the code is the same and recordings vary by no more than
-    that, the probability of a wrong difference is 5 % for the total, for any row of `ops`, and for
-    any row of `kernels`.
+    has two parts: between repeats, from resampling them (bootstrap), and between recordings of the
+    same code. Three or more recordings per side show the second part. With fewer, it is the value
+    that ``epprof calibrate`` measured on this machine and device, else an assumed value: 0.5 % for
+    device times of GPUs, 1 % for the elapsed time of code whose work ran on one, and 3 % for times
+    measured on the host and on the host device. It is larger if a recording drifts. Repeats that
+    alternated (``--interleave``) are compared in pairs, in which the drift cancels; 0.25 % to 0.5 %
+    remain. If the code is the same and recordings vary by no more than that, the probability of a
+    wrong difference is 5 % for the total, for any row of `ops`, and for any row of `kernels`.
 
     A recording may have been slowed down by other processes, up to a bound that follows from its
     ``info["load"]``. Intervals of recordings that did not alternate are wider by these bounds: in

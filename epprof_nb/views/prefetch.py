@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from epprof_nb.analysis.critical_path.chain import CriticalPath
 from epprof_nb.analysis.frameworks.phases import has_modules
 from epprof_nb.util.thread_pool import ThreadPool
 
@@ -48,9 +49,12 @@ def prefetch_for_page(view_model: ViewModel) -> AbstractContextManager[None]:
     """Prefetch the parts of a page."""
     return prefetch(
         view_model,
-        lambda: view_model.by_op,
+        # The findings take the longest, and half of that is the critical path.
+        partial(view_model.index.cached, CriticalPath, "launch"),
         lambda: view_model.findings,
+        lambda: view_model.by_op,
         lambda: view_model.counters,
+        lambda: view_model.bin_sums,
         *(partial(view_model.breakdown, by) for by in ("kernel", "stream", "line", "tree")),
         partial(_modules, view_model),
     )

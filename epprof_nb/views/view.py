@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.breakdowns.by_line import line_table
 from epprof_nb.analysis.breakdowns.registry import BREAKDOWNS, TREES, breakdown
+from epprof_nb.analysis.summary.profile_origin import title_of
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.util.printable import printable
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.views.prefetch import prefetch_for_page
 from epprof_nb.views.queries.view_selection import Selections
-from epprof_nb.views.renderers.html import Tab, notebook_html, write_page
+from epprof_nb.views.renderers.html import Around, Tab, notebook_html, write_page
 from epprof_nb.views.renderers.png import as_png
 from epprof_nb.views.renderers.text import as_text
+from epprof_nb.views.sensitivity import SensitivityView
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import to_base64
 
@@ -169,5 +172,15 @@ def write_html(profile: ProfileData, path: str | PathLike[str]) -> None:
             getattr(view_model, part)  # computed and cached
             bar.update()
         with replacing(path) as file:
-            write_page(view_model, file)
+            write_page(view_model, file, _around(view_model))
         bar.update()
+
+
+def _around(view_model: ViewModel) -> Around | None:
+    """Return what a page has above its viewer: the experiment, if there was one."""
+    if "experiment" not in view_model.profile.info:
+        return None
+    title = title_of(view_model.profile)
+    experiment = SensitivityView(view_model.profile).as_html()
+    above = f"<h1>{escape(title)}</h1>{experiment}"
+    return Around(title, above, "")

@@ -8,12 +8,15 @@ import numpy as np
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.breakdowns import registry as breakdowns
+from epprof_nb.analysis.breakdowns.bin_sums import BinSums, bin_sums
 from epprof_nb.analysis.breakdowns.captured_work import captured_work
 from epprof_nb.analysis.breakdowns.line_totals import LineTotals, function_totals, line_totals
 from epprof_nb.analysis.findings import ranking
 from epprof_nb.analysis.frameworks.operator_colours import Operators, rank_operators
+from epprof_nb.analysis.memory import over_time
 from epprof_nb.analysis.summary.headline import Headline, headline_of
 from epprof_nb.analysis.utilisation import counters
+from epprof_nb.analysis.utilisation.counters import POINTS
 from epprof_nb.arrays.intervals import EARLIEST, LATEST
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util import palette
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
 
 _FAR = 10
 """Events outside of the profile by more than this many times its length are not shown."""
+
+_MAX_BIN_ENTRIES = 20_000
+"""Maximum number of sums by bin: about 60 kB compressed."""
 
 UNNAMED = "(unnamed)"
 """An op without a name, which only files made by other programs have."""
@@ -97,6 +103,12 @@ class ViewModel:
             _ = self.layout
             for part in parts:
                 part.result()
+
+    @cached_property
+    def bin_sums(self) -> BinSums | None:
+        """Device work by time bin, for pages; None if a single bin has too many names."""
+        low, high = self.time_range
+        return bin_sums(self.index, low, high, _MAX_BIN_ENTRIES)
 
     @property
     def headline(self) -> Headline:
@@ -177,7 +189,7 @@ class ViewModel:
         columns = (by_type.values(name) for name in ("op_type", "host_ns", "recorded"))
         for name, host_ns, recorded in zip(*columns, strict=True):
             if name in time:
-                time[name] += host_ns
+                time[name] += host_ns or 0
                 executions[name] += recorded
         top = sorted(time, key=lambda name: -time[name])[:count]
         return [(name, time[name], executions[name]) for name in top if time[name]]
@@ -194,10 +206,29 @@ class ViewModel:
 
     @property
     def tracks(self) -> list[dict[str, Any]]:
-        """The counters of the profile; see `epprof_nb.analysis.utilisation.counters.tracks`."""
-        return self.index.cached(counters.tracks)
+        """The counters of the timeline: of devices, and of their memory."""
+        return [
+            *self.index.cached(counters.tracks),
+            *self.index.cached(over_time.memory_tracks),
+        ]
 
-    @property
+    @cached_property
     def counters(self) -> dict[str, npt.NDArray[np.int64]]:
-        """The columns of the counters."""
-        return self.index.cached(counters.columns)
+        """The columns of the counters in the whole profile."""
+        return self.counter_columns()
+
+    def counter_columns(
+        self, window: tuple[int, int] | None = None, points: int = POINTS
+    ) -> dict[str, npt.NDArray[np.int64]]:
+        """Return the columns of `tracks`, ``counter.<position>.<column>``.
+
+        See `epprof_nb.analysis.utilisation.counters.columns` and
+        `epprof_nb.analysis.memory.over_time.memory_columns`.
+        """
+        of_memory = over_time.memory_columns(self.index, window, points)
+        first = len(self.tracks) - len(of_memory)
+        return counters.columns(self.index, window, points) | {
+            f"counter.{first + number}.{name}": values
+            for number, columns in enumerate(of_memory)
+            for name, values in columns.items()
+        }

@@ -19,8 +19,9 @@ from epprof_nb.recording.session import session
 from tests.benchmarks.shared.harness import header, paired, show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from epprof_nb.notebook.progress_display import Child
     from epprof_nb.recording.session.running_totals import Progress
 
 
@@ -35,9 +36,9 @@ class Screen:
         """Replace IPython's publisher."""
         self.shown += 1
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: Progress, children: Sequence[Child] = ()) -> None:
         """Format the progress."""
-        self._notebook.show(progress)
+        self._notebook.show(progress, children)
 
     def clear(self) -> None:
         """Clear the display."""

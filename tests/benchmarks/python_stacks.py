@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.core.options import Options
-from epprof_nb.recording.session.service import Subscription, service
+from epprof_nb.recording.session.recording import Subscription
+from epprof_nb.recording.session.service import service
 from epprof_nb.recording.stacks.availability import why_unavailable
 from epprof_nb.recording.stacks.resolution import resolve
 from tests.benchmarks.shared.harness import header, median_bounds

@@ -4,12 +4,15 @@
 
     python -m tests.benchmarks.slow_programs [--rounds 12] [--only WORDS] [--keep FOLDER]
     python -m tests.benchmarks.slow_programs --again FOLDER
+    python -m tests.benchmarks.slow_programs --programs FILE --texts
 
 Each program of `tests.benchmarks.shared.slow_cells` runs in an IPython shell, slow and cured in
 turns, as a cell and as a function of an earlier cell. The difference of the unprofiled medians is
 the true gain. Then each runs once under ``%%gpuprofile``. `EXPECTED` says which kinds, lines and
 words of a remedy name the cause that the cure removes. ``--keep`` saves the profiles and their
-times, and ``--again`` judges saved profiles by the current findings. Needs torch and a CUDA device.
+times, and ``--again`` judges saved profiles by the current findings. ``--programs`` takes them from
+a file like `slow_cells`; a person judges those, as `EXPECTED` does not have them. Needs torch and a
+CUDA device.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import runpy
 import statistics
 import time
 from pathlib import Path
@@ -100,15 +104,15 @@ def profiled(shell: Any, code: str) -> Profile:
     return shell.user_ns["prof"]
 
 
-def measured(rounds: int, only: str) -> list[Run]:
+def measured(rounds: int, only: str, setup: str, programs: list[tuple[str, ...]]) -> list[Run]:
     """Run every program in both forms."""
     from IPython.core.interactiveshell import InteractiveShell
 
     shell = InteractiveShell.instance()
     shell.run_cell("%load_ext epprof_nb").raise_error()
-    shell.run_cell(SETUP, store_history=True).raise_error()
+    shell.run_cell(setup, store_history=True).raise_error()
     runs = []
-    for name, slow, cured, _cause in PROGRAMS:
+    for name, slow, cured, _cause in programs:
         if only not in name:
             continue
         for form in FORMS:
@@ -155,6 +159,8 @@ def kept(folder: Path, only: str) -> list[Run]:
 
 def names_the_cause(finding: Any, run: Run) -> bool:
     """Whether the place and the remedy of a finding are those of the cure."""
+    if run.name not in EXPECTED:
+        return False
     expected = EXPECTED[run.name]
     # A cell has its magic above, and a function its head.
     places = {line + 1 for line in expected.lines}
@@ -237,13 +243,18 @@ def main() -> None:
     parser.add_argument("--only", default="", help="words of a program's name")
     parser.add_argument("--keep", type=Path, help="folder for the profiles")
     parser.add_argument("--again", type=Path, help="folder of kept profiles to judge again")
+    parser.add_argument("--programs", type=Path, help="a file with SETUP and PROGRAMS")
     parser.add_argument("--texts", action="store_true", help="print every finding")
     options = parser.parse_args()
     header("findings of slow programs")
     if options.again:
         runs = kept(options.again, options.only)
     else:
-        runs = measured(options.rounds, options.only)
+        setup, programs = SETUP, PROGRAMS
+        if options.programs:
+            names = runpy.run_path(str(options.programs))
+            setup, programs = names["SETUP"], names["PROGRAMS"]
+        runs = measured(options.rounds, options.only, setup, programs)
         if options.keep:
             keep(runs, options.keep)
     report(runs, options.texts)

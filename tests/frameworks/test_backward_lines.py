@@ -21,7 +21,7 @@ import linecache, re
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from epprof_nb.data.python_stacks import SOURCES
-from epprof_nb.recording.stacks.backward import ForwardStacks
+from epprof_nb.recording.stacks.forward_stacks import ForwardStacks
 from epprof_nb.recording.stacks.resolution import resolve
 from epprof_nb.recording.torch import autograd_engine
 

@@ -56,7 +56,7 @@ PROFILES = """
     print("RESULT", json.dumps({
         "raised": raised,
         "before": before.info, "failed": prof.info, "after": after.info,
-        "ops": prof.ops["name"].tolist(), "repr": repr(prof),
+        "ops": prof.ops["name"][prof.ops["op_type"] != "gc"].tolist(), "repr": repr(prof),
     }, default=str), flush=True)
     os._exit(0)  # the libraries complain when they free memory of a lost device
 """

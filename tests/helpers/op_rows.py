@@ -4,7 +4,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.recording.session import op_log
-from epprof_nb.recording.session.service import Batch
+from epprof_nb.recording.session.recording import Batch
 
 
 def taken(*batches):

@@ -6,7 +6,8 @@ import time
 import numpy as np
 
 from epprof_nb.core.options import Options
-from epprof_nb.recording.session.service import Subscription, service
+from epprof_nb.recording.session.recording import Subscription
+from epprof_nb.recording.session.service import service
 from epprof_nb.recording.stacks.resolution import resolve
 
 NEEDED = 20

@@ -12,8 +12,13 @@ from IPython.core.interactiveshell import InteractiveShell
 from scripts import RUN, execute, without_work
 from traitlets.config import Config
 
-from epprof_nb.notebook import cell_run
-from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
+from epprof_nb.notebook import cell_output
+from epprof_nb.notebook.extension import load_ipython_extension, unload_ipython_extension
+
+
+@pytest.fixture(autouse=True)
+def own_memory(no_arenas):
+    """Tests count the memory of profiles."""
 
 
 @pytest.fixture
@@ -38,7 +43,7 @@ def shell(monkeypatch):
 def shown(monkeypatch):
     """The objects displayed under the cells."""
     shown = []
-    monkeypatch.setattr(cell_run, "display", shown.append)
+    monkeypatch.setattr(cell_output, "display", shown.append)
     return shown
 
 

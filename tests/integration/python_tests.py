@@ -44,7 +44,7 @@ HOOKS = {
     cell_transform.END: lambda value=None: value,
     cell_transform.VALUE: lambda: None,
 }
-REQUEST = SimpleNamespace(lines=True, warmup=0, repeat=1)
+REQUEST = SimpleNamespace(lines=True, warmup=0, repeat=1, experiment=0)
 AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 

@@ -5,7 +5,7 @@ import sys
 
 import epprof_nb
 
-RUN = [sys.executable, "-m", "epprof_nb.cli", "run", "--quiet"]
+RUN = [sys.executable, "-m", "epprof_nb", "run", "--quiet"]
 
 WORK = """
 import numpy as np

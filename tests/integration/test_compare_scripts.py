@@ -50,8 +50,9 @@ def here(monkeypatch, tmp_path):
     It is for what follows from many recordings; other tests record real scripts.
     """
 
-    def record(script, _path, *, steps=None):
+    def record(script, _path, *, steps=None, detail=()):
         assert steps is None
+        assert not detail
         name, seconds = script.arguments
         with epprof_nb.profile() as prof:
             for _ in range(12 if name == "steps.py" else 0):

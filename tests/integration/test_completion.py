@@ -9,7 +9,7 @@ from IPython.core.completer import provisionalcompleter
 
 from epprof_nb.core.options import DETAILS
 from epprof_nb.notebook.arguments import parse, parse_line
-from epprof_nb.notebook.magic import unload_ipython_extension
+from epprof_nb.notebook.extension import unload_ipython_extension
 from tests.helpers.jupyter_kernels import running_kernel
 
 
@@ -98,5 +98,5 @@ def test_the_examples_of_the_help_are_valid(shell):
     cells = re.findall(r"^ +%%gpuprofile (.*)$", text, re.MULTILINE)
     statements = re.findall(r"^ +%gpuprofile (.*)$", text, re.MULTILINE)
     assert len(cells) >= 3
-    assert {parse(magic, line, settings).name for line in cells} == {"prof"}
+    assert {parse(magic, line, settings).name for line in cells} == {"job", "prof"}
     assert [parse_line(magic, line, settings)[1] for line in statements] == ["y = model(x)"]

@@ -177,3 +177,11 @@ def test_assistants_see_the_profiles_of_the_notebook_and_their_baselines(run, sh
     assert found["new.baseline"] is shell.user_ns["new"].baseline
     run("del old")
     assert list(profiles_of_notebook()) == ["new", "new.baseline"]
+
+
+@pytest.mark.usefixtures("prepared")
+def test_memory_of_both_sides_is_not_given_to_one(run, shell):
+    run(NEW.replace("--repeat", "--detail memory --repeat").format(10, "") + "\nhost.empty(1000)")
+    for side in (shell.user_ns["new"], shell.user_ns["new"].baseline):
+        assert side.memory_at().empty
+        assert any("Who holds the memory is not known" in note for note in side.info["notes"])

@@ -15,6 +15,7 @@ import epprof_nb
 from epprof_nb import host
 from epprof_nb.core.options import Options
 from epprof_nb.notebook import live_progress
+from epprof_nb.notebook.progress_display import Child, as_html, as_lines
 from epprof_nb.recording.session import session
 from epprof_nb.recording.session.running_totals import Progress, RunningTotals
 from tests.helpers.time_limits import TimeLimits
@@ -37,7 +38,7 @@ class Screen:
         self.shown = []
         self.seen = threading.Event()
 
-    def show(self, progress):
+    def show(self, progress, children=()):
         self.shown.append(progress)
         if progress.kernels:
             self.seen.set()
@@ -108,7 +109,7 @@ def test_the_line_magic_and_the_setting_are_followed_too(run, screen, shell):
 
 
 def test_a_screen_that_breaks_is_told_in_a_line_and_costs_nothing(run, screen, shell, capsys):
-    def broken(progress):
+    def broken(progress, children):
         screen.seen.set()
         raise OSError("no more room on the screen")
 
@@ -191,6 +192,36 @@ def test_a_terminal_shows_one_line_and_clears_it(monkeypatch):
     assert third == ""
     assert "\n" not in written.getvalue()
     assert len(first) < 60
+
+
+def test_a_terminal_shows_a_line_per_process_and_clears_them(monkeypatch):
+    written = io.StringIO()
+    monkeypatch.setattr(live_progress.sys, "stderr", written)
+    monkeypatch.setenv("COLUMNS", "60")
+    own = Progress(10**9, "GPU", 0.614, 4212, 36, 1_200_000_000, 4212.0, (), 0)
+    terminal = live_progress.TerminalScreen()
+    terminal.show(own, [Child(71, own), Child(72, None)])
+    lines = written.getvalue().removeprefix("\r\x1b[2K").split("\n")
+    assert [line.partition(":")[0] for line in lines[1:]] == ["process 71", "process 72"]
+    assert lines[1].startswith("process 71: 1.0 s · GPU busy 61 %")
+    assert lines[2] == "process 72: -"
+    assert all(len(line) < 60 for line in lines)
+    written.truncate(0)
+    terminal.clear()
+    assert written.getvalue().count("\x1b[2K") == 3
+    assert written.getvalue().count("\x1b[1A") == 2
+
+
+def test_many_children_are_counted():
+    own = Progress(10**9, "device", None, 0, 0, 0, 0.0, (), 0)
+    busy = Progress(10**9, "GPU", 0.5, 7, 0, 0, 7.0, (("<b>op</b>", 1.0),), 3)
+    children = [Child(pid, busy) for pid in range(20)]
+    assert as_lines(own, 100, children)[-1] == "and 4 other processes"
+    page = as_html(own, children)
+    assert page.count("GPU busy 50 %") == 16
+    assert "and 4 other processes" in page
+    assert "3 records dropped" in page
+    assert "<b>op</b>" not in page
 
 
 def test_a_log_gets_no_progress(run, shell, monkeypatch, capsys):

@@ -11,8 +11,18 @@ import time
 import pytest
 from marked_lines import lines
 
-from epprof_nb import _native
+import epprof_nb
+from epprof_nb import _native, load
+from epprof_nb.analysis.added_time import measured_time as measured
+from epprof_nb.analysis.added_time.measured_time import measured_time
+from epprof_nb.data.recording_costs import KINDS
+from epprof_nb.files.machine_values import values_path
+from epprof_nb.files.recording_costs import save_costs
+from epprof_nb.notebook import added_time, background_costs, background_process
+from epprof_nb.notebook.background_process import BackgroundProcess
+from epprof_nb.notebook.extension import load_ipython_extension, unload_ipython_extension
 from epprof_nb.recording.session import session
+from epprof_nb.recording.session.service import service
 from tests.helpers.longer_kernels import with_longer_kernels
 
 
@@ -104,6 +114,99 @@ def test_warm_up_and_repeat(run, shell, capsys):
     assert prof.ops.loc[prof.ops["op_type"] == "cell", "repeat"].isna().all()
 
 
+@pytest.mark.parametrize(
+    ("options", "more", "is_measured"),
+    [
+        ("--warmup 5 --repeat 4", "", True),
+        ("--repeat 4", "", False),
+        ("--warmup 5", "", False),
+        ("--warmup 5 --repeat 4 --time-limit 60", "", False),
+        ("--warmup 5 --repeat 4", "if service.open_subscriptions: raise ValueError", False),
+        ("--warmup 5 --repeat 4", "host.launch(lambda *_: time.sleep(0.3), x)", False),
+    ],
+    ids=["both", "no warm-ups", "one repeat", "limit", "error", "not waited for"],
+)
+def test_warm_ups_tell_what_profiling_added(
+    run, shell, tmp_path, monkeypatch, options, more, is_measured
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # no costs of this machine
+    runs = []
+
+    def of_planted_times(unprofiled, profiled, wall_ns):
+        # Real ones vary with what else runs on this machine.
+        runs.append((len(unprofiled), len(profiled)))
+        assert min([*unprofiled, *profiled]) > 0
+        assert sum(profiled) <= wall_ns
+        return measured_time([10] * len(unprofiled), [100] * len(profiled), wall_ns)
+
+    monkeypatch.setattr(measured, "measured_time", of_planted_times)
+    if is_measured:  # the end of the session is no work of the device, however long it takes
+        monkeypatch.setattr(added_time, "_MAX_WAIT", 1e9)
+    run("import time, numpy as np\nfrom epprof_nb import host\nx = host.to_device(np.zeros(1))")
+    shell.user_ns["service"] = service
+    run(f"%%gpuprofile -q {options} prof\ny = 1\n{more}")
+    prof = shell.user_ns["prof"]
+    assert ("added_ns" in prof.info) == is_measured
+    if is_measured:
+        assert runs == [(5, 4)]
+        assert prof.info["added_ns"]["total"] == round(0.9 * prof.wall_ns)
+        prof.save(tmp_path / "cell.epprof")
+        assert load(tmp_path / "cell.epprof").info["added_ns"] == prof.info["added_ns"]
+
+
+def test_nothing_is_estimated_or_learned_unless_asked_for(run, shell, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    learning = BackgroundProcess(background_costs._COMMAND, 600)
+    monkeypatch.setattr(background_costs, "COSTS", learning)
+    run("%config GpuProfile.calibrate = True")
+    try:
+        run("%%gpuprofile -q prof\nx = 1")
+    finally:
+        run("%config GpuProfile.calibrate = False")
+    assert learning.thread is None
+    save_costs(dict.fromkeys(KINDS, 1e6))
+    run("%%gpuprofile -q prof\nx = 1\ny = 2")
+    prof = shell.user_ns["prof"]
+    with epprof_nb.profile() as block:
+        pass
+    assert not {"added_ns", "recording_costs"} & {*prof.info, *block.info}
+    assert "profiling added" not in repr(prof)
+
+
+def test_costs_of_this_machine_tell_what_profiling_added(run, shell, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    save_costs(dict.fromkeys(KINDS, 1_000.0))
+    run("%config GpuProfile.estimate_added = True")
+    try:
+        run("%%gpuprofile -q prof\nx = 1\ny = 2")
+    finally:
+        run("%config GpuProfile.estimate_added = False")
+    prof = shell.user_ns["prof"]
+    added = prof.info["added_ns"]
+    assert added["estimated"] == 1
+    assert added["statements"] == added["total"] == 2_000
+    prof.save(tmp_path / "cell.epprof")
+    loaded = load(tmp_path / "cell.epprof")
+    assert (loaded.info["added_ns"], repr(loaded)) == (added, repr(prof))
+
+
+def test_the_first_estimated_cell_learns_the_costs(run, shell, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("EPPROF_CALIBRATE", "1")
+    monkeypatch.setattr(background_process, "_LOWEST_PRIORITY", 0)  # beside other tests
+    learning = BackgroundProcess(background_costs._COMMAND, 600)
+    monkeypatch.setattr(background_costs, "COSTS", learning)
+    run("%config GpuProfile.calibrate = True\n%config GpuProfile.estimate_added = True")
+    try:
+        run("%%gpuprofile -q prof\nx = 1")
+        assert "added_ns" not in shell.user_ns["prof"].info
+        learning.thread.join(600)
+    finally:
+        run("%config GpuProfile.calibrate = False\n%config GpuProfile.estimate_added = False")
+        learning.end()
+    assert values_path("recording_costs").exists()
+
+
 def test_the_last_statement_of_a_repeat_ends_before_the_next_repeat(run, shell):
     run("%%gpuprofile -q prof --repeat 5\nx = 1\ny = 2")
     prof = shell.user_ns["prof"]
@@ -163,6 +266,22 @@ def test_options_reach_the_session(run, shell, monkeypatch):
     assert given[-1].ort_nodes == "off"
     run("%%gpuprofile -q --ort-nodes every\nx = 1")
     assert given[-1].ort_nodes == "every"
+
+
+def reload(shell):
+    unload_ipython_extension(shell)
+    load_ipython_extension(shell)
+
+
+def test_a_refused_value_of_a_setting_does_not_outlive_a_reload(run, shell, capsys):
+    run("%config GpuProfile.explain_out_of_memory = 'x'\n%config GpuProfile.max_records = 7")
+    reload(shell)
+    assert "GpuProfile.explain_out_of_memory has its default" in capsys.readouterr().err
+    settings = next(c for c in shell.configurables if type(c).__name__ == "GpuProfile")
+    assert settings.explain_out_of_memory is True
+    assert settings.max_records == 7
+    reload(shell)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

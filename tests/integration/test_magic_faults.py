@@ -12,7 +12,7 @@ from marked_lines import lines
 
 import epprof_nb
 from epprof_nb.notebook import cell_transform
-from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
+from epprof_nb.notebook.extension import load_ipython_extension, unload_ipython_extension
 from epprof_nb.recording.session import session
 
 
@@ -327,7 +327,7 @@ def test_loading_twice_is_harmless(run, shell, shown):
 def test_unloading_inside_a_profiled_cell_ends_the_profile(run, shell, shown):
     result = run(
         "%%gpuprofile prof\n"
-        "from epprof_nb.notebook.magic import unload_ipython_extension as unload\n"
+        "from epprof_nb.notebook.extension import unload_ipython_extension as unload\n"
         "unload(get_ipython())\nx = 1"
     )
     assert shell.user_ns["x"] == 1

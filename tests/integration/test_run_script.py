@@ -52,9 +52,31 @@ ENDINGS = {
     "error": "def fail():\n    raise ValueError('no')\nfail()",
     "chained error": "try: 1/0\nexcept ZeroDivisionError as e: raise KeyError('k') from e",
     "own hook": "sys.excepthook = lambda *error: print('hook', error[0])\nraise ValueError",
+    "os._exit": "sys.stdout.flush()\nos._exit(4)",
+    "another program": "sys.stdout.flush()\nos.execlp('sh', 'sh', '-c', 'exit 7')",
     "interrupt": "raise KeyboardInterrupt",
+    "replaced built-ins": """
+import builtins
+def replaced(*args, **named): raise RuntimeError("built-in")
+for name in ("open", "print", "isinstance", "getattr", "compile"):
+    setattr(builtins, name, replaced)
+del builtins.zip
+""",
     "SIGINT": "os.kill(os.getpid(), signal.SIGINT); time.sleep(60)",
     "SIGTERM": "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
+    "own handler": """
+def end(number, frame):
+    print("previous", previous, callable(previous))
+    sys.exit(5)
+previous = signal.signal(signal.SIGTERM, end)
+os.kill(os.getpid(), signal.SIGTERM)
+""",
+    "handler until then": """
+previous = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, previous)
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(60)
+""",
     "SIGHUP": "os.kill(os.getpid(), signal.SIGHUP); time.sleep(60)",
 }
 
@@ -67,6 +89,59 @@ def test_every_ending_is_that_of_python_and_saves_the_profile(ending, both, tmp_
     assert profiled.stderr == plain.stderr
     assert profiled.stdout == plain.stdout
     assert len(kernels(tmp_path / "job.epprof")) == 5
+
+
+AT_THE_END = """
+import atexit, sys
+class Last:
+    def __init__(self, name): self.name = name
+    def __del__(self): print("deleted", self.name)
+def generate():
+    try: yield
+    finally: print("closed")
+def fail():
+    local = Last("local")
+    raise ValueError("no")
+atexit.register(lambda: print("bye", sys.last_type, sys.last_value, sys.last_traceback.tb_lineno))
+kept, generator = Last("global"), generate()
+next(generator)
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--children", "-o", "run/")], ids=["alone", "children"])
+@pytest.mark.parametrize("ending", ["fail()", "raise RuntimeError('CUDA out of memory')"])
+def test_objects_of_a_script_that_failed_are_deleted_as_under_python(ending, options, both):
+    plain, profiled = both(AT_THE_END + ending, options=options)
+    assert profiled.stdout == plain.stdout
+    assert "deleted global" in plain.stdout
+    assert "closed" in plain.stdout
+    assert "Exception ignored" not in profiled.stderr
+
+
+def test_a_class_of_an_error_does_not_change_the_exit_code(both):
+    source = """
+class Meta(type):
+    def __getattribute__(cls, name):
+        if name == "__mro__": raise SystemExit(7)
+        return super().__getattribute__(name)
+class Odd(RuntimeError, metaclass=Meta): pass
+raise Odd("CUDA out of memory")
+"""
+    plain, profiled = both(source)
+    assert profiled.returncode == plain.returncode == 1
+
+
+def test_a_script_can_wait_for_all_other_threads(both):
+    source = """
+import threading, time
+threading.Thread(target=time.sleep, args=(0.1,)).start()
+for thread in threading.enumerate():
+    if thread is not threading.main_thread(): thread.join()
+print(threading.active_count())
+"""
+    plain, profiled = both(source, options=("--children", "-o", "run/"))
+    assert profiled.stdout == plain.stdout == "1\n"
+    assert profiled.stderr == ""
 
 
 def test_the_profile_names_the_error_that_ended_the_script(profiled, tmp_path):
@@ -161,6 +236,23 @@ def test_a_module_runs_as_under_python(tmp_path):
 def test_a_script_that_changes_its_folder_saves_where_it_was_started(profiled, tmp_path):
     profiled("import os\nos.chdir('/')", options=("-o", "here.epprof", "--html", "here.html"))
     assert {path.name for path in tmp_path.iterdir()} >= {"here.epprof", "here.html"}
+
+
+@pytest.mark.parametrize("options", [(), ("--children", "-o", "run/")], ids=["alone", "children"])
+def test_a_script_imports_its_own_modules_with_names_of_standard_ones(options, both, tmp_path):
+    for name in ("statistics", "secrets", "random"):
+        (tmp_path / f"{name}.py").write_text(f"mine = {name!r}\n")
+    names = "import random, secrets, statistics\nprint(random.mine, secrets.mine, statistics.mine)"
+    (tmp_path / "child.py").write_text(names)
+    source = f"{names}\nimport sys, posix\nsys.stdout.flush()\n"
+    start = "posix.waitpid(posix.posix_spawn(sys.executable, {}, posix.environ), 0)\n"
+    for command in ([sys.executable, "child.py"], [sys.executable, "-W", "error", "-c", names]):
+        source += start.format(command)
+    plain, profiled = both(source, options=options)
+    assert profiled.stdout == plain.stdout == "random secrets statistics\n" * 3
+    assert profiled.stderr == plain.stderr == ""
+    if options:
+        assert len(epprof_nb.load(tmp_path / "run").ranks) == 3
 
 
 def test_a_syntax_error_is_reported_as_by_python(both):

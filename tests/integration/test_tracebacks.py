@@ -204,14 +204,14 @@ class Kernel:
         def collect(message):
             content = message["content"]
             if message["msg_type"] == "error":
-                texts.append("\n".join(content["traceback"]))
+                texts.append("\n" * bool(texts) + "\n".join(content["traceback"]))
             elif message["msg_type"] == "stream" and content["name"] == "stderr":
-                texts.append(content["text"])
+                texts.append(content["text"])  # a busy kernel sends one text in pieces
 
         self.client.execute_interactive(
             code, output_hook=collect, timeout=TIMEOUT_S, stop_on_error=False
         )
-        text = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(texts))
+        text = re.sub(r"\x1b\[[\d;]*m", "", "".join(texts))
         text = re.sub(r"In ?\[\d+\]", "In[N]", text)
         text = re.sub(r"0x[\da-f]+", "0x", text)
         return re.sub(r"ipykernel_\d+/\d+", "ipykernel/cell", text)

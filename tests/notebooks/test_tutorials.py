@@ -44,9 +44,10 @@ def test_profiled_cells_show_a_page_a_picture_and_text(executed):
     profiled = [cell for cell in executed.cells if cell.source.startswith("%%gpuprofile")]
     assert profiled
     for cell in profiled:
-        bundles = [o.data for o in cell.outputs if o.output_type == "display_data"]
-        # The comparison with a baseline is below the profile.
-        assert len(bundles) == 1 + ("--baseline" in cell.source)
+        bundles = [o.data for o in cell.outputs if o.output_type == "display_data" and o.data]
+        # The comparison with a baseline, or the result of an experiment, is below the profile.
+        more = [option for option in ("--baseline", "--experiment") if option in cell.source]
+        assert len(bundles) == 1 + len(more)
         assert {"text/html", "image/png", "text/plain"} <= set(bundles[0])
         assert "wall" in bundles[0]["text/plain"]
         for comparison in bundles[1:]:

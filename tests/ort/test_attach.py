@@ -348,3 +348,23 @@ threads = [threading.Thread(target=work) for _ in range(8)]
 print(len({sessions.observed(s).number for s in made} - {None}))
 """
     assert fresh(code)[0] == "8"
+
+
+LOOKED_UP = """
+import importlib.util, sys
+from epprof_nb import onnxruntime
+finders = len(sys.meta_path)
+onnxruntime.install()
+onnxruntime.install()
+print(len(sys.meta_path) - finders)
+assert importlib.util.find_spec("onnxruntime")  # as a program that only asks whether it is there
+import onnxruntime as ort
+print(onnxruntime.installation.installed(), len(sys.meta_path) - finders)
+onnxruntime.uninstall()
+print(onnxruntime.installation.installed(), len(sys.meta_path) - finders)
+"""
+
+
+def test_a_program_that_looks_for_the_module_first_is_observed():
+    # Two modules are awaited: onnxruntime and onnxruntime_genai.
+    assert fresh(LOOKED_UP)[:3] == ["2", "True 1", "False 0"]

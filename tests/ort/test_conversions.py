@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import epprof_nb
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.findings.rules import onnx_nodes as ort_node_findings
+from epprof_nb.analysis.findings.rules.onnx import onnx_nodes as ort_node_findings
 from tests.ort import models
 
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16

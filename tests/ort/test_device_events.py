@@ -11,7 +11,7 @@ import pytest
 import epprof_nb
 from epprof_nb import _native
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.schema import ACTIVITIES, OPS
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, OPS
 from epprof_nb.data.table import Table
 from epprof_nb.onnxruntime import json_profile
 from epprof_nb.recording.onnxruntime import sessions
@@ -40,7 +40,7 @@ def test_events_land_in_the_file_in_its_own_time(session, x):
     session.run(None, {"x": x})
     number = sessions.observed(session).number
     args = ("stream", "7", "grid_x", "3", "op_name", "MatMul", "parent_name", HOSTILE)
-    _native.ort_add_device_event(number, 0, HOSTILE, begin, end - begin, 123, args)
+    _native.ort_add_device_event(number, 0, False, HOSTILE, begin, end - begin, 123, args)
     events = written(session)
     ours = [e for e in events if e["cat"] == "Kernel"]
     assert len(ours) == 1
@@ -60,7 +60,7 @@ def test_events_land_in_the_file_in_its_own_time(session, x):
 
 def test_events_go_to_their_own_session_only(session, installed, x, tmp_path):
     number = sessions.observed(session).number
-    _native.ort_add_device_event(number + 1000, 0, "other", 0, 1, 1, ())
+    _native.ort_add_device_event(number + 1000, 0, False, "other", 0, 1, 1, ())
     assert all(e["cat"] != "Kernel" for e in written(session))
 
 
@@ -82,6 +82,23 @@ def test_a_recorded_session_ends_its_recording(installed, x, tmp_path, monkeypat
     session = installed.InferenceSession(models.chain(), options)
     assert service.open_subscriptions == 1
     del session  # without end_profiling()
+    assert service.open_subscriptions == 0
+
+
+def test_a_session_of_our_provider_is_recorded_without_install(x, tmp_path, monkeypatch):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    from epprof_nb import ep
+    from epprof_nb.recording.session.service import service
+
+    monkeypatch.setattr(json_profile, "driver_present", lambda: True)
+    options = onnxruntime.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "whole")
+    session = ep.session(models.chain(), sess_options=options)
+    assert service.open_subscriptions == 1
+    session.run(None, {"x": x})
+    kernels = [e for e in written(session) if e["cat"] == "Kernel"]
+    assert [e["args"]["op_name"] for e in kernels] == ["Relu", "MatMul", "Sigmoid"]
     assert service.open_subscriptions == 0
 
 
@@ -108,10 +125,48 @@ def test_only_work_of_the_sessions_nodes_is_taken():
             "bytes": np.array([-1, -1, 64, -1, -1]),
         },
     )
+    activities = activities.replace(correlation_id=np.array([-1, 8, -1, -1, 9]))
     kernel, copy = json_profile.device_events(ops, activities, 5)
     assert kernel[:3] == ("k2", 20, 2)
     assert kernel[4][:4] == ("stream", "7", "grid_x", "2")
-    assert kernel[4][-4:] == ("op_name", "MatMul", "parent_name", "matmul_0")
+    assert kernel[4][-6:] == ("correlation_id", "8", "op_name", "MatMul", "parent_name", "matmul_0")
     assert copy[0] == "HtoD"
     assert "bytes" in copy[4]
-    assert "grid_x" not in copy[4]
+    assert copy[4][:4] == ("stream", "7", "grid_x", "-1")
+    assert copy[4][12:14] == ("block_z", "-1")
+    assert "correlation_id" not in copy[4]
+
+
+def test_only_calls_of_the_sessions_nodes_are_taken():
+    ops = Table(
+        OPS,
+        {
+            "op_id": np.array([2, 3]),
+            "name": CategoryColumn.of(["matmul_0", "matmul_0"]),
+            "op_type": CategoryColumn.of(["MatMul", "MatMul"]),
+            "session": np.array([5, 6]),
+            "run_id": np.array([1, 2]),
+        },
+    )
+    calls = Table(
+        API_CALLS,
+        {
+            "name": CategoryColumn.of(["cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuLaunchKernel"]),
+            "op_id": np.array([2, -1, 3]),
+            "thread_id": np.array([77, 77, 77]),
+            "start_ns": np.array([10, 20, 30]),
+            "duration_ns": np.array([1, 2, 3]),
+            "correlation_id": np.array([8, 9, 10]),
+        },
+    )
+    (call,) = json_profile.call_events(ops, calls, 5)
+    assert call[:4] == ("cuLaunchKernel", 10, 1, 77)
+    args = ("correlation_id", "8", "op_name", "MatMul", "parent_name", "matmul_0")
+    assert call[4] == args
+
+
+def test_calls_are_events_of_an_api(session, x):
+    number, begin = sessions.observed(session).number, _native.now_ns()
+    _native.ort_add_device_event(number, 0, True, "cuLaunchKernel", begin, 1000, 5, ())
+    (call,) = (e for e in written(session) if e["cat"] == "Api")
+    assert (call["name"], call["tid"], call["dur"]) == ("cuLaunchKernel", 5, 1)

@@ -6,6 +6,7 @@ in a process of its own, as the library remembers the runtime that loaded it.
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 
@@ -115,7 +116,7 @@ def load(version, broken=""):
 def test_tables_that_read_back_are_taken(version):
     state, said = load(version)
     assert state == f"False 1 '{version}'"
-    assert said == "['asked 25']"
+    assert set(ast.literal_eval(said)) == {"asked 25"}
 
 
 @pytest.mark.parametrize("broken", ["arg", "time"])

@@ -25,7 +25,7 @@ def fuzzer(tmp_path_factory):
     flags = ["-O1", "-g", "-w", *shlex.split(os.environ.get("CXXFLAGS", ""))]
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     subprocess.run(
-        ["gcc", *flags, "-c", NATIVE / "stacks" / "layouts.c", "-I", NATIVE, "-o", layouts],
+        ["gcc", *flags, "-c", NATIVE / "stacks" / "cpython_layouts.c", "-I", NATIVE, "-o", layouts],
         check=True, env=environment,
     )  # fmt: skip
     helper = Path(tests.__file__).parent / "helpers" / "native" / "frame_fuzzer.cpp"

@@ -1,5 +1,6 @@
 """Samples of threads that do everything: each frame is one that the program can have."""
 
+import gc
 import linecache
 import os
 import random
@@ -45,13 +46,13 @@ def impossible(frames):
     return found
 
 
-def check(found):
+def check(found, inconsistent=0.02):
     frames = {(f.file, f.function, f.line) for stack in found.stacks for f in stack}
     assert frames
     assert impossible(frames) == []
     assert found.counts["dropped"] == 0
     taken = found.counts["exact"] + found.counts["outer"]
-    assert found.counts["inconsistent"] <= 0.1 * taken
+    assert found.counts["inconsistent"] <= inconsistent * taken
     return frames
 
 
@@ -87,7 +88,7 @@ def test_threads_with_all_shapes_of_calls():
     found = Sampled(program, needed=40 * FACTOR, threads=THREADS)
     frames = check(found)
     assert len(set(found.thread.tolist())) >= THREADS
-    assert len(frames) > 100
+    assert len(frames) > 50
 
 
 def test_threads_that_come_and_go():
@@ -137,27 +138,184 @@ def test_a_stack_of_many_frames():
     assert max(map(len, found.stacks)) > 1000
 
 
-def test_children_of_a_fork_take_their_own_samples():
-    def spin(done):
-        while not done.is_set():
-            nothing()
+def test_hundreds_of_threads():
+    """Most wait for the GIL; each is sampled where it waits."""
+    count = 200
 
     def program(done):
-        for _ in range(10 * FACTOR):
-            child = os.fork()
-            if child == 0:
-                code = 1
-                try:
-                    check(Sampled(spin, needed=3))
-                    code = 0
-                finally:
-                    os._exit(code)
-            codes.append(status_of(child))
+        run_threads([lambda: briefly_until(done)] * count)
+
+    found = Sampled(program, needed=5, threads=count)
+    check(found)
+    assert len(set(found.thread.tolist())) >= count
+
+
+def briefly_until(done):
+    with op("work"):
+        while not done.wait(0.01):
+            nothing()
+
+
+def test_without_garbage_collections_and_with_a_profile_function():
+    def program(done):
+        sys.setprofile(lambda *_: None)
+        gc.disable()
+        try:
+            while not done.is_set():
+                self_test.SHAPES["recursion"](nothing)
+                self_test.SHAPES["generator"](nothing)
+        finally:
+            gc.enable()
+            sys.setprofile(None)
+
+    check(Sampled(program, needed=50 * FACTOR))
+
+
+def test_chains_of_generators():
+    def numbers(depth):
+        if depth:
+            yield from numbers(depth - 1)
+        else:
+            for number in range(100):
+                nothing()
+                yield number
+
+    def program(done):
+        while not done.is_set():
+            sum(numbers(30))
+
+    found = Sampled(program, needed=50 * FACTOR)
+    check(found, inconsistent=0.05)
+    inner = [stack for stack in found.stacks if "numbers" in stack[0].function]
+    assert len(inner) > 10
+    # The chain changes with each number: on a busy machine, Python 3.13 let 7 of 31 be read.
+    assert max(sum("numbers" in frame.function for frame in stack) for stack in inner) > 3
+
+
+def spin(done):
+    while not done.is_set():
+        nothing()
+
+
+def child_samples_itself():
+    """Fork a child that samples itself; return its exit status."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            check(Sampled(spin, needed=3))
+            code = 0
+        finally:
+            os._exit(code)
+    return status_of(child)
+
+
+def test_children_of_a_fork_take_their_own_samples():
+    def program(done):
+        codes.extend(child_samples_itself() for _ in range(10 * FACTOR))
         spin(done)
 
     codes = []
     check(Sampled(program))
     assert set(codes) == {0}
+
+
+def test_a_fork_beside_threads_that_come_and_go():
+    """The parent's map of its threads may be half changed in the child."""
+
+    def briefly():
+        with op("brief"):
+            for _ in range(random.randrange(2000)):
+                nothing()
+
+    def program(done):
+        ended = threading.Event()
+
+        def come_and_go():
+            while not ended.is_set():
+                run_threads([briefly] * 8)
+
+        thread = threading.Thread(target=come_and_go)
+        thread.start()
+        codes.extend(child_samples_itself() for _ in range(10 * FACTOR))
+        ended.set()
+        thread.join()
+        spin(done)
+
+    codes = []
+    check(Sampled(program))
+    assert set(codes) == {0}
+
+
+_EIGHT_THREADS = """
+import threading
+from epprof_nb import op
+from epprof_nb.core.options import Options
+from epprof_nb.recording.session.recording import Subscription
+from epprof_nb.recording.session.service import service
+from tests.helpers.sampled import numbers
+subscription = Subscription(Options())
+service.open(subscription)
+def work():
+    with op("work"):
+        while True:
+            sum(range(100))
+for _ in range(8):
+    threading.Thread(target=work, daemon=True).start()
+"""
+
+
+ENDS_AT_ONCE = """
+import os
+while len(numbers(service.batches_since(subscription, 0))["time"]) < 20:
+    pass
+if os.fork() == 0:  # a child in which the profile goes on, and that ends without a word
+    sum(range(100_000))
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+before = len(numbers(service.batches_since(subscription, 0))["time"])
+while len(numbers(service.batches_since(subscription, 0))["time"]) < before + 20:
+    pass
+os.write(1, b"sampled")
+os._exit(3)
+"""
+
+
+def test_processes_that_end_without_a_word_while_threads_are_sampled():
+    for _ in range(5 * FACTOR):
+        done = run_python(_EIGHT_THREADS + ENDS_AT_ONCE)
+        assert (done.returncode, done.stdout) == (3, "sampled"), done.stderr
+
+
+INTERRUPTED = """
+import os, signal, threading
+import epprof_nb
+def step(number):
+    if number == 100:
+        os.kill(os.getpid(), signal.SIGINT)
+    return sum(range(100_000))
+for _ in range(20):
+    try:
+        with epprof_nb.profile() as prof:
+            number = 0
+            while True:
+                number += 1
+                step(number)
+    except KeyboardInterrupt:
+        pass
+    assert number >= 100
+    assert set(prof.host_samples["function"]) <= {"step", "<module>", None}, prof.host_samples
+    assert len(prof.host_samples) > 5
+assert "epprof-sampler" not in [
+    open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")
+]
+print("done")
+"""
+
+
+def test_an_interrupted_program_keeps_its_samples():
+    done = run_python(INTERRUPTED)
+    assert done.stdout == "done\n", done.stderr
 
 
 GREENLETS = """
@@ -166,7 +324,8 @@ monkey.patch_all()
 import gevent, threading, time
 from epprof_nb import op
 from epprof_nb.core.options import Options
-from epprof_nb.recording.session.service import Subscription, service
+from epprof_nb.recording.session.recording import Subscription
+from epprof_nb.recording.session.service import service
 from epprof_nb.recording.stacks.resolution import resolve
 from epprof_nb.recording.stacks import self_test
 from tests.helpers.sampled import numbers
@@ -201,19 +360,6 @@ def test_greenlets():
 
 
 ENDS = """
-import threading
-from epprof_nb import op
-from epprof_nb.core.options import Options
-from epprof_nb.recording.session.service import Subscription, service
-from tests.helpers.sampled import numbers
-subscription = Subscription(Options())
-service.open(subscription)
-def work():
-    with op("work"):
-        while True:
-            sum(range(100))
-for _ in range(8):
-    threading.Thread(target=work, daemon=True).start()
 while len(numbers(service.batches_since(subscription, 0))["time"]) < 100:
     pass
 print("done")
@@ -222,7 +368,7 @@ print("done")
 
 def test_the_interpreter_ends_while_threads_are_sampled():
     for _ in range(5 * FACTOR):
-        done = run_python(ENDS)
+        done = run_python(_EIGHT_THREADS + ENDS)
         assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
@@ -264,4 +410,25 @@ print(prof.info["no_samples"])
 
 def test_without_a_way_to_read_there_are_no_samples():
     done = run_python(REFUSED + REFUSED_BOTH)
+    assert "refuses process_vm_readv and /proc/self/mem" in done.stdout, done.stderr
+
+
+REFUSED_LATER = """
+import resource
+import epprof_nb
+
+def count():
+    with epprof_nb.profile() as prof:
+        sum(range(20_000_000))
+    return prof.info.get("no_samples") or len(prof.host_samples)
+
+assert count() > 3
+"""
+
+
+def test_a_sandbox_that_begins_between_two_profiles():
+    """The second one reads the file of memory; the third one cannot open it, and says so."""
+    program = REFUSED_LATER + REFUSED + "assert count() > 3\n"
+    program += "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 1000))\nprint(count())"
+    done = run_python(program)
     assert "refuses process_vm_readv and /proc/self/mem" in done.stdout, done.stderr

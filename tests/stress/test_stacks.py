@@ -12,7 +12,8 @@ import pytest
 
 from epprof_nb import _native
 from epprof_nb.core.options import Options
-from epprof_nb.recording.session.service import Subscription, service
+from epprof_nb.recording.session.recording import Subscription
+from epprof_nb.recording.session.service import service
 from epprof_nb.recording.stacks import availability, self_test
 from epprof_nb.recording.stacks.resolution import resolve
 from tests.helpers import cupti_stub

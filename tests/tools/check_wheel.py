@@ -14,6 +14,7 @@ NEEDED = (
     "epprof_nb/_native.pyi",
     "epprof_nb/py.typed",
     "epprof_nb/recording/cupti/generated_layouts.json",
+    "epprof_nb/views/static/job.js",
     "epprof_nb/views/static/loader.js",
     "epprof_nb/views/static/viewer.js",
     "epprof_nb/views/static/viewer.css",

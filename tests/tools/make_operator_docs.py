@@ -60,6 +60,7 @@ def markdown() -> str:
 
 
 def _rows(kernel: Kernel) -> list[str]:
+    from epprof_nb.ep.known_operators import INVALID
     from epprof_nb.ep.schema import LAST_VERSION
 
     declared = kernel.declaration
@@ -70,8 +71,9 @@ def _rows(kernel: Kernel) -> list[str]:
         if last == LAST_VERSION:
             versions = f"{first}+"
         types = "; ".join(f"{name}: {', '.join(allowed)}" for name, allowed in constraints)
+        limits = "; ".join(reason for reason in kernel.limits if reason != INVALID)
         rows.append(
-            f"| {declared.op_type} | {versions} | {types} | {'; '.join(kernel.limits)} | "
+            f"| {declared.op_type} | {versions} | {types} | {limits} | "
             f"host | `{source.resolve().relative_to(ROOT).as_posix()}` |"
         )
     return rows

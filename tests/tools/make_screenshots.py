@@ -17,7 +17,7 @@ from playwright.sync_api import expect, sync_playwright
 
 from tests.browser.conftest import _chromium, _server
 from tests.browser.helpers.notebooks import in_lab, notebook, run_all
-from tests.browser.test_jupyterlab import set_theme
+from tests.browser.jupyterlab.test_jupyterlab import set_theme
 from tests.paths import ROOT
 
 IMAGES = ROOT / "docs" / "images"

@@ -53,6 +53,8 @@ def reduce(notebook: NotebookNode) -> None:
         if cell.cell_type != "code":
             continue
         cell.metadata.pop("execution", None)
+        # Progress that was cleared.
+        cell.outputs = [o for o in cell.outputs if o.output_type != "display_data" or o.data]
         for output in cell.outputs:
             _reduce(output.get("data", {}))
             if "metadata" in output:
@@ -74,6 +76,8 @@ def _smaller(png: str) -> str:
     written = io.BytesIO()
     with Image.open(io.BytesIO(b64decode(png))) as picture:
         reduced = picture.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+        if isinstance(reduced.info.get("transparency"), tuple):  # a colour of the original
+            del reduced.info["transparency"]
         reduced.save(written, "PNG", optimize=True)
     return b64encode(written.getvalue()).decode()
 

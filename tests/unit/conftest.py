@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 
@@ -11,9 +12,15 @@ import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.core.options import Options
 from epprof_nb.files.epprof.reading_writing import save
+from epprof_nb.recording.host import recorder as host_recorder
 from epprof_nb.recording.host.recorder import HostRecorder
 from epprof_nb.recording.session.service import service
 from tests.helpers.saved_profiles import some
+
+
+@pytest.fixture(autouse=True)
+def own_memory(no_arenas):
+    """Tests count the memory of profiles."""
 
 
 @pytest.fixture(autouse=True)
@@ -89,3 +96,16 @@ def nothing_leaks():
     yield
     assert service.open_subscriptions == 0
     assert _native.top() == 0
+
+
+@pytest.fixture
+def only_own_host_memory(monkeypatch):
+    """Profiles do not see what other tests have left on the host device."""
+    gc.collect()
+    others = host.memory_info().used
+
+    def own():
+        info = host.memory_info()
+        return info._replace(used=info.used - others)
+
+    monkeypatch.setattr(host_recorder, "memory_info", own)

@@ -51,10 +51,18 @@ def activity_sums(
     >>> activity_sums(index, np.zeros(100, np.int32), 1)["kernels"].tolist()
     [97, 0]
     """
+    sums = np.zeros((len(MEASURES), n + 1), np.int64)
+    add_activities(sums, index, groups)
+    return dict(zip(MEASURES, sums, strict=True))
+
+
+def add_activities(
+    sums: npt.NDArray[np.int64], index: ProfileIndex, groups: npt.NDArray[np.signedinteger[Any]]
+) -> None:
+    """Add the device work of each group to sums, which have a row for each of `MEASURES`."""
     activities = index.profile.tables["activities"]
     call_start = index.profile.tables["api_calls"]["start_ns"]
     columns = [activities[name] for name in ("start_ns", "duration_ns", "bytes")]
-    sums = np.zeros((len(MEASURES), n + 1), np.int64)
     for chunk in chunks(len(activities)):
         _native.add_activities(
             sums,
@@ -66,7 +74,6 @@ def activity_sums(
             index.calls.rows(activities["correlation_id"][chunk]),
             np.ascontiguousarray(call_start),
         )
-    return dict(zip(MEASURES, sums, strict=True))
 
 
 def busy_by_group(index: ProfileIndex, groups: npt.NDArray[np.int32], n: int) -> IntArray:

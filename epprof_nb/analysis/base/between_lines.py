@@ -12,9 +12,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _CHEAP = frozenset(["range", "len", "enumerate", "zip", "isinstance", "getattr"])
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_STORED = frozenset(["items", "keys", "values", "tolist", "split", "splitlines"])
+"""Methods whose values are there before the loop begins."""
+_KINDS = {
+    ast.ListComp: "list comprehension",
+    ast.SetComp: "set comprehension",
+    ast.DictComp: "dict comprehension",
+    ast.GeneratorExp: "generator expression",
+}
+_COMPREHENSIONS = tuple(_KINDS)
 _WORK = (ast.Call, *_COMPREHENSIONS, ast.Await)
+
+
+class Loop(NamedTuple):
+    """Kind of a loop, as ``generator expression``, and the first line of its statement, from 1."""
+
+    kind: str
+    line: int
 
 
 class Lines(NamedTuple):
@@ -41,8 +57,9 @@ def lines_between(text: str, before: int, after: int, *, next_turn: bool = False
     Returns
     -------
     lines
-        The first and the last of these statements; `after` if there are none, or if the source does
-        not parse. None if no loop leads from `before` to `after`: the function returned between
+        The first and the last of these statements; if there are none, the loop if it calls
+        something for its values, such as a generator, else `after`, as if the source does not
+        parse. None if no loop leads from `before` to `after`: the function returned between
         them, and was called again.
 
     Examples
@@ -52,6 +69,10 @@ def lines_between(text: str, before: int, after: int, *, next_turn: bool = False
     Lines(first=2, last=2)
     >>> lines_between(source, 3, 4)
     Lines(first=4, last=4)
+    >>> lines_between("for b in read(9):\n    model(b.cuda())\n", 2, 2, next_turn=True)
+    Lines(first=1, last=1)
+    >>> lines_between("load()\ndef f(x):\n    sort(x)\nmodel(f(1))\n", 1, 4)
+    Lines(first=4, last=4)
     >>> print(lines_between("def f(x):\n    y = x.cuda()\n    return y.cpu()\n", 3, 2))
     None
     """
@@ -59,7 +80,7 @@ def lines_between(text: str, before: int, after: int, *, next_turn: bool = False
     if tree is None or (before == after and not next_turn):
         return Lines(after, after)
     if before < after:
-        found = sorted(line for line in _calling(tree) if before < line < after)
+        found = sorted(line for line in _calling(tree, after) if before < line < after)
     else:
         loops = [
             node
@@ -70,9 +91,11 @@ def lines_between(text: str, before: int, after: int, *, next_turn: bool = False
             stays = any(_leads_back(node, before, after) for node in ast.walk(tree))
             return Lines(after, after) if stays else None
         innermost = max(loops, key=lambda node: node.lineno)
-        inside = sorted(line for node in innermost.body for line in _calling(node))
+        inside = sorted(line for node in innermost.body for line in _calling(node, after))
         found = [line for line in inside if line > before]
         found += [line for line in inside if line < after]
+        if not found and _makes_values(innermost):
+            found = [innermost.lineno]
     return Lines(found[0], found[-1]) if found else Lines(after, after)
 
 
@@ -93,8 +116,105 @@ def loop_header(text: str, line: int) -> int:
     return max(loops, default=line)
 
 
+def loop_around(text: str, line: int) -> Loop | None:
+    r"""Return the innermost loop around a line; of a loop within an expression, its statement.
+
+    Examples
+    --------
+    >>> loop_around("with a:\n    for b in loader:\n        z = b.cuda()\n", 3)
+    Loop(kind='loop', line=2)
+    >>> loop_around("total = sum(\n    f(b) for b in loader)\n", 2)
+    Loop(kind='generator expression', line=1)
+    """
+    tree = syntax_tree(text)
+    found = [
+        (node.lineno, Loop("loop", node.lineno))
+        for node in (ast.walk(tree) if tree else ())
+        if isinstance(node, _LOOPS) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    for node in ast.walk(tree) if tree else ():
+        if not isinstance(node, ast.stmt) or not node.lineno <= line <= (node.end_lineno or 0):
+            continue
+        found += [
+            (part.lineno, Loop(_KINDS[type(part)], node.lineno))
+            for part in _header(node)
+            if isinstance(part, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp)
+            and (line == node.lineno or part.lineno <= line <= (part.end_lineno or 0))
+        ]
+    return max(found, key=lambda one: one[0])[1] if found else None
+
+
+def begins_function(text: str, line: int) -> bool:
+    r"""Return whether a line is that of a ``def``, where a function is before its first statement.
+
+    Examples
+    --------
+    >>> [begins_function("def f(x):\n    return x\n", line) for line in (1, 2)]
+    [True, False]
+    """
+    tree = syntax_tree(text)
+    return any(
+        isinstance(node, _FUNCTIONS) and node.lineno <= line < node.body[0].lineno
+        for node in (ast.walk(tree) if tree else ())
+    )
+
+
+def awaits(text: str, line: int) -> bool:
+    r"""Return whether the statement at a line suspends its coroutine until something is ready.
+
+    Of a compound statement, the header counts.
+
+    Examples
+    --------
+    >>> source = "for i in range(9):\n    r = await fetch(i)\n    model(r)\n"
+    >>> [awaits(source, line) for line in (1, 2, 3)]
+    [False, True, False]
+    """
+    tree = syntax_tree(text)
+    return tree is not None and line in {
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt)
+        and (
+            isinstance(node, (ast.AsyncFor, ast.AsyncWith))
+            or any(isinstance(below, ast.Await) for below in _header(node))
+        )
+    }
+
+
+def does_one_thing(text: str, line: int) -> bool:
+    r"""Return whether the statement at a line has one call or operator, which may launch work.
+
+    Examples
+    --------
+    >>> [does_one_thing("y = model(x)\nz = y * 2 + 1\n", line) for line in (1, 2)]
+    [True, False]
+    """
+    tree = syntax_tree(text)
+    found = [
+        sum(isinstance(part, (ast.Call, ast.BinOp, ast.UnaryOp)) for part in _header(node))
+        for node in (ast.walk(tree) if tree else ())
+        if isinstance(node, ast.stmt) and node.lineno == line
+    ]
+    return found == [1]
+
+
+def _makes_values(loop: ast.stmt) -> bool:
+    """Return whether a loop calls something that computes its values, as a generator does."""
+    if not isinstance(loop, (ast.For, ast.AsyncFor)):
+        return False
+    return any(
+        _is_work(part) and not (isinstance(part, ast.Call) and _name_of(part) in _STORED)
+        for part in ast.walk(loop.iter)
+    )
+
+
+def _name_of(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
 def _leads_back(node: ast.AST, before: int, after: int) -> bool:
-    """Return whether a statement that is no loop runs the line `after` after the line `before`.
+    """Return whether a statement other than a loop runs the line `after` after the line `before`.
 
     A comprehension repeats its line, and a context is left in the line of its ``with``.
     """
@@ -108,17 +228,30 @@ def _leads_back(node: ast.AST, before: int, after: int) -> bool:
     return is_simple and any(isinstance(part, _COMPREHENSIONS) for part in ast.walk(node))
 
 
-def _calling(tree: ast.AST) -> Iterator[int]:
-    """Yield the lines of the statements that call something; of compound ones, in their header."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.stmt):
-            parts = [
-                part
-                for part in ast.iter_child_nodes(node)
-                if not isinstance(part, (ast.stmt, ast.excepthandler, ast.match_case))
-            ]
-            if any(_is_work(below) for part in parts for below in ast.walk(part)):
-                yield node.lineno
+def _calling(tree: ast.AST, line: int) -> Iterator[int]:
+    """Yield the lines of the statements that call something; of compound ones, in their header.
+
+    The bodies of functions do not run where these are defined; only that around `line` does.
+    """
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.stmt) and any(_is_work(below) for below in _header(node)):
+            yield node.lineno
+        if isinstance(node, _FUNCTIONS) and not node.lineno < line <= (node.end_lineno or 0):
+            continue
+        todo += [
+            below
+            for below in ast.iter_child_nodes(node)
+            if isinstance(below, (ast.stmt, ast.excepthandler, ast.match_case))
+        ]
+
+
+def _header(node: ast.stmt) -> Iterator[ast.AST]:
+    """Yield what is in a statement, without the statements of its body."""
+    for part in ast.iter_child_nodes(node):
+        if not isinstance(part, (ast.stmt, ast.excepthandler, ast.match_case)):
+            yield from ast.walk(part)
 
 
 def _is_work(node: ast.AST) -> bool:

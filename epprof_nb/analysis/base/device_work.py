@@ -19,10 +19,12 @@ from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.schema import ACTIVITY_KINDS, DEVICE_KINDS
 
 if TYPE_CHECKING:
+    import re
     from typing import Any
 
     import numpy.typing as npt
 
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.op_tree import OpTree
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
@@ -75,6 +77,15 @@ def device_work(activities: Table) -> BoolArray:
         has_no_nodes = nodes.rows(activities["correlation_id"][launches]) == MISSING
         work[launches[has_no_nodes]] = True
     return work
+
+
+def kernels_named(index: ProfileIndex, pattern: re.Pattern[str]) -> IntArray:
+    """Return the rows of the activities that are kernels with a match of a pattern in the name."""
+    names = index.profile.tables["activities"].names("name")
+    # The last element is for missing names, whose code is -1.
+    found = [bool(pattern.search(name)) for name in names.categories] + [False]
+    rows: IntArray = np.flatnonzero(np.array(found)[names.codes] & (index.kinds == KERNEL))
+    return rows
 
 
 def device_kinds_ns(activities: Table, kinds: npt.NDArray[np.uint8]) -> int:

@@ -70,16 +70,21 @@ def device_name(info: Mapping[str, Any], device_id: int) -> str:
 def device_labels(info: Mapping[str, Any], device_ids: Iterable[int]) -> dict[int, str]:
     """Map device ids to short labels; the id of the host device is not an ordinal.
 
+    In a window of a job, a device has a label of its own, such as ``rank 3, GPU 0``.
+
     Examples
     --------
     >>> info = {"devices": [{"device_id": 0, "kind": "gpu"}, {"device_id": 1000, "kind": "host"}]}
     >>> device_labels(info, [0, 1000])
     {0: 'GPU 0', 1000: 'host device'}
     """
+    given = {device["device_id"]: device.get("label") for device in _devices(info)}
     word = "GPU" if gpu_ids(info) else "device"
     hosts = {device["device_id"] for device in _devices(info) if device.get("kind") == "host"}
     return {
-        device_id: "host device" if device_id in hosts else f"{word} {device_id}"
+        device_id: str(
+            given.get(device_id) or ("host device" if device_id in hosts else f"{word} {device_id}")
+        )
         for device_id in device_ids
     }
 
@@ -92,3 +97,27 @@ def device_word(info: dict[str, Any]) -> str:
     devices = _devices(info)
     has_host = any(device.get("kind") == "host" for device in devices)
     return "GPU" if any(map(is_gpu, devices)) and not has_host else "device"
+
+
+_NAMED = 3
+
+
+def devices_phrase(index: ProfileIndex, device_ids: Iterable[int]) -> str:
+    """Return some devices for a sentence: ``GPU``, or their names if several devices worked.
+
+    Examples
+    --------
+    >>> from epprof_nb.analysis.base.index import ProfileIndex
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> devices_phrase(ProfileIndex(synthetic_profile(activities=100)), [0])
+    'GPU'
+    """
+    worked = [device for device in index.device_ids if device >= 0]
+    ids = sorted(set(device_ids) & set(worked))
+    if len(worked) < 2 or not ids:
+        return device_word(index.profile.info)
+    if len(ids) > _NAMED:
+        return f"{len(ids)} devices"
+    labels = device_labels(index.profile.info, ids)
+    names = [labels[device] for device in ids]
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]

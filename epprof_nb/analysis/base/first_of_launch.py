@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ def first_of_launch(index: ProfileIndex) -> BoolArray:
     correlation = index.profile.tables["activities"]["correlation_id"]
     work = np.flatnonzero(index.is_device_work)
     ids = correlation[work]
-    is_first = ids == MISSING
-    is_first[np.unique(ids, return_index=True)[1]] = True
+    is_first = (ids == MISSING) | (IdIndex(ids).rows(ids) == np.arange(len(ids)))
     found = np.zeros(len(correlation), np.bool_)
     found[work[is_first]] = True
     return found

@@ -20,10 +20,10 @@ from epprof_nb.analysis.base.op_tree import OpTree
 from epprof_nb.analysis.base.time_chunks import TimeChunks
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.ids import IdIndex, unique_values
-from epprof_nb.arrays.intervals import union
+from epprof_nb.arrays.intervals import covered_until, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.profile_data import ProfileData
-from epprof_nb.util.cached import KeyedCache, cached_property
+from epprof_nb.util.cached import KeyedCache, cached_property, weakly
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
@@ -58,11 +58,13 @@ class ProfileIndex:
 
     def __init__(self, profile: ProfileData) -> None:
         self.profile = profile
-        self._results: KeyedCache[tuple[Any, ...], Any] = KeyedCache(
-            lambda key: key[0](self, *key[1:])
-        )
-        self._op_sums = KeyedCache(self._compute_op_sums)
-        self._busy = KeyedCache(self._compute_busy)
+        # Without a cycle of references, the arrays are freed with the index, not later.
+        self._results: KeyedCache[tuple[Any, ...], Any] = KeyedCache(weakly(self._compute_result))
+        self._op_sums = KeyedCache(weakly(self._compute_op_sums))
+        self._busy = KeyedCache(weakly(self._compute_busy))
+
+    def _compute_result(self, key: tuple[Any, ...]) -> Any:  # noqa: ANN401 - of any analysis
+        return key[0](self, *key[1:])
 
     def cached(self, compute: Callable[..., _T], *args: Any) -> _T:
         """Return ``compute(index, *args)``, computed once for each function and arguments."""
@@ -159,6 +161,10 @@ class ProfileIndex:
         See `epprof_nb.analysis.utilisation.idle_gaps.busy_intervals`.
         """
         return self._busy[device_id]
+
+    def busy_until(self, times: IntArray) -> IntArray:
+        """Return for each time (ns) how long any device was busy before it."""
+        return covered_until(*self.busy(), times)
 
     def _compute_busy(self, device_id: int | None) -> tuple[IntArray, IntArray]:
         activities = self.profile.tables["activities"]

@@ -89,8 +89,12 @@ class MeasureColumns:
             "launch_delay_ns": mean_delay(sums["delay_ns"], sums["delays"]),
         }
 
-    def device_per_execution(self, executions: Executions | None = None) -> dict[str, IntArray]:
+    def device_per_execution(
+        self, executions: Executions | None = None
+    ) -> dict[str, OptionalColumn]:
         """Return ``mean_device_ns`` and ``p95_device_ns`` of an op and all ops below it.
+
+        They are missing in a row without executions.
 
         Parameters
         ----------
@@ -102,31 +106,55 @@ class MeasureColumns:
             statistics = self._statistics(self._totals.device_ns_of_op, ran(ops))
         else:
             statistics = self._of_rows(*executions)
+        known = self.column((statistics.count > 0).astype(np.int64)) == 1
         return {
-            "mean_device_ns": self.column(statistics.mean),
-            "p95_device_ns": self.column(statistics.percentile(95)),
+            name: OptionalColumn(self.column(values), ~known)
+            for name, values in (
+                ("mean_device_ns", statistics.mean),
+                ("p95_device_ns", statistics.percentile(95)),
+            )
         }
 
-    def host_per_execution(self, *percents: int) -> dict[str, IntArray]:
-        """Return ``mean_host_ns`` and one ``p.._host_ns`` for each of `percents`."""
+    def host(self, values: IntArray) -> OptionalColumn:
+        """Return host times (int64, one per group); missing where none was measured."""
         ops = self._profile.tables["ops"]
-        statistics = self._statistics(ops["duration_ns"], has_host_time(ops))
-        columns = {"mean_host_ns": self.column(statistics.mean)}
+        is_known = np.zeros(len(values), np.int64)
+        is_known[self._groups[(self._groups >= 0) & has_host_time(ops)]] = 1
+        known = self.column(is_known) == 1
+        return OptionalColumn(np.where(known, self.column(values), 0), ~known)
+
+    def host_per_execution(
+        self, *percents: int, weights: IntArray | None = None
+    ) -> dict[str, OptionalColumn]:
+        """Return ``mean_host_ns`` and one ``p.._host_ns`` for each of `percents`.
+
+        `weights` (int64, one per op, at least 1) is how often an execution counts; once if None.
+        """
+        ops = self._profile.tables["ops"]
+        statistics = self._statistics(ops["duration_ns"], has_host_time(ops), weights)
+        columns = {"mean_host_ns": self.host(statistics.mean)}
         for percent in percents:
-            columns[f"p{percent}_host_ns"] = self.column(statistics.percentile(percent))
+            columns[f"p{percent}_host_ns"] = self.host(statistics.percentile(percent))
         return columns
 
-    def _statistics(self, values: IntArray, counts_op: BoolArray) -> GroupStatistics:
+    def _statistics(
+        self, values: IntArray, counts_op: BoolArray, weights: IntArray | None = None
+    ) -> GroupStatistics:
         ops = self._profile.tables["ops"]
         rows = np.flatnonzero((self._groups >= 0) & counts_op)
-        return self._of_rows(rows, values[rows], ops["count"][rows])
+        of_rows = None if weights is None else weights[rows]
+        return self._of_rows(rows, values[rows], ops["count"][rows], of_rows)
 
-    def _of_rows(self, rows: IntArray, values: IntArray, counts: IntArray) -> GroupStatistics:
+    def _of_rows(
+        self, rows: IntArray, values: IntArray, counts: IntArray, weights: IntArray | None = None
+    ) -> GroupStatistics:
         counts = np.maximum(counts, 1)
         # A row of several executions holds their sum, so each execution counts with the mean.
         per_execution = values.copy()
         several = counts > 1
         per_execution[several] = np.rint(per_execution[several] / counts[several])
+        if weights is not None:
+            counts = counts * weights
         return GroupStatistics(self._groups[rows], per_execution, len(self._totals.count), counts)
 
 

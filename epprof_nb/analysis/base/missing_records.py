@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from epprof_nb.analysis.base.wall_time import recorded_span
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.ids import contains
 from epprof_nb.arrays.intervals import complement, covered_before, union
@@ -215,6 +216,21 @@ def unrecorded_gaps(index: ProfileIndex, device: int | None = None) -> Intervals
     starts, ends = complement(starts, ends, begin, _end_of(index))
     is_unknown = is_unrecorded(index, starts, ends)
     return starts[is_unknown], ends[is_unknown]
+
+
+def not_recorded(index: ProfileIndex, device: int) -> Intervals:
+    """Return the intervals in which a device was not recorded: it is neither busy nor idle.
+
+    In a window of a job, these are also the times before the begin and after the end of the
+    device's process. The parameters and the result are those of `unrecorded_gaps`.
+    """
+    gaps = index.cached(unrecorded_gaps, device)
+    span = recorded_span(index.profile, device)
+    if span is None:
+        return gaps
+    begin, end = (np.array([time], np.int64) for time in span)
+    outside = complement(begin, end, 0, _end_of(index))
+    return union(*map(np.concatenate, zip(gaps, outside, strict=True)))
 
 
 def busy_within(

@@ -104,10 +104,15 @@ def totals(
         }
     outermost = np.flatnonzero(tree.is_outermost(groups))
     group_of_outermost = groups[outermost]
-    measures = {}
+    measures, own_measures = {}, {}
     for name, values in of_owner.items():
+        # Often nothing is copied, and all work is kernels.
+        if name != "device_ns" and not values.any():
+            measures[name] = own_measures[name] = np.zeros(n, np.int64)
+            continue
         of_op = tree.subtree_sum(values[:-1])
         measures[name] = sum_by_group(group_of_outermost, of_op[outermost], n)[:-1]
+        own_measures[name] = sum_by_group(groups, values[:-1], n)[:-1]
         if name == "device_ns":
             device_ns_of_op = of_op
     host_ns = np.where(has_host_time(ops), ops["duration_ns"], 0)
@@ -118,9 +123,7 @@ def totals(
         count=count,
         measures=measures,
         device_ns_of_op=device_ns_of_op,
-        own_measures={
-            name: sum_by_group(groups, values[:-1], n)[:-1] for name, values in of_owner.items()
-        },
+        own_measures=own_measures,
         host_ns=sum_by_group(group_of_outermost, host_ns[outermost], n)[:-1],
         own_host_ns=sum_by_group(groups, own_host_ns, n)[:-1],
         unattributed={name: int(values[-1]) for name, values in of_owner.items()},

@@ -193,3 +193,22 @@ def lines_at(
         return cells, line
     cells = cells.replaced(at, lines.file.take(own[at])).compact()
     return cells, np.where(own >= 0, values_at(lines.line, own), line)
+
+
+def callers_at(
+    index: ProfileIndex,
+    stack: npt.NDArray[np.signedinteger[Any]],
+    op: npt.NDArray[np.signedinteger[Any]],
+) -> tuple[CategoryColumn, IntArray]:
+    """Return cell or file, and line, of the line of the profiled cell that called each stack.
+
+    Outside of a cell it is the outermost line of the user's code. See `lines_at`.
+    """
+    lines = index.cached(StackLines)
+    op = np.asarray(op, np.int64)
+    of_statement = values_at(index.profile.tables["ops"]["line"], values_at(index.statement, op))
+    # Without a stack, the statement itself is in the cell.
+    caller = lines.caller[stack]
+    at = np.flatnonzero(caller >= 0)
+    cells = cells_at(index, op).replaced(at, lines.file.take(caller[at])).compact()
+    return cells, np.where(caller >= 0, values_at(lines.line, caller), of_statement)

@@ -56,15 +56,50 @@ def statement_starts(text: str) -> dict[int, int]:
 def syntax_tree(text: str) -> ast.Module | None:
     """Return the syntax tree of a source whose magics count as ``pass``; None if it has none.
 
-    The tree is shared: it must not be changed.
+    The tree is shared: it must not be changed. The text of a file has only some functions; classes
+    around them are missing, and are ``if True`` in the tree.
     """
     lines = [re.sub(r"^(\s*)[%!?].*", r"\1pass", line) for line in split_lines(text)]
+    return _parsed(lines) or _parsed(_with_blocks(lines))
+
+
+def _parsed(lines: list[str]) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes in the user's strings
             return ast.parse("\n".join(lines))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def _with_blocks(lines: list[str]) -> list[str]:
+    """Return lines in which methods are in a block, as the text of a file lacks their classes."""
+    found, base = list(lines), None
+    for number, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if indent == len(line) or (base is not None and indent >= base):
+            continue
+        if number and indent and not found[number - 1].strip():
+            found[number - 1] = "if True:"
+        base = indent
+    return found
+
+
+_CLOCKS = re.compile(
+    r"\b(perf_counter|monotonic|process_time|timeit|elapsed_time|get_elapsed_time|time\.time)"
+    r"(_ns)?\b"
+)
+
+
+def reads_clock(text: str) -> bool:
+    """Return whether a source measures times, to judge by what it measures.
+
+    Examples
+    --------
+    >>> reads_clock("begin = time.perf_counter()"), reads_clock("monotonically = f(times)")
+    (True, False)
+    """
+    return _CLOCKS.search(text) is not None
 
 
 def source_line(profile: ProfileData, cell: str | None, line: int) -> str:

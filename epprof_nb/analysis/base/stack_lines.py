@@ -22,6 +22,42 @@ if TYPE_CHECKING:
     Rows = npt.NDArray[np.signedinteger[Any]]
 
 
+INLINE_LOOPS = {
+    "<genexpr>": "generator expression",
+    "<listcomp>": "list comprehension",
+    "<setcomp>": "set comprehension",
+    "<dictcomp>": "dict comprehension",
+}
+"""Functions that Python makes of loops within an expression, and what they are."""
+
+
+def enclosing_function(function: str) -> str:
+    """Return the function that a loop within an expression is written in; others as they are.
+
+    Examples
+    --------
+    >>> enclosing_function("Model.fit.<locals>.<genexpr>"), enclosing_function("<listcomp>")
+    ('Model.fit', '<module>')
+    >>> enclosing_function("Model.fit")
+    'Model.fit'
+    """
+    outer, _, name = function.rpartition(".")
+    if name not in INLINE_LOOPS:
+        return function
+    return enclosing_function(outer.removesuffix(".<locals>")) if outer else "<module>"
+
+
+def short_function(function: str) -> str:
+    """Return the name of a function without those around it; of a loop, that of its function.
+
+    Examples
+    --------
+    >>> short_function("make.<locals>.Model.fit.<locals>.<genexpr>")
+    'Model.fit'
+    """
+    return enclosing_function(function).rpartition(".<locals>.")[2]
+
+
 class StackLines:
     """The place of each stack in the user's code.
 

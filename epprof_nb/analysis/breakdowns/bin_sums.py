@@ -142,8 +142,12 @@ def _cells(
     last = np.maximum(np.searchsorted(edges, end, "left") - 1, first)
 
     def added(at: IntArray, values: IntArray | int, rows: IntArray | slice) -> IntArray:
+        cells = at[rows] * count + groups[rows]
         total = np.zeros((bins + 1) * count, np.int64)
-        np.add.at(total, at[rows] * count + groups[rows], values)
+        if isinstance(values, int):
+            total += values * np.bincount(cells, minlength=len(total))
+        elif values.any():
+            np.add.at(total, cells, values)
         return total.reshape(bins + 1, count)
 
     began = np.flatnonzero(~before)

@@ -22,6 +22,7 @@ from epprof_nb.analysis.base.result_table import (
     OptionalColumn,
     ResultTable,
 )
+from epprof_nb.analysis.base.sampled_time import sampled_time, where_sampled
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.utilisation.idle_causes import is_wait
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -52,6 +53,9 @@ def line_table(
     )
     sums, calls = _with_stacks(index, lines, tree, statements, attribution)
     is_shown = sums.shown | (calls.waits[:-1] > 0)
+    # A line without a row would lose its time, which belongs to the line that called it.
+    has_row = np.append(is_shown, np.False_)[lines.of_stack]
+    sampled = sampled_time(index, np.where(has_row, lines.of_stack, MISSING), lines.count)
     order = lines.in_source_order()
     order = order[is_shown[order]]
     last = int(sums.has_unattributed)
@@ -65,11 +69,13 @@ def line_table(
 
     def marked(values: Mapping[str, Column]) -> dict[str, Column]:
         """Return columns of statements, which other lines lack."""
-        return {
-            name: OptionalColumn(np.where(unmarked, MISSING, column), unmarked)
-            for name, column in values.items()
-            if isinstance(column, np.ndarray)
-        }
+        found: dict[str, Column] = {}
+        for name, column in values.items():
+            if isinstance(column, OptionalColumn):
+                found[name] = OptionalColumn(column.numbers, column.is_missing | unmarked)
+            elif isinstance(column, np.ndarray):
+                found[name] = OptionalColumn(np.where(unmarked, MISSING, column), unmarked)
+        return found
 
     def of_lines(values: IntArray) -> IntArray:
         return columns.column(values, int(values[-1]))
@@ -81,7 +87,8 @@ def line_table(
                 **place,
                 **marked({"count": columns.count(executed)}),
                 **columns.self_device(),
-                **marked({"self_host_ns": columns.column(sums.own_host_ns)}),
+                **marked({"self_host_ns": columns.host(sums.own_host_ns)}),
+                "self_sampled_ns": where_sampled(index.profile, of_lines(sampled.own)),
                 "self_launches": of_lines(calls.own_launches),
                 "self_waits": of_lines(calls.own_waits),
                 "self_wait_ns": of_lines(calls.own_wait_ns),
@@ -93,8 +100,9 @@ def line_table(
             **marked({"count": columns.count(executed)}),
             **columns.device(),
             **marked(columns.device_per_execution(executed)),
-            **marked({"host_ns": columns.column(sums.host_ns)}),
+            **marked({"host_ns": columns.host(sums.host_ns)}),
             **marked(columns.host_per_execution(95)),
+            "sampled_ns": where_sampled(index.profile, of_lines(sampled.inclusive)),
             "launches": of_lines(calls.launches),
             "waits": of_lines(calls.waits),
             "wait_ns": of_lines(calls.wait_ns),

@@ -56,8 +56,8 @@ def op_table(
             "count": columns.count(executed),
             **columns.device_and_self(),
             **columns.device_per_execution(executed),
-            "host_ns": columns.column(sums.host_ns),
-            "self_host_ns": columns.column(sums.own_host_ns),
+            "host_ns": columns.host(sums.host_ns),
+            "self_host_ns": columns.host(sums.own_host_ns),
             **columns.host_per_execution(95),
         }
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_activity import busy_total
 from epprof_nb.analysis.base.devices import device_name
-from epprof_nb.analysis.base.missing_records import unrecorded_gaps
+from epprof_nb.analysis.base.missing_records import not_recorded
 from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.analysis.breakdowns.range_sums import RangeAggregator, chunk_sums, merge_totals
 from epprof_nb.arrays.intervals import covered_before
@@ -42,7 +42,8 @@ def by_range(index: ProfileIndex, start_ns: int, end_ns: int, top: int = 12) -> 
         ``start``, ``end``
             The range, ns.
         ``devices``
-            ``device``, ``name`` and ``busy`` (ns) of each device of the profile.
+            ``device``, ``name`` and ``busy`` (ns) of each device of the profile, and ``unknown``,
+            the time in which it was not recorded, unless that is 0.
         ``device_ns``
             Total time of the device work.
         ``kernels``, ``copies``, ``sets``, ``bytes``
@@ -97,7 +98,7 @@ def _busy(index: ProfileIndex, start_ns: int, end_ns: int) -> list[dict[str, Any
         if device >= 0:
             total = index.cached(busy_total, device)
             before, until = covered_before(*index.busy(device), edges, total).tolist()
-            gaps = index.cached(unrecorded_gaps, device)
+            gaps = index.cached(not_recorded, device)
             unknown = int(np.diff(covered_before(*gaps, edges))[0])
             name = device_name(index.profile.info, device)
             told = {"device": device, "name": name, "busy": until - before}

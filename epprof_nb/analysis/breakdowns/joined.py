@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.attribution import attributed_op_rows
-from epprof_nb.analysis.base.places import cells_at, lines_at
+from epprof_nb.analysis.base.places import callers_at, lines_at
 from epprof_nb.analysis.base.result_table import (
     OptionalColumn,
     argument_column,
@@ -51,13 +51,8 @@ def joined_frame(
     nearest = values_at(tree.nearest_ancestor(is_range), op)
     lines = index.cached(StackLines)
     stack = lines.of_activities(attribution)
-    own, caller = lines.own[stack], lines.caller[stack]
     cell, line = lines_at(index, stack, op)
-    # Without a stack, the statement itself is in the cell.
-    in_stack = np.flatnonzero(caller >= 0)
-    caller_cell = cells_at(index, op).replaced(in_stack, lines.file.take(caller[in_stack]))
-    of_statement = values_at(ops["line"], values_at(index.statement, op))
-    caller_line = np.where(caller >= 0, values_at(lines.line, caller), of_statement)
+    caller_cell, caller_line = callers_at(index, stack, op)
     call = index.calls.rows(activities["correlation_id"])
     delays, is_known = index.delays
     delay = np.where(is_known & index.is_device_work, delays, MISSING)
@@ -67,8 +62,8 @@ def joined_frame(
         "op_category": names_at(ops.names("category"), op),
         "cell": cell,
         "line": optional(line),
-        "function": names_at(lines.function, own),
-        "caller_cell": caller_cell.compact(),
+        "function": names_at(lines.function, lines.own[stack]),
+        "caller_cell": caller_cell,
         "caller_line": optional(caller_line),
         "range_id": optional(values_at(ops["op_id"], nearest)),
         "range_name": names_at(ops.names("name"), nearest),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from epprof_nb.analysis.breakdowns.by_function import function_table
 from epprof_nb.analysis.breakdowns.by_kernel import kernel_table
 from epprof_nb.analysis.breakdowns.by_line import line_table
 from epprof_nb.analysis.breakdowns.by_op import op_table
@@ -26,6 +27,7 @@ BREAKDOWNS: dict[str, Callable[[ProfileIndex], ResultTable]] = {
     "node": node_table,
     "kernel": kernel_table,
     "line": line_table,
+    "function": function_table,
     "stream": stream_table,
     "module": module_table,
 }

@@ -16,6 +16,7 @@ from epprof_nb.analysis.compare.contributions import median_change
 from epprof_nb.analysis.compare.elapsed_parts import waited
 from epprof_nb.analysis.compare.lines import compare_lines, largest_line_changes
 from epprof_nb.analysis.compare.match import match, path_names
+from epprof_nb.analysis.compare.memory import MemoryComparison, compare_memory
 from epprof_nb.analysis.compare.node_recording import node_recording
 from epprof_nb.analysis.compare.op_and_kernel_tables import kernel_table, notes_of_nodes, op_table
 from epprof_nb.analysis.compare.reasons_not_to_compare import (
@@ -37,7 +38,7 @@ from epprof_nb.analysis.compare.recording_conditions_text import (
 )
 from epprof_nb.analysis.compare.recording_cost import recording_refusals
 from epprof_nb.analysis.compare.recordings import Recordings, have_common_recording
-from epprof_nb.analysis.compare.significance import MIN_REPEATS, is_too_wide, ratios, verdict_on
+from epprof_nb.analysis.compare.significance import is_too_wide, ratios, verdict_on
 from epprof_nb.analysis.compare.spread_between_recordings import (
     ASSUMED,
     ASSUMED_ALTERNATED,
@@ -45,6 +46,7 @@ from epprof_nb.analysis.compare.spread_between_recordings import (
 )
 from epprof_nb.analysis.compare.spread_between_recordings_text import on_spread, on_width, steadier
 from epprof_nb.analysis.compare.variance_of_medians import tells_spread
+from epprof_nb.core.least_repeats import MIN_COMPARED
 from epprof_nb.util.format import duration, percent, signed_percent
 
 if TYPE_CHECKING:
@@ -98,6 +100,8 @@ class ComparisonResult:
     ops, kernels, lines, nodes
         Tables of the same names in `epprof_nb.data.column_docs.TABLES`, with the prefix
         ``compare_``.
+    memory
+        The bytes in use.
     notes
         Further sentences: differences that were allowed, and repeats without nodes.
     repeats
@@ -117,6 +121,7 @@ class ComparisonResult:
     kernels: ResultTable
     lines: ResultTable
     nodes: ResultTable
+    memory: MemoryComparison
     notes: tuple[str, ...]
     repeats: tuple[tuple[int, ...], tuple[int, ...]]
     timelines: AlignedTimelines
@@ -166,7 +171,7 @@ def compare(
     ]
     refused = [refusal for refusal in found if refusal.kind not in allow]
     single = all(count == 1 for side in (before, after) for count in side.repeats)
-    pooled = single and min(len(old), len(new)) >= MIN_REPEATS
+    pooled = single and min(len(old), len(new)) >= MIN_COMPARED
     indexes = *before.indexes, *after.indexes
     spread = _spread(indexes, spreads, alternated=alternated)
     # The recording overhead does not change the times of a GPU.
@@ -208,6 +213,7 @@ def compare(
     verdict, reason = _verdict(total, (ops, lines), refused, names, test)
     if have_common_recording(before.indexes, after.indexes):
         reason = f"A recording is compared with itself: both sides have the same one. {reason}"
+    memory = compare_memory(pairs, texts, before, after)
     is_node = np.array([kind == "node" for kind in ops.values("category")], np.bool_)
     return ComparisonResult(
         verdict=verdict,
@@ -217,10 +223,12 @@ def compare(
         kernels=kernels,
         lines=lines,
         nodes=ops.take(is_node),
+        memory=memory,
         notes=(
             *(refusal.note for refusal in found if refusal.kind in allow),
             *on_waits(indexes),
             *notes_of_nodes(before.ops, after.ops),
+            *memory.sentences,
         ),
         repeats=(before.repeats, after.repeats),
         timelines=align(pairs, before, after),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from epprof_nb.analysis.base.missing_records import total_count
-from epprof_nb.analysis.compare.significance import MIN_REPEATS
 from epprof_nb.analysis.compare.times_per_repeat import repeats_of
+from epprof_nb.core.least_repeats import MIN_COMPARED
 from epprof_nb.util.format import in_backticks, plural, without_backticks
 
 if TYPE_CHECKING:
@@ -146,14 +146,14 @@ def _range(values: Sequence[float]) -> str:
 
 def _repeats(both: Sequence[tuple[str, ProfileIndex]]) -> Iterator[Refusal]:
     counts = [(side, repeats_of(index)) for side, index in both]
-    few = [(side, count) for side, count in counts if count < MIN_REPEATS]
+    few = [(side, count) for side, count in counts if count < MIN_COMPARED]
     # Without repeats, each recording counts as one repeat.
     if few and any(count > 1 for _, count in counts):
         side, count = min(few, key=lambda entry: entry[1])
         yield Refusal(
             "repeats",
             f"The {side} recording has {plural(count, 'repeat')}; a comparison needs at least "
-            f"{MIN_REPEATS}, better 20.",
+            f"{MIN_COMPARED}, better 20.",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.compare.host_load import share_kept_waiting
+from epprof_nb.analysis.compare.kept_waiting import share_kept_waiting
 from epprof_nb.analysis.compare.recording_conditions import NOTABLE
 from epprof_nb.util.format import percent
 

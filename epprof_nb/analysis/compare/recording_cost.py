@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from epprof_nb.analysis.added_time.added_time import added_time
 from epprof_nb.analysis.base.devices import used_gpu
 from epprof_nb.analysis.base.op_status import ran
 from epprof_nb.analysis.compare.node_recording import different_modes
 from epprof_nb.analysis.compare.reasons_not_to_compare import Refusal
 from epprof_nb.analysis.compare.times_per_repeat import repeats_of
 from epprof_nb.analysis.frameworks.operator_links import is_operator
-from epprof_nb.util.format import without_backticks
+from epprof_nb.util.format import percent, without_backticks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,13 +44,26 @@ def recording_refusals(
         *different_modes(old, new),
     ]
     if different:
+        added = _added(old, new)
         yield Refusal(
             "options",
             f"The sides were not recorded alike: {'; '.join(different)}. Recording takes time on "
-            "the host, so host times cannot be compared. Record both with the same options.",
+            f"the host{added}, so host times cannot be compared. Record both with the same "
+            "options.",
             f"The sides were not recorded alike: {'; '.join(different)}. Recording takes time on "
-            "the host, which is part of the change of host times and may be all of it.",
+            f"the host{added}, which is part of the change of host times and may be all of it.",
         )
+
+
+def _added(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> str:
+    """Return how much profiling added to each side; empty if it is unknown."""
+    sides = [[index.cached(added_time) for index in side] for side in (old, new)]
+    shares = [[None if added is None else added.share() for added in side] for side in sides]
+    known = [[share for share in side if share is not None] for side in shares]
+    if not all(known):
+        return ""
+    means = [percent(sum(side) / len(side)) for side in known]
+    return f" (about {means[0]} of the old one, {means[1]} of the new)"
 
 
 def _of_tools(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterator[str]:

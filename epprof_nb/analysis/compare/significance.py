@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from epprof_nb.analysis.compare.distributions import student_distance, student_tail
 from epprof_nb.analysis.compare.variance_of_medians import (
     Recording,
     tells_spread,
@@ -37,9 +38,6 @@ Verdict: TypeAlias = Literal["faster", "slower", "no difference found", "cannot 
 
 CHANGED: tuple[Verdict, ...] = ("faster", "slower")
 """Verdicts that name a difference."""
-
-MIN_REPEATS = 10
-"""Minimum number of repeats of each recording."""
 
 CONFIDENCE = 0.95
 """Probability of finding no difference among the quantities tested together, if there is none."""
@@ -116,8 +114,6 @@ def ratios(
         Arrays, one value per quantity: bound of the logarithm of the slowdown of the old side by
         the conditions of its recordings, and of the new side. None if there was none.
     """
-    from scipy.stats import t as student
-
     logs = [[np.log(values) for values in side] for side in (old, new)]
     medians = [np.mean([np.median(of, axis=1) for of in side], axis=0) for side in logs]
     if paired:
@@ -137,7 +133,9 @@ def ratios(
 
     def p_values(distance: FloatArray) -> tuple[FloatArray, FloatArray]:
         sure = np.where(distance == 0, 0.0, certain)
-        return holm(2 * student.sf(np.divide(distance, error, out=sure, where=error > 0), degrees))
+        return holm(
+            2 * student_tail(np.divide(distance, error, out=sure, where=error > 0), degrees)
+        )
 
     # A side that was slowed down is slower, so the slowdown explains one direction only.
     p_value, steps = p_values(
@@ -145,7 +143,7 @@ def ratios(
     )
     alpha = 1 - CONFIDENCE
     differs = p_value < alpha
-    width = student.isf(alpha / steps / 2, degrees) * error
+    width = student_distance(alpha / steps / 2, degrees) * error
     return Ratios(
         before=np.exp(medians[0]),
         # For pairs, it differs from `before` by the ratio.

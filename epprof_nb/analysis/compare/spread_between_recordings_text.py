@@ -39,26 +39,21 @@ def steadier(test: Test) -> str:
 
 
 def on_spread(found: Ratios, test: Test) -> str:
-    """Return a sentence on the spread between recordings, and its source."""
-    share = percent(found.spread[0])
-    if found.is_measured:
-        text = f"Recordings of the same code vary by {share}, as each side shows."
-        return f"Both were recorded alternately. {text}" if test.is_paired else text
+    """Return a sentence on how much recordings of the same code differ, and its source."""
+    alternated, may, known = "", "may ", test.spread
     if test.is_paired:
         what = "runs" if test.is_pooled else "repeats"
-        return f"The {what} of both alternated; medians are assumed to vary by {share} anyway."
-    known = test.spread
-    if _drifts(found, test):
-        return (
-            "The times drift within the recordings, so other recordings of the same code may vary "
-            f"by {share}."
-        )
-    if known.recordings:
-        return (
-            f"Recordings of the same code vary by {share} on this machine: `epprof calibrate` "
-            f"measured {known.recordings} on {known.date}."
-        )
-    return (
-        f"Recordings of the same code are assumed to vary by {share}; `epprof calibrate` "
-        "measures it."
-    )
+        alternated, may = f"The {what} of both alternated. ", "may still "
+    if found.is_measured:
+        alternated = "Both were recorded alternately. " if test.is_paired else ""
+        may, source = "", "as each side shows"
+    elif test.is_paired:
+        source = "assumed"
+    elif _drifts(found, test):
+        source = "because their times drift"
+    elif known.recordings:
+        may, source = "", f"`epprof calibrate` measured {known.recordings} on {known.date}"
+    else:
+        source = "assumed; `epprof calibrate` measures it"
+    share = percent(found.spread[0])
+    return f"{alternated}Recordings of the same code {may}differ by {share} ({source})."

@@ -1,6 +1,6 @@
 """The variance of medians over repeats, and its parts.
 
-* Within a recording: the variance of the median over its repeats, from `scipy.stats.bootstrap`.
+* Within a recording: the variance of the median over its repeats, from resampling them (bootstrap).
 * Between recordings of the same code, whose speed drifts. Three recordings of each side, or five of
   one, measure this variance. With fewer, a floor is added. Drift within a recording moves the
   medians of its consecutive quarters, and the medians of consecutive recordings by more. For a
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from epprof_nb.analysis.compare.distributions import median_of_chi_squared, ratio_of_variances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,13 +124,11 @@ def _moderated(
     A few recordings say little about one quantity, so quantities that drift alike are pooled, as in
     Smyth's moderated t-test. The second result is the degrees of freedom of each.
     """
-    from scipy.stats import chi2
-
     moderated, degrees = variance.copy(), np.full(len(variance), float(freedom))
     for value in np.unique(floor):
         alike = floor == value
         if alike.sum() >= _MANY:
-            typical = np.median(variance[alike]) * freedom / chi2.median(freedom)
+            typical = np.median(variance[alike]) * freedom / median_of_chi_squared(freedom)
             total = _PRIOR_FREEDOM * typical + freedom * variance[alike]
             moderated[alike] = total / (_PRIOR_FREEDOM + freedom)
             degrees[alike] += _PRIOR_FREEDOM
@@ -150,15 +150,12 @@ def variance_between(recordings: Sequence[FloatArray]) -> FloatArray:
 
 def _variance(logs: FloatArray) -> FloatArray:
     """Return the variance of the median of each row, by resampling the repeats."""
-    from scipy.stats import bootstrap
-
+    repeats = logs.shape[1]
+    drawn = np.random.default_rng(0).integers(0, repeats, (_RESAMPLES, repeats))
     parts = [np.empty(0)]
     for begin in range(0, len(logs), _ROWS):
-        result = bootstrap(
-            (logs[begin : begin + _ROWS],), np.median, axis=1, vectorized=True,
-            n_resamples=_RESAMPLES, method="percentile", rng=np.random.default_rng(0),
-        )  # fmt: skip
-        parts.append(np.square(result.standard_error))
+        medians = np.median(logs[begin : begin + _ROWS, drawn], axis=-1)
+        parts.append(np.square(np.std(medians, axis=-1, ddof=1)))
     return np.concatenate(parts)
 
 
@@ -205,10 +202,8 @@ def _beyond_noise(
     A few values give a poor estimate for one quantity, so its excess counts only if it is
     significant. The median excess of all quantities with the same floor always counts.
     """
-    from scipy.stats import f as fisher
-
     excess = np.maximum(variance - noise, 0)
-    is_certain = variance > fisher.isf(_PRETEST, freedom, freedom_of_noise) * noise
+    is_certain = variance > ratio_of_variances(_PRETEST, freedom, freedom_of_noise) * noise
     found = np.where(is_certain, excess, 0)
     for value in np.unique(floor):
         alike = floor == value

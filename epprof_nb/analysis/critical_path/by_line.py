@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.line_chains import Lines, LineTree
+from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import ResultTable, optional
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.critical_path.chain import (
@@ -16,7 +17,8 @@ from epprof_nb.analysis.critical_path.chain import (
     SAVINGS,
     CriticalPath,
 )
-from epprof_nb.analysis.critical_path.events import VARIANTS, Owners
+from epprof_nb.analysis.critical_path.changes import Owners
+from epprof_nb.analysis.critical_path.events import VARIANTS
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 
@@ -45,6 +47,10 @@ class PathLines:
     ----------
     lines
         All lines of the profile.
+    owners
+        The pair of a stack and a nest of statements that each activity and API call belongs to.
+    pair_of_op
+        int32 array, shape ``(ops,)``: the pair of the code of each op.
     """
 
     def __init__(self, index: ProfileIndex, attribution: Attribution = "launch") -> None:
@@ -62,8 +68,8 @@ class PathLines:
         self._pairs = len(first)
         # A call without stack and op belongs to the op that is open on its thread.
         owned = np.where((stack == MISSING) & (op == MISSING), MISSING, pair).astype(np.int32)
-        activity, call, self._of_op = np.split(owned, np.cumsum(sizes)[:-1])
-        self._owners = Owners(activity, call, self._pairs)
+        activity, call, self.pair_of_op = np.split(owned, np.cumsum(sizes)[:-1])
+        self.owners = Owners(activity, call, self._pairs)
         is_host, is_call = path.step == HOST, (path.step == API_CALL) | (path.step == RETURN)
 
         def at(column: npt.NDArray[np.int32], steps: BoolArray) -> npt.NDArray[np.int32]:
@@ -72,9 +78,13 @@ class PathLines:
 
         self._of_step = np.where(
             is_host,
-            at(self._of_op, is_host),
+            at(self.pair_of_op, is_host),
             np.where(is_call, at(call, is_call), at(activity, ~is_host & ~is_call)),
         )
+
+    def pairs_of(self, lines: IntArray) -> IntArray:
+        """Return the pairs whose stack or op is in any of some lines."""
+        return np.unique(self._chains.pair[np.isin(self._chains.line, lines)])
 
     def inclusive(self, steps: BoolArray) -> IntArray:
         """Return the time of some steps on each line; the last value is that without a line."""
@@ -98,13 +108,14 @@ class PathLines:
             chosen = lines[begin : begin + VARIANTS]
             free = np.zeros(self._pairs + 1, np.uint8)
             for bit, line in enumerate(chosen.tolist()):
-                free[self._chains.pair[self._chains.line == line]] |= np.uint8(1 << bit)
-            of_ops = free[self._of_op]
-            lengths = self._path.input.lengths(np.append(of_ops, free), self._owners)
+                free[self.pairs_of(np.array([line]))] |= np.uint8(1 << bit)
+            of_ops = free[self.pair_of_op]
+            lengths = self._path.input.lengths(np.append(of_ops, free), self.owners)
             savings[begin : begin + VARIANTS] = self._path.length_ns - lengths[: len(chosen)]
         return savings
 
 
+@process_by_process
 def critical_path_line_table(
     index: ProfileIndex, attribution: Attribution = "launch"
 ) -> ResultTable:

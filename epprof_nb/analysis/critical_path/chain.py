@@ -15,6 +15,7 @@ import numpy as np
 from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.analysis.base.places import lines_at
+from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import (
     ResultTable,
     categorical,
@@ -84,6 +85,7 @@ class CriticalPath:
         self.op[of_activity] = self.input.activity_op[self.row[of_activity]]
 
 
+@process_by_process
 def critical_path_table(index: ProfileIndex, attribution: Attribution = "launch") -> ResultTable:
     """Return the columns of ``Profile.critical_path(by="step")``."""
     path = index.cached(CriticalPath, attribution)
@@ -132,6 +134,7 @@ def critical_path_table(index: ProfileIndex, attribution: Attribution = "launch"
     )
 
 
+@process_by_process
 def critical_path_op_table(index: ProfileIndex, attribution: Attribution = "launch") -> ResultTable:
     """Return the columns of ``Profile.critical_path(by="op")``."""
     path = index.cached(CriticalPath, attribution)

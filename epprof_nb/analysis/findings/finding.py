@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from epprof_nb.analysis.base.source_text import source_line
-from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.base.stack_lines import StackLines, short_function
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import base_name, duration, shorten
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 
-EvidenceTable = Literal["activities", "ops", "api_calls"]
+EvidenceTable = Literal["activities", "ops", "api_calls", "memory_blocks", "memory_segments"]
 
 LATER_STEPS = "record later steps only (`epprof run --steps A:B`; `epprof_nb.step()` begins a step)"
 """How a script leaves work out of its profile; a cell uses ``--warmup``."""
@@ -231,11 +231,12 @@ def own_line_name(
     else:
         text, lines = source_line(profile, file, line), f"line {line}"
     where = base_name(file)
+    function = short_function(function)
     if file == profile.info.get("cell") or function == "<module>":
         of_file = "" if file == profile.info.get("cell") else f" of {where}"
         return f"{lines}{of_file}" + (f" ({code(text)})" if text else "")
     source = f": {code(text)}" if text else ""
-    return f"{lines} of {code(function.rpartition('.<locals>.')[2])} ({where}{source})"
+    return f"{lines} of {code(function)} ({where}{source})"
 
 
 def op_id_of(index: ProfileIndex, op: int) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.base.stack_lines import StackLines, short_function
 from epprof_nb.analysis.findings.finding import code, launcher_name
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import base_name
@@ -32,7 +32,7 @@ def host_name(index: ProfileIndex, stack: int) -> str:
     lines = index.cached(StackLines)
     at = np.array([stack])
     (function,), (file,) = lines.function.take(at).to_list(), lines.file.take(at).to_list()
-    if not function or function == "<module>":
+    name = short_function(function or "<module>")
+    if name == "<module>":
         return launcher_name(index, stack, MISSING)
-    name = code(function.rpartition(".<locals>.")[2])
-    return f"{name} ({base_name(file or '')}:{int(lines.line[stack])})"
+    return f"{code(name)} ({base_name(file or '')}:{int(lines.line[stack])})"

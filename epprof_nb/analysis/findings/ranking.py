@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.added_time.added_time import soon_added_time
+from epprof_nb.analysis.base.device_memory import nearly_full
 from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.base.places import lines_at
+from epprof_nb.analysis.base.processes import only_process, processes
 from epprof_nb.analysis.base.result_table import (
     ResultTable,
     categorical,
@@ -17,56 +21,64 @@ from epprof_nb.analysis.base.result_table import (
 )
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import MIN_GAIN_SHARE
-from epprof_nb.analysis.findings.rules.cpu_fallback import fallbacks
-from epprof_nb.analysis.findings.rules.data_loading import waiting_for_data
-from epprof_nb.analysis.findings.rules.driver_allocations import driver_allocations
-from epprof_nb.analysis.findings.rules.exposed_communication import exposed_communication
-from epprof_nb.analysis.findings.rules.far_from_peak import far_from_roof
-from epprof_nb.analysis.findings.rules.garbage_collection import collector_pauses
-from epprof_nb.analysis.findings.rules.hidden_work import critical_work
-from epprof_nb.analysis.findings.rules.host_lines import hot_host_line
-from epprof_nb.analysis.findings.rules.hot_function import hot_function
-from epprof_nb.analysis.findings.rules.hot_places import device_time, hot_line, hot_op
-from epprof_nb.analysis.findings.rules.idle_gaps import held_work, idle_gaps
-from epprof_nb.analysis.findings.rules.imports import imports
-from epprof_nb.analysis.findings.rules.jax_compilations import repeated_compilations
-from epprof_nb.analysis.findings.rules.jax_reads import jax_reads
-from epprof_nb.analysis.findings.rules.launch_bound import launch_bound
-from epprof_nb.analysis.findings.rules.missing_graph import graph_opportunity
-from epprof_nb.analysis.findings.rules.onnx_node_time import node_memory, slowest_operator
-from epprof_nb.analysis.findings.rules.onnx_nodes import (
+from epprof_nb.analysis.findings.rules.compilation.jax_compilations import repeated_compilations
+from epprof_nb.analysis.findings.rules.compilation.torch_compilations import torch_compilations
+from epprof_nb.analysis.findings.rules.copies.exposed_communication import exposed_communication
+from epprof_nb.analysis.findings.rules.copies.repeated_copies import repeated_copies
+from epprof_nb.analysis.findings.rules.copies.small_copies import small_copies
+from epprof_nb.analysis.findings.rules.copies.transfers import copies_to_overlap, pageable_copies
+from epprof_nb.analysis.findings.rules.device_work.far_from_peak import far_from_roof
+from epprof_nb.analysis.findings.rules.device_work.growing_arrays import growing_arrays
+from epprof_nb.analysis.findings.rules.device_work.hidden_work import critical_work
+from epprof_nb.analysis.findings.rules.device_work.hot_places import device_time, hot_line, hot_op
+from epprof_nb.analysis.findings.rules.device_work.layout_changes import layout_changes
+from epprof_nb.analysis.findings.rules.device_work.precision import precise_kernels
+from epprof_nb.analysis.findings.rules.device_work.shared_device import shared_device
+from epprof_nb.analysis.findings.rules.host_work.host_lines import hot_host_line
+from epprof_nb.analysis.findings.rules.host_work.hot_function import hot_function
+from epprof_nb.analysis.findings.rules.host_work.imports import imports
+from epprof_nb.analysis.findings.rules.host_work.torch_modules import slowest_module
+from epprof_nb.analysis.findings.rules.host_work.torch_operators import slowest_torch_operator
+from epprof_nb.analysis.findings.rules.idle_device.data_loaders import waiting_for_data
+from epprof_nb.analysis.findings.rules.idle_device.idle_gaps import held_work, idle_gaps
+from epprof_nb.analysis.findings.rules.idle_device.jax_reads import jax_reads
+from epprof_nb.analysis.findings.rules.idle_device.waits_for_device import waiting_lines
+from epprof_nb.analysis.findings.rules.iterations.slow_first_step import slow_first_step
+from epprof_nb.analysis.findings.rules.iterations.unsteady_iterations import (
+    drifting,
+    outliers,
+    warm_up,
+)
+from epprof_nb.analysis.findings.rules.launches.launch_bound import launch_bound
+from epprof_nb.analysis.findings.rules.launches.missing_graph import graph_opportunity
+from epprof_nb.analysis.findings.rules.launches.repeated_captures import wasted_captures
+from epprof_nb.analysis.findings.rules.launches.torch_optimizers import per_tensor_optimizers
+from epprof_nb.analysis.findings.rules.memory.driver_allocations import driver_allocations
+from epprof_nb.analysis.findings.rules.memory.garbage_collection import collector_pauses
+from epprof_nb.analysis.findings.rules.memory.growth import growing_memory
+from epprof_nb.analysis.findings.rules.memory.unused_memory import fragmented_pools, unused_caches
+from epprof_nb.analysis.findings.rules.onnx.cpu_fallback import fallbacks
+from epprof_nb.analysis.findings.rules.onnx.onnx_node_time import node_memory, slowest_operator
+from epprof_nb.analysis.findings.rules.onnx.onnx_nodes import (
     inserted_casts,
     quantization,
     slowest_node,
     thread_pool,
 )
-from epprof_nb.analysis.findings.rules.precision import precise_kernels
-from epprof_nb.analysis.findings.rules.repeated_captures import wasted_captures
-from epprof_nb.analysis.findings.rules.repeated_copies import repeated_copies
-from epprof_nb.analysis.findings.rules.shared_device import shared_device
-from epprof_nb.analysis.findings.rules.slow_first_step import slow_first_step
-from epprof_nb.analysis.findings.rules.torch_compilations import torch_compilations
-from epprof_nb.analysis.findings.rules.torch_modules import slowest_module
-from epprof_nb.analysis.findings.rules.torch_operators import slowest_torch_operator
-from epprof_nb.analysis.findings.rules.torch_optimizers import per_tensor_optimizers
-from epprof_nb.analysis.findings.rules.transfers import (
-    copies_to_overlap,
-    pageable_copies,
-    small_copies,
-)
-from epprof_nb.analysis.findings.rules.unsteady_iterations import drifting, outliers, warm_up
-from epprof_nb.analysis.findings.rules.waits import waiting_lines
 from epprof_nb.analysis.findings.shared_idle_time import with_causes, with_references
+from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import pandas as pd
 
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.base.processes import ProcessPart
     from epprof_nb.analysis.findings.finding import Finding
     from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.profile_data import ProfileData
 
 
 def many_launches(index: ProfileIndex) -> Iterable[Finding]:
@@ -83,7 +95,7 @@ OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines, many_launches,
     pageable_copies, repeated_copies, copies_to_overlap, small_copies, exposed_communication,
     critical_work, far_from_roof, driver_allocations, per_tensor_optimizers, shared_device,
-    jax_reads, precise_kernels,
+    jax_reads, precise_kernels, layout_changes, growing_arrays,
 )  # fmt: skip
 """Functions that return findings of a profile with device work."""
 OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
@@ -99,8 +111,13 @@ _ONLY_IMPORTS = 0.8
 """Minimum share of the wall time for imports to come before what the rest could save."""
 WITHOUT_GAIN = frozenset({"hot line", "hot op"})
 """Kinds whose gain is not known: less of this work, or none, would have to do."""
-OF_MEMORY: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (node_memory,)
-"""Functions that return findings that save memory, not time; these come last."""
+OF_MEMORY: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
+    growing_memory, fragmented_pools, unused_caches, node_memory,
+)  # fmt: skip
+"""Functions that return findings that save memory, not time.
+
+These come last, or first if the memory of a device is nearly full.
+"""
 
 
 def findings(index: ProfileIndex, *, limit: int | None = 2) -> list[Finding]:
@@ -119,6 +136,28 @@ def findings(index: ProfileIndex, *, limit: int | None = 2) -> list[Finding]:
 
 
 def _ranked(index: ProfileIndex) -> list[Finding]:
+    parts = index.cached(processes)
+    if parts:
+        # The host of one process does not explain the devices of another.
+        wall_ns = wall_of(index.profile)
+        found = [
+            finding
+            for part in parts
+            for finding in _of_process(part)
+            if finding.kind != "idle" or _has_place(finding)
+        ]
+        # What is much of a short process can be little of the whole.
+        found = [f for f in found if not 0 < f.gain_ns < MIN_GAIN_SHARE * wall_ns]
+        return sorted(found, key=lambda f: (_level(f, wall_ns), -f.gain_ns))
+    alone = index.cached(only_process)
+    if alone is None:
+        return with_references(_of_one(index))
+    own = alone.in_own_time
+    return [_in_whole(f, alone, own) for f in with_references(own.cached(_of_one))]
+
+
+def _of_one(index: ProfileIndex) -> list[Finding]:
+    """Return the findings on one process."""
     # The sum is negative if it includes times of an overflown clock.
     of_work = OF_DEVICE_WORK if index.cached(device_time) > 0 else OF_HOST_WORK
     if index.cached(lacks_records):
@@ -127,12 +166,60 @@ def _ranked(index: ProfileIndex) -> list[Finding]:
     found = [_within(f, wall_ns) for function in (*of_work, *ALWAYS) for f in function(index)]
     least = MIN_GAIN_SHARE * wall_ns
     found = [f for f in found if f.gain_ns >= least or f.kind in WITHOUT_GAIN]
+    added = soon_added_time(index)
+    if added is not None and wall_ns:
+        found = [_without_profiler(f, 1 - added.total_ns / wall_ns) for f in found]
     shown = with_causes(found)
     shown.sort(key=lambda f: (_level(f, wall_ns), -f.gain_ns, -f.low_ns))
-    return [
-        *with_references(shown),
-        *(finding for function in OF_MEMORY for finding in function(index)),
-    ]
+    of_memory = [finding for function in OF_MEMORY for finding in function(index)]
+    is_full = nearly_full(index)
+    return [*of_memory, *shown] if is_full else [*shown, *of_memory]
+
+
+def _of_process(part: ProcessPart) -> Iterator[Finding]:
+    """Yield the findings on one of several processes.
+
+    They are computed in its own time, because shares and gains are those of its own wall time.
+    """
+    own = part.in_own_time
+    for finding in own.cached(_of_one):
+        yield replace(_in_whole(finding, part, own), text=f"{part.name}: {finding.text}")
+
+
+def _in_whole(finding: Finding, part: ProcessPart, own: ProfileIndex) -> Finding:
+    """Return a finding in the own time of a process with rows and times of the whole profile."""
+    begin = 0 if part.recorded is None else part.recorded[0]
+    return replace(
+        finding,
+        start_ns=finding.start_ns + begin,
+        end_ns=finding.end_ns + begin,
+        rows=partial(_rows_of_whole, finding, own.profile, part.first[finding.table]),
+        spans=None,
+    )
+
+
+def _rows_of_whole(finding: Finding, own: ProfileData, first: int) -> IntArray:
+    rows: IntArray = finding.evidence_rows(own) + first
+    return rows
+
+
+def _without_profiler(finding: Finding, part: float) -> Finding:
+    """Return a finding whose gain is that of the code without the profiler.
+
+    What profiling added is spread over the critical path, from which gains are computed.
+    """
+    low, gain, high = (
+        round(value * part) for value in (finding.low_ns, finding.gain_ns, finding.high_ns)
+    )
+    return replace(finding, gain_ns=gain, gain_low_ns=low, gain_high_ns=high)
+
+
+def _has_place(finding: Finding) -> bool:
+    """Return whether a finding names an op, line or function.
+
+    A process of a job may have nothing to do, such as a worker of a pool at the end.
+    """
+    return (finding.op_id, finding.stack_id, finding.at) != (MISSING, MISSING, None)
 
 
 def _level(finding: Finding, wall_ns: int) -> int:

@@ -67,9 +67,9 @@ def operator_table(
     columns |= {
         "count": measures.column(sums.count),
         "device_ns": device.pop("device_ns"),
-        "host_ns": measures.column(sums.host_ns),
+        "host_ns": measures.host(sums.host_ns),
         "self_device_ns": device.pop("self_device_ns"),
-        "self_host_ns": measures.column(sums.own_host_ns),
+        "self_host_ns": measures.host(sums.own_host_ns),
         "backward_ns": measures.column(_backward(index, groups, sums.device_ns_of_op)),
         "backward_host_ns": measures.column(_backward(index, groups, host_ns)),
         **device,

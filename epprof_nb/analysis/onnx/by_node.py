@@ -13,7 +13,7 @@ from epprof_nb.analysis.base.op_totals import Totals, totals
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.onnx.fallback import copies_caused, find_fallbacks
 from epprof_nb.analysis.onnx.node_usage import usage_columns
-from epprof_nb.analysis.onnx.sampling import unprofiled_host_ns
+from epprof_nb.analysis.onnx.sampling import run_weights, unprofiled_host_ns
 from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
 from epprof_nb.arrays.intervals import EARLIEST, LATEST
 from epprof_nb.arrays.types import MISSING
@@ -160,15 +160,16 @@ def _measures(
     """Return the columns of executions, host time and device time, `_FIRST_MEASURES` first."""
     profile = index.profile
     columns = MeasureColumns(profile, groups, sums, order)
-    host, device = columns.host_per_execution(50, 95), columns.device_and_self()
+    host = columns.host_per_execution(50, 95, weights=index.cached(run_weights))
+    device = columns.device_and_self()
     measures: dict[str, Any] = {
         "count": columns.count(executed),
         "device_ns": device["device_ns"],
         "share": device["share"],
-        "host_ns": columns.column(sums.host_ns),
+        "host_ns": columns.host(sums.host_ns),
         "mean_host_ns": host["mean_host_ns"],
         "recorded": columns.column(_recorded(profile, groups, len(sums.count))),
-        "unprofiled_host_ns": columns.column(_unprofiled(index, groups, len(sums.count))),
+        "unprofiled_host_ns": columns.host(_unprofiled(index, groups, len(sums.count))),
     }
     for more in (host, device, columns.device_per_execution(executed)):
         measures |= {name: column for name, column in more.items() if name not in measures}

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.op_totals import totals
-from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
+from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.onnx.overhead import (
     CAPTURED,
+    MISMATCHED,
     NOT_RECORDED,
     RECORDED,
     call_durations,
@@ -41,6 +42,9 @@ def run_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> Re
     measures = ("device_ns", "kernels", "memcpys", "bytes")
     call, unprofiled = call_durations(ops, rows)
     is_known = (call != MISSING) & (unprofiled != MISSING)
+    states = _known_by(node_events(ops, rows), graph_id, own_nodes, replayed_nodes)
+    nodes = own_nodes + replayed_nodes
+    has_unknown = np.array([state in (NOT_RECORDED, MISMATCHED) for state in states], np.bool_)
     return ResultTable(
         {
             "run_id": optional(ops["run_id"][rows]),
@@ -50,10 +54,8 @@ def run_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> Re
             "start_ns": ops["start_ns"][rows],
             "host_ns": ops["duration_ns"][rows],
             "graph_id": optional(graph_id),
-            "nodes": own_nodes + replayed_nodes,
-            "node_events": categorical(
-                _known_by(node_events(ops, rows), graph_id, own_nodes, replayed_nodes)
-            ),
+            "nodes": OptionalColumn(nodes, has_unknown & (nodes == 0)),
+            "node_events": categorical(states),
             **{name: sums.measures[name] for name in measures},
             "call_ns": optional(call),
             "unprofiled_ns": optional(unprofiled),

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float64]
 
 
+_WEIGHT_STEPS, _LARGEST_WEIGHT = 16, 10_000
+"""Weights are rounded to a 16th; with larger ones, sums of many long runs would not fit."""
+
+
 class Runs(NamedTuple):
     """The runs of ONNX Runtime sessions: columns with one value per run.
 
@@ -120,17 +124,51 @@ def unprofiled_host_ns(index: ProfileIndex) -> FloatArray:
         if len(known):
             others = without[of_session].sum() / max(total[known].sum(), 1.0)
             weight[of_session] = (total / recorded_ns)[found.inputs[of_session]] * others
-    is_run = np.zeros(len(ops), np.bool_)
-    is_run[found.row] = True
-    factor = np.full(len(ops) + 1, np.nan)
-    factor[found.row] = weight
-    of_op = factor[index.tree.nearest_ancestor(is_run)]
+    of_op = _of_op(index, found, weight)
     # An event on a thread of a pool may lack its run; its session's slowdown applies.
     for number in np.unique(ops["session"][np.isnan(of_op)]).tolist():
         slowdown = measured_slowdown(index.profile.info, number) or 1.0
         of_op[np.isnan(of_op) & (ops["session"] == number)] = 1 / slowdown
     host_ns: FloatArray = np.where(has_host_time(ops), ops["duration_ns"] * of_op, 0.0)
     return host_ns
+
+
+def run_weights(index: ProfileIndex) -> IntArray:
+    """Return how much each op counts among those that were recorded, for `ProfileIndex.cached`.
+
+    Recorded runs represent all runs with inputs of the same shapes. If one in 10 runs was recorded
+    of some shapes, and one in 1,000 of others, the ops in the latter count 100 times as much.
+
+    Returns
+    -------
+    weights
+        int64 array, one value per op, at least 1; all 1 if all ops represent as many.
+    """
+    found = index.cached(runs)
+    n = int(found.inputs.max(initial=-1)) + 1
+    recorded = np.bincount(found.inputs[found.is_recorded], minlength=n)
+    represented = np.bincount(found.inputs, minlength=n) / np.maximum(recorded, 1)
+    of_run = represented[found.inputs]
+    least = of_run[found.is_recorded].min(initial=np.inf)
+    if not (found.is_recorded & (of_run > least)).any():
+        return np.ones(len(index.profile.tables["ops"]), np.int64)
+    of_op = _of_op(index, found, of_run)
+    relative = np.where(np.isnan(of_op), 1.0, of_op / least)
+    weights: IntArray = np.rint(np.clip(relative, 1, _LARGEST_WEIGHT) * _WEIGHT_STEPS).astype(
+        np.int64
+    )
+    return weights
+
+
+def _of_op(index: ProfileIndex, found: Runs, values: FloatArray) -> FloatArray:
+    """Return the value of each op's run; NaN for ops outside of runs."""
+    count = len(index.profile.tables["ops"])
+    is_run = np.zeros(count, np.bool_)
+    is_run[found.row] = True
+    of_run = np.full(count + 1, np.nan)
+    of_run[found.row] = values
+    of_op: FloatArray = of_run[index.tree.nearest_ancestor(is_run)]
+    return of_op
 
 
 def _sum(groups: IntArray, values: npt.NDArray[np.generic], n: int) -> FloatArray:

@@ -7,7 +7,7 @@ load extensions or change its limits.
 from __future__ import annotations
 
 from concurrent.futures import Future, wait
-from threading import TIMEOUT_MAX, Thread
+from threading import TIMEOUT_MAX
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from epprof_nb.analysis.sql.limits import MAX_BYTES, TIME_LIMIT_S
 from epprof_nb.analysis.sql.tables import VIEWS, tables_of
+from epprof_nb.core.own_thread import ListedThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -81,6 +82,32 @@ def select(
     threads
         Number of threads; None for one per processor.
     """
+    return answer(
+        lambda duckdb, config: _connect(duckdb, tables, config),
+        query,
+        time_limit_s=time_limit_s,
+        max_bytes=max_bytes,
+        max_rows=max_rows,
+        max_chars=max_chars,
+        threads=threads,
+    )
+
+
+def answer(
+    connect: Callable[[Any, dict[str, str]], duckdb.DuckDBPyConnection],
+    query: str,
+    *,
+    time_limit_s: float,
+    max_bytes: int,
+    max_rows: int | None = None,
+    max_chars: int | None = None,
+    threads: int | None = None,
+) -> pd.DataFrame:
+    """Return the result of a query on a connection of its own, which is closed; see `select`.
+
+    `connect` is called with the module of DuckDB and the configuration, and returns a connection
+    that sees only what the query may read.
+    """
     duckdb = _duckdb()
     if not time_limit_s > 0 or max_bytes < 1:
         raise ValueError(
@@ -96,7 +123,7 @@ def select(
         config["disabled_optimizers"] = _FOLDING
     if threads is not None:
         config["threads"] = str(threads)
-    connection = _connect(duckdb, tables, config)
+    connection = connect(duckdb, config)
 
     def fetch() -> tuple[list[str], list[pa.RecordBatch]]:
         _check(connection, query)
@@ -170,7 +197,7 @@ def _within(
             connection.close()
 
     # Python waits for this thread when it exits; a daemon thread inside DuckDB would abort.
-    Thread(target=work, name="epprof query").start()
+    ListedThread(target=work, name="epprof query").start()
     wait_s = min(max(deadline - monotonic(), 0), TIMEOUT_MAX)
     try:
         while not wait([future], wait_s).done:
@@ -209,10 +236,15 @@ def _connect(
         connection.register(name, table)
     for name, view in VIEWS.items():
         connection.execute(f"create view {name} as {view}")
+    lock(connection)
+    return connection
+
+
+def lock(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let a connection read nothing but what it has now, and keep its configuration."""
     # A query must not read the variables of the calling Python code.
     connection.execute("set python_enable_replacements = false")
     connection.execute("set lock_configuration = true")
-    return connection
 
 
 def _check(connection: duckdb.DuckDBPyConnection, query: str) -> None:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.added_time.added_time import added_time
 from epprof_nb.analysis.base.missing_records import busy_within
 from epprof_nb.analysis.base.op_totals import totals
+from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.onnx.sampling import runs
 from epprof_nb.analysis.steps.by_repeat import wall_statistics
@@ -30,6 +32,7 @@ MIN_STEPS = 4
 """Minimum number of decode steps that have statistics."""
 
 
+@process_by_process
 def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
     """Return the columns of `Profile.by_phase`."""
     ops, steps = index.profile.tables["ops"], index.cached(model_steps)
@@ -49,22 +52,23 @@ def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> 
     host = sum_by_group(group, ops["duration_ns"][steps.row], n)[:-1]
     order = np.lexsort((steps.phase[first], steps.generation[first]))
     seconds = np.maximum(wall, 1) / 1e9
+    unprofiled = _unprofiled_ns(index, steps, group, start, end)
     all_tokens = tokens * np.maximum(batch, 1).astype(np.float64)
     return ResultTable(
         {
-            "model": categorical(_model_names(index, steps.row[first])),
+            "model": categorical([steps.model[call] for call in first.tolist()]),
             "generation": steps.generation[first],
             "phase": categorical([PHASES[code] for code in steps.phase[first].tolist()]),
             "calls": count,
             "batch": optional(batch),
             "tokens": tokens,
-            "past_tokens": steps.past[first],
+            "past_tokens": optional(steps.past[first]),
             "cache_bytes": optional(_largest(group, steps.cache_bytes)),
             "start_ns": start,
             "wall_ns": wall,
             "ns_per_token": wall // np.maximum(tokens, 1),
             "tokens_per_s": all_tokens / seconds,
-            "unprofiled_tokens_per_s": all_tokens * 1e9 / _unprofiled_ns(index, steps, group, wall),
+            "unprofiled_tokens_per_s": all_tokens * 1e9 / unprofiled,
             "host_ns": host,
             "device_ns": sums.measures["device_ns"],
             "kernels": sums.measures["kernels"],
@@ -104,14 +108,17 @@ def _ends(index: ProfileIndex, steps: ModelSteps, group: IntArray, first: IntArr
 
 
 def _unprofiled_ns(
-    index: ProfileIndex, steps: ModelSteps, group: IntArray, wall: IntArray
+    index: ProfileIndex, steps: ModelSteps, group: IntArray, start: IntArray, end: IntArray
 ) -> npt.NDArray[np.float64]:
-    """Return how long each phase takes without the profiler, ns; NaN if a call is not known."""
+    """Return how long each phase takes without the profiler, ns; NaN if that is not known."""
     found = index.cached(runs)
     slower = np.full(len(index.profile.tables["ops"]), np.nan)
     slower[found.row] = found.call_ns - found.unprofiled_ns
-    less = np.bincount(group, slower[steps.row], len(wall))
-    unprofiled: npt.NDArray[np.float64] = np.maximum(wall - less, 1.0)
+    less = np.bincount(group, slower[steps.row], len(start))
+    added = index.cached(added_time)
+    if added is not None:
+        less = np.where(np.isnan(less), added.between(start, end), less)
+    unprofiled: npt.NDArray[np.float64] = np.maximum(end - start - less, 1.0)
     return unprofiled
 
 
@@ -129,17 +136,6 @@ def _launch_idle_ns(index: ProfileIndex, groups: IntArray, n: int) -> IntArray:
     op = np.append(owner, MISSING)[index.activity_op[gaps.idle.next_row]]
     waited: IntArray = sum_by_group(np.append(groups, MISSING)[op], gaps.length, n)[:-1]
     return waited
-
-
-def _model_names(index: ProfileIndex, rows: IntArray) -> list[str]:
-    """Return the name of the session or the path of the module of each call."""
-    ops = index.profile.tables["ops"]
-    names = index.profile.info.get("onnxruntime_sessions") or {}
-    called = ops.names("name").take(rows).to_list()
-    return [
-        str(names.get(str(session)) or f"session {session}") if session != MISSING else str(name)
-        for session, name in zip(ops["session"][rows].tolist(), called, strict=True)
-    ]
 
 
 def decode_statistics(index: ProfileIndex) -> RepeatStatistics | None:

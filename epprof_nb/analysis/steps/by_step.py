@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.missing_records import busy_within
 from epprof_nb.analysis.base.op_status import ran
+from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
 from epprof_nb.analysis.frameworks.phases import (
     BACKWARD,
@@ -28,6 +29,7 @@ from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import covered_before, union
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.recorded_frameworks import records_framework
 from epprof_nb.data.repeats import RepeatNames, repeat_at, repeat_bounds, repeat_names
 from epprof_nb.util.format import percent
 
@@ -148,6 +150,7 @@ def _activity_rows(index: ProfileIndex) -> IntArray:
     return rows
 
 
+@process_by_process
 def step_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `Profile.by_step`."""
     starts, ends, first = index.cached(steps)
@@ -158,24 +161,29 @@ def step_table(index: ProfileIndex) -> ResultTable:
     busy, is_unknown = busy_within(index, starts, ends)
     no_device = np.full(n, not index.device_ids, np.bool_)
     idle = OptionalColumn(ends - starts - busy, no_device | is_unknown)
+    has_no_phases = np.full(n, not records_framework(index.profile.info, "torch"))
+
+    def of_phases(values: IntArray) -> OptionalColumn:
+        return OptionalColumn(values, has_no_phases)
+
     return ResultTable(
         {
             "step": np.arange(first, first + n),
             "start_ns": starts,
             "wall_ns": ends - starts,
-            "data_ns": host[DATA],
-            "forward_ns": of_phase[:, FORWARD],
-            "backward_ns": of_phase[:, BACKWARD],
-            "optimizer_ns": of_phase[:, OPTIMIZER],
+            "data_ns": of_phases(host[DATA]),
+            "forward_ns": of_phases(of_phase[:, FORWARD]),
+            "backward_ns": of_phases(of_phase[:, BACKWARD]),
+            "optimizer_ns": of_phases(of_phase[:, OPTIMIZER]),
             "communication_ns": of_phase[:, _COMMUNICATION],
-            "other_ns": of_phase[:, DATA] + of_phase[:, OTHER],
+            "other_ns": of_phases(of_phase[:, DATA] + of_phase[:, OTHER]),
             "device_ns": of_phase.sum(axis=1),
             "idle_ns": idle,
             "kernels": sum_by_group(step, (index.kinds == KERNEL).astype(np.int64), n)[:-1],
-            "forward_host_ns": host[FORWARD],
-            "backward_host_ns": host[BACKWARD],
-            "optimizer_host_ns": host[OPTIMIZER],
-            "other_host_ns": ends - starts - _in_phases(index, starts, ends),
+            "forward_host_ns": of_phases(host[FORWARD]),
+            "backward_host_ns": of_phases(host[BACKWARD]),
+            "optimizer_host_ns": of_phases(host[OPTIMIZER]),
+            "other_host_ns": of_phases(ends - starts - _in_phases(index, starts, ends)),
         }
     )
 

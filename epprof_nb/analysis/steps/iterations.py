@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.whole_repeats import whole_repeats
 from epprof_nb.analysis.steps.by_step import steps
+from epprof_nb.analysis.steps.launch_loops import launch_loop
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
@@ -24,7 +25,8 @@ class Iterations(NamedTuple):
     """Time ranges of the iterations, in order.
 
     ``number`` has their numbers, ``start`` and ``end`` their times in ns, int64; ``unit`` is
-    the word for one, and ``loop`` the row of the op of the loop, `MISSING` for repeats and steps.
+    the word for one. ``loop`` is the row of the op of the loop, and ``stack`` that of the frame in
+    which it begins, for a loop of a function; `MISSING` for repeats and steps.
     """
 
     number: IntArray
@@ -32,6 +34,7 @@ class Iterations(NamedTuple):
     end: IntArray
     unit: str
     loop: int
+    stack: int = MISSING
 
 
 def iterations(index: ProfileIndex, least: int = MIN_ITERATIONS) -> Iterations:
@@ -39,7 +42,8 @@ def iterations(index: ProfileIndex, least: int = MIN_ITERATIONS) -> Iterations:
 
     Steps are those of an optimizer, as in the headline. A loop is a statement in which another
     statement ran `least` times or more. An iteration begins with the first statement of its body,
-    and ends where the next one begins.
+    and ends where the next one begins. In a function without statements, the lines of launches
+    show the loop.
     """
     start, end = repeat_bounds(index.profile.info)
     names = repeat_names(index.profile.info)
@@ -50,7 +54,11 @@ def iterations(index: ProfileIndex, least: int = MIN_ITERATIONS) -> Iterations:
     starts, ends, first = index.cached(steps)
     if len(starts) > 1:
         return Iterations(first + np.arange(len(starts)), starts, ends, "step", MISSING)
-    return _longest_loop(index, least)
+    found = _longest_loop(index, least)
+    if not len(found.start) and (loop := launch_loop(index, least)) is not None:
+        numbers = np.arange(len(loop.start))
+        return Iterations(numbers, loop.start, loop.end, "iteration", MISSING, loop.stack)
+    return found
 
 
 def _longest_loop(index: ProfileIndex, least: int) -> Iterations:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.missing_records import busy_within
+from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
 from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS, iterations
+from epprof_nb.arrays.theil_sen import theil_sen
 from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ _CONFIDENCE = 0.99
 _OUTLYING, _LEAST_EXCESS = 5.0, 0.1
 """An iteration is outlying if it exceeds the steady median by this many standard deviations, and by
 this share."""
+_COMES_AGAIN, _AS_LONG = 2, 1.25
+"""Number of later outliers from which the first iterations are outliers, too, and maximum ratio of
+the longest of these to the median later one."""
 _NORMAL = 1.4826
 """Standard deviation of a normal distribution divided by its median absolute deviation."""
 _MAX_POINTS = 300
@@ -32,6 +37,7 @@ _LEAST_DRIFT = 0.01
 """Minimum change from the first to the second half of the iterations, as a share."""
 
 
+@process_by_process
 def steadiness_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `Profile.steadiness`."""
     found = index.cached(iterations)
@@ -73,8 +79,11 @@ def _phases(wall: IntArray) -> npt.NDArray[np.int32]:
     deviation = _NORMAL * float(np.median(np.abs(half - median)))
     limit = median + max(_OUTLYING * deviation, _LEAST_EXCESS * median)
     phase = np.where(wall > limit, OUTLIER, STEADY).astype(np.int32)
-    first_steady = int((phase == STEADY).argmax())
-    phase[: min(first_steady, n // 2)] = WARM_UP
+    first = slice(0, min(int((phase == STEADY).argmax()), n // 2))
+    later = wall[first.stop :][phase[first.stop :] == OUTLIER]
+    # What comes again and again is no warm-up.
+    if len(later) < _COMES_AGAIN or wall[first].max(initial=0) > _AS_LONG * np.median(later):
+        phase[first] = WARM_UP
     return phase
 
 
@@ -98,12 +107,9 @@ def drift(index: ProfileIndex) -> Drift | None:
     halves = [float(np.median(half)) for half in np.array_split(wall, 2)]
     if abs(halves[1] - halves[0]) < _LEAST_DRIFT * halves[0]:
         return None
-    # Its import takes longer than all other analyses.
-    from scipy import stats
-
     points = np.array([part.mean() for part in np.array_split(wall, min(len(wall), _MAX_POINTS))])
-    slope, intercept, low, high = stats.theilslopes(points, alpha=_CONFIDENCE)
+    slope, intercept, low, high = theil_sen(points, _CONFIDENCE)
     if low <= 0 <= high or intercept <= 0:
         return None
     steps = (len(points) - 1) / intercept
-    return Drift(float(slope * steps), float(low * steps), float(high * steps))
+    return Drift(slope * steps, low * steps, high * steps)

@@ -15,6 +15,7 @@ from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.base.devices import device_labels
 from epprof_nb.analysis.base.op_totals import outermost_of_name
 from epprof_nb.analysis.base.wall_time import wall_of
+from epprof_nb.analysis.experiments.sentences import experiment_lines
 from epprof_nb.analysis.findings.ranking import evidence_name, findings
 from epprof_nb.analysis.frameworks import by_operator
 from epprof_nb.analysis.summary.headline import headline_of
@@ -94,7 +95,11 @@ def summary_of(index: ProfileIndex) -> Summary:
             for rank, found in enumerate(findings(index, limit=_MAX_FINDINGS), 1)
         ],
         [ranking for ranking in _rankings(index, time) if ranking.rows],
-        [*(str(note) for note in profile.info.get("notes") or ()), *by_operator.hints(index)],
+        [
+            *experiment_lines(index),
+            *(str(note) for note in profile.info.get("notes") or ()),
+            *by_operator.hints(index),
+        ],
         {name: len(table) for name, table in profile.tables.items()},
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.added_time.added_time import soon_added_time
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.base.devices import device_labels, device_name, device_word
 from epprof_nb.analysis.base.index import ProfileIndex, index_of
@@ -17,7 +18,9 @@ from epprof_nb.analysis.base.missing_records import (
     total_count,
     unrecorded_gaps,
 )
-from epprof_nb.analysis.base.wall_time import timed_tables, wall_of
+from epprof_nb.analysis.base.processes import has_several
+from epprof_nb.analysis.base.wall_time import span_of_device, timed_tables, wall_of
+from epprof_nb.analysis.memory.memory_lines import memory_lines
 from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, largest_slowdown
 from epprof_nb.analysis.steps.by_phase import decode_statistics
 from epprof_nb.analysis.steps.by_repeat import RepeatStatistics, repeat_statistics
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 _MAX_GAPS = 1_000
 _MAX_ERROR = 500
+_NOTABLE_ADDED = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +78,11 @@ class Headline:
     ``gaps`` is the number of idle gaps (`epprof_nb.analysis.utilisation.idle_gaps`) and
     ``longest_gaps`` has the start and end (ns) of up to a thousand of them, in the order of time.
     ``recorded`` is the number of records, without and with the missing ones, ``overhead`` the
-    profiler's own time, and ``slowdown`` the ratio of the profiled to the unprofiled time; None if
-    unknown. ``says_no_gpu`` is whether this profile is the first of its process without a GPU.
-    ``repeats`` are the statistics of the repeats, training steps or decode steps; None without any.
+    profiler's own time, and ``slowdown`` the ratio of the profiled to the unprofiled time of ONNX
+    Runtime's runs; None if unknown. ``added`` is what profiling added, as a share of the unprofiled
+    wall time, None if unknown, and ``is_added_measured`` whether unprofiled runs were measured.
+    ``says_no_gpu`` is whether this profile is the first of its process without a GPU. ``repeats``
+    are the statistics of the repeats, training steps or decode steps; None without any.
     """
 
     wall_ns: int
@@ -91,11 +97,15 @@ class Headline:
     recorded: Counts | None
     overhead: Overhead | None
     slowdown: float | None
+    added: float | None
+    is_added_measured: bool
     unattributed: int
     error: str | None
     is_blank: bool
     says_no_gpu: bool
     repeats: RepeatStatistics | None
+    memory: tuple[str, ...] = ()
+    """Lines on the memory of GPUs, if it was recorded."""
 
     @property
     def counted(self) -> list[tuple[str, str]]:
@@ -148,8 +158,10 @@ class Headline:
 
     @property
     def overhead_text(self) -> str:
-        """The profiler's own time, and a notable slowdown of the code; empty if unknown."""
+        """The profiler's own time, and what it added if that is notable; empty if unknown."""
         parts = []
+        if self.added is not None and self.added >= _NOTABLE_ADDED:
+            parts.append(f"profiling added about {self.added:.0%}".replace("%", " %"))
         if self.overhead is not None:
             parts.append(
                 f"profiler took {duration(self.overhead.total_ns)} before and after (not in the "
@@ -178,7 +190,15 @@ class Headline:
             sentences.append(
                 f"ONNX Runtime's runs took {self.slowdown:.3g} times as long as unprofiled ones."
             )
-        elif sentences:
+        if self.added is not None:
+            how = (
+                "measured by the warm-ups, which are not profiled"
+                if self.is_added_measured
+                else "estimated from what recording costs on this machine; --warmup 4 --repeat 3 "
+                "measures it"
+            )
+            sentences.append(f"Profiling added {percent(self.added)} to the wall time, {how}.")
+        elif sentences and self.slowdown is None:
             sentences.append("How much recording slowed the code down is not known.")
         return " ".join(sentences)
 
@@ -227,14 +247,15 @@ def _overhead(info: dict[str, Any], wall_ns: int) -> Overhead | None:
     return Overhead(int(total), *parts)
 
 
-def _busy(index: ProfileIndex, wall_ns: int) -> tuple[Busy, ...]:
+def _busy(index: ProfileIndex) -> tuple[Busy, ...]:
     result = []
     labels = device_labels(index.profile.info, index.device_ids)
     for device in index.device_ids:
         if device >= 0:
             starts, ends = index.busy(device)
             unknown = index.cached(unrecorded_gaps, device)
-            known_ns = max(wall_ns - int((unknown[1] - unknown[0]).sum()), 0)
+            begin_ns, end_ns = span_of_device(index.profile, device)
+            known_ns = max(end_ns - begin_ns - int((unknown[1] - unknown[0]).sum()), 0)
             share = float((ends - starts).sum()) / known_ns if known_ns else 0.0
             name = device_name(index.profile.info, device)
             of_known = known_ns if len(unknown[0]) else None
@@ -255,11 +276,12 @@ def headline_of(index: ProfileIndex) -> Headline:
     is_copy = index.kinds == MEMCPY
     wall = wall_of(profile)
     error = profile.info.get("error")
+    added = soon_added_time(index)
     sizes = profile.tables["activities"]["bytes"][is_copy]
     return Headline(
         wall_ns=wall,
         device_word=device_word(profile.info),
-        busy=_busy(index, wall),
+        busy=_busy(index),
         kernels=int((index.kinds == KERNEL).sum()),
         copies=int(is_copy.sum()),
         copy_bytes=int(np.maximum(sizes, 0).sum()),
@@ -269,13 +291,19 @@ def headline_of(index: ProfileIndex) -> Headline:
         recorded=record_counts(profile.info),
         overhead=_overhead(profile.info, wall),
         slowdown=largest_slowdown(profile.info),
+        added=None if added is None else added.share(),
+        is_added_measured=added is not None and added.is_measured,
         unattributed=total_count((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),
         says_no_gpu=is_first_without_gpu(profile.info),
         is_blank=not any(map(len, timed_tables(profile))),
-        repeats=repeat_statistics(index)
+        # Steps of different processes run at the same time: they are not a sequence.
+        repeats=None
+        if has_several(index)
+        else repeat_statistics(index)
         or index.cached(step_statistics)
         or index.cached(decode_statistics),
+        memory=memory_lines(index),
     )
 
 

@@ -22,11 +22,14 @@ import numpy as np
 from epprof_nb.analysis.base.device_activity import busy_total, copies, queued_launches
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.analysis.base.devices import device_name
-from epprof_nb.analysis.base.missing_records import unrecorded_gaps
+from epprof_nb.analysis.base.missing_records import not_recorded, unrecorded_gaps
+from epprof_nb.analysis.base.wall_time import recorded_span
 from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.intervals import covered_before
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from epprof_nb.analysis.base.index import ProfileIndex
@@ -119,8 +122,11 @@ def busy_shares(
     -------
     shares
         float64 array, shape ``(n,)``, 0 to 1: the share of the time that is known, see
-        `epprof_nb.analysis.base.missing_records`. NaN for a bin without any record.
+        `epprof_nb.analysis.base.missing_records`, and in a window of a job the time in which the
+        device's process was recorded. NaN for a bin without such time.
     """
+    if (span := recorded_span(index.profile, device_id)) is not None:
+        edges = np.clip(edges, *span)
     covered = covered_before(*index.busy(device_id), edges, index.cached(busy_total, device_id))
     unknown = covered_before(*index.cached(unrecorded_gaps, device_id), edges)
     known = np.diff(edges) - np.diff(unknown)
@@ -128,6 +134,15 @@ def busy_shares(
     shares: npt.NDArray[np.float64] = np.full(len(busy), np.nan)
     np.divide(busy, known, out=shares, where=known > 0)
     return shares
+
+
+def known_mean(shares: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    """Return the mean of the known values by column; NaN if there is none."""
+    values = np.stack(shares)
+    known = (~np.isnan(values)).sum(axis=0)
+    mean: npt.NDArray[np.float64] = np.full(values.shape[1], np.nan)
+    np.divide(np.nansum(values, axis=0), known, out=mean, where=known > 0)
+    return mean
 
 
 def bytes_copied(
@@ -237,7 +252,7 @@ def tracks(index: ProfileIndex) -> list[dict[str, Any]]:
 
 
 def _unknown(index: ProfileIndex, device_id: int) -> dict[str, list[list[int]]]:
-    times = np.stack(index.cached(unrecorded_gaps, device_id), axis=1)
+    times = np.stack(index.cached(not_recorded, device_id), axis=1)
     longest = np.argsort(times[:, 0] - times[:, 1], kind="stable")[:MAX_UNKNOWN]
     return {"unknown": times[np.sort(longest)].tolist()} if len(times) else {}
 

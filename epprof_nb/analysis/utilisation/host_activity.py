@@ -14,7 +14,7 @@ from epprof_nb.analysis.base.result_table import (
     optional,
     values_at,
 )
-from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.base.stack_lines import INLINE_LOOPS, StackLines, enclosing_function
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import union
 from epprof_nb.arrays.types import MISSING
@@ -84,7 +84,7 @@ def host_activity(
     >>> host_activity(index_of(synthetic_profile()), np.array([0]), np.array([9])).samples.tolist()
     []
     """
-    rows = _rows(index, start_ns, end_ns, threads)
+    rows = samples_within(index, start_ns, end_ns, threads)
     return _summed(index, rows, index.cached(_lines_of_samples))
 
 
@@ -99,7 +99,7 @@ def functions_of_host(
 
     ``stack`` is the line with most samples of the function.
     """
-    rows = _rows(index, start_ns, end_ns, threads)
+    rows = samples_within(index, start_ns, end_ns, threads)
     return _summed(index, rows, index.cached(_functions_of_samples))
 
 
@@ -172,13 +172,16 @@ def _summed(index: ProfileIndex, rows: IntArray, groups: IntArray) -> HostActivi
     )
 
 
-def _rows(
-    index: ProfileIndex, start_ns: IntArray, end_ns: IntArray, threads: Collection[int] | None
+def samples_within(
+    index: ProfileIndex,
+    start_ns: IntArray,
+    end_ns: IntArray,
+    threads: Collection[int] | None = None,
 ) -> IntArray:
-    """Return the samples of some threads in some intervals."""
+    """Return the rows of the samples in intervals, of the threads as for `host_activity`."""
     samples = index.profile.tables["host_samples"]
     starts, ends = union(start_ns, end_ns)
-    wanted = index.cached(_main_threads) if threads is None else list(threads)
+    wanted = index.cached(main_threads) if threads is None else list(threads)
     rows: IntArray = np.flatnonzero(np.isin(samples["thread_id"], wanted))
     if not len(starts):
         return rows[:0]
@@ -187,7 +190,7 @@ def _rows(
     return rows[(at >= 0) & (time < ends[at])]
 
 
-def _main_threads(index: ProfileIndex) -> list[int]:
+def main_threads(index: ProfileIndex) -> list[int]:
     """Return the threads that launched work, else the one whose outermost ops take most time.
 
     Without ops, these are all threads.
@@ -213,10 +216,17 @@ def _lines_of_samples(index: ProfileIndex) -> IntArray:
 
 
 def _functions_of_samples(index: ProfileIndex) -> IntArray:
-    """Return a number for the function of each sample."""
+    """Return a number for the function of each sample.
+
+    A loop in an expression is its function's; outside of functions, it has a number of its own.
+    """
     lines = index.cached(StackLines)
     own = lines.own[index.profile.tables["host_samples"]["stack_id"]]
-    file, function = (
-        np.append(names.codes, np.int32(MISSING))[own] for names in (lines.file, lines.function)
-    )
-    return group_codes(file, function)[0]
+    names = lines.function
+    number: dict[str, int] = {}
+    around = [
+        name if name in INLINE_LOOPS else enclosing_function(name) for name in names.categories
+    ]
+    functions = [*(number.setdefault(name, len(number)) for name in around), MISSING]
+    function = np.array(functions)[np.append(names.codes, np.int32(MISSING))[own]]
+    return group_codes(np.append(lines.file.codes, np.int32(MISSING))[own], function)[0]

@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.base.between_lines import lines_between, loop_header
+from epprof_nb.analysis.base.between_lines import does_one_thing, lines_between, loop_header
+from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.first_calls import preparation_within
 from epprof_nb.analysis.base.places import lines_at
 from epprof_nb.analysis.base.result_table import values_at
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.utilisation.idle_causes import (
     AFTER,
+    LEAST_HELD_NS,
     LONGEST_LAUNCH_NS,
+    IdleIntervals,
+    host_wait,
     idle_intervals,
+    launch_latency,
+    launching_thread,
     split_by_cause,
 )
 from epprof_nb.analysis.utilisation.idle_gaps import host_ops
@@ -24,8 +30,9 @@ from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.utilisation.idle_causes import IdleIntervals
     from epprof_nb.arrays.types import BoolArray, IntArray
+
+_NEXT_TURN, _ONE_CALL = 1, 2
 
 
 class HostIdle(NamedTuple):
@@ -36,6 +43,7 @@ class HostIdle(NamedTuple):
     before, while the device may have been busy. ``thread`` is the thread that
     launched the next work, ``op`` the row of the op that it ran (`MISSING`: none). ``file``,
     ``function``, ``line`` and ``last_line`` say where in a function that no statement marks.
+    ``is_held`` says that the work was launched, and waited while the host ran its code.
     """
 
     idle: IdleIntervals
@@ -49,6 +57,7 @@ class HostIdle(NamedTuple):
     function: CategoryColumn
     line: IntArray
     last_line: IntArray
+    is_held: BoolArray
 
     def take(self, rows: IntArray) -> HostIdle:
         """Return some of the intervals."""
@@ -57,11 +66,15 @@ class HostIdle(NamedTuple):
         return HostIdle(
             self.idle.take(rows), start, end, time, begun, self.thread[rows], self.op[rows],
             self.file.take(rows), self.function.take(rows), self.line[rows], self.last_line[rows],
+            self.is_held[rows],
         )  # fmt: skip
 
 
 def host_idle(index: ProfileIndex) -> HostIdle:
-    """Return the idle intervals of the devices in which the host worked before its API call."""
+    """Return the idle intervals of the devices in which the host worked before its API call.
+
+    Intervals of `held_time_of_host` come after these.
+    """
     idle = idle_intervals(index)
     parts = split_by_cause(index, idle)
     launching = parts["launching"]
@@ -73,7 +86,13 @@ def host_idle(index: ProfileIndex) -> HostIdle:
     start = np.maximum(end - time, idle.start)
     time = np.maximum(time - preparation_within(index, start, end), 0)
     at = np.flatnonzero(time > 0)
-    idle, start, end, time = idle.take(at), start[at], end[at], time[at]
+    held = index.cached(held_time_of_host)
+    also = np.flatnonzero(held > 0)
+    is_held = np.repeat([False, True], [len(at), len(also)])
+    start = np.append(start[at], (idle.end - held)[also])
+    end = np.append(end[at], idle.end[also])
+    time = np.append(time[at], held[also])
+    idle = idle.take(np.append(at, also))
     calls, activities = (index.profile.tables[name] for name in ("api_calls", "activities"))
     call = index.calls.rows(activities["correlation_id"][idle.next_row])
     middle = start + (end - start) // 2
@@ -85,7 +104,23 @@ def host_idle(index: ProfileIndex) -> HostIdle:
     around = _calls_around(index, thread, middle)
     ended = np.where(around[0] >= 0, np.append(calls["end_ns"], 0)[around[0]], 0)
     begun = np.minimum(start, np.where(around[0] == around[1], start, ended))
-    return HostIdle(idle, start, end, time, begun, thread, op, *_lines(index, *around, op))
+    places = _lines(index, *around, op)
+    return HostIdle(idle, start, end, time, begun, thread, op, *places, is_held)
+
+
+def held_time_of_host(index: ProfileIndex) -> IntArray:
+    """Return for how long each idle interval's work was held while the host ran its code, ns.
+
+    Kernels of the host device are Python functions, which need the GIL. It is 0 on GPUs, and where
+    the thread that launched the work waited for more than half of the time.
+    """
+    idle = idle_intervals(index)
+    if device_word(index.profile.info) == "GPU":
+        return np.zeros(len(idle.start), np.int64)
+    held = split_by_cause(index, idle)["held"]
+    waited = host_wait(index, launching_thread(index, idle.next_row), idle.end - held, idle.end)
+    found = np.where(held > max(launch_latency(index), LEAST_HELD_NS), held, 0)
+    return np.where(2 * waited < held, found, 0)
 
 
 def loops_at(
@@ -102,7 +137,7 @@ def loops_at(
     pairs, first = group_codes(before, after, _marked(index, op))
     found: list[tuple[str, str, int] | None] = []
     for row in first.tolist():
-        place = _between(index, lines, int(before[row]), int(after[row]), has_left=False)
+        place = _between(index, lines, int(before[row]), int(after[row]), next_turn=False)
         frame = slice(place[0], place[0] + 1) if place else slice(0)
         names = [column.take(frame).to_list() for column in (lines.file, lines.function)]
         if not place or not names[0][0] or _is_marked(index, names[0][0], int(op[row])):
@@ -145,17 +180,21 @@ def _lines(
     lines = index.cached(StackLines)
     of_calls = np.append(lines.of_calls(), MISSING)
     left, ops = _has_left(index, before, op), index.profile.tables["ops"]
+    turn = _turns(index, before, after)
     statement = values_at(index.statement, op)
     pairs, first = group_codes(
         of_calls[before], of_calls[after], _marked(index, op), values_at(ops["line"], statement),
-        left.astype(np.int64),
+        left.astype(np.int64), turn,
     )  # fmt: skip
     n = len(first)  # few: pairs of places
     file, function = np.full((2, n), None, object)
     span = np.full((2, n), MISSING, np.int64)
     for number, row in enumerate(first.tolist()):
         stacks = int(of_calls[before[row]]), int(of_calls[after[row]])
-        place = _between(index, lines, *stacks, has_left=bool(left[row]))
+        is_next = bool(left[row]) or turn[row] == _NEXT_TURN
+        if turn[row] == _ONE_CALL:
+            is_next |= _does_one_thing(index, lines, stacks[1])
+        place = _between(index, lines, *stacks, next_turn=is_next)
         if place is None:
             continue
         frame, span_of = place
@@ -184,6 +223,37 @@ def _has_left(index: ProfileIndex, before: IntArray, op: IntArray) -> BoolArray:
     return left
 
 
+def _turns(index: ProfileIndex, before: IntArray, after: IntArray) -> IntArray:
+    """Return whether the host had left the line of two calls that are both in it.
+
+    `_NEXT_TURN` if the second one is the kind of call that the line makes first, and the first one
+    is another; `_ONE_CALL` if the line makes calls of one kind only; else 0. Calls of one kind have
+    the same name and the same stack, frames of libraries included.
+    """
+    calls, own = index.profile.tables["api_calls"], index.cached(StackLines).own
+    stack = np.append(index.cached(StackLines).of_calls(), MISSING)
+    kind = np.append(group_codes(calls.names("name").codes, stack[:-1])[0], MISSING)
+    line = own[stack].astype(np.int64)
+    by_time = np.argsort(calls["start_ns"], kind="stable")
+    lines, at = np.unique(line[:-1][by_time], return_index=True)
+    first = np.full(len(own), MISSING, np.int64)
+    first[lines] = kind[by_time[at]]
+    pairs = group_codes(line[:-1], kind[:-1])[1]
+    kinds = np.bincount(line[pairs] + 1, minlength=len(own) + 1)[1:]
+    one, other = line[before], line[after]
+    same = (one == other) & (other >= 0) & (before != after)
+    is_next = (kind[after] == first[other]) & (kind[before] != kind[after])
+    found = np.where(kinds[other] > 1, np.where(is_next, _NEXT_TURN, 0), _ONE_CALL)
+    return np.where(same, found, 0)
+
+
+def _does_one_thing(index: ProfileIndex, lines: StackLines, stack: int) -> bool:
+    """Return whether the user's line of a stack has only one call that may launch work."""
+    own = int(lines.own[stack])
+    (file,) = lines.file.take(slice(own, own + 1)).to_list()
+    return does_one_thing(index.profile.sources.get(file or "", ""), int(lines.line[own]))
+
+
 def _marked(index: ProfileIndex, op: IntArray) -> IntArray:
     """Return a number for each cell whose statement contains an op; `MISSING` for none."""
     statement = values_at(index.statement, op)
@@ -210,11 +280,11 @@ def _is_outside(index: ProfileIndex, stack: int, op: int) -> bool:
 
 
 def _between(
-    index: ProfileIndex, lines: StackLines, before: int, after: int, *, has_left: bool
+    index: ProfileIndex, lines: StackLines, before: int, after: int, *, next_turn: bool
 ) -> tuple[int, tuple[int, int]] | None:
     """Return a frame of the function in which the host was between two stacks, and its lines.
 
-    `has_left` says whether the host had left what the line called.
+    `next_turn` says whether the host had left the line, if both are in the same.
     """
     old, new = (_own_frames(lines, stack) for stack in (before, after))
     if not new:
@@ -223,7 +293,7 @@ def _between(
     while common < min(len(old), len(new)) and old[common] == new[common]:
         common += 1
     if common == len(new):  # the same line, or a function has returned to it
-        return _next_turn(index, lines, new, int(lines.line[new[-1]]), next_turn=has_left)
+        return _next_turn(index, lines, new, int(lines.line[new[-1]]), next_turn=next_turn)
     first = index.profile.tables["stacks"]["first_line"]
     if common == len(old):  # functions have begun
         for frame in reversed(new[common:]):

@@ -16,7 +16,9 @@ from epprof_nb.analysis.base.copies import is_pageable, is_synchronous
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.analysis.base.missing_records import first_starts, is_unrecorded
 from epprof_nb.analysis.base.result_table import values_at
-from epprof_nb.arrays.intervals import clip_times, complement, covered_before, union
+from epprof_nb.analysis.base.wall_time import span_of_device
+from epprof_nb.arrays.ids import unique_values
+from epprof_nb.arrays.intervals import clip_times, complement, covered_between, union
 from epprof_nb.arrays.nearest import first_from
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
@@ -33,6 +35,8 @@ CAUSES = ("not launched", "launching", "waiting", "held", "unknown")
 HELD = CAUSES.index("held")
 LONGEST_LAUNCH_NS = 1_000_000
 """Longest time of a launch from its call on; longer calls do more, such as loading code."""
+LEAST_HELD_NS = 5_000
+"""Longest time between two pieces of work of a queue that needs no reason."""
 _LATENCY_FACTOR = 2
 """A launch is on its way for at most this many times the median latency of launches."""
 _LONGEST_LATENCY_NS = 1_000_000
@@ -79,9 +83,10 @@ def _of_device(index: ProfileIndex, device: int) -> IntArray:
     starts, ends = clip_times(*index.busy(device))
     if not len(starts):
         return np.empty((5, 0), np.int64)
-    # Work may precede the start of the profile.
-    begin = min(0, int(starts[0]))
-    start, end = complement(starts, ends, begin, max(profile.wall_ns, int(ends[-1])))
+    # Work may precede the start of the profile. A length that is not recorded has no idle ends.
+    first, last = span_of_device(profile, device) if profile.wall_ns > 0 else (0, 0)
+    begin = min(first, int(starts[0]))
+    start, end = complement(starts, ends, begin, max(last, int(ends[-1])))
     is_known = ~is_unrecorded(index, start, end)
     start, end = start[is_known], end[is_known]
     position = np.where(end <= starts[0], BEFORE, np.where(start >= ends[-1], AFTER, BETWEEN))
@@ -119,7 +124,7 @@ def split_by_cause(index: ProfileIndex, idle: IdleIntervals) -> dict[str, IntArr
     called = np.clip(np.where(is_known, called, idle.start), idle.start, idle.end)
     arrival = np.maximum(returned + launch_latency(index), called)
     arrival = np.where(_inside_replay(index, call, idle), idle.end, np.minimum(arrival, idle.end))
-    waiting = _host_wait(index, launching_thread(index, idle.next_row), idle.start, called)
+    waiting = host_wait(index, launching_thread(index, idle.next_row), idle.start, called)
     return {
         "not_launched": np.where(is_known, called - idle.start - waiting, 0),
         "launching": np.where(is_known, arrival - called, 0),
@@ -197,19 +202,15 @@ def _blocks(name: str) -> bool:
     return "Synchronize" in name or ("Memcpy" in name and "Async" not in name)
 
 
-def _host_wait(
-    index: ProfileIndex, threads: IntArray, starts: IntArray, ends: IntArray
-) -> IntArray:
+def host_wait(index: ProfileIndex, threads: IntArray, starts: IntArray, ends: IntArray) -> IntArray:
     """Return how long each thread was in a blocking API call between each start and end."""
     calls = index.profile.tables["api_calls"]
     waits = np.flatnonzero(index.cached(is_wait))
     result = np.zeros(len(threads), np.int64)
     wait_threads = calls["thread_id"][waits]
-    for thread in np.unique(wait_threads):
+    for thread in unique_values(wait_threads):
         of_thread = waits[wait_threads == thread]
         blocked = union(calls["start_ns"][of_thread], calls["end_ns"][of_thread])
         at = np.flatnonzero(threads == thread)
-        times = np.stack([starts[at], ends[at]])
-        before, until = covered_before(*blocked, times)
-        result[at] = until - before
+        result[at] = covered_between(*blocked, starts[at], ends[at])
     return result

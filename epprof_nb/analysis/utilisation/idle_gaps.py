@@ -3,7 +3,8 @@
 A device is *busy* while it executes device work; work that overlaps counts once. An *idle gap*
 lies between its first and its last work. The time before and after these is mostly host setup:
 `gaps` returns it too, with another ``position``, and the summary does not count it.
-`epprof_nb.analysis.utilisation.idle_causes` says why a device was idle.
+`epprof_nb.analysis.utilisation.idle_causes` says why a device was idle, and
+`epprof_nb.analysis.utilisation.host_idle` at which line the host was.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.index import ProfileIndex, index_of
-from epprof_nb.analysis.base.result_table import ResultTable, names_at, optional, values_at
+from epprof_nb.analysis.base.result_table import (
+    ResultTable,
+    names_at,
+    optional,
+    values_at,
+)
+from epprof_nb.analysis.base.sampled_time import where_sampled
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.utilisation.host_activity import main_place
 from epprof_nb.analysis.utilisation.idle_causes import (
@@ -101,7 +108,7 @@ def _sampled_columns(index: ProfileIndex, idle: IdleIntervals) -> dict[str, Colu
         "host_function": names_at(lines.function, stack),
         "host_file": names_at(lines.file, stack),
         "host_line": optional(values_at(lines.line, stack)),
-        "host_samples": samples,
+        "host_samples": where_sampled(index.profile, samples),
     }
 
 

@@ -10,6 +10,7 @@ from epprof_nb.analysis.base.device_activity import queued_launches
 from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.first_calls import preparation_within
 from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import ResultTable
 from epprof_nb.analysis.utilisation.idle_causes import (
     BETWEEN,
@@ -30,10 +31,15 @@ if TYPE_CHECKING:
 
 LAUNCH_HOST_NS = 100_000
 """Longest time before an API call that counts as launching; longer ones are work of the host."""
-MIN_LAUNCHES = 100
-"""Minimum number of launches that kept a device waiting, for these to be launch-bound."""
+_LATE_SHARE = 0.5
+"""Minimum share of the kernels that were launched alone, and late, in code that is launch-bound.
+
+It is 0.81 to 1 in recorded programs that are launch-bound, and at most 0.42 in those that lose 3 %
+to launches for another reason.
+"""
 
 
+@process_by_process
 def launch_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `Profile.launches`."""
     places, gaps = index.cached(Places), index.cached(launch_gaps)
@@ -169,12 +175,19 @@ def launch_gaps(index: ProfileIndex) -> LaunchGaps:
 def counted_as_launching(index: ProfileIndex) -> IntArray:
     """Return the activities whose host time before the call counts as launching, ascending rows.
 
-    None if too few launches kept a device waiting.
+    None if the code is not launch-bound.
     """
     gaps = index.cached(launch_gaps)
-    if len(gaps.length) < MIN_LAUNCHES or not gaps.saving.any():
+    if not is_launch_bound(index):
         return np.empty(0, np.int64)
     return np.unique(gaps.idle.next_row[gaps.length > gaps.in_call])
+
+
+def is_launch_bound(index: ProfileIndex) -> bool:
+    """Return whether launches kept a device waiting for most of the kernels launched alone."""
+    gaps, graphs = index.cached(launch_gaps), index.profile.tables["activities"]["graph_id"]
+    alone = int(((index.kinds == KERNEL) & (graphs == MISSING)).sum())
+    return bool(gaps.saving.any()) and len(gaps.length) >= _LATE_SHARE * alone
 
 
 def _made_by_wait(index: ProfileIndex, idle: IdleIntervals) -> BoolArray:

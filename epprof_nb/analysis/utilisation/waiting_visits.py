@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.result_table import values_at
+from epprof_nb.analysis.utilisation.launches import LAUNCH_HOST_NS
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def visits(index: ProfileIndex, waits: IntArray) -> Visits:
     """Return the visits in which some API calls of one place waited.
 
     A visit begins where the statement does; in a function without statements, halfway from the last
-    call elsewhere. It ends with the last call there.
+    call before, at most `LAUNCH_HOST_NS` before its first call: what the host did earlier is work
+    of other lines. It ends with the last call there.
     """
     calls, activities = (index.profile.tables[name] for name in ("api_calls", "activities"))
     places = index.cached(Places)
@@ -50,6 +52,7 @@ def visits(index: ProfileIndex, waits: IntArray) -> Visits:
         is_there = places.of_calls(rows) == place
         statement = values_at(index.statement, index.call_op[rows])
         begins = is_there & ~(np.append(False, is_there[:-1]) & _same(statement))
+        begins |= is_there & _comes_again(index, rows, statement, begins)
         number = np.where(is_there, np.cumsum(begins) - 1, MISSING)
         first = np.flatnonzero(begins)
         visited = np.unique(number[np.isin(rows, waits)])
@@ -91,12 +94,31 @@ def _same(statement: IntArray) -> BoolArray:
     return same
 
 
+def _comes_again(
+    index: ProfileIndex, rows: IntArray, statement: IntArray, begins: BoolArray
+) -> BoolArray:
+    """Return which calls begin a visit anew, after work of other lines that made no call.
+
+    They are in the same stack as the first call of the visit, a while after the call before. A
+    statement needs no such sign.
+    """
+    calls, places = index.profile.tables["api_calls"], index.cached(Places)
+    late = calls["start_ns"][rows[1:]] - calls["end_ns"][rows[:-1]] > LAUNCH_HOST_NS
+    first = rows[np.maximum.accumulate(np.where(begins, np.arange(len(rows)), 0))]
+    again = np.append(False, late)
+    for key in (calls["stack_id"], calls.names("name").codes):
+        again &= key[rows] == key[first]
+    is_marked = (statement >= 0) & (places.of_op[statement] == places.of_calls(rows))
+    found: BoolArray = again & ~is_marked
+    return found
+
+
 def _start(index: ProfileIndex, rows: IntArray, first: IntArray) -> IntArray:
     """Return when the host came to a place, for the first call of each visit."""
     calls, ops = index.profile.tables["api_calls"], index.profile.tables["ops"]
     start = calls["start_ns"][rows[first]]
     before = np.where(first > 0, calls["end_ns"][rows[first - 1]], np.minimum(start, 0))
-    start = np.minimum(start, before + (start - before) // 2)
+    start = np.minimum(start, np.maximum(before + (start - before) // 2, start - LAUNCH_HOST_NS))
     statement = values_at(index.statement, index.call_op[rows[first]])
     places = index.cached(Places)
     is_marked = places.of_op[statement] == places.of_calls(rows[first])

@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.missing_records import is_unrecorded
 from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import ResultTable, names_at
 from epprof_nb.analysis.utilisation.idle_causes import BETWEEN, idle_intervals, is_wait
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 
+@process_by_process
 def wait_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `Profile.waits`."""
     found, places = index.cached(find_waits), index.cached(Places)
@@ -78,6 +80,17 @@ def find_waits(index: ProfileIndex) -> Waits:
     busy = until - before
     idle_after, next_row = _idle_after(index, start, end, calls["thread_id"][rows])
     return Waits(rows, end - start, busy, idle_after, np.minimum(busy, idle_after), next_row)
+
+
+def delay_launches(index: ProfileIndex, ends: IntArray) -> bool:
+    """Return whether launches follow at least half of the waits that ended at `ends`.
+
+    Waits at the end of the code, and of the last turn of a loop, delay nothing.
+    """
+    tables = index.profile.tables
+    call = index.calls.rows(tables["activities"]["correlation_id"][index.is_device_work])
+    last = int(tables["api_calls"]["start_ns"][call[call != MISSING]].max(initial=MISSING))
+    return 2 * int((ends <= last).sum()) >= len(ends)
 
 
 def _idle_after(

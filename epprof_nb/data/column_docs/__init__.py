@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 from epprof_nb.data.column_docs.analyses import ANALYSES
 from epprof_nb.data.column_docs.breakdowns import BREAKDOWNS
 from epprof_nb.data.column_docs.comparison import COMPARISON
+from epprof_nb.data.column_docs.jobs import JOBS
+from epprof_nb.data.column_docs.memory import MEMORY
 from epprof_nb.data.column_docs.onnx_nodes import ONNX_NODES
 from epprof_nb.data.column_docs.records import RECORDS
 from epprof_nb.data.column_docs.training import TRAINING
@@ -28,7 +30,7 @@ _F = TypeVar("_F", bound="Callable[..., object]")
 _MEANING_WIDTH = 54
 
 TABLES: dict[str, TableDoc] = {
-    **RECORDS, **BREAKDOWNS, **ONNX_NODES, **TRAINING, **ANALYSES, **COMPARISON
+    **RECORDS, **BREAKDOWNS, **ONNX_NODES, **TRAINING, **MEMORY, **ANALYSES, **COMPARISON, **JOBS
 }  # fmt: skip
 """Every table by name; ``by_line_self`` is ``by_line(inclusive=False)``, and
 ``by_kernel_short_name`` is ``by_kernel(by="short_name")``."""

@@ -61,7 +61,10 @@ ANALYSES: dict[str, TableDoc] = {
             ),
             column("host_file", "category", "its file, or its cell, as In[3]"),
             column("host_line", "Int64", "line of it with most samples"),
-            column("host_samples", "int64", "number of samples in the interval"),
+            column(
+                "host_samples", "Int64",
+                "number of samples in the interval; missing if the host was not sampled",
+            ),
             name="name of that op", device_id="device that was idle, as in `activities`",
         ),
     ),
@@ -240,8 +243,8 @@ ANALYSES: dict[str, TableDoc] = {
             "name",
             column(
                 "saving_ns", "Int64",
-                "time by which the path is shorter if the op and all ops below it take no time; "
-                "at most `path_ns`; missing beyond the first 24 rows",
+                "time by which the path is shorter without the op and all ops below it, as by "
+                "`what_if` with the factor 0; missing beyond the first 24 rows",
             ),
             column("path_ns", "int64", f"inclusive: time on the path {INCLUSIVE}"),
             column("share", "float64", "`path_ns` / length of the path", "fraction"),
@@ -261,8 +264,8 @@ ANALYSES: dict[str, TableDoc] = {
             column("function", "category", "function that the line is in; missing without stacks"),
             column(
                 "saving_ns", "Int64",
-                "time by which the path is shorter if all that the line and the functions it calls "
-                "run takes no time; at most `path_ns`; missing beyond the first 24 rows",
+                "time by which the path is shorter without all that the line and the functions it "
+                "calls run, as by `what_if` with the factor 0; missing beyond the first 24 rows",
             ),
             column(
                 "path_ns", "int64",
@@ -273,6 +276,88 @@ ANALYSES: dict[str, TableDoc] = {
             column("self_path_ns", "int64", "part of `path_ns` whose innermost line it is"),
             column("device_path_ns", "int64", "part of `path_ns` after a launch or wait"),
             column("host_path_ns", "int64", "part of `path_ns` in code and API calls"),
+        ),
+    ),
+    "what_if": TableDoc(
+        "prof.what_if(changes)",
+        "One row per change, and a last row for all of them if there are several.",
+        columns(
+            column("changed", "object", "name of what has another duration"),
+            column("factor", "float64", "factor of its duration; missing for all", "fraction"),
+            column("wall_ns", "Int64", "new wall time: that of the profile less `saving_ns`"),
+            column("wall_low_ns", "Int64", "wall time less `saving_high_ns`"),
+            column("wall_high_ns", "Int64", "wall time less `saving_low_ns`"),
+            column("saving_ns", "int64", "saving in the replay; negative if it gets slower"),
+            column("saving_low_ns", "int64", "the same: other work keeps its durations"),
+            column(
+                "saving_high_ns", "int64",
+                "saving if other kernels lose the time in which they overlapped removed time",
+            ),
+            column(
+                "limit", "category",
+                "most of the new path: `host`: code and API calls; `device`: kernels and copies; "
+                "`delays`: between them",
+            ),
+            column("limit_share", "float64", "its share of the new path", "fraction"),
+        ),
+    ),
+    "sensitivity": TableDoc(
+        "prof.sensitivity()",
+        "One row per named op, by descending time; without an experiment, no rows.",
+        columns(
+            column("name", "category", "name of the op; with all ops below it"),
+            column("device_share", "float64", "its device time / wall time", "fraction"),
+            column(
+                "host_share", "float64",
+                "time of its code and API calls, without waits for the device / wall time",
+                "fraction",
+            ),
+            *(
+                doc
+                for side, what in (("device", "device work"), ("host", "code"))
+                for doc in (
+                    column(
+                        f"{side}_sensitivity", "float64",
+                        f"wall time per delay after its {what}; missing if it was not measured",
+                        "ns/ns",
+                    ),
+                    column(
+                        f"{side}_sensitivity_low", "float64", "low end of its interval", "ns/ns"
+                    ),
+                    column(
+                        f"{side}_sensitivity_high", "float64", "high end of its interval", "ns/ns"
+                    ),
+                    column(
+                        f"{side}_replayed", "float64", "the same in the replay of the profile",
+                        "ns/ns",
+                    ),
+                )
+            ),
+            column(
+                "agrees", "boolean",
+                "whether the replayed sensitivities are those that were measured",
+            ),
+            column(
+                "saving_if_free_ns", "Int64",
+                "saving of a repeat in which the op takes no time, in the replay, but at most "
+                "`saving_high_ns`",
+            ),
+            column(
+                "saving_low_ns", "Int64",
+                "the same less the scatter of repeats, and at most the low ends of the "
+                "sensitivities x time",
+            ),
+            column(
+                "saving_high_ns", "Int64",
+                "high ends of the sensitivities x time, what its waits for the device save, and "
+                "the time in which other kernels overlapped with its device work",
+            ),
+            column(
+                "limit", "category",
+                "most of the path without the op: `host`, `device` or `delays`, as in `what_if`",
+            ),
+            column("executions", "int64", "executions of the op in a repeat"),
+            column("note", "object", "what was not measured, and where the witnesses disagree"),
         ),
     ),
     "roofline": TableDoc(

@@ -8,17 +8,20 @@ from epprof_nb.data.column_docs.description import (
     TableDoc,
     column,
     columns,
+    measured,
     of_statements,
 )
 
 _PER_EXECUTION = ("mean_device_ns", "p95_device_ns")
+_MEAN = column("mean_device_ns", "int64", "mean device time of an activity")
+_P95 = column("p95_device_ns", "int64", "its 95th percentile, a measured time")
 _SHORT_NAME = column(
     "short_name", "category", "short name of the kernel, with its operation, dtype and tile"
 )
 _KERNEL_MEASURES = (
-    "count", "device_ns", "share", "mean_device_ns",
+    "count", "device_ns", "share", _MEAN,
     column("min_device_ns", "int64", "shortest device time of a launch"),
-    "p95_device_ns",
+    _P95,
     column("max_device_ns", "int64", "longest device time of a launch"),
     "launch_delay_ns",
     column("grid", "object", "`(x, y, z)` of the most frequent launch; None if unknown",
@@ -44,8 +47,8 @@ BREAKDOWNS: dict[str, TableDoc] = {
         "One row per name, op type and, for statements, cell and line, by descending device time. "
         "A last row `(no op)` holds activities without an op.",
         columns(
-            "name", "op_type", "cell", "line", "arg_<name>", "count", *DEVICE, "host_ns",
-            "self_host_ns", "mean_host_ns", "p95_host_ns",
+            "name", "op_type", "cell", "line", "arg_<name>", "count", *DEVICE,
+            *measured("host_ns", "self_host_ns", "mean_host_ns", "p95_host_ns"),
             **{"arg_<name>": "value of each argument in `args`; missing if the op has none"},
         ),
     ),
@@ -76,11 +79,30 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("stream_id", "Int64", "stream, as in `activities`"),
             "count", "device_ns",
             column("busy_ns", "int64", "time during which at least one of them ran"),
-            "share", "mean_device_ns", "p95_device_ns", "kernels", "memcpys", "memsets", "bytes",
+            "share", _MEAN, _P95, "kernels", "memcpys", "memsets", "bytes",
             "bandwidth", "launch_delay_ns",
             count="activities", device_ns="their total time; overlapping time counts for each",
             mean_device_ns="mean time of an activity", kernels="kernels", memcpys="copies",
             memsets="memsets", bytes="bytes copied and set",
+        ),
+    ),
+    "by_device": TableDoc(
+        "prof.by_device()",
+        "One row per GPU, and per other device that worked, by id.",
+        columns(
+            column("device", "category", "`GPU 0` or `host device`; `no device` if unknown"),
+            "device_id",
+            column("name", "category", "model of the device"),
+            column("streams", "int64", "streams with work"),
+            "count", "device_ns", "share",
+            column("busy_ns", "int64", "time during which at least one of them ran"),
+            column("idle_ns", "Int64", "time of the profile during which none ran"),
+            column("unknown_ns", "int64", "time in which work without a record may have run"),
+            "kernels", "memcpys", "memsets", "bytes",
+            column("sent_bytes", "int64", "bytes that other devices copied from it, or it to them"),
+            column("received_bytes", "int64", "bytes copied to it from other devices"),
+            count="activities", device_ns="their total time; overlapping time counts for each",
+            kernels="kernels", memcpys="copies", memsets="memsets", bytes="bytes copied and set",
         ),
     ),
     "by_line": TableDoc(
@@ -109,9 +131,34 @@ BREAKDOWNS: dict[str, TableDoc] = {
                 "exceeds `host_ns`",
                 host_ns="inclusive: host time of the statement and everything that it ran",
             ),
+            column(
+                "sampled_ns", "Int64",
+                "inclusive: host time between API calls, by samples; missing without samples",
+            ),
             column("launches", "int64", "inclusive: launches of kernels, copies, memsets, graphs"),
             column("waits", "int64", "inclusive: API calls that waited for a device"),
             column("wait_ns", "int64", "inclusive: time of these calls"),
+        ),
+    ),
+    "by_function": TableDoc(
+        "prof.by_function()",
+        "One row per function of your code that was sampled, the longest time of its own first. "
+        "A last row `(no function)` holds samples outside of your code.",
+        (
+            column("function", "category", "qualified name of the function"),
+            column("file", "category", "its file, or its cell, as In[3]"),
+            column("line", "Int64", "its line with most samples; of a statement, its first"),
+            column("source", "object", "text of that line"),
+            column(
+                "sampled_ns", "int64",
+                "inclusive: time of the samples with the function anywhere in their stack",
+            ),
+            column(
+                "self_sampled_ns", "int64",
+                "self: time of the samples with no other function of your code further inside",
+            ),
+            column("self_share", "float64", "`self_sampled_ns` / all sampled time", "fraction"),
+            column("samples", "int64", "self: number of these samples"),
         ),
     ),
     "by_line_self": TableDoc(
@@ -131,6 +178,11 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("self_bandwidth", "float64", "`bandwidth` of these copies", "bytes/s"),
             column("self_launch_delay_ns", "Int64", "`launch_delay_ns` of these kernels"),
             column("self_host_ns", "Int64", "self: host time without nested statements"),
+            column(
+                "self_sampled_ns", "Int64",
+                "self: host time between API calls, by samples, without nested lines; missing "
+                "without samples",
+            ),
             column("self_launches", "int64", "self: launches without nested lines"),
             column("self_waits", "int64", "self: waits without nested lines"),
             column("self_wait_ns", "int64", "self: time of these waits"),

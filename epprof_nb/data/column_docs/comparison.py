@@ -129,6 +129,25 @@ COMPARISON: dict[str, TableDoc] = {
             column("count_after", "Int64", "new: kernels, copies and memsets; missing if removed"),
         ),
     ),
+    "compare_memory": TableDoc(
+        "epprof_nb.compare(old, new).memory",
+        "One row per path of ops that allocated memory in use at the peak or at the end, by "
+        "descending difference at the peak; needs `--detail memory` on both sides. Bytes are those "
+        "of the blocks that the op itself allocated: the median over the recordings of a side.",
+        (
+            column(
+                "path", "category",
+                "names of the op and the ops above it, below the cell; `(no op)` for memory from "
+                "before the profile, or whose op is not known",
+            ),
+            _COMPARED[0],
+            column("delta_bytes", "int64", "`peak_after_bytes` - `peak_before_bytes`"),
+            column("peak_before_bytes", "int64", "old: in use when all blocks hold most"),
+            column("peak_after_bytes", "int64", "new: in use when all blocks hold most"),
+            column("steady_before_bytes", "int64", "old: in use at the end of the recording"),
+            column("steady_after_bytes", "int64", "new: in use at the end of the recording"),
+        ),
+    ),
     "compare_by_stack": TableDoc(
         "epprof_nb.compare(old, new).by_stack()",
         "One row per path of Python frames, and below it per name of the activities that it "

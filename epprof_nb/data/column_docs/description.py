@@ -65,8 +65,11 @@ SHARED = {
             "launch_delay_ns", "Int64",
             "mean time from a kernel's API call to its start; missing if no call was recorded",
         ),
-        column("mean_device_ns", "int64", "mean of the inclusive device time of an execution"),
-        column("p95_device_ns", "int64", "its 95th percentile, a measured time"),
+        column(
+            "mean_device_ns", "Int64",
+            "mean of the inclusive device time of an execution; missing without executions",
+        ),
+        column("p95_device_ns", "Int64", "its 95th percentile, a measured time; likewise"),
         column("host_ns", "int64", f"inclusive: host time {INCLUSIVE}"),
         column("self_host_ns", "int64", "self: host time without the ops below on its thread"),
         column("mean_host_ns", "int64", "mean of the inclusive host time of an execution"),
@@ -88,6 +91,14 @@ def columns(*items: str | ColumnDoc, **meanings: str) -> tuple[ColumnDoc, ...]:
 def of_statements(*names: str, **meanings: str) -> tuple[ColumnDoc, ...]:
     """Return columns that only statements have: Int64, missing in other rows."""
     return tuple(replace(c, dtype="Int64") for c in columns(*names, **meanings))
+
+
+def measured(*names: str) -> tuple[ColumnDoc, ...]:
+    """Return columns of host time: Int64, missing if no execution was measured."""
+    return tuple(
+        replace(c, dtype="Int64", meaning=f"{c.meaning}; missing if none was measured")
+        for c in columns(*names)
+    )
 
 
 def of_schema(table: schema.TableSchema) -> tuple[ColumnDoc, ...]:

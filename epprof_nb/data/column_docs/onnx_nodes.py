@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from epprof_nb.data.column_docs.description import DEVICE, ColumnDoc, TableDoc, column, columns
+from epprof_nb.data.column_docs.description import (
+    DEVICE,
+    ColumnDoc,
+    TableDoc,
+    column,
+    columns,
+    measured,
+)
 
 _RECORDED = column(
     "recorded", "int64",
-    "executions in runs that were recorded node by node; host times are only from these",
+    "executions in runs that were recorded node by node; host times are only from these, and "
+    "means and percentiles weigh them by the number of runs with inputs of the same shapes",
 )  # fmt: skip
 _UNPROFILED = column(
-    "unprofiled_host_ns", "int64",
+    "unprofiled_host_ns", "Int64",
     "estimate of the host time in all runs without the profiler: recorded runs represent other "
-    "runs with inputs of the same shapes",
+    "runs with inputs of the same shapes; missing without recorded executions",
 )  # fmt: skip
 _NODE_COUNT = "executions, including replays of a captured node"
-_NODE_COST = ("count", "device_ns", "share", "host_ns", "mean_host_ns")
+_FIRST: tuple[str, ...] = ("count", "device_ns", "share")
+_NODE_COST: tuple[str | ColumnDoc, ...] = (*_FIRST, *measured("host_ns", "mean_host_ns"))
 _NODE_DETAILS: tuple[str | ColumnDoc, ...] = (
-    _RECORDED, _UNPROFILED, "p50_host_ns", "p95_host_ns",
-    *(name for name in DEVICE if name not in _NODE_COST),
+    _RECORDED, _UNPROFILED, *measured("p50_host_ns", "p95_host_ns"),
+    *(name for name in DEVICE if name not in _FIRST),
 )  # fmt: skip
 _NODE_USAGE = (
     column("output_bytes", "Int64", "size of the outputs in all recorded executions"),
@@ -87,7 +96,10 @@ ONNX_NODES: dict[str, TableDoc] = {
             column("start_ns", "int64", "start, since the profile's start"),
             "host_ns",
             column("graph_id", "Int64", "graph that the run replayed, or captured, as in `graphs`"),
-            column("nodes", "int64", "executions of nodes, including replays of a graph"),
+            column(
+                "nodes", "Int64",
+                "executions of nodes, including replays of a graph; missing if unknown",
+            ),
             column(
                 "node_events", "category",
                 "how they are known: `recorded`; `learned` (the run launched the same as a "

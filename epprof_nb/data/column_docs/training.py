@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epprof_nb.data.column_docs.description import DEVICE, TableDoc, column, columns
+from epprof_nb.data.column_docs.description import DEVICE, TableDoc, column, columns, measured
 
 TRAINING: dict[str, TableDoc] = {
     "by_repeat": TableDoc(
@@ -26,28 +26,29 @@ TRAINING: dict[str, TableDoc] = {
     "by_step": TableDoc(
         "prof.by_step()",
         "One row per step of a training loop, in order. Times are device time of the work that the "
-        "step launched, unless their column says otherwise.",
+        "step launched, unless their column says otherwise. Those of phases are missing if PyTorch "
+        "was not recorded (`frameworks=`).",
         columns(
             column("step", "int64", "number of the step, from 0 or as passed to `epprof_nb.step`"),
             column("start_ns", "int64", "start, since the profile's start"),
             column("wall_ns", "int64", "time from the start to the end of the optimizer's step"),
-            column("data_ns", "int64", "host time of waiting for the data loader"),
-            column("forward_ns", "int64", "work of modules"),
-            column("backward_ns", "int64", "work of the backward pass, recomputation included"),
-            column("optimizer_ns", "int64", "work of optimizers and of clipping gradients"),
+            column("data_ns", "Int64", "host time of waiting for the data loader"),
+            column("forward_ns", "Int64", "work of modules"),
+            column("backward_ns", "Int64", "work of the backward pass, recomputation included"),
+            column("optimizer_ns", "Int64", "work of optimizers and of clipping gradients"),
             column("communication_ns", "int64", "kernels of NCCL, which no other column counts"),
-            column("other_ns", "int64", "other work, such as the loss and copies of the batch"),
+            column("other_ns", "Int64", "other work, such as the loss and copies of the batch"),
             column("device_ns", "int64", "sum of the five columns above"),
             column(
                 "idle_ns", "Int64",
                 "time of the step in which no device was busy; missing if none had work",
             ),
             "kernels",
-            column("forward_host_ns", "int64", "host time of the forward pass"),
-            column("backward_host_ns", "int64", "host time of the backward pass"),
-            column("optimizer_host_ns", "int64", "host time of optimizers and clipping"),
+            column("forward_host_ns", "Int64", "host time of the forward pass"),
+            column("backward_host_ns", "Int64", "host time of the backward pass"),
+            column("optimizer_host_ns", "Int64", "host time of optimizers and clipping"),
             column(
-                "other_host_ns", "int64",
+                "other_host_ns", "Int64",
                 "time of the step in which the host was in no phase, or compiled",
             ),
             kernels="kernels it launched",
@@ -57,13 +58,19 @@ TRAINING: dict[str, TableDoc] = {
         "prof.by_phase()",
         "One row per generation of a language model and phase, in order.",
         columns(
-            column("model", "category", "file of the session, or path of the module"),
+            column(
+                "model", "category",
+                "file of the session, path of the module, or name that `epprof_nb.phase` gives it",
+            ),
             column("generation", "int64", "number of the generation, from 0"),
             column("phase", "category", "`prefill` or `decode`"),
             column("calls", "int64", "calls of the model"),
             column("batch", "Int64", "sequences; missing if unknown"),
             column("tokens", "int64", "tokens of each sequence that the calls processed"),
-            column("past_tokens", "int64", "tokens of each in the KV cache before the first call"),
+            column(
+                "past_tokens", "Int64",
+                "tokens of each in the KV cache before the first call; missing if unknown",
+            ),
             column(
                 "cache_bytes", "Int64",
                 "largest size of the KV cache in a call; missing if unknown",
@@ -82,7 +89,8 @@ TRAINING: dict[str, TableDoc] = {
             ),
             column(
                 "unprofiled_tokens_per_s", "float64",
-                "estimate of the same without the profiler; NaN if its slowdown is unknown",
+                "estimate of the same without the profiler; NaN if it is not known what profiling "
+                "added",
                 "1/s",
             ),
             column("host_ns", "int64", "host time of the calls"),
@@ -146,7 +154,8 @@ TRAINING: dict[str, TableDoc] = {
             column("op_type", "category", "operator or autograd_node"),
             column("module", "category", "path of the module, with `modules=True`"),
             column("input_shapes", "category", "shapes of the inputs, with `shapes=True`"),
-            "count", "device_ns", "host_ns", "self_device_ns", "self_host_ns",
+            "count", "device_ns", *measured("host_ns"), "self_device_ns",
+            *measured("self_host_ns"),
             column(
                 "backward_ns", "int64",
                 "device time of backward nodes that the operator, or operators in it, created",

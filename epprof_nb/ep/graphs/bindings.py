@@ -20,6 +20,7 @@ METHODS = (
     "clear_binding_inputs", "clear_binding_outputs",
 )  # fmt: skip
 _ATTRIBUTE = "_epprof_buffers"
+_BOUND = "_epprof_bound"
 _CHECKED = "_epprof_checked_buffers"
 _KEY = "binding"
 _HOST_DEVICE = -1
@@ -43,11 +44,15 @@ def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         result = original(self, *args, **kwargs)
         self.__dict__.pop(_CHECKED, None)
         noted = self.__dict__.setdefault(_ATTRIBUTE, {"input": {}, "output": {}})[kind]
+        bound = self.__dict__.setdefault(_BOUND, {})
         if clears:
+            for name in noted:
+                bound.pop((kind, name), None)
             noted.clear()
             return result
         name = args[0] if args else kwargs["name"]
         noted[name] = describe(*args, **kwargs) if describe else None
+        bound[kind, name] = (args[1:], kwargs) if describe else None
         return result
 
     return bind
@@ -118,9 +123,10 @@ def run(
         return call(False)  # noqa: FBT003
     slot = graphs.slot(number, _KEY)
     if slot is None:
-        slot = GraphSlot(number, (buffers, binding))
+        # A binding that is bound again no longer keeps the values that the graph uses.
+        slot = GraphSlot(number, (buffers, binding, tuple(binding.__dict__[_BOUND].values())))
         graphs.add(slot, _KEY)
-    if slot.buffers[0] != buffers:
+    if slot.buffers[0] != buffers and not (slot.graph and graphs.has_other(number, _KEY, buffers)):
         graphs.warn_once(
             f"This IOBinding is not the one of graph {number}, whose replay uses the buffers that "
             "were bound when it was captured, so it ran eagerly. Write new inputs into the "

@@ -28,6 +28,7 @@ class _Opened(threading.local):
         self.warm_ups: int | None = None
         self.cuda_device: int | None = None
         self.selected = False
+        self.refused: KernelError | None = None
 
 
 _opened = _Opened()
@@ -51,6 +52,16 @@ def note_opened(
     _opened.selected = selected
 
 
+def note_refused(error: KernelError) -> None:
+    """Note why the session that is being created was refused."""
+    _opened.refused = error
+
+
+def number_of_last() -> int | None:
+    """Return the number of the session that this thread created last; None if not ours."""
+    return _opened.number
+
+
 @contextmanager
 def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
     """Let a session that is created in the ``with`` block capture graphs, if requested.
@@ -61,12 +72,15 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
         If ONNX Runtime refuses because no kernel takes some nodes, or if a node that ``nodes=``
         selects does not exist.
     """
-    _opened.number = _opened.warm_ups = None
+    _opened.number = _opened.warm_ups = _opened.refused = None
     setattr(session, ATTRIBUTE, None)
     _native.ep_allow_capture(True)  # noqa: FBT003
     try:
         yield
     except Exception as error:
+        if _opened.refused is not None:
+            session.disable_fallback()  # ONNX Runtime would print the error and run on the CPU
+            raise KernelError(str(_opened.refused)) from error
         of_ours = _opened.number is not None
         nodes = unclaimed.of_last_session() if of_ours else list[unclaimed.Unclaimed]()
         if _opened.warm_ups is not None and nodes and "graph capture" in str(error).lower():
@@ -93,6 +107,13 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
         warnings.warn(
             "Graphs are captured on the thread of a run, and this session runs its nodes on "
             "threads of a pool (ExecutionMode.ORT_PARALLEL). It runs eagerly.",
+            stacklevel=user_level(),
+        )
+        return
+    if _native.ep_has_control_flow():
+        warnings.warn(
+            "ONNX Runtime captures no graph of a model with If, Loop or Scan. The session runs "
+            "eagerly.",
             stacklevel=user_level(),
         )
         return

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.ep import types
 from epprof_nb.ep.graphs.session_graphs import SKIP, GraphSlot, SessionGraphs, graph_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
+
+_Result = TypeVar("_Result")
 
 _MAX_HOST_BYTES = 1024
 """Maximum size of an input in host memory, a constant of its graph; larger ones run eagerly."""
@@ -74,15 +77,19 @@ def run(
             results = eager()  # the first of the runs that warm up
             place = slot
             if place is None:
-                place = _new_slot(graphs, session, host_inputs, number, names, feed, results)
+                place = _with_memory(
+                    graphs, _new_slot, graphs, session, host_inputs, number, names, feed, results
+                )
+                if place is None:
+                    return results
                 graphs.add(place, key)
-            if not place.refused:
-                _copy_in(place.buffers, feed)
+            if not place.refused and _with_memory(graphs, _copy_in, place.buffers, feed):
                 graphs.run(place, partial(run_bound, place.buffers.binding), graphs.warm_ups - 1)
             return results
 
         return graphs.as_one_run(captured), []
-    _copy_in(slot.buffers, feed)
+    if not _with_memory(graphs, _copy_in, slot.buffers, feed):
+        return eager(), []
     if graphs.run(slot, partial(run_bound, slot.buffers.binding), graphs.warm_ups):
         return None, slot.buffers.outputs
     return eager(), []
@@ -136,16 +143,14 @@ def _new_slot(  # noqa: PLR0917
     """Return a slot for a graph, with buffers for such inputs and outputs."""
     import onnxruntime
 
-    device = ("gpu", 0) if graphs.cuda_device is None else ("cuda", graphs.cuda_device)
     slot = GraphSlot(number, None)
-    made = onnxruntime.OrtValue.ortvalue_from_shape_and_type
     outputs = []
     for result in results:
         array = _array(result)
         if array is None or array.dtype.name not in types.ALL:
             slot.refused = True  # strings, sequences and sparse tensors are not on the device
             return slot
-        outputs.append(made(array.shape, array.dtype.type, *device))
+        outputs.append(_new_buffer(graphs, array.shape, array.dtype.type))
     inputs, constants = {}, []
     binding = session.io_binding()
     for name, value in feed.items():
@@ -154,7 +159,7 @@ def _new_slot(  # noqa: PLR0917
             constants.append(onnxruntime.OrtValue.ortvalue_from_numpy(array.copy()))
             binding.bind_ortvalue_input(name, constants[-1])
         else:
-            inputs[name] = made(array.shape, array.dtype.type, *device)
+            inputs[name] = _new_buffer(graphs, array.shape, array.dtype.type)
             binding.bind_ortvalue_input(name, inputs[name])
     for name, buffer in zip(names, outputs, strict=True):
         binding.bind_ortvalue_output(name, buffer)
@@ -169,7 +174,7 @@ def _array(value: Any) -> Any:  # noqa: ANN401
     return value.numpy() if hasattr(value, "is_tensor") and value.is_tensor() else None
 
 
-def _copy_in(buffers: _Buffers, feed: Mapping[str, Any]) -> None:
+def _copy_in(buffers: _Buffers, feed: Mapping[str, Any]) -> bool:
     for name, buffer in buffers.inputs.items():
         value = feed[name]
         if isinstance(value, np.ndarray):
@@ -178,3 +183,37 @@ def _copy_in(buffers: _Buffers, feed: Mapping[str, Any]) -> None:
             import onnxruntime
 
             onnxruntime.copy_tensors([value], [buffer])
+    return True
+
+
+def _with_memory(
+    graphs: SessionGraphs,
+    step: Callable[..., _Result],
+    *args: Any,
+) -> _Result | None:
+    """Return the result of a step with memory of the device; None if it has become unavailable.
+
+    Sessions outlive the registration of their library, but ONNX Runtime finds memory by the
+    registration.
+    """
+    try:
+        return step(*args)
+    except RuntimeError:
+        try:
+            _new_buffer(graphs, (1,), np.uint8)
+        except RuntimeError:
+            graphs.warn_once(
+                f"A library of {PROVIDER} was unregistered, so ONNX Runtime cannot reach the "
+                "memory of the device for runs with arrays. They are eager. Register it again for "
+                "graphs."
+            )
+            graphs.release_all()  # no buffer outlives the registration of its memory
+            return None
+        raise
+
+
+def _new_buffer(graphs: SessionGraphs, shape: Sequence[int], dtype: Any) -> Any:  # noqa: ANN401
+    import onnxruntime
+
+    device = ("gpu", 0) if graphs.cuda_device is None else ("cuda", graphs.cuda_device)
+    return onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, dtype, *device)

@@ -120,6 +120,17 @@ class SessionGraphs:
             slot.last_use = next(_uses)
         return slot
 
+    def has_other(self, gpu_graph_id: int, key: Hashable, buffers: Any) -> bool:  # noqa: ANN401
+        """Whether buffers belong to a graph of this thread with another id.
+
+        Programs of the CUDA provider bind one ``IOBinding`` again for each graph. A run then names
+        the graph to replay by its id alone, whatever is bound at that time.
+        """
+        return any(
+            number != gpu_graph_id and other == key and slot.buffers[0] == buffers
+            for (number, other), slot in self._threads.slots.by_key.items()
+        )
+
     def add(self, slot: GraphSlot, key: Hashable) -> None:
         """Keep a graph under a key; forget the least recently used one beyond a bound."""
         by_key = self._threads.slots.by_key
@@ -138,6 +149,11 @@ class SessionGraphs:
             for key in list(slots.by_key):
                 if key[0] == gpu_graph_id:
                     slots.by_key.pop(key, None)
+
+    def release_all(self) -> None:
+        """Release all graphs of the session."""
+        for gpu_graph_id in list(self._used_ids):
+            self.release(gpu_graph_id)
 
     def warn_unless_used(self, gpu_graph_id: int) -> None:
         """Warn that the user releases a graph id that no run has used.

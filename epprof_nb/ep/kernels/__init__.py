@@ -7,6 +7,8 @@ from epprof_nb.ep.kernels.layers import (
     contrib_attention,
     fused,
     linear_attention,
+    mixture,
+    normalization,
     recurrent,
 )
 from epprof_nb.ep.kernels.math import (
@@ -18,7 +20,6 @@ from epprof_nb.ep.kernels.math import (
     linear,
     logic,
     loss,
-    normalization,
     quantization,
     random,
     reduction,
@@ -52,6 +53,7 @@ __all__ = [
     "linear_attention",
     "logic",
     "loss",
+    "mixture",
     "normalization",
     "padding",
     "pooling",

@@ -107,7 +107,7 @@ def multiply(of: ctypes.CDLL, product: Product, a: Any, b: Any, out: Any) -> Non
     handle = module.cuda.device.get_cublas_handle()
     workspace = _use_stream(of, module, handle)
     kind, given = type_of(out.dtype.char), type_of(a.dtype.char).element
-    compute = compute_type(a.dtype.char, out.dtype.char)
+    compute = compute_type(a.dtype.char, out.dtype.char, allow_tf32=allows_tf32())
     left, right = product.a, product.b
     _check(
         of.cublasGemmStridedBatchedEx(
@@ -136,22 +136,33 @@ def _use_stream(of: ctypes.CDLL, module: Any, handle: int) -> Any:  # noqa: ANN4
     return workspace
 
 
-def compute_type(given: str, result: str) -> int:
+def compute_type(given: str, result: str, *, allow_tf32: bool) -> int:
     """Return cuBLAS's number of the type in which products are computed.
 
     Parameters
     ----------
     given, result
         Characters of the dtypes of the elements and of the result.
+    allow_tf32
+        Whether elements of float32 may be rounded to TF32.
     """
-    if given == result == "f" and _allows_tf32():
+    if given == result == "f" and allow_tf32:
         return _TF32
     return type_of(result).compute
 
 
+def allows_tf32() -> bool:
+    """Whether products of float32 on this thread may round their elements to TF32.
+
+    The session of the running kernel decides, and if its options leave this open, the process.
+    """
+    chosen = getattr(_native.ep_current_node(), "use_tf32", None)
+    return _process_allows_tf32() if chosen is None else chosen
+
+
 @cache
-def _allows_tf32() -> bool:
-    """Whether products of float32 may round their elements to TF32, like CuPy's products."""
+def _process_allows_tf32() -> bool:
+    """Whether CuPy's products of float32 round their elements to TF32."""
     wanted = os.environ.get("CUPY_TF32", "")
     return wanted.isdigit() and int(wanted) > 0
 

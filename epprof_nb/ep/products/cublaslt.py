@@ -95,6 +95,7 @@ def multiply(
         None if added is None else _Array(added.shape, added.strides, added.dtype.char),
         alpha,
         beta,
+        a.dtype.char == "f" and cublas.allows_tf32(),
     )
     if prepared is None:
         return False
@@ -118,8 +119,11 @@ def multiply(
 
 @lru_cache(maxsize=4096)
 def _prepare(  # noqa: PLR0917 - as in BLAS
-    device: int, a: _Array, b: _Array, out: _Array, added: _Array | None, alpha: float, beta: float
-) -> _Prepared | None:
+    device: int,
+    a: _Array, b: _Array, out: _Array, added: _Array | None,
+    alpha: float, beta: float,
+    allow_tf32: bool,  # noqa: FBT001
+) -> _Prepared | None:  # fmt: skip
     """Return a product; None if cuBLASLt does not support it."""
     if not _fit(a, b, out):
         return None
@@ -130,7 +134,8 @@ def _prepare(  # noqa: PLR0917 - as in BLAS
     has_bias = added is not None and _is_bias(added, out, product) and beta == 1
     if added is not None and not has_bias and added != out:
         return None
-    kind, compute = cublas.type_of(out.kind), cublas.compute_type(a.kind, out.kind)
+    kind = cublas.type_of(out.kind)
+    compute = cublas.compute_type(a.kind, out.kind, allow_tf32=allow_tf32)
     made = _native.ep_make_product(
         device,
         (cublas.type_of(a.kind).element, kind.element, compute, kind.scale),

@@ -42,6 +42,10 @@ def _count(value: object) -> bool:
     return isinstance(value, int) and 0 <= value < 2**63
 
 
+def _optional_count(value: object) -> bool:
+    return value is None or _count(value)
+
+
 def _time_ranges(value: object) -> bool:
     """Return whether a value lists time ranges, each a start and an end, in ascending order."""
     if not isinstance(value, list):
@@ -80,6 +84,8 @@ _TYPES: dict[str, Any] = {
         "samples": _flag,
         "waits": _flag,
     },
+    "added_ns": _COUNTS,
+    "recording_costs": {_ANY: _number},
     "stacks": _COUNTS,
     "no_stacks": _optional_text,
     "samples": _COUNTS,
@@ -90,9 +96,34 @@ _TYPES: dict[str, Any] = {
     "repeat_waits_ns": [_count],
     "first_step": _count,
     "alternated": {"recording": is_text, "side": _count},
+    "experiment": {
+        "asked": _count,
+        "base_ns": [_count],
+        "rounds": [
+            {
+                "factors": [[is_text]],
+                "levels": [[_integer]],
+                "delay_ns": [[_count]],
+                "wall_ns": [_count],
+            }
+        ],
+        "uncovered": {_ANY: is_text},
+        "refused": is_text,
+        "plan": is_text,
+    },
     "no_gpu": {"is_first": _flag},
-    "devices": [{"device_id": _integer, "name": _optional_text, "kind": _optional_text}],
+    "devices": [
+        {
+            "device_id": _integer,
+            "name": _optional_text,
+            "kind": _optional_text,
+            "label": _optional_text,
+            "begin_ns": _integer,
+            "end_ns": _integer,
+        }
+    ],
     "threads": [{"thread_id": _integer, "name": _optional_text}],
+    "processes": [{"name": is_text, "rows": {_ANY: [_count]}}],
     "recorded": {
         "launched": _COUNTS,
         "shown": _COUNTS,
@@ -109,6 +140,20 @@ _TYPES: dict[str, Any] = {
     "versions": {_ANY: is_text},
     "clock": _MAPPING,
     "gpu": _MAPPING,
+    "memory": {
+        "context_bytes": _count,
+        "process_bytes": _count,
+        "pools": [
+            {
+                "pool": is_text,
+                "device_id": _count,
+                "held_bytes": _optional_count,
+                "in_use_bytes": _optional_count,
+                "held_before_bytes": _count,
+                "note": is_text,
+            }
+        ],
+    },
     "load": _MAPPING,
     "plausibility": _MAPPING,
     "op_places": {_ANY: {"file": is_text, "line": _integer}},

@@ -12,6 +12,7 @@ from epprof_nb.files.epprof.thrift import I64, LIST, STRUCT, CompactReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import BinaryIO
 
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8
@@ -46,12 +47,29 @@ def row_groups(data: bytes) -> Iterator[list[Chunk]]:
     ValueError
         If the footer is damaged, or a chunk lies outside the file.
     """
-    end = len(data) - _TAIL_BYTES
-    start = end - int.from_bytes(data[end : end + 4], "little") if end > 0 else -1
-    if start < 0 or not data.endswith(_MAGIC):
+    start = _start(data[-_TAIL_BYTES:], len(data))
+    return row_groups_of(data[start:-_TAIL_BYTES], len(data))
+
+
+def footer(file: BinaryIO, size: int) -> bytes:
+    """Read the footer of a file with `size` bytes; ValueError if it has none."""
+    file.seek(max(size - _TAIL_BYTES, 0))
+    start = _start(file.read(_TAIL_BYTES), size)
+    file.seek(start)
+    return file.read(size - _TAIL_BYTES - start)
+
+
+def row_groups_of(footer: bytes, size: int) -> Iterator[list[Chunk]]:
+    """Iterate over the row groups in the footer of a file with `size` bytes; see `row_groups`."""
+    for group in _structs(CompactReader(footer, 0, len(footer)).struct(), _ROW_GROUPS):
+        yield [_chunk(column, size) for column in _structs(group, _COLUMNS)]
+
+
+def _start(tail: bytes, size: int) -> int:
+    start = size - _TAIL_BYTES - int.from_bytes(tail[:4], "little")
+    if len(tail) < _TAIL_BYTES or not 0 <= start < size - _TAIL_BYTES or tail[4:] != _MAGIC:
         raise ValueError("it has no footer")
-    for group in _structs(CompactReader(data, start, end).struct(), _ROW_GROUPS):
-        yield [_chunk(column, len(data)) for column in _structs(group, _COLUMNS)]
+    return start
 
 
 def _structs(fields: dict[tuple[int, int], Any], number: int) -> list[dict[tuple[int, int], Any]]:

@@ -17,50 +17,28 @@ import os
 import re
 import struct
 import zipfile
-import zlib
 from pathlib import Path
 from typing import IO, Any
-
-import numpy as np
-import pyarrow as pa
 
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import TABLES
 from epprof_nb.data.stack_table import check_stacks
-from epprof_nb.data.table import row_bytes
 from epprof_nb.files.atomic_file import replacing
-from epprof_nb.files.epprof import parquet
-from epprof_nb.files.epprof.info_schema import check_info, is_text
+from epprof_nb.files.epprof import manifest_checks, parquet
 from epprof_nb.files.epprof.older_versions import upgrade
 from epprof_nb.files.impossible_numbers import with_plausible_numbers
 from epprof_nb.util.progress_bar import progress_bar
 
 FORMAT = "epprof"
-VERSION = (1, 5)
+VERSION = (1, 8)
 _MANIFEST = "manifest.json"
 _MAX_MEMBERS = 64
 _MAX_DIRECTORY_BYTES = 16_384
 _MAX_MANIFEST_BYTES = 64 * 2**20
 _MAX_RATIO, _SMALL_BYTES = 2_000, 64 * 2**20
 _ZIP64_BYTES = 2**31
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-# Exceptions that zipfile, json and pyarrow raise for damaged or malicious data.
-_DAMAGE = (
-    ArithmeticError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    pa.ArrowException,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+_DAMAGE = (*manifest_checks.DAMAGE, zipfile.BadZipFile)
 
 
 def save(profile: ProfileData, path: str | os.PathLike[str]) -> None:
@@ -97,13 +75,7 @@ def save(profile: ProfileData, path: str | os.PathLike[str]) -> None:
             "info": profile.info,
             "sources": profile.sources,
         }
-        _add(archive, _MANIFEST, _json(manifest))
-
-
-def _json(value: object) -> bytes:
-    """Encode as JSON; characters that UTF-8 cannot encode become escapes, as in the tables."""
-    text = json.dumps(value, default=_plain, ensure_ascii=False)
-    return _LONE_SURROGATE.sub(lambda found: rf"\\u{ord(found[0]):04x}", text).encode()
+        _add(archive, _MANIFEST, manifest_checks.to_json(manifest))
 
 
 def read(path: str | os.PathLike[str], *, max_bytes: int) -> ProfileData:
@@ -126,6 +98,11 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
             f"{path} is not an .epprof file: it is not a zip archive. Use a file written by "
             "prof.save(path)."
         )
+    if b"/" in _first_name(file):
+        raise ProfileFileError(
+            f"{path} is not an .epprof file: it is a zip archive of a folder. If this is the "
+            "folder of a job, unzip it first, then load the folder."
+        )
     _check_directory(file, path, size)
     with zipfile.ZipFile(file) as archive:
         members = _members(archive, path, size)
@@ -139,7 +116,7 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
         notes = [f"{name} was not loaded: it is not supported by this version." for name in unknown]
         # No recording has such a compression ratio: the file attempts to fill the memory.
         plausible = max(_MAX_RATIO * size, _SMALL_BYTES)
-        stated, needed = _stated_tables(manifest, path)
+        stated, needed = manifest_checks.stated(manifest.get("tables"))
         if needed > plausible:
             raise _damaged(path, f"its {size:,} bytes claim to need {needed:,} bytes in memory")
         if needed > max_bytes:
@@ -179,6 +156,14 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
         info["notes"] = [*info.get("notes", []), *notes]
     profile = upgrade(ProfileData(tables, info, manifest["sources"]), manifest["version"])
     return with_plausible_numbers(profile)
+
+
+def _first_name(file: IO[bytes]) -> bytes:
+    """Return the name of the first member, as the header before its contents has it."""
+    file.seek(26)
+    length = int.from_bytes(file.read(2), "little")
+    file.seek(30)
+    return file.read(length)
 
 
 def _check_directory(file: IO[bytes], path: Path, size: int) -> None:
@@ -239,31 +224,8 @@ def _manifest(
             f"{path} has version {major}.{minor} of the format, but this version of epprof_nb "
             f"reads {VERSION[0]}.x. Upgrade with: pip install --upgrade epprof-nb"
         )
-    info, sources = manifest.get("info"), manifest.get("sources")
-    if not isinstance(info, dict) or not isinstance(sources, dict):
-        raise _damaged(path, f"{_MANIFEST} lacks the info or the sources")
-    check_info(info)
-    if not all(is_text(text) for item in sources.items() for text in item):
-        raise _damaged(path, "the source of a cell is not text")
+    manifest_checks.check_texts(manifest.get("info"), manifest.get("sources"))
     return manifest
-
-
-def _stated_tables(manifest: dict[str, Any], path: Path) -> tuple[dict[str, tuple[int, str]], int]:
-    """Return rows and digest of each known table, and the size of all rows in memory."""
-    tables = manifest.get("tables")
-    stated: dict[str, tuple[int, str]] = {}
-    needed = 0
-    for schema in TABLES:
-        match tables.get(schema.name) if isinstance(tables, dict) else None:
-            case {"rows": int(rows), "sha256": str(digest)} if rows >= 0:
-                stated[schema.name] = rows, digest
-                # The pages of optional columns are checked before they are read.
-                needed += rows * row_bytes(c for c in schema.columns if not c.optional)
-            case None:
-                continue
-            case _:
-                raise _damaged(path, f"{_MANIFEST} does not describe the table {schema.name}")
-    return stated, needed
 
 
 def _damaged(path: Path, why: str) -> ProfileFileError:
@@ -276,8 +238,3 @@ def _damaged(path: Path, why: str) -> ProfileFileError:
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     # ZipInfo has a fixed date, so the same profile gives the same bytes.
     archive.writestr(zipfile.ZipInfo(name), data)
-
-
-def _plain(value: object) -> object:
-    """Convert values that JSON does not support, so that saving never fails for the info."""
-    return value.item() if isinstance(value, np.generic) else str(value)

@@ -1,8 +1,9 @@
 """Chrome trace JSON, which Perfetto and ``chrome://tracing`` open.
 
 A thread of the host is a track with its ops and API calls; another track has the repeats of the
-code. Each device is a process with its counters and one track per stream. An arrow leads from an
-API call to each of its activities.
+code. Each device is a process with its counters and one track per stream; in the trace of a job,
+each process has the tracks of its devices. An arrow leads from an API call to each of its
+activities.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections import deque
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -36,16 +37,18 @@ from epprof_nb.files.exporters.json_rows import (
     microseconds,
 )
 from epprof_nb.files.exporters.python_stacks import StackLabels
+from epprof_nb.files.exporters.trace_processes import placed_profiles
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.util.thread_pool import ThreadPool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
+    from epprof_nb.files.exporters.trace_processes import TraceProcess
 
 Batch: TypeAlias = "tuple[int, Callable[[], memoryview]]"
 """A number of events, and the function that makes their JSON."""
@@ -56,6 +59,19 @@ _REPEATS = 2**22 + 1
 _INFO = ("started_at_epoch_ns", "wall_ns", "devices", "versions")
 """Entries of the profile's info that a trace includes."""
 _MAX_THREADS = 4
+
+
+class _Place(NamedTuple):
+    """The process that has a profile's host tracks, and what makes its ids differ from others'.
+
+    ``first_id`` is added to the ids of arrows and frames; ``mark`` is part of the ids of ops.
+    """
+
+    pid: int = _HOST
+    name: str = "host"
+    first_id: int = 0
+    mark: str = ""
+    order: int | None = None
 
 
 def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
@@ -90,11 +106,50 @@ def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
         stream.write(f'{{"displayTimeUnit": "ns", "otherData": {_other(profile)}, '.encode())
         stream.write(b'"traceEvents": [\n')
         # The head is never empty: it has the name of the host's process.
-        stream.write(",\n".join(_head(profile, tracks)).encode())
-        for events, text in _made_in_order(_events(profile, tracks, stacks)):
+        stream.write(",\n".join(_head(profile, tracks, _Place())).encode())
+        for events, text in _made_in_order(_events(profile, tracks, stacks, _Place())):
             stream.write(text)
             bar.update(events)
-        stream.write(f'\n], "stackFrames": {_stack_frames(stacks)}}}\n'.encode())
+        frames = json.dumps(dict(_stack_frames(stacks, 0)))
+        stream.write(f'\n], "stackFrames": {frames}}}\n'.encode())
+
+
+def job_to_chrome(processes: Sequence[TraceProcess], path: str | os.PathLike[str]) -> None:
+    """Write a job as Chrome trace JSON, with one process per process of the job.
+
+    Parameters
+    ----------
+    processes
+        The processes; their profiles are loaded one after another.
+    path
+        The file, as for `to_chrome`. Times are microseconds on the job's clock.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    with (
+        replacing(path) as file,
+        compressed(file) if Path(path).suffix in ("", ".gz") else nullcontext(file) as stream,
+        progress_bar(f"Writing {Path(path).name}", len(processes), " processes") as bar,
+    ):
+        # Without the mark of a profile: the trace has several.
+        stream.write(b'{"displayTimeUnit": "ns", "traceEvents": [\n')
+        frames: dict[str, dict[str, str]] = {}
+        first_id, comma = 0, ""
+        for number, (process, pid, profile) in enumerate(placed_profiles(processes)):
+            place = _Place(pid, process.name, first_id, f"{number} ", number)
+            tracks = ActivityTracks(profile).within(pid, profile.info)
+            stacks = StackLabels(profile)
+            stream.write((comma + ",\n".join(_head(profile, tracks, place))).encode())
+            for _, text in _made_in_order(_events(profile, tracks, stacks, place)):
+                stream.write(text)
+            frames.update(_stack_frames(stacks, first_id))
+            first_id += max(len(profile.tables["activities"]), len(stacks.parent))
+            comma = ",\n"
+            bar.update()
+        stream.write(f'\n], "stackFrames": {json.dumps(frames)}}}\n'.encode())
 
 
 def _other(profile: ProfileData) -> str:
@@ -103,14 +158,13 @@ def _other(profile: ProfileData) -> str:
     return json.dumps({"epprof_nb": info}, default=str)
 
 
-def _stack_frames(stacks: StackLabels) -> str:
-    """Return the frames of all stacks; ``sf`` of an event is the innermost one."""
-    return json.dumps({
-        str(row): {"name": label} if parent == MISSING else {"name": label, "parent": str(parent)}
-        for row, (label, parent) in enumerate(
-            zip(stacks.frames[:-1], stacks.parent.tolist(), strict=True)
-        )
-    })  # fmt: skip
+def _stack_frames(stacks: StackLabels, first: int) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the frames of all stacks by id; ``sf`` of an event is the innermost one."""
+    for row, (label, parent) in enumerate(
+        zip(stacks.frames[:-1], stacks.parent.tolist(), strict=True), first
+    ):
+        frame = {"name": str(label)}
+        yield str(row), frame if parent == MISSING else frame | {"parent": str(parent + first)}
 
 
 def _made_in_order(batches: Iterable[Batch]) -> Iterator[tuple[int, memoryview]]:
@@ -130,30 +184,36 @@ def _made_in_order(batches: Iterable[Batch]) -> Iterator[tuple[int, memoryview]]
             yield events, made.result()
 
 
-def _head(profile: ProfileData, tracks: ActivityTracks) -> Iterator[str]:
-    yield from _track_names(profile, tracks)
+def _head(profile: ProfileData, tracks: ActivityTracks, place: _Place) -> Iterator[str]:
+    yield from _track_names(profile, tracks, place)
     for counter in device_counters(profile):
-        head = f'{{"ph":"C","pid":{counter.device_id + DEVICES},"tid":0,"name":"{counter.name}"'
+        pid, prefix = tracks.process_of(counter.device_id)
+        name = json.dumps(prefix + counter.name)
+        head = f'{{"ph":"C","pid":{pid},"tid":0,"name":{name}'
         for time, value in zip(counter.times.tolist(), counter.values.tolist(), strict=True):
             yield f'{head},"ts":{time / 1000:.3f},"args":{json.dumps({counter.unit: value})}}}'
 
 
-def _events(profile: ProfileData, tracks: ActivityTracks, stacks: StackLabels) -> Iterator[Batch]:
+def _events(
+    profile: ProfileData, tracks: ActivityTracks, stacks: StackLabels, place: _Place
+) -> Iterator[Batch]:
     """Yield batches of events, each event with the comma that separates it from the one before."""
-    yield from _repeats(profile)
-    yield from _ops(profile.tables["ops"])
-    yield from _calls(profile.tables["api_calls"])
-    yield from _activities(profile.tables["activities"], tracks, stacks)
-    yield from _arrows(profile, tracks)
+    yield from _repeats(profile, place)
+    yield from _ops(profile.tables["ops"], place)
+    yield from _calls(profile.tables["api_calls"], place)
+    yield from _activities(profile.tables["activities"], tracks, stacks, place)
+    yield from _arrows(profile, tracks, place)
 
 
-def _track_names(profile: ProfileData, tracks: ActivityTracks) -> Iterator[str]:
+def _track_names(profile: ProfileData, tracks: ActivityTracks, place: _Place) -> Iterator[str]:
     def event(what: str, process: int, thread: int, **args: str | int) -> str:
         return json.dumps({"ph": "M", "pid": process, "tid": thread, "name": what, "args": args})
 
-    yield event("process_name", _HOST, 0, name="host")
+    yield event("process_name", place.pid, 0, name=place.name)
+    if place.order is not None:
+        yield event("process_sort_index", place.pid, 0, sort_index=place.order)
     names = device_names(profile.info)
-    for process in sorted({process for process, _ in tracks.labels}):
+    for process in sorted({process for process, _ in tracks.labels} - {place.pid}):
         device_id = process - DEVICES
         name = f"device {device_id}: {names.get(device_id, 'unknown')}"
         yield event("process_name", process, 0, name=name)
@@ -161,57 +221,63 @@ def _track_names(profile: ProfileData, tracks: ActivityTracks) -> Iterator[str]:
         yield event("thread_name", process, thread, name=label)
         yield event("thread_sort_index", process, thread, sort_index=thread)
     if len(repeat_bounds(profile.info)[0]):
-        yield event("thread_name", _HOST, _REPEATS, name=f"{repeat_names(profile.info).unit}s")
-        yield event("thread_sort_index", _HOST, _REPEATS, sort_index=-1)
+        unit = repeat_names(profile.info).unit
+        yield event("thread_name", place.pid, _REPEATS, name=f"{unit}s")
+        yield event("thread_sort_index", place.pid, _REPEATS, sort_index=-1)
     for rank, (thread, name) in enumerate(host_threads(profile).items()):
-        yield event("thread_name", _HOST, thread, name=name)
-        yield event("thread_sort_index", _HOST, thread, sort_index=rank)
+        yield event("thread_name", place.pid, thread, name=name)
+        yield event("thread_sort_index", place.pid, thread, sort_index=rank)
 
 
-def _repeats(profile: ProfileData) -> Iterator[Batch]:
+def _repeats(profile: ProfileData, place: _Place) -> Iterator[Batch]:
     start, end = repeat_bounds(profile.info)
     unit, first = repeat_names(profile.info)
     for at in batches(np.ones(len(start), bool), 0):
-        yield len(at), partial(_repeat_slices, unit, start[at], end[at], at + first)
+        yield len(at), partial(_repeat_slices, place, unit, start[at], end[at], at + first)
 
 
-def _repeat_slices(unit: str, start: IntArray, end: IntArray, number: IntArray) -> memoryview:
+def _repeat_slices(
+    place: _Place, unit: str, start: IntArray, end: IntArray, number: IntArray
+) -> memoryview:
     repeat = integers(number)
     return join_rows(
         ',\n{"ph":"X","ts":', *microseconds(start, ',"dur":'),
-        *microseconds(end - start, f',"pid":{_HOST},"tid":{_REPEATS},"cat":"{unit}",'),
+        *microseconds(end - start, f',"pid":{place.pid},"tid":{_REPEATS},"cat":"{unit}",'),
         f'"name":"{unit} ', repeat, f'","args":{{"{unit}":', repeat, "}}",
     )  # fmt: skip
 
 
-def _ops(ops: Table) -> Iterator[Batch]:
+def _ops(ops: Table, place: _Place) -> Iterator[Batch]:
     shown, nested = is_shown(ops), is_nested(ops)
     title = Texts(_op_title, ops.names("op_type"), ops.names("name"))
     args = Texts(_op_args, ops.names("args"))
     longest = title.longest + args.longest
     for at in batches(shown & nested, longest):
-        yield len(at), partial(_slices, ops, title, args, at)
+        yield len(at), partial(_slices, place, ops, title, args, at)
     for at in batches(shown & ~nested, 2 * longest):
-        yield 2 * len(at), partial(_asynchronous_slices, ops, title, args, at)
+        yield 2 * len(at), partial(_asynchronous_slices, place, ops, title, args, at)
 
 
-def _slices(ops: Table, title: Texts, args: Texts, at: IntArray) -> memoryview:
+def _slices(place: _Place, ops: Table, title: Texts, args: Texts, at: IntArray) -> memoryview:
     start, end = ops["start_ns"][at], ops["end_ns"][at]
     return join_rows(
         ',\n{"ph":"X","ts":', *microseconds(start, ',"dur":'),
-        *microseconds(np.maximum(end - start, 0), f',"pid":{_HOST},"tid":'),
+        *microseconds(np.maximum(end - start, 0), f',"pid":{place.pid},"tid":'),
         integers(ops["thread_id"][at]), title[at],
         *_op_details(ops, args, at, integers(ops["op_id"][at])),
     )  # fmt: skip
 
 
-def _asynchronous_slices(ops: Table, title: Texts, args: Texts, at: IntArray) -> memoryview:
+def _asynchronous_slices(
+    place: _Place, ops: Table, title: Texts, args: Texts, at: IntArray
+) -> memoryview:
     start, op_id = ops["start_ns"][at], integers(ops["op_id"][at])
-    pair = [op_id, f'","pid":{_HOST},"tid":', integers(ops["thread_id"][at]), title[at]]
+    named = f',"id":"op {place.mark}'
+    pair = [op_id, f'","pid":{place.pid},"tid":', integers(ops["thread_id"][at]), title[at]]
     return join_rows(
-        ',\n{"ph":"b","ts":', *microseconds(start, ',"id":"op '), *pair,
+        ',\n{"ph":"b","ts":', *microseconds(start, named), *pair,
         *_op_details(ops, args, at, op_id),
-        ',\n{"ph":"e","ts":', *microseconds(np.maximum(ops["end_ns"][at], start), ',"id":"op '),
+        ',\n{"ph":"e","ts":', *microseconds(np.maximum(ops["end_ns"][at], start), named),
         *pair, "}",
     )  # fmt: skip
 
@@ -233,40 +299,46 @@ def _op_args(args: str | None) -> str:
     return f',"args":{valid}}}}}'
 
 
-def _calls(calls: Table) -> Iterator[Batch]:
+def _calls(calls: Table, place: _Place) -> Iterator[Batch]:
     name = Texts(lambda name: f'{_quoted(name)},"args":{{"correlation_id":', calls.names("name"))
     for at in batches(len(calls), name.longest):
-        yield len(at), partial(_call_slices, calls, name, at)
+        yield len(at), partial(_call_slices, place, calls, name, at)
 
 
-def _call_slices(calls: Table, name: Texts, at: IntArray) -> memoryview:
+def _call_slices(place: _Place, calls: Table, name: Texts, at: IntArray) -> memoryview:
     start, end = calls["start_ns"][at], calls["end_ns"][at]
     return join_rows(
-        combinations(_head_of("X", _HOST), calls["thread_id"][at]),
+        combinations(_head_of("X", place.pid), calls["thread_id"][at]),
         *microseconds(start, ',"dur":'),
         *microseconds(np.maximum(end - start, 0), ',"cat":"api","name":'),
         name[at],
         integers(calls["correlation_id"][at], optional=True),
-        combinations(_call_result, calls["return_value"][at], calls["stack_id"][at]),
+        combinations(
+            partial(_call_result, place), calls["return_value"][at], calls["stack_id"][at]
+        ),
     )
 
 
-def _call_result(value: int, stack: int) -> str:
-    return f',"return_value":{value}}}{_frame(stack)}}}'
+def _call_result(place: _Place, value: int, stack: int) -> str:
+    return f',"return_value":{value}}}{_frame(place, stack)}}}'
 
 
-def _frame(stack: int) -> str:
-    return "" if stack == MISSING else f',"sf":"{stack}"'
+def _frame(place: _Place, stack: int) -> str:
+    return "" if stack == MISSING else f',"sf":"{stack + place.first_id}"'
 
 
-def _activities(activities: Table, tracks: ActivityTracks, stacks: StackLabels) -> Iterator[Batch]:
+def _activities(
+    activities: Table, tracks: ActivityTracks, stacks: StackLabels, place: _Place
+) -> Iterator[Batch]:
     title = Texts(_activity_title, activities.names("kind"), activities.names("name"))
     is_kernel = activities.names("kind").equals("kernel")
     for at in batches(len(activities), title.longest):
-        yield len(at), partial(_activity_slices, activities, tracks, stacks, title, is_kernel, at)
+        made = partial(_activity_slices, place, activities, tracks, stacks, title, is_kernel, at)
+        yield len(at), made
 
 
 def _activity_slices(  # noqa: PLR0917 - columns of one call
+    place: _Place,
     activities: Table,
     tracks: ActivityTracks,
     stacks: StackLabels,
@@ -293,7 +365,7 @@ def _activity_slices(  # noqa: PLR0917 - columns of one call
         integers(activities["op_id"][at], optional=True),
         combinations(launched_at, stack),
         combinations(_activity_detail, is_kernel[at].astype(np.int8), size, *shape),
-        combinations(lambda of_row: f"{_frame(of_row)}}}", stack),
+        combinations(lambda of_row: f"{_frame(place, of_row)}}}", stack),
     )
 
 
@@ -309,21 +381,26 @@ def _activity_detail(is_kernel: int, size: int, *shape: int) -> str:
     return f',"grid":[{x},{y},{z}],"block":[{block_x},{block_y},{block_z}]}}'
 
 
-def _arrows(profile: ProfileData, tracks: ActivityTracks) -> Iterator[Batch]:
+def _arrows(profile: ProfileData, tracks: ActivityTracks, place: _Place) -> Iterator[Batch]:
     activities, calls = profile.tables["activities"], profile.tables["api_calls"]
     call = IdIndex(calls["correlation_id"]).rows(activities["correlation_id"])
     launched = (call >= 0) & ~activities.names("kind").equals("synchronization")
     for at in batches(launched, 0):
-        yield 2 * len(at), partial(_arrow_ends, activities, calls, tracks, call, at)
+        yield 2 * len(at), partial(_arrow_ends, place, activities, calls, tracks, call, at)
 
 
-def _arrow_ends(
-    activities: Table, calls: Table, tracks: ActivityTracks, call: IntArray, at: IntArray
+def _arrow_ends(  # noqa: PLR0917 - columns of one call
+    place: _Place,
+    activities: Table,
+    calls: Table,
+    tracks: ActivityTracks,
+    call: IntArray,
+    at: IntArray,
 ) -> memoryview:
-    source, number = call[at], integers(at)
+    source, number = call[at], integers(at + place.first_id)
     both = ',"cat":"launch","name":"launch"}'
     return join_rows(
-        combinations(_head_of("s", _HOST), calls["thread_id"][source]),
+        combinations(_head_of("s", place.pid), calls["thread_id"][source]),
         *microseconds(calls["start_ns"][source], ',"id":'),
         number,
         both,

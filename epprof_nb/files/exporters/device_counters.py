@@ -9,6 +9,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_activity import queued_launches
 from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.base.wall_time import span_of_device
 from epprof_nb.analysis.utilisation.counters import busy_shares
 from epprof_nb.arrays.ids import unique_values
 
@@ -67,6 +68,8 @@ def device_counters(profile: ProfileData) -> Iterator[Counter]:
     edges = np.unique([begin + span * point // POINTS for point in range(POINTS + 1)])
     for device, queued in launches.items():
         percent = busy_shares(index, device, edges) * 100
+        # A counter keeps its last value, so it has to end with its process.
+        percent[edges[:-1] >= span_of_device(profile, device)[1]] = 0
         level = queued.level[np.searchsorted(queued.t, edges, "right") - 1]
         level = np.where(edges >= queued.t[0], level, 0)
         yield _changes(device, "busy", "%", edges, np.append(percent, 0).round(1))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.threads import thread_names
+from epprof_nb.analysis.base.threads import thread_label, thread_names
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.arrays.types import MISSING
@@ -46,7 +46,7 @@ def host_threads(profile: ProfileData) -> dict[int, str]:
     main = int(cells[0]) if len(cells) else None
     named = thread_names(profile.info)
     return {
-        thread: "main thread" if thread == main else named.get(thread, f"thread {thread}")
+        thread: thread_label(named, thread, is_main=thread == main)
         for thread in sorted(threads, key=lambda thread: (thread != main, thread))
     }
 

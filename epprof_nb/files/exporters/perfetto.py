@@ -27,6 +27,7 @@ from epprof_nb.files.exporters.compression import compressed
 from epprof_nb.files.exporters.device_counters import device_counters
 from epprof_nb.files.exporters.host_tracks import host_tracks, is_shown
 from epprof_nb.files.exporters.python_stacks import StackLabels
+from epprof_nb.files.exporters.trace_processes import placed_profiles
 from epprof_nb.util.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
     from epprof_nb.files.exporters.device_counters import Counter
     from epprof_nb.files.exporters.host_tracks import HostTrack
+    from epprof_nb.files.exporters.trace_processes import TraceProcess
 
 _BATCH = 4_096
 """Number of packets that are built before they are written."""
@@ -84,6 +86,41 @@ def to_perfetto(profile: ProfileData, path: str | os.PathLike[str]) -> None:
     ):
         for written in _write(profile, trace):
             bar.update(written)
+
+
+def job_to_perfetto(processes: Sequence[TraceProcess], path: str | os.PathLike[str]) -> None:
+    """Write a job in Perfetto's trace format, with one process per process of the job.
+
+    Parameters
+    ----------
+    processes
+        The processes; their profiles are loaded one after another, twice.
+    path
+        The file, as for `to_perfetto`. Times are nanoseconds on the job's clock, or since its
+        earliest event if that is before.
+
+    Raises
+    ------
+    ImportError
+        If the package ``perfetto`` is not installed.
+    OSError
+        If the file cannot be written.
+    """
+    builder = _trace_builder()
+    origin = min((_origin(profile) for *_, profile in placed_profiles(processes)), default=0)
+    with (
+        replacing(path) as file,
+        compressed(file) if Path(path).suffix == ".gz" else nullcontext(file) as stream,
+        progress_bar(f"Writing {Path(path).name}", len(processes), " processes") as bar,
+        _Trace(stream, builder, origin) as trace,
+    ):
+        first_flow = 1
+        for rank, (process, pid, profile) in enumerate(placed_profiles(processes)):
+            parent = trace.track(process.name, rank=rank, pid=pid)
+            for _ in _write(profile, trace, parent, first_flow):
+                pass
+            first_flow += len(profile.tables["activities"])
+            bar.update()
 
 
 def _trace_builder() -> Any:  # noqa: ANN401 - a class of a module that may be absent
@@ -134,12 +171,22 @@ class _Trace:
         if error is None:
             self._flush()
 
-    def track(self, name: str, parent: int = 0, rank: int = 0, unit: str | None = None) -> int:
-        """Add a track, or a counter track if there is a unit, and return its uuid."""
+    def track(
+        self,
+        name: str,
+        parent: int = 0,
+        rank: int = 0,
+        unit: str | None = None,
+        pid: int | None = None,
+    ) -> int:
+        """Add a track and return its uuid; with a unit a counter, with a pid a process."""
         descriptor = self._packet().track_descriptor
         descriptor.uuid = next(self._uuids)
         descriptor.name = _valid(name)
         descriptor.sibling_order_rank = rank
+        if pid is not None:
+            descriptor.process.pid = pid
+            descriptor.process.process_name = descriptor.name
         if parent:
             descriptor.parent_uuid = parent
         if unit is None:
@@ -215,11 +262,13 @@ class _Trace:
         self._pending = 0
 
 
-def _write(profile: ProfileData, trace: _Trace) -> Iterator[int]:
+def _write(
+    profile: ProfileData, trace: _Trace, parent: int = 0, first_flow: int = 1
+) -> Iterator[int]:
     """Write everything, and yield the numbers of events that were written."""
-    host = trace.track("host")
+    host = trace.track("host", parent)
     _write_repeats(profile, trace, host)
-    flows = _Flows(profile)
+    flows = _Flows(profile, first_flow)
     of_host = _HostEvents(profile, trace, flows)
     for rank, track in enumerate(host_tracks(profile), 1):
         yield from of_host.write(track, trace.track(track.name, host, rank))
@@ -232,10 +281,11 @@ def _write(profile: ProfileData, trace: _Trace) -> Iterator[int]:
     of_process: dict[int, list[tuple[int, str]]] = defaultdict(list)
     for (process, thread), label in tracks.labels.items():
         of_process[process].append((thread, label))
-    for process in sorted(of_process):
+    # A device number may be too large for a rank in Perfetto's format.
+    for rank, process in enumerate(sorted(of_process), 1):
         device_id = process - DEVICES
         name = f"device {device_id}: {names.get(device_id, 'unknown')}"
-        device = trace.track(name, rank=process)
+        device = trace.track(name, parent, rank=rank)
         for counter in counters[device_id]:
             uuid = trace.track(counter.name, device, unit=counter.unit)
             for time, value in zip(counter.times.tolist(), counter.values.tolist(), strict=True):
@@ -262,10 +312,11 @@ class _Flows:
     Attributes
     ----------
     has_call
-        bool array: whether an arrow leads to the activity; its id is its row plus 1.
+        bool array: whether an arrow leads to the activity; its id is its row plus `first`.
     """
 
-    def __init__(self, profile: ProfileData) -> None:
+    def __init__(self, profile: ProfileData, first: int) -> None:
+        self.first = first
         activities, calls = profile.tables["activities"], profile.tables["api_calls"]
         call = IdIndex(calls["correlation_id"]).rows(activities["correlation_id"])
         self.has_call = (call >= 0) & ~activities.names("kind").equals("synchronization")
@@ -275,7 +326,9 @@ class _Flows:
 
     def of_call(self, row: int) -> list[int]:
         """Return the ids of the arrows that start at a call."""
-        flows: list[int] = (self._rows[self._bounds[row] : self._bounds[row + 1]] + 1).tolist()
+        flows: list[int] = (
+            self._rows[self._bounds[row] : self._bounds[row + 1]] + self.first
+        ).tolist()
         return flows
 
 
@@ -346,7 +399,7 @@ class _Activities:
                 args |= self._stacks.args(self._stack.item(row))
                 event = self._trace.begin(uuid, from_ns, self._names[row], kind, args)
                 if self._flows.has_call[row]:
-                    event.terminating_flow_ids.append(row + 1)
+                    event.terminating_flow_ids.append(row + self._flows.first)
                 self._trace.end(uuid, to_ns)
             yield 2 * len(here)
 

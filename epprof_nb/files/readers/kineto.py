@@ -22,6 +22,7 @@ from epprof_nb.files.readers.columns import integers, texts, times
 from epprof_nb.files.readers.correlation import correlated
 from epprof_nb.files.readers.device_rows import activity_rows, call_rows
 from epprof_nb.files.readers.finishing import from_zero
+from epprof_nb.files.readers.kineto_collectives import COLLECTIVE, collective_of
 from epprof_nb.files.readers.kineto_event_fields import NO_ARGS, event_of, parsed
 from epprof_nb.files.readers.kineto_nodes import with_nodes
 from epprof_nb.files.readers.python_calls import without_overlaps
@@ -54,6 +55,8 @@ _TABLES = {
 """Category of an event to its table."""
 _COPY = re.compile(r"Memcpy (\w+)(?: \((\w+) -> (\w+)\))?")
 _MAX_SHAPES = 2_000
+_EPOCH_NS = 10**18
+"""The year 2001: no time since the start of a machine is as large."""
 _NO_SHAPES = "' input shapes or types, which are invalid JSON or nested too deeply"
 _MARKS = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"')
 
@@ -69,8 +72,8 @@ class _Tables:
     def __init__(self, budget: Budget, skipped: Skipped) -> None:
         self.skipped, self.threads = skipped, Threads()
         self.ops = Rows(OPS, (
-            "name", "op_type", "category", "thread_id", "input_shapes", "sequence_number",
-            "start_ns", "end_ns",
+            "name", "op_type", "category", "thread_id", "input_shapes", "args",
+            "sequence_number", "start_ns", "end_ns",
         ), budget)  # fmt: skip
         self.calls = call_rows(budget)
         self.activities = activity_rows(budget)
@@ -115,8 +118,16 @@ class _Tables:
         args = [event.args or NO_ARGS for event in events]
         self.ops.extend(
             texts([event.name for event in events]), types, categories, self._threads_of(events),
-            self._shapes(args), integers([of.sequence for of in args]), starts, ends,
+            self._shapes(args), self._collectives(events),
+            integers([of.sequence for of in args]), starts, ends,
         )  # fmt: skip
+
+    def _collectives(self, events: list[Event]) -> list[str | None]:
+        """Return the arguments of calls that communicate between ranks."""
+        return [
+            collective_of(event.args or NO_ARGS) if event.name == COLLECTIVE else None
+            for event in events
+        ]
 
     def _shapes(self, args: list[Args]) -> list[str | None]:
         """Return the element types and shapes of the inputs of operators, if recorded."""
@@ -215,6 +226,8 @@ def read(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
     tables = correlated(tables, "kineto", notes)
     tables["ops"] = with_nodes(tables["ops"])
     base = integer(events.metadata.get("baseTimeNanoseconds"))
+    if base is None and origin > _EPOCH_NS:  # PyTorch up to 2.2 has no base
+        base = 0
     info: dict[str, Any] = {"devices": _devices(events.metadata), "notes": notes}
     if base is not None and abs(base + origin) < 2**62:
         info["started_at_epoch_ns"] = base + origin

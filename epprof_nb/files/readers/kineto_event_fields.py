@@ -39,6 +39,12 @@ class Args(msgspec.Struct, gc=False):
     address: Any = msgspec.field(name="Addr", default=None)
     device_type: Any = msgspec.field(name="Device Type", default=None)
     device_id: Any = msgspec.field(name="Device Id", default=None)
+    collective: Any = msgspec.field(name="Collective name", default=None)
+    communicator: Any = msgspec.field(name="Process Group Name", default=None)
+    ranks: Any = msgspec.field(name="Group size", default=None)
+    sent: Any = msgspec.field(name="In msg nelems", default=None)
+    received: Any = msgspec.field(name="Out msg nelems", default=None)
+    element: Any = msgspec.field(name="dtype", default=None)
 
 
 NO_ARGS = Args()

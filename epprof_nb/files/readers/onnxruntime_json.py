@@ -20,7 +20,7 @@ from epprof_nb.data import ort_runs
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
 from epprof_nb.data.profile_data import ProfileData
-from epprof_nb.data.schema import ACTIVITIES, MISSING, OPS
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
 from epprof_nb.files.readers.finishing import from_zero, with_stacks
 from epprof_nb.files.readers.json_events import MAX_EVENT_BYTES
 from epprof_nb.files.readers.rows import Rows, Threads, integer, nanoseconds, signed, text
@@ -124,7 +124,12 @@ def read(events: OnnxRuntimeEvents, budget: Budget, skipped: Skipped) -> Profile
         "output_shapes", "start_ns", "end_ns", *_NUMBERS, "pool_start_ns", "pool_wait_ns",
     ), budget)  # fmt: skip
     device = Rows(
-        ACTIVITIES, ("kind", "name", "stream_id", "start_ns", "end_ns", "bytes", *_SHAPE), budget
+        ACTIVITIES,
+        ("kind", "name", "stream_id", "start_ns", "end_ns", "bytes", "correlation_id", *_SHAPE),
+        budget,
+    )
+    calls = Rows(
+        API_CALLS, ("domain", "name", "thread_id", "start_ns", "end_ns", "correlation_id"), budget
     )
     for event in events:
         start, length = nanoseconds(event.get("ts")), nanoseconds(event.get("dur"))
@@ -154,11 +159,20 @@ def read(events: OnnxRuntimeEvents, budget: Budget, skipped: Skipped) -> Profile
             shape = (integer(args.get(part)) for part in _SHAPE)
             device.append(
                 "memcpy" if copy else "kernel", name, integer(args.get("stream")), start,
-                start + length, integer(args.get("bytes")), *shape,
+                start + length, integer(args.get("bytes")), integer(args.get("correlation_id")),
+                *shape,
+            )  # fmt: skip
+        elif category == "Api":
+            calls.append(
+                "runtime" if (name or "").startswith("cuda") else "driver", name,
+                threads(event.get("pid"), event.get("tid")), start, start + length,
+                integer(args.get("correlation_id")),
             )  # fmt: skip
         else:
             skipped.add(f"of category {str(category)[:50]!r}")
-    tables, _ = from_zero({"ops": ops.table(), "activities": device.table()})
+    tables, _ = from_zero(
+        {"ops": ops.table(), "activities": device.table(), "api_calls": calls.table()}
+    )
     tables["ops"] = _numbered(tables["ops"])
     notes = []
     if events.repaired:

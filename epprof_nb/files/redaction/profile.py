@@ -6,16 +6,22 @@ appears nowhere in views, pages and files made from the copy.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from epprof_nb.analysis.onnx.overhead import LEARNED, MISMATCHED, NOT_RECORDED, RECORDED
+from epprof_nb.analysis.ranks.kinds import KINDS, kind_of_call
+from epprof_nb.analysis.ranks.of_rank import ARGUMENTS, NCCL_COMMUNICATOR
+from epprof_nb.core.ort_binding import ONNX_RUNTIME
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import MISSING
 from epprof_nb.data.table import FILL
+from epprof_nb.data.token_arguments import CALL_ARGUMENTS
 from epprof_nb.files.redaction.path_patterns import PATH, is_file_name
 from epprof_nb.files.redaction.text_filter import SHAPE, Filter
 
@@ -40,6 +46,13 @@ _NUMBERS_OF_SHAPES = (
     *(f"{of}_{axis}" for of in ("grid", "block") for axis in "xyz"), *NODE_SIZES, *NODE_MEMORY,
 )  # fmt: skip
 
+_CALL_NUMBERS = (*CALL_ARGUMENTS, "call_ns", "unprofiled_ns")
+_CALL_WORDS = {
+    "nodes": (RECORDED, LEARNED, MISMATCHED, NOT_RECORDED, None), "phase": ("prefill", "decode"),
+}  # fmt: skip
+"""Arguments with one of a few words."""
+_COMMUNICATORS = (NCCL_COMMUNICATOR, "communicator")
+
 
 def parts_of(redact: bool | str | Iterable[str]) -> tuple[Part, ...]:  # noqa: FBT001
     """Return the parts that a ``redact`` argument selects, in a fixed order.
@@ -61,7 +74,19 @@ def parts_of(redact: bool | str | Iterable[str]) -> tuple[Part, ...]:  # noqa: F
     return tuple(part for part in PARTS if part in requested)
 
 
-def redacted(profile: ProfileData, redact: bool | str | Iterable[str] = True) -> ProfileData:  # noqa: FBT001, FBT002
+class Numbers:
+    """Numbers that replace files and functions: one object for all profiles of a job."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, int] = {}
+        self.functions: dict[str, int] = {}
+
+
+def redacted(
+    profile: ProfileData,
+    redact: bool | str | Iterable[str] = True,  # noqa: FBT001, FBT002
+    numbers: Numbers | None = None,
+) -> ProfileData:
     """Return a copy of the profile without the given parts.
 
     Parameters
@@ -80,6 +105,8 @@ def redacted(profile: ProfileData, redact: bool | str | Iterable[str] = True) ->
             Names and addresses of machines, users, and the identifiers of GPUs.
         ``"shapes"``
             Shapes of tensors, grids and blocks of kernels. Sizes in bytes stay.
+    numbers
+        Numbers of files and functions, to which those of this profile are added; new ones if None.
 
     Returns
     -------
@@ -102,7 +129,10 @@ def redacted(profile: ProfileData, redact: bool | str | Iterable[str] = True) ->
         source_pieces=_source_text(profile) if "source" in parts else (),
         files=_file_names(profile),
     )
-    tables = {name: _table(table, parts, filters) for name, table in profile.tables.items()}
+    numbers = numbers or Numbers()
+    tables = {
+        name: _table(table, parts, filters, numbers) for name, table in profile.tables.items()
+    }
     info = _info(profile.info, parts, filters)
     info["redacted"] = [*parts, *(p for p in info.get("redacted", ()) if p not in parts)]
     info["notes"] = [*(info.get("notes") or ()), f"Removed from this copy: {', '.join(parts)}."]
@@ -154,13 +184,15 @@ def _file_names(profile: ProfileData) -> set[str]:
     sessions = profile.info.get("onnxruntime_sessions")
     if isinstance(sessions, dict):
         names.update(sessions.values())
+    for pool in (profile.info.get("memory") or {}).get("pools") or ():
+        names.add(str(pool["pool"]).removeprefix(f"{ONNX_RUNTIME} "))  # an arena has its session's
     return {
         name for name in names
         if isinstance(name, str) and (is_file_name(name) or name == profile.info.get("script"))
     }  # fmt: skip
 
 
-def _table(table: Table, parts: tuple[Part, ...], filters: Filter) -> Table:
+def _table(table: Table, parts: tuple[Part, ...], filters: Filter, numbers: Numbers) -> Table:
     changed: dict[str, Any] = {}
     for column in table.schema.columns:
         if column.kind not in ("name", "args"):
@@ -169,9 +201,10 @@ def _table(table: Table, parts: tuple[Part, ...], filters: Filter) -> Table:
         if column.name.endswith("_shapes") and "shapes" in parts:
             changed[column.name] = _missing(len(table))
         elif column.kind == "args":
-            drop = "source" in parts
             changed[column.name] = (
-                _missing(len(table)) if drop else names.map(lambda text: _args(text, filters))
+                _numbers_of_calls(names)
+                if "source" in parts
+                else names.map(lambda text: _args(text, filters))
             )
         else:
             of_kernel = table.schema.name == "activities"
@@ -181,30 +214,38 @@ def _table(table: Table, parts: tuple[Part, ...], filters: Filter) -> Table:
             if not table.is_absent(name):
                 changed[name] = np.full(len(table), FILL[table.schema.column(name).kind], np.int64)
     if table.schema.name == "stacks":
-        changed |= _of_stacks(table, parts)
+        changed |= _of_stacks(table, parts, numbers)
     if table.schema.name == "ops":
         changed["name"] = _op_names(table, filters, numbered="source" in parts)
     return table.replace(**changed)
 
 
-def _of_stacks(stacks: Table, parts: tuple[Part, ...]) -> dict[str, CategoryColumn]:
+def _of_stacks(
+    stacks: Table, parts: tuple[Part, ...], numbers: Numbers
+) -> dict[str, CategoryColumn]:
     """Redacted files and functions of stacks: every file, and the functions of the user.
 
-    Files and functions get numbers, so that different ones stay different.
+    Files and functions get numbers, so that different ones stay different, and the same ones of
+    several processes the same.
     """
     changed = {}
     if "paths" in parts:
         files = stacks.names("file").compact()
         in_cell = stacks.names("owner").equals("cell")
         cells = set(files.take(in_cell).compact().categories)
-        numbers = {name: f"{PATH} {i}" for i, name in enumerate(files.categories, 1)}
-        changed["file"] = files.map(lambda name: name if name in cells else numbers[name])
+        of_name = numbers.files
+        changed["file"] = files.map(
+            lambda name: (
+                name if name in cells else f"{PATH} {of_name.setdefault(name, len(of_name) + 1)}"
+            )
+        )
     if "source" in parts:
         names = stacks.names("function")
         own = np.flatnonzero(~stacks.names("owner").equals("library"))
         functions = names.take(own).compact()
-        numbered = CategoryColumn(
-            functions.codes, tuple(f"function {i}" for i in range(len(functions.categories)))
+        of_function = numbers.functions
+        numbered = functions.map(
+            lambda name: f"function {of_function.setdefault(name, len(of_function))}"
         )
         changed["function"] = names.replaced(own, numbered).compact()
     return changed
@@ -232,6 +273,36 @@ def _op_names(ops: Table, filters: Filter, *, numbered: bool) -> CategoryColumn:
 
 def _missing(length: int) -> CategoryColumn:
     return CategoryColumn(np.full(length, MISSING, np.int32), ())
+
+
+def _numbers_of_calls(args: CategoryColumn) -> CategoryColumn:
+    """Keep the numbers of runs, of calls of language models and of collectives, but no text."""
+    kept = CategoryColumn.of([_numbers_of_call(text) for text in args.categories])
+    return CategoryColumn(np.append(kept.codes, np.int32(MISSING))[args.codes], kept.categories)
+
+
+def _numbers_of_call(text: str) -> str | None:
+    given = json.loads(text)
+    if not isinstance(given, dict):
+        return None
+    kept = {name: given[name] for name in _CALL_NUMBERS if isinstance(given.get(name), int)}
+    words = _CALL_WORDS.items()
+    kept |= {name: given[name] for name, of in words if name in given and given[name] in of}
+    communicators = {name: given[name] for name in _COMMUNICATORS if name in given}
+    if communicators:
+        kept |= {name: given[name] for name in ARGUMENTS if isinstance(given.get(name), int)}
+        kept |= {name: _communicator(value) for name, value in communicators.items()}
+        kind = kind_of_call(str(given.get("collective")))
+        kept |= {"collective": kind} if kind in KINDS else {}
+    return json.dumps(kept) if kept else None
+
+
+def _communicator(value: object) -> int | str:
+    """Return a number, or a digest of a name, which is the same in each profile of a job."""
+    text = str(value)
+    if isinstance(value, int) or (text.isdecimal() and text.isascii()):
+        return value if isinstance(value, int) else text
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _args(text: str, filters: Filter) -> str:

@@ -11,7 +11,7 @@ const FLOORS = [
   ["base"],
   ["data"],
   ["render"],
-  ["breakdown", "selection", "source"],
+  ["breakdown", "job", "selection", "source"],
   ["timeline"],
   ["app"],
   ["entry"],

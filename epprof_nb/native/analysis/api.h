@@ -34,8 +34,20 @@ void epprof_add_activities(const epprof_activity_rows* in, int64_t* sums);
 // later calls continue. Returns 0 if a start precedes an earlier start of its group.
 int epprof_add_covered(const epprof_activity_rows* in, int64_t* covered, int64_t* last);
 
-// How an API call waits for a device.
-enum { EPPROF_NO_WAIT = 0, EPPROF_WAIT_LANE = 1, EPPROF_WAIT_CONTEXT = 2, EPPROF_WAIT_ALL = 3 };
+// How an API call waits.
+enum {
+  EPPROF_NO_WAIT = 0,
+  EPPROF_WAIT_LANE = 1,
+  EPPROF_WAIT_CONTEXT = 2,
+  EPPROF_WAIT_ALL = 3,
+  EPPROF_WAIT_THREAD = 4,  // for the thread with the number `call_lane`, until the end of the call
+  EPPROF_WAIT_MARK = 5     // for the activities with the mark `call_lane`; -1: no activity
+};
+// What an event that a lane waits for stands for, if not a mark.
+enum { EPPROF_UNKNOWN_WORK = -1, EPPROF_NO_WORK = -2 };
+// What a factor applies to: code of the host, work of a device, delays before such work. Calls with
+// a delay factor of 0 do not exist: they wait for nothing.
+enum { EPPROF_HOST = 0, EPPROF_DEVICE = 1, EPPROF_DELAY = 2, EPPROF_FACTORS = 3 };
 
 // Columns of one length each. An `order` lists the rows by ascending time; null: the rows are
 // in this order. Rows of ops, threads, lanes and contexts are numbered from 0; -1: none.
@@ -50,19 +62,22 @@ typedef struct {
   const uint8_t *call_wait;
   const int32_t *call_start_order, *call_end_order;
   const int64_t *activity_start, *activity_end;
+  const int64_t* activity_length;  // null: from start to end
   const int32_t *activity_lane, *activity_call, *activity_op;  // lane -1: not part of the path
+  const int32_t* activity_mark;  // number of the mark of an event that stands for it; -1: none
   const int32_t *activity_order;
   const int64_t *wait_time;  // a lane waits for an event from this time on, ascending
-  const int32_t *wait_lane;
+  const int32_t *wait_lane, *wait_mark;
   const int32_t *lane_context;
-  const uint8_t *free_ops;  // per op, then for no op: bit k is set if it costs nothing in variant k
+  const uint8_t *change;  // per op, then for no op: a row of `factors`
+  // Factors of durations: one row per change, of EPPROF_FACTORS times `variants` values.
+  const double* factors;
   int64_t start, end, latency;
   int32_t home;  // the thread that starts the others
 } epprof_path_input;
 
-// Lengths of eight variants. With `rows`: the length of the first variant, and its path. Null: out
-// of memory.
-epprof_columns* epprof_critical_path(const epprof_path_input* input, int rows);
+// Length of one variant or of eight. With `rows`: the path of the first as well. Null: out of memory.
+epprof_columns* epprof_critical_path(const epprof_path_input* input, int variants, int rows);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 // has a distance: the length of the longest path that leads to it. No step is longer than the time
 // between its two points, so no distance exceeds the time since the start.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <new>
@@ -52,7 +53,8 @@ class Sweep {
         case 1: end_op(row(in_.op_end_order, op_end++)); break;
         case 2: start_op(row(in_.op_start_order, op++)); break;
         case 3:
-          lanes_.add_wait(static_cast<size_t>(in_.wait_lane[wait]), in_.wait_time[wait]);
+          lanes_.add_wait(static_cast<size_t>(in_.wait_lane[wait]), in_.wait_time[wait],
+                          in_.wait_mark[wait]);
           wait++;
           break;
         case 4: start_call(row(in_.call_start_order, call++)); break;
@@ -78,15 +80,20 @@ class Sweep {
   static size_t row(const int32_t* order, size_t at) {
     return order ? static_cast<size_t>(order[at]) : at;
   }
-  uint8_t free_in(int32_t op) const {
-    return in_.free_ops[op < 0 ? in_.ops : static_cast<size_t>(op)];
-  }
   int64_t length_of(size_t a) const {
+    if (in_.activity_length) return in_.activity_length[a];
     return std::max<int64_t>(in_.activity_end[a] - in_.activity_start[a], 0);
   }
-  void extend(Distances<K>& distance, int64_t length, int32_t op) const {
-    uint8_t free = free_in(op);
-    for (size_t k = 0; k < K; k++) distance[k] += free >> k & 1 ? 0 : length;
+  const double* factors_of(int32_t op, int what) const {
+    size_t change = in_.change[op < 0 ? in_.ops : static_cast<size_t>(op)];
+    return in_.factors + (change * EPPROF_FACTORS + static_cast<size_t>(what)) * K;
+  }
+  void extend(Distances<K>& distance, int64_t length, int32_t op, int what) const {
+    const double* factors = factors_of(op, what);
+    for (size_t k = 0; k < K; k++) {
+      double factor = factors[k];  // mostly 1, which needs no rounding
+      distance[k] += factor == 1 ? length : std::llround(static_cast<double>(length) * factor);
+    }
   }
 
   // The state of a thread since its last point.
@@ -112,7 +119,7 @@ class Sweep {
     Doing now = doing(number);
     bool is_idle = thread.calls.empty() && !now.takes_time;
     int64_t length = now.takes_time ? time - thread.time : 0;
-    extend(thread.distance, length, now.op);
+    extend(thread.distance, length, now.op, EPPROF_HOST);
     if (length > 0) {
       thread.point = trace_.add_point(time, length, thread.point, -1, now.step, now.row);
     }
@@ -130,7 +137,7 @@ class Sweep {
     Doing now = doing(static_cast<size_t>(in_.home));
     int64_t length = now.takes_time ? time - home.time : 0;
     Distances<K> distance = home.distance;
-    extend(distance, length, now.op);
+    extend(distance, length, now.op, EPPROF_HOST);
     *point = length > 0 ? trace_.add_point(time, length, home.point, -1, now.step, now.row) : home.point;
     return distance;
   }
@@ -188,11 +195,17 @@ class Sweep {
     uint8_t wait = in_.call_wait[call];
     if (wait == EPPROF_NO_WAIT) return;
     thread.waiting--;
+    if (wait == EPPROF_WAIT_THREAD) {
+      join(thread, static_cast<size_t>(in_.call_lane[call]), end);
+      return;
+    }
     Done<K> done;
     if (wait == EPPROF_WAIT_LANE) {
       done = lanes_.settle(static_cast<size_t>(in_.call_lane[call]), end);
     } else if (wait == EPPROF_WAIT_CONTEXT) {
       done = lanes_.settle_context_of(static_cast<size_t>(in_.call_lane[call]), end);
+    } else if (wait == EPPROF_WAIT_MARK) {
+      done = lanes_.settle_mark(in_.call_lane[call], end);
     } else {
       done = lanes_.settle_all(end);
     }
@@ -204,16 +217,27 @@ class Sweep {
     // Calls inside this one are counted separately, in the distance of the thread.
     Distances<K> distance = call_distance_[call];
     if (done.last >= 0) {
-      if (done.distance[0] > distance[0]) activity = done.longest;
-      take_longer(distance, done.distance);
+      const double* exists = factors_of(op, EPPROF_DELAY);
+      if (exists[0] != 0 && done.distance[0] > distance[0]) activity = done.longest;
+      for (size_t k = 0; k < K; k++) {
+        if (exists[k] != 0) distance[k] = std::max(distance[k], done.distance[k]);
+      }
     }
-    extend(distance, length, op);
+    extend(distance, length, op, EPPROF_HOST);
     if (distance[0] > thread.distance[0]) {
       thread.point = trace_.add_point(end, length, trace_.point_of_call(call), activity,
                                       done.end > start ? Step::kReturn : Step::kCall,
                                       static_cast<int32_t>(call));
     }
     take_longer(thread.distance, distance);
+  }
+
+  // A thread waited for another one, which was at work until `end`.
+  void join(Thread& thread, size_t other, int64_t end) {
+    advance(other, end);
+    const Thread& worker = threads_[other];
+    if (worker.distance[0] > thread.distance[0]) thread.point = worker.point;
+    take_longer(thread.distance, worker.distance);
   }
 
   void start_activity(size_t a) {
@@ -223,7 +247,7 @@ class Sweep {
     int32_t call = in_.activity_call[a], op = in_.activity_op[a];
     const Done<K>& before = lanes_.settle(number, start);
     int64_t called = call >= 0 ? in_.call_start[call] : start;
-    const Done<K>* event = lanes_.take_event(number, called, start);
+    const Done<K> event = lanes_.take_events(number, called, start);
     // The activity started when its launch had arrived, the lane was free and its event had
     // occurred. The last of these conditions took effect without delay.
     int64_t arrived = call >= 0 ? std::min(called + in_.latency, start) : kNever;
@@ -234,7 +258,7 @@ class Sweep {
       cause = From::kLane;
       last = before.end;
     }
-    if (event && event->end > last) cause = From::kEvent;
+    if (event.last >= 0 && event.end > last) cause = From::kEvent;
 
     Distances<K> distance{};
     From from = From::kStart;
@@ -242,7 +266,7 @@ class Sweep {
     int64_t gap = 0;
     auto depend = [&](const Distances<K>& on, int64_t length, From by, int32_t by_row) {
       Distances<K> other = on;
-      extend(other, length, op);
+      extend(other, length, op, EPPROF_DELAY);
       if (from == From::kStart || other[0] > distance[0]) {
         from = by;
         from_row = by_row;
@@ -250,9 +274,9 @@ class Sweep {
       }
       take_longer(distance, other);
     };
-    if (event) {
-      depend(event->distance, cause == From::kEvent ? start - event->end : 0, From::kEvent,
-             event->longest);
+    if (event.last >= 0) {
+      depend(event.distance, cause == From::kEvent ? start - event.end : 0, From::kEvent,
+             event.longest);
     }
     if (before.last >= 0) {
       depend(before.distance, cause == From::kLane ? start - before.end : 0, From::kLane,
@@ -272,7 +296,7 @@ class Sweep {
       take_longer(distance, home);
     }
     trace_.set_activity(a, from, from_row, gap);
-    extend(distance, length_of(a), op);
+    extend(distance, length_of(a), op, EPPROF_DEVICE);
     lanes_.start(number, std::max(in_.activity_end[a], start), static_cast<int32_t>(a), distance);
   }
 
@@ -315,11 +339,11 @@ void compute(const epprof_path_input& input, bool rows, Columns& out) {
 }  // namespace
 }  // namespace epprof
 
-epprof_columns* epprof_critical_path(const epprof_path_input* input, int rows) {
+epprof_columns* epprof_critical_path(const epprof_path_input* input, int variants, int rows) {
   try {
     auto out = std::make_unique<epprof::Columns>();
-    if (rows) {
-      epprof::compute<1>(*input, true, *out);
+    if (rows || variants == 1) {
+      epprof::compute<1>(*input, rows != 0, *out);
     } else {
       epprof::compute<8>(*input, false, *out);
     }

@@ -15,7 +15,7 @@ namespace epprof {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
 
-// Lengths of the longest paths to a point in time. Each variant counts other ops as free.
+// Lengths of the longest paths to a point in time. Each variant has other factors.
 template <size_t K>
 using Distances = std::array<int64_t, K>;
 
@@ -50,7 +50,9 @@ template <size_t K>
 class Lanes {
  public:
   explicit Lanes(const epprof_path_input& in) : in_(in), lanes_(in.lanes) {
-    int32_t contexts = 0;
+    int32_t contexts = 0, marks = -1;
+    for (size_t i = 0; i < in.activities; i++) marks = std::max(marks, in.activity_mark[i]);
+    marks_.resize(static_cast<size_t>(marks + 1));
     for (size_t i = 0; i < in.lanes; i++) contexts = std::max(contexts, in.lane_context[i] + 1);
     contexts_.resize(static_cast<size_t>(contexts));
     for (size_t i = 0; i < in.lanes; i++) context_of(i).lanes.push_back(static_cast<int32_t>(i));
@@ -59,6 +61,8 @@ class Lanes {
   // An activity starts on a lane.
   void start(size_t number, int64_t end, int32_t row, const Distances<K>& distance) {
     Lane& lane = lanes_[number];
+    int32_t mark = in_.activity_mark[row];
+    if (mark >= 0) marks_[static_cast<size_t>(mark)].add(end, row, row, distance);
     lane.running.push_back({end, row, distance});
     std::push_heap(lane.running.begin(), lane.running.end());
     if (lane.is_dirty) return;
@@ -66,8 +70,23 @@ class Lanes {
     context_of(number).dirty.push_back(static_cast<int32_t>(number));
   }
 
-  // From `time` on, launches on a lane wait for an event.
-  void add_wait(size_t number, int64_t time) { lanes_[number].waits.push_back(time); }
+  // From `time` on, launches on a lane wait for an event: for the work of a mark, or unknown work.
+  void add_wait(size_t number, int64_t time, int32_t mark) {
+    lanes_[number].waits.push_back({time, mark});
+  }
+
+  // The activities with a mark.
+  Done<K> settle_mark(int32_t mark, int64_t time) const {
+    if (mark < 0 || static_cast<size_t>(mark) >= marks_.size()) return {};
+    Done<K> done = marks_[static_cast<size_t>(mark)];
+    if (done.last < 0 || done.end <= time) return done;
+    // Times of devices are interpolated: work can seem to end after the start of what waited for it.
+    for (int64_t& distance : done.distance) {
+      distance = std::max<int64_t>(distance - (done.end - time), 0);
+    }
+    done.end = time;
+    return done;
+  }
 
   // The activities of a lane that have ended until `time`.
   const Done<K>& settle(size_t number, int64_t time) {
@@ -92,16 +111,21 @@ class Lanes {
     return done;
   }
 
-  // The work that an activity at `time` waited for by events; null for none. `launched` is the
-  // start of its call. Removes the events.
-  const Done<K>* take_event(size_t number, int64_t launched, int64_t time) {
-    const Done<K>* event = nullptr;
-    std::deque<int64_t>& waits = lanes_[number].waits;
-    while (!waits.empty() && waits.front() <= launched) {
-      if (const Done<K>* found = event_for(number, waits.front(), time)) event = found;
+  // The work that an activity at `time` waited for by events. `launched` is the start of its call.
+  // Removes the events.
+  Done<K> take_events(size_t number, int64_t launched, int64_t time) {
+    Done<K> events;
+    std::deque<Wait>& waits = lanes_[number].waits;
+    while (!waits.empty() && waits.front().time <= launched) {
+      Wait wait = waits.front();
       waits.pop_front();
+      if (wait.mark != EPPROF_UNKNOWN_WORK) {
+        events.add(settle_mark(wait.mark, time));
+      } else if (const Done<K>* found = event_for(number, wait.time, time)) {
+        events.add(*found);
+      }
     }
-    return event;
+    return events;
   }
 
  private:
@@ -111,9 +135,13 @@ class Lanes {
     Distances<K> distance;
     bool operator<(const Ended& other) const { return end > other.end; }  // for a min-heap
   };
+  struct Wait {
+    int64_t time;
+    int32_t mark;
+  };
   struct Lane {
     std::vector<Ended> running;  // a heap of activities that have not ended yet
-    std::deque<int64_t> waits;
+    std::deque<Wait> waits;
     Done<K> done;
     bool is_dirty = false;
   };
@@ -153,6 +181,7 @@ class Lanes {
   const epprof_path_input& in_;
   std::vector<Lane> lanes_;
   std::vector<Context> contexts_;
+  std::vector<Done<K>> marks_;
 };
 
 }  // namespace epprof

@@ -57,7 +57,14 @@ void epprof_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t stat
   CoalescedStatements::set_bound(statement_pairs);
 }
 
-void epprof_set_cell_thread(int on) { cell_thread = on ? this_thread() : nullptr; }
+void epprof_set_cell_thread(int on) {
+  ThreadState* t = on ? this_thread() : nullptr;
+  cell_thread = t && t->is_own ? first_thread() : t;
+}
+
+void epprof_leave_out_thread(void) {
+  if (ThreadState* t = this_thread()) t->is_own = true;
+}
 
 uint32_t epprof_intern(const char* name, size_t length) { return intern({name, length}); }
 

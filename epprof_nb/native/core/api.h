@@ -17,7 +17,9 @@ void epprof_set_recording(int ops, int launches);
 int epprof_recording_ops(void);
 void epprof_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statement_rows,
                    uint32_t statement_repeats, uint32_t statement_pairs);
-void epprof_set_cell_thread(int on);  // on: the calling thread; off: none
+// On: the calling thread, or for a thread of the profiler the process's first one; off: none.
+void epprof_set_cell_thread(int on);
+void epprof_leave_out_thread(void);  // the calling thread is one of the profiler
 uint32_t epprof_intern(const char* text, size_t length);
 // Calls `each` with every interned string from id `first`; returns their number.
 size_t epprof_strings_from(uint32_t first, void (*each)(const char*, size_t, void*), void* data);

@@ -8,6 +8,7 @@ namespace epprof {
 namespace {
 
 constexpr int64_t kShortNs = 500000;
+constexpr int64_t kApartNs = 10000000;
 
 void log(ThreadState* t, const OpRecord& row) {
   if (OpRecord* record = t->ops.begin(op_pool)) {
@@ -16,9 +17,15 @@ void log(ThreadState* t, const OpRecord& row) {
   }
 }
 
+// A row over pauses that are far apart would look like one pause of that length.
+bool continues(const OpRecord& row, const OpRecord& pause) {
+  return row.op_id && row.parent == pause.parent && row.payload_id == pause.payload_id &&
+         pause.start - row.end < kApartNs;
+}
+
 void add_short(ThreadState* t, const OpRecord& pause) {
   OpRecord& row = t->short_pauses.row;
-  if (row.op_id && row.parent == pause.parent && row.payload_id == pause.payload_id) {
+  if (continues(row, pause)) {
     if (!row.count) row.start = pause.start;
     row.end = pause.end;
     row.duration += pause.duration;
@@ -35,7 +42,7 @@ void add_short(ThreadState* t, const OpRecord& pause) {
 
 void log_gc_pause(uint32_t name, uint32_t kind, int64_t start, bool is_young) {
   ThreadState* t = stack_thread();
-  if (!t) return;
+  if (!t || t->is_own.load(std::memory_order_relaxed)) return;
   StackLockGuard stack_lock(t);
   int64_t now = epprof_now_ns();
   OpRecord pause{0, t->top_op, start, now, now - start, 0, name, kind, 1, kGarbageCollection, 0};

@@ -19,6 +19,7 @@ enum Category : uint16_t {
   kOperator = 9,        // an operator of PyTorch
   kAutogradNode = 10,   // a node of PyTorch's autograd graph, in the backward pass
   kGarbageCollection = 11,  // pauses of Python's garbage collector
+  kTask = 12,  // a task of a scheduler, such as Dask, on the thread that runs it
 };
 
 enum OpFlags : uint16_t {

@@ -32,7 +32,7 @@ void set_top(ThreadState* t, uint64_t op) {
 // Nodes, operators and ranges of libraries are many, and have the stack of the op around them.
 bool has_own_stack(uint16_t category) {
   return category == kRange || category == kCell || category == kOrtRun ||
-         category == kFrameworkCall || category == kFrameworkRange;
+         category == kFrameworkCall || category == kFrameworkRange || category == kTask;
 }
 
 bool grow_stack(ThreadState* t) {

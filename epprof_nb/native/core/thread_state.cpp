@@ -56,19 +56,29 @@ ResetInChild reset([] {
   launch_pool.forget_chunks();
 });
 
-ThreadState* create() {
-  if (locals_destroyed) return nullptr;
+// Only the first thread can have a state already, which `first_thread` made for it.
+ThreadState* found_or_new(uint64_t tid) {
+  ForkLockGuard lock(mutex);
+  if (tid == uint64_t(getpid())) {
+    for (ThreadState* t : registry.threads) {
+      if (t->tid == tid) return t;
+    }
+  }
   auto* t = new ThreadState;
-  t->tid = uint64_t(syscall(SYS_gettid));
+  t->tid = tid;
   t->stack = static_cast<Entry*>(calloc(kMaxDepth, sizeof(Entry)));  // pages are mapped on use
   if (!t->stack) {
     delete t;
     return nullptr;
   }
-  {
-    ForkLockGuard lock(mutex);
-    registry.threads.push_back(t);
-  }
+  registry.threads.push_back(t);
+  return t;
+}
+
+ThreadState* create() {
+  if (locals_destroyed) return nullptr;
+  ThreadState* t = found_or_new(uint64_t(syscall(SYS_gettid)));
+  if (!t) return nullptr;
   at_thread_end.armed = true;  // this access registers the destructor
   current = t;
   return t;
@@ -80,6 +90,8 @@ ThreadState* this_thread() {
   ThreadState* t = current;
   return t ? t : create();
 }
+
+ThreadState* first_thread() { return found_or_new(uint64_t(getpid())); }
 
 // From Linux's per-thread clock. See clock_getcpuclockid and the kernel's posix-timers.h
 // (CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).

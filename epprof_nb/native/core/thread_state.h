@@ -87,6 +87,7 @@ class ExtraSlot {
 struct ThreadState {
   uint64_t tid = 0;
   std::atomic<bool> ended{false};
+  std::atomic<bool> is_own{false};  // the profiler has started the thread
   char name[kThreadName] = "";  // the system's name of the thread, known once it has ended
   bool logs_flushed = false;  // the ops were drained after the thread ended
 
@@ -173,6 +174,9 @@ extern std::atomic<uint32_t (*)(ThreadState*)> read_stack;
 
 // The calling thread's state, created on first use. Null once its thread locals are destroyed.
 ThreadState* this_thread();
+
+// The state of the process's first thread, created on first use.
+ThreadState* first_thread();
 
 // Calls `each(thread, data)` for every thread, under the registry's lock.
 void for_each_thread(void (*each)(ThreadState*, void*), void* data);

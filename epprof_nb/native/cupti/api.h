@@ -26,6 +26,9 @@ struct epprof_cupti_started {
 char* epprof_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all_calls,
                      int external, struct epprof_cupti_started* started);
 void epprof_cupti_stop(void);
+// Ends CUPTI in this process if nothing is recorded. The next start starts it anew, also in a forked
+// child, where a CUPTI that the parent has started crashes. Only before CUDA has been started.
+void epprof_cupti_finalize(void);
 int epprof_cupti_has_callbacks(void);  // whether callbacks write launch records now
 // Synchronizes every context used in the session. Returns the number of failures, with the context
 // and CUresult of the first `room` of them.

@@ -30,6 +30,7 @@ std::string load_cupti(const char* path, const char* driver_path) {
   library("cuptiActivityRegisterTimestampCallback", c.ActivityRegisterTimestampCallback);
   library("cuptiActivityEnable", c.ActivityEnable);
   library("cuptiActivityDisable", c.ActivityDisable);
+  library("cuptiActivitySetAttribute", c.ActivitySetAttribute);
   library("cuptiActivityFlushAll", c.ActivityFlushAll);
   library("cuptiActivityGetNextRecord", c.ActivityGetNextRecord);
   library("cuptiActivityGetNumDroppedRecords", c.ActivityGetNumDroppedRecords);
@@ -41,6 +42,7 @@ std::string load_cupti(const char* path, const char* driver_path) {
   library("cuptiGetCallbackName", c.GetCallbackName);
   library("cuptiSetThreadIdType", c.SetThreadIdType);
   library("cuptiGetGraphNodeId", c.GetGraphNodeId);
+  library("cuptiFinalize", c.Finalize);
   library.optional("cuptiGetGraphId", c.GetGraphId);
   library.optional("cuptiGetGraphExecId", c.GetGraphExecId);
   library.optional("cuptiActivityEnableRuntimeApi", c.ActivityEnableRuntimeApi);

@@ -23,6 +23,7 @@ struct Cupti {
   CUptiResult (*ActivityRegisterTimestampCallback)(uint64_t (*)());
   CUptiResult (*ActivityEnable)(uint32_t kind);
   CUptiResult (*ActivityDisable)(uint32_t kind);
+  CUptiResult (*ActivitySetAttribute)(uint32_t attribute, size_t* bytes, void* value);
   CUptiResult (*ActivityFlushAll)(uint32_t flag);
   CUptiResult (*ActivityGetNextRecord)(uint8_t* buffer, size_t valid, void** record);
   CUptiResult (*ActivityGetNumDroppedRecords)(CUcontext, uint32_t stream, size_t* dropped);
@@ -38,6 +39,7 @@ struct Cupti {
   CUptiResult (*GetGraphNodeId)(void* node, uint64_t* id);
   CUptiResult (*GetGraphId)(void* graph, uint32_t* id);
   CUptiResult (*GetGraphExecId)(void* executable, uint32_t* id);  // null before CUDA 12.3
+  CUptiResult (*Finalize)();
   // Functions of the driver, to synchronize the contexts of a session.
   int (*CtxPushCurrent)(CUcontext);
   int (*CtxPopCurrent)(CUcontext*);

@@ -35,6 +35,13 @@ bool decode_common_fields(const Fields& f, const unsigned char* r, ColumnBlock* 
   return b->start[i] != 0 && b->end[i] != 0;
 }
 
+constexpr uint32_t kNoEvent = 0xffffffff;  // CUPTI_SYNCHRONIZATION_INVALID_VALUE
+
+// A field that older versions lack.
+uint64_t number_or_0(const Field& f, const unsigned char* r) {
+  return f.code < 0 ? 0 : f.get<uint64_t>(r);
+}
+
 template <typename Fields>
 void decode_graph_fields(const Fields& f, const unsigned char* r, ColumnBlock* b, size_t i) {
   b->device[i] = f.device.template get<int32_t>(r);
@@ -94,6 +101,8 @@ bool RecordDecoder::decode_activity(RecordType type, const unsigned char* r, Col
       const SyncFields& f = layout_.synchronization.fields;
       if (!decode_common_fields(f, r, b, i, kSynchronization)) return false;
       b->sync_type[i] = uint8_t(f.sync_type.get<uint32_t>(r));
+      uint32_t event = f.event.get<uint32_t>(r);
+      if (event != kNoEvent) store_.add_awaited_event(number_or_0(f.event_sync, r), event);
       return true;
     }
     default: return false;
@@ -151,7 +160,13 @@ void RecordDecoder::decode(const unsigned char* r, uint32_t kind) {
                              f.stream.get<int32_t>(r)});
       return;
     }
-    case RecordType::cuda_event:
+    case RecordType::cuda_event: {
+      const EventFields& f = layout_.cuda_event.fields;
+      store_.add(EventRecord{number_or_0(f.event_sync, r), f.correlation.get<uint32_t>(r),
+                             f.event.get<uint32_t>(r), f.context.get<int32_t>(r),
+                             f.stream.get<int32_t>(r)});
+      return;
+    }
     case RecordType::none: return;
   }
 }

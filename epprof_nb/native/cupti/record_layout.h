@@ -140,6 +140,7 @@ struct RecordLayout {
       for (Field f : fields) if (!f.has_width(width)) return false;
       return true;
     };
+    auto optional = [](size_t width, Field f) { return f.code < 0 || f.has_width(width); };
     const auto& k = kernel.fields;
     const auto& c = memcpy.fields;
     const auto& p = memcpy2.fields;
@@ -148,7 +149,9 @@ struct RecordLayout {
     const auto& a = api.fields;
     const auto& o = overhead.fields;
     const auto& y = memory2.fields;
-    return all(8, {k.start, k.end, k.name, k.graph_node, c.start, c.end, c.bytes, c.graph_node,
+    const auto& e = cuda_event.fields;
+    return optional(8, s.event_sync) && optional(8, e.event_sync) &&
+           all(8, {k.start, k.end, k.name, k.graph_node, c.start, c.end, c.bytes, c.graph_node,
                    p.start, p.end, p.bytes, p.graph_node, m.start, m.end, m.bytes, m.graph_node,
                    s.start, s.end, a.start, a.end, external.fields.id, o.start, o.end, y.address,
                    y.bytes, y.timestamp}) &&
@@ -157,7 +160,8 @@ struct RecordLayout {
                    c.device, c.context, c.stream, c.correlation, c.graph, p.device, p.context,
                    p.stream, p.correlation, p.graph, p.src_device, p.dst_device, m.device,
                    m.context, m.stream, m.correlation, m.graph, s.sync_type, s.correlation, s.context,
-                   s.stream, a.cbid, a.thread, a.correlation, a.result,
+                   s.stream, s.event, e.correlation, e.context, e.stream, e.event, a.cbid,
+                   a.thread, a.correlation, a.result,
                    external.fields.correlation, o.kind, o.thread, y.operation, y.memory_kind,
                    y.correlation, y.device, y.context, y.stream, callback.fields.site, callback.fields.correlation}) &&
            all(2, {k.registers, m.memory_kind}) &&

@@ -21,13 +21,18 @@ Recording* current_recording = new Recording;
 
 namespace {
 
-ResetInChild reset([] { current_recording = new Recording; });
+ResetInChild reset([] {
+  const RecordLayout& layout = current_recording->layout;  // of the libcupti that is loaded
+  current_recording = new Recording;
+  current_recording->layout = layout;
+});
 
 // CUpti_ExternalCorrelationKind, CUpti_ActivityKind, CUpti_ActivityThreadIdType. PyTorch's profiler
 // uses the kinds CUSTOM0 and CUSTOM1.
 constexpr uint32_t kExternalCustom2 = 5;
 constexpr uint32_t kDriverCalls = 4;
 constexpr uint32_t kDefaultThreadIds = 0, kSystemThreadIds = 1;
+constexpr uint32_t kZeroedBuffers = 5;  // CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER
 
 char* message(const std::string& text) { return strdup(text.c_str()); }
 
@@ -60,7 +65,15 @@ void buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_
       c.dropped_records += dropped;
     }
   }
-  if (buffer) c.buffers.put(buffer);
+  if (buffer) c.buffers.put(buffer, valid);
+}
+
+// Whether CUPTI receives buffers of zeros. Otherwise it sets them to zero itself, in the first
+// launch of each thread, which takes milliseconds. Other profilers rely on that.
+void promise_zeroed_buffers(bool zeroed) {
+  uint8_t value = zeroed;
+  size_t bytes = sizeof value;
+  cupti.ActivitySetAttribute(kZeroedBuffers, &bytes, &value);
 }
 
 // The number of the recording, in the bits of an external id above the op id. Never 0.
@@ -123,6 +136,8 @@ char* epprof_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int
   if (result != 0) {
     return message("cuptiActivityRegisterCallbacks failed: " + cupti_error(result));
   }
+  c.cupti_started = true;
+  promise_zeroed_buffers(true);
   if (!c.clock_registered) {
     // Register once per process, because registering again corrupts the first records of the next
     // session.
@@ -189,9 +204,18 @@ void epprof_cupti_stop(void) {
   c.kinds.clear();
   unsubscribe(c);  // a subscription between sessions would block other profilers' records
   cupti.ActivityFlushAll(1);
+  promise_zeroed_buffers(false);
   c.buffers.trim();
   trim_column_blocks();
   c.running = false;
+}
+
+void epprof_cupti_finalize(void) {
+  Recording& c = recording();
+  if (c.running || !c.cupti_started) return;
+  cupti.Finalize();
+  c.cupti_started = false;
+  c.clock_registered = false;
 }
 
 size_t epprof_cupti_sync(uint64_t (*failed)[2], size_t room) {

@@ -29,6 +29,7 @@ struct Recording {
   void* subscriber = nullptr;
   bool external = false;  // ops are pushed as external correlation ids
   bool clock_registered = false;
+  bool cupti_started = false;  // since the process began, or since CUPTI was finalized
   std::vector<uint32_t> kinds;
 
   CallbackGate gate;
@@ -39,9 +40,9 @@ struct Recording {
   std::vector<CUcontext> contexts;  // seen in this session
 };
 
-// Never destroyed, because CUPTI calls back until the process ends. A forked child gets a new one,
-// because CUPTI does not work there and `mutex` may stay locked: a decoding thread holds it while
-// it calls CUPTI, so a fork must not wait for it.
+// Never destroyed, because CUPTI calls back until the process ends. A forked child gets a new one
+// with the same layout, because `mutex` may stay locked there: a decoding thread holds it while it
+// calls CUPTI, so a fork must not wait for it.
 extern Recording* current_recording;
 inline Recording& recording() { return *current_recording; }
 

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include <typeinfo>
+#include <utility>
+#include <vector>
 
 #include "ep/cuda/arena.h"
 #include "ep/cuda/driver.h"
@@ -27,6 +29,7 @@ void ep_session_plan_use_kernels(ep_session_plan* plan, const ep_kernels* kernel
 
 void ep_session_plan_set_session(ep_session_plan* plan, uint32_t number) { plan->session = number; }
 void ep_session_plan_capture_graphs(ep_session_plan* plan) { plan->graphs = true; }
+void ep_session_plan_use_stream(ep_session_plan* plan, void* stream) { plan->stream = stream; }
 void ep_session_plan_select_type(ep_session_plan* plan, const char* op_type) {
   plan->types.insert(op_type);
   plan->unmatched_types.insert(op_type);
@@ -43,9 +46,48 @@ char* ep_load_driver(const char* path, int* devices) {
 }
 
 void ep_device_statistics(int device, ep_memory_statistics* now) {
+  *now = {};
+  if (device < 0 || device >= device_count()) return;  // 0 devices until the driver is open
   ArenaStats stats = arena_of(device).stats();
   *now = {stats.in_use, stats.most_in_use, stats.reserved, stats.allocations,
           stats.regions_allocated};
+}
+
+void ep_memory_log_start(size_t most) { start_memory_logs(most); }
+
+void ep_memory_log_stop(void) {
+  stop_memory_logs();
+  for (int i = 0; i < device_count(); i++) arena_of(i).end_memory_log();
+}
+
+epprof_columns* ep_memory_log_read(uint64_t* dropped) {
+  std::vector<int64_t> device, time, address, bytes, requested, stream, op;
+  std::vector<uint8_t> action;
+  *dropped = 0;
+  for (int i = 0; i < device_count(); i++) {
+    uint64_t cut;
+    for (const MemoryEvent& event : arena_of(i).memory_events(&cut)) {
+      device.push_back(i);
+      time.push_back(event.time);
+      address.push_back(int64_t(event.address));
+      bytes.push_back(int64_t(event.bytes));
+      requested.push_back(int64_t(event.requested));
+      stream.push_back(int64_t(event.stream));
+      op.push_back(int64_t(event.op));
+      action.push_back(event.action);
+    }
+    *dropped += cut;
+  }
+  auto* columns = new epprof::Columns;
+  columns->add("device_id", std::move(device));
+  columns->add("time_ns", std::move(time));
+  columns->add("address", std::move(address));
+  columns->add("bytes", std::move(bytes));
+  columns->add("requested_bytes", std::move(requested));
+  columns->add("stream_id", std::move(stream));
+  columns->add("op_id", std::move(op));
+  columns->add("action", std::move(action));
+  return columns;
 }
 
 void* ep_device_allocate(int device, size_t bytes, char** failed) {
@@ -60,6 +102,12 @@ void* ep_device_allocate(int device, size_t bytes, char** failed) {
 }
 
 void ep_device_free(int device, void* memory) { arena_of(device).free(memory); }
+
+void ep_device_configure(int device, const size_t* limit, int grow_exactly) {
+  CudaArena& arena = arena_of(device);
+  if (limit) arena.limit(*limit);
+  if (grow_exactly >= 0) arena.grow_exactly(grow_exactly != 0);
+}
 
 char* ep_take_allocation_failure() {
   std::string failure = take_allocation_failure();

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/columns.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -81,6 +83,7 @@ void ep_kernels_release(ep_kernels* kernels);
 void ep_session_plan_use_kernels(ep_session_plan* plan, const ep_kernels* kernels);
 void ep_session_plan_set_session(ep_session_plan* plan, uint32_t number);
 void ep_session_plan_capture_graphs(ep_session_plan* plan);
+void ep_session_plan_use_stream(ep_session_plan* plan, void* stream);  // of the user
 // Restricts a plan to nodes of selected types, or with selected names.
 void ep_session_plan_select_type(ep_session_plan* plan, const char* op_type);
 void ep_session_plan_select_node(ep_session_plan* plan, const char* name);
@@ -98,10 +101,12 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
 int ep_call_device(const ep_call* call, void** stream);
 
 // An argument of a launch: the source of its value when the launch is repeated with other tensors.
-typedef enum { EP_CONSTANT, EP_OF_INPUT, EP_OF_OUTPUT, EP_OTHER_MEMORY } ep_argument_source;
+typedef enum {
+  EP_CONSTANT, EP_OF_INPUT, EP_OF_OUTPUT, EP_OF_SCRATCH, EP_OTHER_MEMORY,
+} ep_argument_source;
 typedef struct {
   ep_argument_source source;
-  size_t index, offset;  // number of the tensor, and offset of the address in it
+  size_t index, offset;  // number of the tensor or scratch memory, and offset of the address in it
   const void* value;
   size_t bytes;
 } ep_argument;
@@ -129,6 +134,8 @@ char* ep_call_launch(const ep_call* call, const ep_launch* launch);
 // With the GIL: notes a launch, or that the launches of the call can be repeated without Python.
 void ep_call_note_launch(ep_call* call, const ep_launch* launch);
 void ep_call_note_library_launch(ep_call* call, const ep_library_launch* launch);
+// Notes memory whose contents only the launches of the call use; repeats get other memory.
+void ep_call_note_scratch(ep_call* call, const void* data, size_t bytes);
 void ep_call_repeat_launches(ep_call* call);
 int ep_call_repeats(const ep_call* call);  // whether the kernel allows repeats
 void ep_call_repeat_nothing(ep_call* call);  // the kernel has made other launches
@@ -145,11 +152,16 @@ int ep_call_is_on_thread_of_run(const ep_call* call);
 void ep_leave_stream(void);
 void ep_retain(const void* data);  // keeps the memory around `data` for an array
 
+typedef struct ep_domain ep_domain;  // of operators without a schema
+
 // Provided by the Python module. ONNX Runtime calls them on any thread, without the GIL. Errors are
 // messages for the caller to free.
 typedef struct {
-  char* (*open_session)(const char* const* keys, const char* const* values, size_t count,
-                        ep_session_plan* plan);
+  // `device`: the CUDA device that ONNX Runtime has chosen; -1: the host device.
+  char* (*open_session)(int device, const char* const* keys, const char* const* values,
+                        size_t count, ep_session_plan* plan);
+  // The domains of operators without a schema; `count` of them, of which `room` are written.
+  char* (*list_domains)(ep_domain** domains, size_t room, size_t* count);
   void (*release_handle)(void* handle);
   // The reason why the kernel does not take a node, for the caller to free; null: it takes the
   // node.
@@ -175,8 +187,17 @@ typedef struct {
   int (*device_of_kept_stream)(void);
   void (*leave_kept_stream)(void);
   void (*without_gil)(void (*work)(void*), void* data);  // even if the thread does not hold it
+  void (*end_run)(void);  // stops the thread if its Python code has ended
 } ep_interpreter;
 void ep_set_interpreter(const ep_interpreter* interpreter);
+
+// Provided by the Python module. Imports the package that calls `ep_set_interpreter`: now, or the
+// main thread of Python does as soon as it runs Python code. Return null or an error message for the
+// caller to free.
+char* ep_connect_python(void);
+char* ep_connect_python_soon(void);
+// Whether the next registration with ONNX Runtime on this thread offers the host device only.
+void ep_register_host_only(int host_only);
 
 // Graphs. A session may capture them if the creating thread allows it.
 void ep_allow_capture(int allowed);
@@ -231,12 +252,11 @@ size_t ep_unclaimed_count(void);
 // `reason`: why its kernel does not take the node; empty: it has no kernel, or was not selected.
 void ep_unclaimed_node(size_t index, const char** name, const char** op_type, const char** domain,
                        const char** reason);
+int ep_has_control_flow(void);  // whether that session has If, Loop or Scan
 // Calls `each` with selected node names or operator types that no node of that session has.
 void ep_each_unmatched(int of_nodes, void (*each)(const char* name, void*), void* data);
 
-// A domain of operators without a schema, which is never released. Errors are messages for the
-// caller to free.
-typedef struct ep_domain ep_domain;
+// Domains are never released. Errors are messages for the caller to free.
 char* ep_domain_new(const char* name, ep_domain** domain);
 char* ep_domain_add_operator(ep_domain* domain, const char* op_type, const int32_t* inputs,
                              const int* optional, size_t input_count, const int32_t* outputs,
@@ -253,12 +273,21 @@ void ep_leave_streams_to_others(int leave);
 // on failure; `*failed` is then a message for the caller to free.
 void* ep_device_allocate(int device, size_t bytes, char** failed);
 void ep_device_free(int device, void* memory);
+// Settings of the memory of a device. -1 or a null pointer leaves a setting as it is.
+void ep_device_configure(int device, const size_t* limit, int grow_exactly);
 
 typedef struct {
   size_t in_use, most_in_use, reserved;  // bytes
   uint64_t allocations, regions;
 } ep_memory_statistics;
 void ep_device_statistics(int device, ep_memory_statistics* now);
+
+// Logs the memory of all devices, at most `most` changes of each, until the stop.
+void ep_memory_log_start(size_t most);
+void ep_memory_log_stop(void);
+// The events since the start; `*dropped`: how many a limit cut.
+epprof_columns* ep_memory_log_read(uint64_t* dropped);
+
 // Takes the message of the last failed allocation for ONNX Runtime, for the caller to free; null:
 // none.
 char* ep_take_allocation_failure(void);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ep/api.h"
+#include "ep/factory.h"
 #include "ep/interpreter.h"
 #include "ep/python_kernel.h"
 #include "ort/status.h"
@@ -68,6 +69,12 @@ struct ep_domain {
   std::string name;
   std::deque<epprof::ep::Operator> operators;
 };
+
+namespace epprof::ep {
+
+CustomOpDomain* domain_of(const ep_domain* domain) { return domain->domain; }
+
+}  // namespace epprof::ep
 
 using namespace epprof::ep;
 

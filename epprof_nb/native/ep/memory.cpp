@@ -21,6 +21,19 @@ const MemoryInfo* info(const Allocator* self) {
   return static_cast<const HostAllocator*>(self)->memory_info;
 }
 
+Status* get_stats(const Allocator*, KeyValuePairs** stats) {
+  return as_status([&] {
+    PoolStats now = pool_stats();
+    *stats = as_pairs({now.in_use, now.most_in_use, now.reserved, now.largest, now.allocations,
+                       now.extensions, now.shrinkages});
+  });
+}
+
+// ONNX Runtime calls it at the end of a run with memory.enable_memory_arena_shrinkage.
+Status* shrink(Allocator*) {
+  return as_status([] { pool_shrink(); });
+}
+
 bool is_host(const MemoryDevice* device) { return rt.memory_device_type(device) == kCpuMemory; }
 bool is_ours(const MemoryDevice* device) {
   return rt.memory_device_type(device) == kGpuMemory &&
@@ -55,9 +68,28 @@ const MemoryInfo* device_memory_info() {
   return memory_info;
 }
 
+KeyValuePairs* as_pairs(const AllocatorStatistics& now) {
+  KeyValuePairs* pairs = nullptr;
+  rt.create_pairs(&pairs);
+  auto add = [&](const char* key, uint64_t value) {
+    rt.add_pair(pairs, key, std::to_string(value).c_str());
+  };
+  add("InUse", now.in_use);
+  add("MaxInUse", now.most_in_use);
+  add("TotalAllocated", now.reserved);
+  add("MaxAllocSize", now.largest);
+  add("NumAllocs", now.allocations);
+  add("NumReserves", 0);
+  add("NumArenaExtensions", now.extensions);
+  add("NumArenaShrinkages", now.shrinkages);
+  add("Limit", now.limit);
+  return pairs;
+}
+
 Allocator* make_allocator(const MemoryInfo* memory_info) {
   auto* allocator = new HostAllocator;
-  static_cast<Allocator&>(*allocator) = {kApiVersion, allocate, release, info, allocate, {}};
+  static_cast<Allocator&>(*allocator) = {kApiVersion, allocate, release,   info,
+                                        allocate,    get_stats, nullptr, shrink};
   allocator->memory_info = memory_info;
   return allocator;
 }

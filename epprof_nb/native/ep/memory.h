@@ -11,6 +11,13 @@ namespace epprof::ep {
 // device type "gpu" and separate host and device memory.
 const MemoryInfo* device_memory_info();  // created once; throws
 
+// Statistics under the keys of ONNX Runtime's own arenas.
+struct AllocatorStatistics {
+  uint64_t in_use, most_in_use, reserved, largest, allocations, extensions, shrinkages;
+  uint64_t limit = 0;  // none
+};
+KeyValuePairs* as_pairs(const AllocatorStatistics&);
+
 Allocator* make_allocator(const MemoryInfo*);
 void release_allocator(Allocator*);
 DataTransfer* make_data_transfer();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <string_view>
 #include <utility>
 
 #include "ep/cuda/arena.h"
@@ -27,6 +28,7 @@ struct UnclaimedNode {
 thread_local std::vector<UnclaimedNode> unclaimed_nodes;
 // Selections that no graph has, of the last session that this thread created.
 thread_local std::vector<std::string> unmatched_types, unmatched_nodes;
+thread_local bool has_control_flow = false;  // likewise
 
 namespace {
 
@@ -41,8 +43,7 @@ struct Provider : Ep {
   ~Provider() {
     if (!plan || plan->device < 0) return;
     // Python may be releasing the session, and pending work may need its lock.
-    interpreter.without_gil([](void* device) { reclaim_memory(*static_cast<int*>(device)); },
-                            &plan->device);
+    without_gil([](void* device) { reclaim_memory(*static_cast<int*>(device)); }, &plan->device);
   }
 };
 
@@ -59,10 +60,15 @@ bool is_selected(const ep_session_plan& plan, const Node* node) {
   return plan.nodes.count(text) != 0;
 }
 
+bool is_control_flow(std::string_view op_type) {
+  return op_type == "If" || op_type == "Loop" || op_type == "Scan";
+}
+
 void note_match(ep_session_plan* plan, const Node* node) {
   const char* text = nullptr;
   check(rt.graph_node_type(node, &text));
   plan->unmatched_types.erase(text);
+  if (is_control_flow(text)) plan->has_control_flow = true;
   check(rt.graph_node_name(node, &text));
   plan->unmatched_nodes.erase(text);
 }
@@ -70,6 +76,7 @@ void note_match(ep_session_plan* plan, const Node* node) {
 void show_unmatched(const ep_session_plan& plan) {
   unmatched_types.assign(plan.unmatched_types.begin(), plan.unmatched_types.end());
   unmatched_nodes.assign(plan.unmatched_nodes.begin(), plan.unmatched_nodes.end());
+  has_control_flow = plan.has_control_flow;
 }
 
 void note_attributes(const ep_session_plan& plan, const Node* node) {
@@ -107,6 +114,17 @@ UnclaimedNode describe(const Node* node, const std::string& reason) {
   return {node_name, op_type, domain, reason};
 }
 
+void log_refusal(const ep_session_plan& plan, const UnclaimedNode& node, bool has_kernel) {
+  if (!plan.logger) return;
+  std::string reason = !node.reason.empty() ? node.reason
+                       : has_kernel         ? "it is not selected by the options only and nodes"
+                                            : "there is no kernel for its operator, version or types";
+  std::string name = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
+  std::string message = std::string(kProviderName) + " leaves node '" + node.name + "' (" + name +
+                        ") to other providers: " + reason;
+  consume_status(rt.log_message(plan.logger, kInfo, message.c_str(), __FILE__, __LINE__, __func__));
+}
+
 // The reason why the registry's kernel does not take a node; empty: it does.
 std::string limit_of(const ep_session_plan& plan, const Node* node) {
   const char *op_type = nullptr, *domain = nullptr;
@@ -120,7 +138,7 @@ std::string limit_of(const ep_session_plan& plan, const Node* node) {
   read_node(node, &description);
   ep_node described = description.view();
   char* reason = nullptr;
-  raise(interpreter.limit_of(kernel->handle, &described, &reason));
+  raise(call_python([&] { return interpreter.limit_of(kernel->handle, &described, &reason); }));
   std::unique_ptr<char, void (*)(void*)> owner(reason, free);
   return reason ? reason : "";
 }
@@ -146,6 +164,7 @@ Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) 
         claimed.insert(node);
       } else {
         unclaimed.push_back(describe(node, reason));
+        log_refusal(plan, unclaimed.back(), def != nullptr);
       }
     }
     if (plan.graphs) {
@@ -225,6 +244,7 @@ Status* on_run_end(Ep* self, const RunOptions*, bool) {
     arena_of(device).leave_stream();
   }
   run_ended(session);
+  if (interpreter.end_run) interpreter.end_run();
   return status;
 }
 
@@ -250,7 +270,8 @@ GraphRun* run_of(const Ep* self) {
 // ONNX Runtime calls this when the session is created and at every run.
 bool is_graph_capture_enabled(const Ep* self) {
   GraphRun* run = run_of(self);
-  if (!run) return capture_allowed();
+  const ep_session_plan& plan = *static_cast<const Provider*>(self)->plan;
+  if (!run) return capture_allowed() && !plan.has_control_flow;
   return run->state != GraphRunState::abandoned && run->state != GraphRunState::failed;
 }
 
@@ -265,6 +286,7 @@ Status* replay_graph(Ep* self, int) {
     GraphRun* run = run_of(self);
     if (!run || !run->graph) throw std::runtime_error("there is no graph to replay");
     std::string failed = replay(run);
+    interpreter.end_run();
     if (!failed.empty()) throw std::runtime_error(failed);
   });
 }
@@ -334,6 +356,8 @@ void ep_unclaimed_node(size_t index, const char** name, const char** op_type, co
   *domain = node.domain.c_str();
   *reason = node.reason.c_str();
 }
+
+int ep_has_control_flow(void) { return epprof::ep::has_control_flow; }
 
 void ep_each_unmatched(int of_nodes, void (*each)(const char* name, void*), void* data) {
   const auto& names = of_nodes ? epprof::ep::unmatched_nodes : epprof::ep::unmatched_types;

@@ -17,7 +17,9 @@ struct ep_session_plan {
   void* stream = nullptr;   // the user's, on a CUDA device; null: one of ours
   std::set<std::string> types, nodes;  // empty: all
   std::set<std::string> unmatched_types, unmatched_nodes;  // not found in any node so far
+  const epprof::ort::Logger* logger = nullptr;  // of the session
   bool graphs = false;  // captures graphs
+  bool has_control_flow = false;  // ONNX Runtime captures no graph of such a model
   std::map<std::string, int32_t> node_indexes;  // of the main graph, by name; -1: not unique
 };
 

@@ -143,8 +143,9 @@ bool capture_call(const Instance& instance, KernelContext* context, const ep_ten
   call.captured = captured.get();
   captured->start = epprof_now_ns();
   captured->op = capturing_op();
-  char* error = interpreter.compute(instance.handle, &call, inputs, count, captured->function,
-                                    nullptr);
+  char* error = call_python([&] {
+    return interpreter.compute(instance.handle, &call, inputs, count, captured->function, nullptr);
+  });
   captured->end = epprof_now_ns();
   if (cuda_graph && !error) {
     check_capture(run, *captured, nodes_before);
@@ -255,7 +256,9 @@ Status* compute(KernelImpl* self, KernelContext* context) {
       call.first_input = inputs[0].data;
       call.view = &shape;
     }
-    raise(interpreter.compute(instance.handle, &call, inputs, count, nullptr, nullptr));
+    raise(call_python([&] {
+      return interpreter.compute(instance.handle, &call, inputs, count, nullptr, nullptr);
+    }));
     if (call.made_view) instance.views.add(instance.handle, inputs, count, shape);
   });
 }
@@ -281,7 +284,8 @@ Status* create_python_kernel(void* state, const KernelInfo* info, KernelImpl** m
     read_node(info, attributes, &node);
     ep_node described = node.view();
     void* handle = nullptr;
-    raise(interpreter.create_kernel(kernel->handle, &described, &handle));
+    raise(call_python(
+        [&] { return interpreter.create_kernel(kernel->handle, &described, &handle); }));
     auto* instance = new Instance;
     static_cast<KernelImpl&>(*instance) = {kApiVersion, 0, compute, release, nullptr, nullptr};
     instance->handle = handle;

@@ -55,6 +55,7 @@ void load_runtime(const ApiBase* base) {
   resolve(rt.add_pair, t, kAddKeyValuePair);
   resolve(rt.pair, t, kGetKeyValue);
   resolve(rt.config_entries, t, kGetSessionOptionsConfigEntries);
+  resolve(rt.log_message, t, kLogger_LogMessage);
   resolve(rt.run_config_entry, t, kGetRunConfigEntry);
   resolve(rt.pairs, t, kGetKeyValuePairs);
   resolve(rt.release_pairs, t, kReleaseKeyValuePairs);

@@ -45,6 +45,8 @@ struct Runtime {
   void (*add_pair)(KeyValuePairs*, const char* key, const char* value);
   const char* (*pair)(const KeyValuePairs*, const char* key);
   Status* (*config_entries)(const SessionOptions*, KeyValuePairs**);
+  Status* (*log_message)(const Logger*, int32_t level, const char* message, const char* file,
+                         int line, const char* function);
   const char* (*run_config_entry)(const RunOptions*, const char* key);
   void (*pairs)(const KeyValuePairs*, const char* const** keys, const char* const** values,
                 size_t*);

@@ -151,6 +151,14 @@ void ActivityStore::move_to_columns(Columns* columns, uint64_t counts[3]) {
   add_row_column(columns, "memory.device_id", memory_, &MemoryEvent::device);
   add_row_column(columns, "memory.context_id", memory_, &MemoryEvent::context);
   add_row_column(columns, "memory.stream_id", memory_, &MemoryEvent::stream);
+  add_row_column(columns, "event.sync_id", events_, &EventRecord::sync);
+  add_row_column(columns, "event.event_id", events_, &EventRecord::event);
+  add_row_column(columns, "event.correlation_id", events_, &EventRecord::correlation);
+  add_row_column(columns, "event.context_id", events_, &EventRecord::context);
+  add_row_column(columns, "event.stream_id", events_, &EventRecord::stream);
+  add_row_column(columns, "awaited.row", awaited_, &AwaitedEvent::row);
+  add_row_column(columns, "awaited.event_id", awaited_, &AwaitedEvent::event);
+  add_row_column(columns, "awaited.sync_id", awaited_, &AwaitedEvent::sync);
   counts[0] = lost_;
   counts[1] = unfinished_;
   counts[2] = n;
@@ -158,6 +166,8 @@ void ActivityStore::move_to_columns(Columns* columns, uint64_t counts[3]) {
   api_.clear();
   overhead_.clear();
   memory_.clear();
+  events_.clear();
+  awaited_.clear();
   row_ = ColumnBlock::kRows;
   record_count_ = lost_ = unfinished_ = 0;
 }

@@ -58,6 +58,19 @@ struct MemoryEvent {
   int32_t device, context, stream;
 };
 
+// A CUDA event was recorded in a stream.
+struct EventRecord {
+  uint64_t sync;  // CUPTI's number of this record; 0: this version has none
+  uint32_t correlation, event;
+  int32_t context, stream;
+};
+
+// The event that a synchronization waited for, and the number of its record.
+struct AwaitedEvent {
+  uint64_t sync;
+  uint32_t row, event;
+};
+
 class ActivityStore {
  public:
   void set_record_limit(uint64_t max_records) { record_limit_ = max_records; }
@@ -88,6 +101,11 @@ class ActivityStore {
   void add(const ApiCall& e) { if (has_capacity()) api_.push_back(e); }
   void add(const Overhead& e) { if (has_capacity()) overhead_.push_back(e); }
   void add(const MemoryEvent& e) { if (has_capacity()) memory_.push_back(e); }
+  void add(const EventRecord& e) { if (has_capacity()) events_.push_back(e); }
+  // Of the activity that `append_row` returned and that is not committed yet.
+  void add_awaited_event(uint64_t sync, uint32_t event) {
+    awaited_.push_back({sync, uint32_t((blocks_.size() - 1) * ColumnBlock::kRows + row_), event});
+  }
   void count_unfinished() { unfinished_++; }
 
   // Number of activities with their own launch so far, including lost ones.
@@ -117,6 +135,8 @@ class ActivityStore {
   std::vector<ApiCall> api_;
   std::vector<Overhead> overhead_;
   std::vector<MemoryEvent> memory_;
+  std::vector<EventRecord> events_;
+  std::vector<AwaitedEvent> awaited_;
 };
 
 }  // namespace epprof

@@ -1,7 +1,9 @@
 // The buffers that CUPTI fills with raw activity records.
 #pragma once
 
+#include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +12,9 @@
 
 namespace epprof {
 
-// A bounded pool of equal buffers. `configure` sets their size and number; before it, there are
-// none. The pool reserves its address space when the first one is requested.
+// A bounded pool of equal buffers, whose bytes are zero. `configure` sets their size and number,
+// which recording/cupti/recorder.py chooses; before it, there are none. The pool reserves its
+// address space when the first one is requested.
 class BufferPool {
  public:
   void configure(size_t bytes, uint32_t buffers) {
@@ -38,7 +41,13 @@ class BufferPool {
     return buffer;
   }
 
-  void put(uint8_t* buffer) {
+  // Takes back a buffer whose first `used` bytes have been written.
+  void put(uint8_t* buffer, size_t used) {
+    static const size_t page = size_t(sysconf(_SC_PAGESIZE));
+    size_t rest = (used + page - 1) / page * page;
+    // Nothing should have been written behind the used part, but nobody promises that.
+    memset(buffer, 0, rest < bytes_ ? rest : bytes_);
+    if (rest < bytes_) madvise(buffer + rest, bytes_ - rest, MADV_DONTNEED);
     std::lock_guard<std::mutex> lock(mutex_);
     free_.push_back(buffer);
     out_--;
@@ -62,8 +71,6 @@ class BufferPool {
     reserved_ = max_buffers_;
     free_.clear();
     for (uint32_t i = reserved_; i-- > 0;) free_.push_back(base_ + size_t(i) * bytes_);
-    // Fault in the first buffer, so that the first records cause no page faults.
-    for (size_t at = 0; at < bytes_; at += 4096) base_[at] = 0;
     return true;
   }
 

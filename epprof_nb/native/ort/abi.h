@@ -21,6 +21,7 @@ constexpr uint32_t kReleaseGraphApiVersion = 27;
 
 struct Status;
 struct Logger;
+struct Session;
 struct SessionOptions;
 struct RunOptions;
 struct HardwareDevice;
@@ -83,6 +84,8 @@ enum ApiSlot : size_t {
   kReleaseMemoryInfo = 94,
   kReleaseValue = 96,
   kReleaseTypeInfo = 98,
+  kCreateAllocator = 131,
+  kReleaseAllocator = 132,
   kKernelInfoGetAttributeArray_float = 162,
   kKernelInfoGetAttributeArray_int64 = 163,
   kKernelContext_GetGPUComputeStream = 193,
@@ -91,6 +94,7 @@ enum ApiSlot : size_t {
   kKernelInfo_GetOutputTypeInfo = 235,
   kKernelInfoGetAttribute_tensor = 236,
   kKernelInfo_GetNodeName = 244,
+  kLogger_LogMessage = 247,
   kReadOpAttr = 272,
   kGetValueInfoName = 289,
   kCreateKeyValuePairs = 295,
@@ -101,6 +105,7 @@ enum ApiSlot : size_t {
   kHardwareDeviceType = 307,
   kGetEpApi = 317,
   kGetTensorSizeInBytes = 318,
+  kAllocatorGetStats = 319,
   kCreateMemoryInfo_V2 = 320,
   kValueInfo_IsConstantInitializer = 331,
   kGraph_GetNumNodes = 344,
@@ -178,6 +183,7 @@ enum DeviceMemoryType : int32_t { kDefaultMemory = 0, kHostAccessible = 5 };
 enum AllocatorType : int32_t { kDeviceAllocator = 0 };  // OrtAllocatorType
 // OrtGraphCaptureNodeAssignmentPolicy
 enum CapturePolicy : int32_t { kAllNodesOnEp = 0, kAllowCpuForShapes = 1 };
+enum LoggingLevel : int32_t { kInfo = 1, kWarning = 2 };  // OrtLoggingLevel
 enum MemType : int32_t { kCpuInput = -2, kCpuOutput = -1 };  // OrtMemType
 // OrtOpAttrType
 enum AttrType : int32_t { kInt = 1, kInts, kFloat, kFloats, kString, kStrings, kGraph, kTensor };
@@ -234,7 +240,11 @@ struct EpFactory {
   bool (*is_stream_aware)(const EpFactory*);
   Status* (*create_sync_stream_for_device)(EpFactory*, const MemoryDevice*, const KeyValuePairs*,
                                            SyncStreamImpl**);
-  void* unused[7];  // GetHardwareDeviceIncompatibilityDetails ... SelectBestModelCandidate: optional
+  void* unused[2];  // GetHardwareDeviceIncompatibilityDetails, CreateExternalResourceImporterForDevice
+  // Asked if the provider was chosen by device.
+  Status* (*get_num_custom_op_domains)(EpFactory*, size_t*);
+  Status* (*get_custom_op_domains)(EpFactory*, CustomOpDomain**, size_t);
+  void* unused_later[3];  // InitGraphicsInterop ... SelectBestModelCandidate
 };
 static_assert(sizeof(EpFactory) == 21 * 8, "20 slots of OrtEpFactory");
 
@@ -246,7 +256,7 @@ struct Allocator {
   void* (*reserve)(Allocator*, size_t);
   Status* (*get_stats)(const Allocator*, KeyValuePairs**);  // optional, as is what follows
   void* (*alloc_on_stream)(Allocator*, size_t, SyncStream*);
-  void* unused[1];  // Shrink
+  Status* (*shrink)(Allocator*);
 };
 
 struct DataTransfer {

@@ -6,8 +6,9 @@
 #include <string>
 #include <typeinfo>
 
+#include "ort/allocator_statistics.h"
 #include "ort/device_events.h"
-#include "ort/event_details.h"
+#include "ort/interned_details.h"
 #include "ort/observer_ep.h"
 #include "ort/profiler.h"
 #include "ort/run_observer.h"
@@ -46,10 +47,10 @@ char* epprof_ort_profile_run(void* run_options, const char* file_prefix) {
                                 : api.disable_run_profiling(options));
 }
 
-void epprof_ort_add_device_event(uint32_t session, uint64_t run_op, const char* name, int64_t start,
-                             int64_t duration, int32_t thread, const char* const* args,
-                             size_t count) {
-  DeviceEvent event{name, start, duration, thread, {}};
+void epprof_ort_add_device_event(uint32_t session, uint64_t run_op, int is_call, const char* name,
+                                 int64_t start, int64_t duration, int32_t thread,
+                                 const char* const* args, size_t count) {
+  DeviceEvent event{is_call ? kApiEvent : kKernelEvent, name, start, duration, thread, {}};
   for (size_t i = 0; i + 1 < count; i += 2) event.args.emplace_back(args[i], args[i + 1]);
   add_device_event({session, run_op}, std::move(event));
 }
@@ -81,6 +82,18 @@ void epprof_ort_take_run(uint64_t out[6]) {
 const void* epprof_ort_run_options_type(const char** name) {
   *name = typeid(std::type_info).name();
   return &typeid(OrtRunOptions);
+}
+
+char* epprof_ort_allocator_statistics(const void* session, const char* memory, int32_t device_type,
+                                      uint32_t vendor, int32_t device, int* failed) {
+  *failed = 0;
+  try {
+    auto* of = static_cast<const Session*>(session);
+    return strdup(allocator_statistics(of, {memory, device_type, vendor, device}).c_str());
+  } catch (const std::exception& error) {
+    *failed = 1;
+    return strdup(error.what());
+  }
 }
 
 epprof_columns* epprof_ort_event_details(uint32_t first) {

@@ -18,11 +18,11 @@ uint32_t epprof_ort_end_session(void);
 // Profiles the runs made with an OrtRunOptions; stops if the prefix is null. Returns null or an
 // error message for the caller to free.
 char* epprof_ort_profile_run(void* run_options, const char* file_prefix);
-// Queues a device event for ONNX Runtime's profile of the run with op `run_op`, or of the whole
-// session if that is 0. args: alternating keys and values.
-void epprof_ort_add_device_event(uint32_t session, uint64_t run_op, const char* name, int64_t start,
-                             int64_t duration, int32_t thread, const char* const* args,
-                             size_t count);
+// Queues an event for ONNX Runtime's profile of the run with op `run_op`, or of the whole session if
+// that is 0: work of a device, or a call that caused it. args: alternating keys and values.
+void epprof_ort_add_device_event(uint32_t session, uint64_t run_op, int is_call, const char* name,
+                                 int64_t start, int64_t duration, int32_t thread,
+                                 const char* const* args, size_t count);
 // Sets the callbacks on the profile files of single runs. They run on the thread of the run,
 // without the GIL: `opened` once the file is open, `ending` after the run and before its events
 // are written. run_op: the run's op; 0 if the run was not recorded.
@@ -41,6 +41,10 @@ void epprof_ort_observe_run(uint32_t session);
 void epprof_ort_take_run(uint64_t out[6]);
 // The C++ type_info of OrtRunOptions; `name` is pybind11's name for a capsule of it.
 const void* epprof_ort_run_options_type(const char** name);
+// Statistics of the allocator of an OrtSession; see ort/allocator_statistics.h. Returns lines, or an
+// error message if `*failed` is set, for the caller to free.
+char* epprof_ort_allocator_statistics(const void* session, const char* memory, int32_t device_type,
+                                      uint32_t vendor, int32_t device, int* failed);
 epprof_columns* epprof_ort_event_details(uint32_t first);
 
 #ifdef __cplusplus

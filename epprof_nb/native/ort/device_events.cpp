@@ -71,7 +71,7 @@ void flush_device_events(Destination to, int64_t offset_ns, int64_t start_clock_
       values.push_back(arg.second.c_str());
     }
     ProfilingEvent* made = nullptr;
-    check(api.create_event(kKernelEvent, int32_t(getpid()), event.thread_id, event.name.c_str(),
+    check(api.create_event(event.category, int32_t(getpid()), event.thread_id, event.name.c_str(),
                            (offset_ns + event.start_ns - start_clock_ns) / 1000,
                            event.duration_ns / 1000, keys.data(), values.data(), keys.size(),
                            &made));

@@ -12,6 +12,7 @@
 namespace epprof::ort {
 
 struct DeviceEvent {
+  EventCategory category;
   std::string name;
   int64_t start_ns;  // CLOCK_MONOTONIC
   int64_t duration_ns;

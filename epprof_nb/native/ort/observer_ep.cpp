@@ -8,11 +8,10 @@
 #include "ort/profiler.h"
 #include "ort/run_observer.h"
 #include "ort/runtime.h"
+#include "ort/status.h"
 
 namespace epprof::ort {
 namespace {
-
-constexpr const char* kName = "EpprofObserver";
 
 std::atomic<uint32_t> sessions{0};
 thread_local bool is_creating = false;  // between begin_session and end_session
@@ -23,7 +22,7 @@ struct Observer : Ep {
   std::atomic<bool> has_profiler{false};
 };
 
-const char* ep_name(const Ep*) { return kName; }
+const char* ep_name(const Ep*) { return kObserverName; }
 Status* get_capability(Ep*, const Graph*, GraphSupportInfo*) { return nullptr; }
 
 Status* create_profiler(Ep* self, EpProfiler** profiler) {
@@ -48,7 +47,7 @@ Status* on_run_end(Ep* self, const RunOptions*, bool) {
   return nullptr;
 }
 
-const char* factory_name(const EpFactory*) { return kName; }
+const char* factory_name(const EpFactory*) { return kObserverName; }
 // The selection policies prefer CPU devices that are not ONNX Runtime's own, which have this
 // vendor. With this vendor, they never choose the observer over the user's provider.
 const char* vendor(const EpFactory*) { return "Microsoft"; }
@@ -59,7 +58,10 @@ void release_allocator(EpFactory*, Allocator*) {}
 
 Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devices, size_t count,
                               EpDevice** found, size_t room, size_t* found_count) {
-  *found_count = 0;
+  if (found_count) *found_count = 0;
+  if (!found_count || (count && !devices) || (room && !found)) {
+    return null_in("GetSupportedDevices");
+  }
   for (size_t i = 0; i < count && room; i++) {
     if (api.device_type(devices[i]) != kCpu) continue;
     if (Status* status = api.create_ep_device(self, devices[i], nullptr, nullptr, &found[0])) {
@@ -73,6 +75,7 @@ Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devi
 
 Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs* const*, size_t,
                   const SessionOptions*, const Logger*, Ep** ep) {
+  if (!ep) return null_in("CreateEp");
   *ep = nullptr;
   try {
     auto* observer = new Observer{};
@@ -93,11 +96,13 @@ Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs*
 void release_ep(EpFactory*, Ep* ep) { delete static_cast<Observer*>(ep); }
 
 Status* create_allocator(EpFactory*, const MemoryInfo*, const KeyValuePairs*, Allocator** out) {
+  if (!out) return null_in("CreateAllocator");
   *out = nullptr;
   return nullptr;
 }
 
 Status* create_data_transfer(EpFactory*, DataTransfer** out) {
+  if (!out) return null_in("CreateDataTransfer");
   *out = nullptr;
   return nullptr;
 }

@@ -7,6 +7,9 @@
 
 namespace epprof::ort {
 
+// Also the name under which the library is registered for the observer.
+constexpr const char* kObserverName = "EpprofObserver";
+
 // The number of the session that ONNX Runtime is creating on this thread, for an execution provider
 // that reports its events. 0: another provider of the session reports them.
 uint32_t new_session();

@@ -13,7 +13,7 @@
 #include "core/fork.h"
 #include "core/op_stack.h"
 #include "ort/device_events.h"
-#include "ort/event_details.h"
+#include "ort/interned_details.h"
 #include "ort/run_observer.h"
 #include "ort/runtime.h"
 #include "ort/status.h"

@@ -63,6 +63,7 @@ Status* load_api(const ApiBase* base, bool* refused) {
   *refused = true;
   unsigned major = 0, minor = 0;
   const char* version = base->get_version();
+  if (!version) version = "";
   sscanf(version, "%u.%u", &major, &minor);
   bool new_enough = major > 1 || (major == 1 && minor >= kApiVersion);
   // onnxruntime-genai has its own copy of ONNX Runtime. Both copies read each other's events, so
@@ -88,6 +89,13 @@ Status* load_api(const ApiBase* base, bool* refused) {
   resolve(api.device_type, table, kHardwareDeviceType);
   resolve(api.enable_run_profiling, table, kRunOptionsEnableProfiling);
   resolve(api.disable_run_profiling, table, kRunOptionsDisableProfiling);
+  resolve(api.create_memory_info, table, kCreateMemoryInfo_V2);
+  resolve(api.release_memory_info, table, kReleaseMemoryInfo);
+  resolve(api.create_allocator, table, kCreateAllocator);
+  resolve(api.release_allocator, table, kReleaseAllocator);
+  resolve(api.allocator_statistics, table, kAllocatorGetStats);
+  resolve(api.pairs, table, kGetKeyValuePairs);
+  resolve(api.release_pairs, table, kReleaseKeyValuePairs);
   const void* const* (*ep_api)();
   resolve(ep_api, table, kGetEpApi);
   const void* const* ep_table = ep_api();

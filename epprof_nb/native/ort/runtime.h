@@ -27,6 +27,16 @@ struct Api {
   Status* (*event_duration)(const ProfilingEvent*, int64_t*);
   Status* (*event_arg)(const ProfilingEvent*, const char* key, const char**);
   Status* (*add_events)(EventsContainer*, const ProfilingEvent* const*, size_t);
+  Status* (*create_memory_info)(const char* name, int32_t device_type, uint32_t vendor,
+                                int32_t device_id, int32_t memory_type, size_t alignment,
+                                int32_t allocator_type, MemoryInfo**);
+  void (*release_memory_info)(MemoryInfo*);
+  Status* (*create_allocator)(const Session*, const MemoryInfo*, Allocator**);
+  void (*release_allocator)(Allocator*);
+  Status* (*allocator_statistics)(const Allocator*, KeyValuePairs**);
+  void (*pairs)(const KeyValuePairs*, const char* const** keys, const char* const** values,
+                size_t*);
+  void (*release_pairs)(KeyValuePairs*);
 };
 
 extern Api api;                      // valid once `load_api` has succeeded

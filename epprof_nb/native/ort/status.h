@@ -15,6 +15,11 @@ inline void check(Status* status) {
   throw std::runtime_error(consume_status(status));
 }
 
+// The status of a function that was called without a place for its result, or without an array.
+inline Status* null_in(const char* function) {
+  return fail((std::string(function) + " was called with a null pointer").c_str());
+}
+
 // Runs `body`. An exception becomes a status, because none may reach ONNX Runtime.
 template <typename Body>
 Status* as_status(Body body) noexcept {

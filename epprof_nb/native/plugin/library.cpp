@@ -1,12 +1,13 @@
 // The entry points of the library that ONNX Runtime loads from the same file as the Python extension.
-// The name of the registration selects the provider.
+// The name of the registration selects the provider: that of the observer, or any other name for the
+// provider of Python kernels.
 #include <string_view>
 
 #include "ep/factory.h"
-#include "ep/declaration.h"
 #include "ep/runtime.h"
 #include "ort/observer_ep.h"
 #include "ort/runtime.h"
+#include "ort/status.h"
 
 using namespace epprof::ort;
 
@@ -15,21 +16,22 @@ extern "C" {
 __attribute__((visibility("default"))) Status* CreateEpFactories(
     const char* registered_name, const ApiBase* base, const Logger*, EpFactory** factories,
     size_t room, size_t* count) {
+  if (!base || !base->get_api || !base->get_version) return nullptr;  // no way to make a status
+  if (!factories || !count) return nullptr;  // no place for a result
   *count = 0;
   bool refused = false;
   Status* status = load_api(base, &refused);
   if (refused || !room) return status;
-  if (std::string_view(registered_name) == epprof::ep::kProviderName) {
-    epprof::ep::load_runtime(base);
-    factories[0] = epprof::ep::provider_factory();
-  } else if (std::string_view(registered_name) == epprof::ep::kCudaLibrary) {
-    epprof::ep::load_runtime(base);
-    factories[0] = epprof::ep::cuda_factory();
-  } else {
+  std::string_view name = registered_name ? registered_name : "";
+  if (name == kObserverName) {
     factories[0] = observer_factory();
+    *count = 1;
+    return nullptr;
   }
-  *count = 1;
-  return nullptr;
+  return as_status([&] {
+    epprof::ep::load_runtime(base);
+    *count = epprof::ep::provider_factories(name, factories, room);
+  });
 }
 
 __attribute__((visibility("default"))) Status* ReleaseEpFactory(EpFactory*) { return nullptr; }

@@ -307,6 +307,16 @@ static PyObject* device_free(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_RETURN_NONE;
 }
 
+static PyObject* device_configure(PyObject* Py_UNUSED(m), PyObject* args) {
+  int device, grow_exactly;
+  PyObject* limit;
+  if (!PyArg_ParseTuple(args, "iOi", &device, &limit, &grow_exactly)) return NULL;
+  size_t bytes = limit == Py_None ? 0 : PyLong_AsSize_t(limit);
+  if (PyErr_Occurred()) return NULL;
+  ep_device_configure(device, limit == Py_None ? NULL : &bytes, grow_exactly);
+  Py_RETURN_NONE;
+}
+
 static PyObject* device_statistics(PyObject* Py_UNUSED(m), PyObject* args) {
   int device;
   ep_memory_statistics now;
@@ -318,6 +328,32 @@ static PyObject* device_statistics(PyObject* Py_UNUSED(m), PyObject* args) {
                        (unsigned long long)now.regions);
 }
 
+static PyObject* memory_log_start(PyObject* Py_UNUSED(m), PyObject* most) {
+  Py_ssize_t events = PyNumber_AsSsize_t(most, PyExc_OverflowError);
+  if (events < 0) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the limit must not be negative");
+    return NULL;
+  }
+  ep_memory_log_start((size_t)events);
+  Py_RETURN_NONE;
+}
+
+static PyObject* memory_log_stop(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(none)) {
+  Py_BEGIN_ALLOW_THREADS
+  ep_memory_log_stop();
+  Py_END_ALLOW_THREADS
+  Py_RETURN_NONE;
+}
+
+static PyObject* memory_log_read(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(none)) {
+  uint64_t dropped;
+  epprof_columns* columns;
+  Py_BEGIN_ALLOW_THREADS
+  columns = ep_memory_log_read(&dropped);
+  Py_END_ALLOW_THREADS
+  return add_count(columns_to_dict(columns), "dropped", dropped);
+}
+
 PyMethodDef device_functions[] = {
     {"ep_set_device_functions", set_device_functions, METH_VARARGS, NULL},
     {"ep_leave_stream", leave_stream, METH_NOARGS, NULL},
@@ -327,7 +363,11 @@ PyMethodDef device_functions[] = {
     {"ep_cuda_device_at", cuda_device_at, METH_O, NULL},
     {"ep_take_allocation_failure", take_allocation_failure, METH_NOARGS, NULL},
     {"ep_device_statistics", device_statistics, METH_VARARGS, NULL},
+    {"ep_memory_log_start", memory_log_start, METH_O, NULL},
+    {"ep_memory_log_stop", memory_log_stop, METH_NOARGS, NULL},
+    {"ep_memory_log_read", memory_log_read, METH_NOARGS, NULL},
     {"ep_device_allocate", device_allocate, METH_VARARGS, NULL},
     {"ep_device_free", device_free, METH_VARARGS, NULL},
+    {"ep_device_configure", device_configure, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "python/device_arrays.h"
 #include "python/kernel_context.h"
@@ -184,12 +185,30 @@ static char* call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* 
   return error;
 }
 
+// Whether this thread runs, or has run, Python code. Threads of ONNX Runtime's pool have a state only
+// while a kernel runs.
+static int is_of_python(void) {
+  static _Thread_local int known = 0;
+  if (Py_IsInitialized() && PyGILState_GetThisThreadState() != NULL) known = 1;
+  return known;
+}
+
+// While Python ends, it unwinds each thread that returns to it from ONNX Runtime, and the frames of
+// ONNX Runtime end the process then. The main thread ends Python.
+void kernel_end_run(void) {
+  if (!is_of_python() || epprof_thread_id() == (uint64_t)getpid()) return;
+  while (!Py_IsInitialized()) pause();
+}
+
 char* kernel_compute(void* handle, ep_call* call, const ep_tensor* inputs, size_t count,
                      void* function, const ep_replay_record* replay) {
   PyGILState_STATE state;
-  // Threads of ONNX Runtime's pool have a state only while a kernel runs.
   int has_state = Py_IsInitialized() && PyGILState_GetThisThreadState() != NULL;
-  if (enter_python(&state) < 0) return python_has_ended();
+  int returns_to_python = is_of_python();
+  if (enter_python(&state) < 0) {
+    while (returns_to_python) pause();
+    return python_has_ended();
+  }
   char* error = call_kernel(handle, call, inputs, count, function, replay);
   if (!has_state) ep_leave_stream();  // CuPy's stack of streams ends with the state
   PyGILState_Release(state);

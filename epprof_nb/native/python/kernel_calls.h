@@ -8,7 +8,7 @@
 // Python functions; see `ep_set_functions` in _native.pyi.
 typedef struct {
   PyObject *open_session, *limit_of, *make_node, *describe_error, *record, *record_copy,
-      *begin_replay, *end_replay, *release_graphs;
+      *begin_replay, *end_replay, *release_graphs, *list_domains;
 } kernel_functions;
 extern kernel_functions python_functions;
 
@@ -27,6 +27,7 @@ void kernel_release(void* kernel);
 char* kernel_compute(void* handle, ep_call* call, const ep_tensor* inputs, size_t count,
                      void* function, const ep_replay_record* replay);
 void kernel_record_copy(int64_t start, int64_t end, size_t bytes, int to_device);
+void kernel_end_run(void);
 
 // Graphs (kernel_replays.c).
 void* kernel_hold_function(void* handle);

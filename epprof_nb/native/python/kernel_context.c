@@ -254,6 +254,23 @@ PyObject* repeat_nothing(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   Py_RETURN_NONE;
 }
 
+PyObject* note_scratch(PyObject* Py_UNUSED(m), PyObject* args) {
+  Context* self = (Context*)current;
+  unsigned long long address, bytes;
+  if (!PyArg_ParseTuple(args, "KK", &address, &bytes)) return NULL;
+  if (self && self->call && self->device >= 0) {
+    ep_call_note_scratch(self->call, (const void*)(uintptr_t)address, (size_t)bytes);
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* current_node(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  Context* self = (Context*)current;
+  PyObject* node = self && self->call ? self->node : Py_None;
+  Py_INCREF(node);
+  return node;
+}
+
 PyObject* launch_in_kernel(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
   Context* self = (Context*)current;
   if (self && self->call && self->device >= 0) return context_launch(current, args, count, NULL);

@@ -34,5 +34,7 @@ void context_keep_launches(PyObject* context, ep_call* call, PyObject* function)
 // Sets the context of the kernel that runs on this thread; borrowed, null: none. Returns the
 // previous one.
 PyObject* context_make_current(PyObject* context);
+// Python's `ep_current_node`.
+PyObject* current_node(PyObject* module, PyObject* none);
 void context_end_call(PyObject* context);      // no more outputs can be made
 void context_drop_outputs(PyObject* context);  // and drops references to those made

@@ -31,6 +31,8 @@ PyObject* launch_in_kernel(PyObject* module, PyObject* const* args, Py_ssize_t c
 // Python's `ep_repeat_nothing`: the kernel on this thread has made launches that cannot be
 // repeated.
 PyObject* repeat_nothing(PyObject* module, PyObject* none);
+// Python's `ep_note_scratch`.
+PyObject* note_scratch(PyObject* module, PyObject* args);
 // Notes a launch that a library made on a stream for the kernel on this thread, of a node on a CUDA
 // device. `launch`: everything but the arguments, which are `addresses`; null for missing ones.
 void note_library_launch(const ep_library_launch* launch, void* const* addresses, size_t count,

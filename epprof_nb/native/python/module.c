@@ -57,6 +57,11 @@ static PyObject* set_cell_thread(PyObject* Py_UNUSED(m), PyObject* value) {
   Py_RETURN_NONE;
 }
 
+static PyObject* leave_out_thread(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(args)) {
+  epprof_leave_out_thread();
+  Py_RETURN_NONE;
+}
+
 static PyObject* intern_name(PyObject* Py_UNUSED(m), PyObject* name) {
   PyObject* bytes = PyUnicode_AsEncodedString(name, "utf-8", "backslashreplace");
   char* text;
@@ -246,6 +251,7 @@ static PyObject* counters(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
 }
 
 extern int add_markers_type(PyObject* module);
+extern int watched_signals_add(PyObject* module);
 extern int context_type_create(PyObject* module);
 
 static PyMethodDef functions[] = {
@@ -254,8 +260,12 @@ static PyMethodDef functions[] = {
     {"set_recording", KEYWORDS(set_recording), NULL},
     {"set_limits", KEYWORDS(set_limits), NULL},
     {"set_cell_thread", set_cell_thread, METH_O, NULL},
+    {"leave_out_thread", leave_out_thread, METH_NOARGS, NULL},
+    {"task", KEYWORDS(op_task), NULL},
     {"set_decorator", op_set_decorator, METH_O, NULL},
     {"set_suspender", op_set_suspender, METH_O, NULL},
+    {"set_hooks", op_set_hooks, METH_O, NULL},
+    {"spin", op_spin, METH_VARARGS, NULL},
     {"set_args_formatter", op_set_args_formatter, METH_O, NULL},
     {"intern", intern_name, METH_O, NULL},
     {"names", names, METH_VARARGS, NULL},
@@ -309,6 +319,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, stretch_functions);
   if (!failed) failed = PyModule_AddFunctions(module, vectorcall_functions);
   if (!failed) failed = interrupts_add(module);
+  if (!failed) failed = watched_signals_add(module);
   if (!failed) failed = PyModule_AddFunctions(module, ep_functions);
   if (!failed) failed = PyModule_AddFunctions(module, device_functions);
   if (!failed) failed = PyModule_AddFunctions(module, analysis_functions);

@@ -3,8 +3,8 @@
 
 #include "analysis/api.h"
 
-enum { kOps = 6, kCalls = 8, kActivities = 6, kWaits = 2, kLanes = 1, kFree = 1 };
-enum { kColumns = kOps + kCalls + kActivities + kWaits + kLanes + kFree };
+enum { kOps = 6, kCalls = 8, kActivities = 8, kWaits = 3, kLanes = 1, kChanges = 1, kFactors = 1 };
+enum { kColumns = kOps + kCalls + kActivities + kWaits + kLanes + kChanges + kFactors };
 
 // Size of an item, and whether the column may be empty: an order of rows that are in order.
 static const struct {
@@ -12,10 +12,11 @@ static const struct {
 } columns_of[kColumns] = {
     {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 1}, {4, 1},                  // ops
     {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 0}, {1, 0}, {4, 1}, {4, 1},  // calls
-    {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 0}, {4, 1},                  // activities
-    {8, 0}, {4, 0},                                                  // waits
+    {8, 0}, {8, 0}, {8, 1}, {4, 0}, {4, 0}, {4, 0}, {4, 0}, {4, 1},  // activities
+    {8, 0}, {4, 0}, {4, 0},                                          // waits
     {4, 0},                                                          // lanes
-    {1, 0},                                                          // free ops
+    {1, 0},                                                          // changes of ops
+    {8, 0},                                                          // factors
 };
 
 // Sets the number of rows of the columns from `first`. Returns -1 if they differ in length.
@@ -30,19 +31,27 @@ static int rows_of(const Py_buffer* views, int first, int count, size_t* rows) {
   return 0;
 }
 
-static int fill(epprof_path_input* in, const Py_buffer* views) {
-  size_t free_ops;
+static int fill(epprof_path_input* in, const Py_buffer* views, size_t variants) {
+  size_t changes, factors;
   int calls = kOps, activities = calls + kCalls, waits = activities + kActivities;
-  int lanes = waits + kWaits, free = lanes + kLanes;
+  int lanes = waits + kWaits, change = lanes + kLanes, factor = change + kChanges;
   if (rows_of(views, 0, kOps, &in->ops) < 0 || rows_of(views, calls, kCalls, &in->calls) < 0 ||
       rows_of(views, activities, kActivities, &in->activities) < 0 ||
       rows_of(views, waits, kWaits, &in->waits) < 0 ||
       rows_of(views, lanes, kLanes, &in->lanes) < 0 ||
-      rows_of(views, free, kFree, &free_ops) < 0) {
+      rows_of(views, change, kChanges, &changes) < 0 ||
+      rows_of(views, factor, kFactors, &factors) < 0) {
     return -1;
   }
-  if (free_ops != in->ops + 1) {
-    PyErr_SetString(PyExc_ValueError, "free ops need one value per op and one for no op");
+  if (changes != in->ops + 1) {
+    PyErr_SetString(PyExc_ValueError, "changes need one value per op and one for no op");
+    return -1;
+  }
+  const uint8_t* rows = views[change].buf;
+  size_t last = 0;
+  for (size_t i = 0; i < changes; i++) last = rows[i] > last ? rows[i] : last;
+  if (factors < (last + 1) * EPPROF_FACTORS * variants) {
+    PyErr_SetString(PyExc_ValueError, "a change has no factors");
     return -1;
   }
   const void* data[kColumns];
@@ -64,24 +73,29 @@ static int fill(epprof_path_input* in, const Py_buffer* views) {
   in->call_end_order = *at++;
   in->activity_start = *at++;
   in->activity_end = *at++;
+  in->activity_length = *at++;
   in->activity_lane = *at++;
   in->activity_call = *at++;
   in->activity_op = *at++;
+  in->activity_mark = *at++;
   in->activity_order = *at++;
   in->wait_time = *at++;
   in->wait_lane = *at++;
+  in->wait_mark = *at++;
   in->lane_context = *at++;
-  in->free_ops = *at++;
+  in->change = *at++;
+  in->factors = *at++;
   return 0;
 }
 
 static PyObject* critical_path(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
-  static char* names[] = {"", "threads", "home", "start_ns", "end_ns", "latency_ns", "rows", NULL};
+  static char* names[] = {"", "threads", "home", "start_ns", "end_ns", "latency_ns",
+                          "variants", "rows", NULL};
   PyObject* given;
   long long start, end, latency;
-  int threads, home, rows;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!$iiLLLp", names, &PyTuple_Type, &given,
-                                   &threads, &home, &start, &end, &latency, &rows)) {
+  int threads, home, variants, rows;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!$iiLLLip", names, &PyTuple_Type, &given,
+                                   &threads, &home, &start, &end, &latency, &variants, &rows)) {
     return NULL;
   }
   if (PyTuple_Size(given) != kColumns || home < 0 || home >= threads) {
@@ -98,10 +112,10 @@ static PyObject* critical_path(PyObject* Py_UNUSED(m), PyObject* args, PyObject*
   }
   epprof_path_input in = {.threads = (size_t)threads, .home = home, .start = start, .end = end,
                       .latency = latency};
-  if (fill(&in, views) < 0) goto done;
+  if (fill(&in, views, rows || variants == 1 ? 1 : 8) < 0) goto done;
   epprof_columns* found;
   Py_BEGIN_ALLOW_THREADS
-  found = epprof_critical_path(&in, rows);
+  found = epprof_critical_path(&in, variants, rows);
   Py_END_ALLOW_THREADS
   result = found ? columns_to_dict(found) : PyErr_NoMemory();
 done:

@@ -67,6 +67,13 @@ static PyObject* cupti_stop(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   Py_RETURN_NONE;
 }
 
+static PyObject* cupti_finalize(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  Py_BEGIN_ALLOW_THREADS
+  epprof_cupti_finalize();
+  Py_END_ALLOW_THREADS
+  Py_RETURN_NONE;
+}
+
 static PyObject* cupti_sync(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   uint64_t failed[16][2];
   size_t count;
@@ -180,6 +187,7 @@ PyMethodDef cupti_functions[] = {
     {"cupti_configure", KEYWORDS(cupti_configure), NULL},
     {"cupti_start", KEYWORDS(cupti_start), NULL},
     {"cupti_stop", cupti_stop, METH_NOARGS, NULL},
+    {"cupti_finalize", cupti_finalize, METH_NOARGS, NULL},
     {"cupti_has_callbacks", cupti_has_callbacks, METH_NOARGS, NULL},
     {"cupti_sync", cupti_sync, METH_NOARGS, NULL},
     {"cuda_error", cuda_error, METH_O, NULL},

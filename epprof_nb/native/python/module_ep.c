@@ -94,8 +94,8 @@ static int select_names(ep_session_plan* plan, PyObject* names,
   return 0;
 }
 
-static int build_plan(const char* const* keys, const char* const* values, size_t count,
-                      ep_session_plan* plan) {
+static int build_plan(int device, const char* const* keys, const char* const* values,
+                      size_t count, ep_session_plan* plan) {
   PyObject* options = PyDict_New();
   for (size_t i = 0; options && i < count; i++) {
     PyObject* value = PyUnicode_FromString(values[i]);
@@ -103,20 +103,22 @@ static int build_plan(const char* const* keys, const char* const* values, size_t
     Py_XDECREF(value);
   }
   PyObject* result =
-      options ? PyObject_CallFunctionObjArgs(python_functions.open_session, options, NULL) : NULL;
+      options ? PyObject_CallFunction(python_functions.open_session, "Oi", options, device) : NULL;
   Py_XDECREF(options);
   if (!result) return -1;
   unsigned int session;
   int graphs;
+  unsigned long long stream;
   PyObject *types, *nodes, *capsule;
-  int failed = !PyArg_ParseTuple(result, "IpO!O!O", &session, &graphs, &PyTuple_Type, &types,
-                                 &PyTuple_Type, &nodes, &capsule);
+  int failed = !PyArg_ParseTuple(result, "IpKO!O!O", &session, &graphs, &stream, &PyTuple_Type,
+                                 &types, &PyTuple_Type, &nodes, &capsule);
   ep_kernels* kernels = failed ? NULL : PyCapsule_GetPointer(capsule, kKernelsCapsule);
   failed = !kernels;
   if (!failed) {
     ep_session_plan_use_kernels(plan, kernels);
     ep_session_plan_set_session(plan, session);
     if (graphs) ep_session_plan_capture_graphs(plan);
+    ep_session_plan_use_stream(plan, (void*)(uintptr_t)stream);
     failed = select_names(plan, types, ep_session_plan_select_type) < 0 ||
              select_names(plan, nodes, ep_session_plan_select_node) < 0;
   }
@@ -124,11 +126,34 @@ static int build_plan(const char* const* keys, const char* const* values, size_t
   return failed ? -1 : 0;
 }
 
-static char* open_session(const char* const* keys, const char* const* values, size_t count,
-                          ep_session_plan* plan) {
+static char* open_session(int device, const char* const* keys, const char* const* values,
+                          size_t count, ep_session_plan* plan) {
   PyGILState_STATE state;
   if (enter_python(&state) < 0) return python_has_ended();
-  char* error = build_plan(keys, values, count, plan) < 0 ? take_error(NULL) : NULL;
+  char* error = build_plan(device, keys, values, count, plan) < 0 ? take_error(NULL) : NULL;
+  PyGILState_Release(state);
+  return error;
+}
+
+static const char kDomainCapsule[] = "epprof_nb.ep_domain";
+
+static int fill_domains(ep_domain** domains, size_t room, size_t* count) {
+  PyObject* listed = PyObject_CallNoArgs(python_functions.list_domains);
+  if (!listed) return -1;
+  *count = (size_t)PyTuple_Size(listed);
+  int failed = PyErr_Occurred() != NULL;
+  for (size_t i = 0; !failed && i < room && i < *count; i++) {
+    domains[i] = PyCapsule_GetPointer(PyTuple_GetItem(listed, (Py_ssize_t)i), kDomainCapsule);
+    failed = !domains[i];
+  }
+  Py_DECREF(listed);
+  return failed ? -1 : 0;
+}
+
+static char* list_domains(ep_domain** domains, size_t room, size_t* count) {
+  PyGILState_STATE state;
+  if (enter_python(&state) < 0) return python_has_ended();
+  char* error = fill_domains(domains, room, count) < 0 ? take_error(NULL) : NULL;
   PyGILState_Release(state);
   return error;
 }
@@ -152,17 +177,18 @@ static void without_gil(void (*work)(void*), void* data) {
 }
 
 static const ep_interpreter interpreter = {
-    open_session,        release_handle,    kernel_limit,        kernel_create,
+    open_session,        list_domains,      release_handle,    kernel_limit,        kernel_create,
     kernel_release,      kernel_compute,        kernel_record_copy,  kernel_hold_function,
     kernel_drop_function, kernel_hold_object,   kernel_has_function, kernel_release_graphs,
     kernel_begin_replay, kernel_end_replay,     kernel_enter_replay, kernel_leave_replay,
-    device_of_kept_stream, leave_kept_stream,   without_gil};
+    device_of_kept_stream, leave_kept_stream,   without_gil,         kernel_end_run};
 
 static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
   kernel_functions given;
-  if (!PyArg_ParseTuple(args, "OOOOOOOOO", &given.open_session, &given.limit_of, &given.make_node,
+  if (!PyArg_ParseTuple(args, "OOOOOOOOOO", &given.open_session, &given.limit_of, &given.make_node,
                         &given.describe_error, &given.record, &given.record_copy,
-                        &given.begin_replay, &given.end_replay, &given.release_graphs) ||
+                        &given.begin_replay, &given.end_replay, &given.release_graphs,
+                        &given.list_domains) ||
       numpy_load() < 0) {
     return NULL;
   }
@@ -195,8 +221,6 @@ static PyObject* run_config_entry(PyObject* Py_UNUSED(m), PyObject* args) {
   if (!value) Py_RETURN_NONE;
   return PyUnicode_DecodeUTF8(value, (Py_ssize_t)strlen(value), "replace");
 }
-
-static const char kDomainCapsule[] = "epprof_nb.ep_domain";
 
 static int add_operator(ep_domain* domain, PyObject* operator) {
   const char* op_type;
@@ -247,9 +271,17 @@ static PyObject* add_domain(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_RETURN_NONE;
 }
 
+static PyObject* register_host_only(PyObject* Py_UNUSED(m), PyObject* host_only) {
+  ep_register_host_only(PyObject_IsTrue(host_only) == 1);
+  Py_RETURN_NONE;
+}
+
 PyMethodDef ep_functions[] = {
+    {"ep_register_host_only", register_host_only, METH_O, NULL},
     {"ep_launch", (PyCFunction)(void (*)(void))launch_in_kernel, METH_FASTCALL, NULL},
     {"ep_repeat_nothing", repeat_nothing, METH_NOARGS, NULL},
+    {"ep_note_scratch", note_scratch, METH_VARARGS, NULL},
+    {"ep_current_node", current_node, METH_NOARGS, NULL},
     {"ep_make_kernels", make_kernels, METH_VARARGS, NULL},
     {"ep_make_domain", make_domain, METH_VARARGS, NULL},
     {"ep_add_domain", add_domain, METH_VARARGS, NULL},

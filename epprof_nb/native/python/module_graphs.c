@@ -162,6 +162,10 @@ static PyObject* unmatched(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return NULL;
 }
 
+static PyObject* has_control_flow(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyBool_FromLong(ep_has_control_flow());
+}
+
 PyMethodDef graph_functions[] = {
     {"ep_allow_capture", allow_capture, METH_O, NULL},
     {"ep_is_replaying", is_replaying, METH_NOARGS, NULL},
@@ -177,5 +181,6 @@ PyMethodDef graph_functions[] = {
     {"ep_take_replays", take_replays, METH_NOARGS, NULL},
     {"ep_unclaimed_nodes", unclaimed_nodes, METH_NOARGS, NULL},
     {"ep_unmatched", unmatched, METH_NOARGS, NULL},
+    {"ep_has_control_flow", has_control_flow, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -38,12 +38,12 @@ static PyObject* ort_add_device_event(PyObject* Py_UNUSED(m), PyObject* argument
   enum { kMaxTexts = 32 };
   unsigned int session;
   unsigned long long run_op;
-  int thread;
+  int thread, is_call;
   long long start, duration;
   const char* name;
   PyObject* args;
-  if (!PyArg_ParseTuple(arguments, "IKsLLiO!", &session, &run_op, &name, &start, &duration, &thread,
-                        &PyTuple_Type, &args)) {
+  if (!PyArg_ParseTuple(arguments, "IKpsLLiO!", &session, &run_op, &is_call, &name, &start, &duration,
+                        &thread, &PyTuple_Type, &args)) {
     return NULL;
   }
   const char* texts[kMaxTexts];
@@ -56,7 +56,8 @@ static PyObject* ort_add_device_event(PyObject* Py_UNUSED(m), PyObject* argument
     texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(args, i), NULL);
     if (!texts[i]) return NULL;
   }
-  epprof_ort_add_device_event(session, run_op, name, start, duration, thread, texts, (size_t)count);
+  epprof_ort_add_device_event(session, run_op, is_call, name, start, duration, thread, texts,
+                              (size_t)count);
   Py_RETURN_NONE;
 }
 
@@ -135,6 +136,22 @@ static PyObject* ort_run_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSE
   return PyCapsule_New((void*)type, name, NULL);
 }
 
+static PyObject* ort_allocator_statistics(PyObject* Py_UNUSED(m), PyObject* args) {
+  unsigned long long session;
+  const char* memory;
+  int device_type, device, failed;
+  unsigned int vendor;
+  if (!PyArg_ParseTuple(args, "KsiIi", &session, &memory, &device_type, &vendor, &device)) {
+    return NULL;
+  }
+  char* text = epprof_ort_allocator_statistics((const void*)(uintptr_t)session, memory, device_type,
+                                               vendor, device, &failed);
+  if (failed) return raise_message(text);
+  PyObject* lines = PyUnicode_FromString(text);
+  free(text);
+  return lines;
+}
+
 static PyObject* ort_event_details(PyObject* Py_UNUSED(m), PyObject* value) {
   uint32_t first;
   if (to_u32(value, &first) < 0) return NULL;
@@ -156,6 +173,7 @@ PyMethodDef ort_functions[] = {
     {"ort_observe_run", ort_observe_run, METH_O, NULL},
     {"ort_take_run", ort_take_run, METH_NOARGS, NULL},
     {"ort_run_options_type", ort_run_options_type, METH_NOARGS, NULL},
+    {"ort_allocator_statistics", ort_allocator_statistics, METH_VARARGS, NULL},
     {"ort_event_details", ort_event_details, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -19,8 +19,9 @@ static PyObject* prepare_samples(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a))
 }
 
 static PyObject* start_samples(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  epprof_samples_start();
-  Py_RETURN_NONE;
+  const char* why_not = epprof_samples_start();
+  if (!why_not) Py_RETURN_NONE;
+  return PyUnicode_FromString(why_not);
 }
 
 static PyObject* stop_samples(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {

@@ -13,7 +13,10 @@ typedef struct {
   uint32_t name_id;  // id in `session`; 0: none yet
   uint32_t args_id;
   uint64_t session;
+  uint16_t category;  // 0: a range
 } Op;
+
+#define TASK 12  // Category::kTask
 
 // Names and arguments of the ops of one session. The drained columns refer to the lists, so that
 // both live as long as they are needed. Protected by the GIL.
@@ -32,6 +35,7 @@ static struct {
 static PyObject* args_formatter;
 static PyObject* decorator;
 static PyObject* suspender;
+static PyObject* hooks;  // dict: name of an op -> function to call at its begin and end; NULL: none
 
 // -- generator and coroutine frames ---------------------------------------------------------
 
@@ -337,8 +341,20 @@ static int register_args(Op* self) {
   return failed;
 }
 
+// Calls the hook of the name, if it has one, before the op begins or ends.
+static int call_op_hook(PyObject* name, int ends) {
+  PyObject* hook = PyDict_GetItemWithError(hooks, name);
+  if (!hook) return PyErr_Occurred() ? -1 : 0;
+  Py_INCREF(hook);  // it may remove the hooks
+  PyObject* done = PyObject_CallFunctionObjArgs(hook, ends ? Py_True : Py_False, NULL);
+  Py_DECREF(hook);
+  Py_XDECREF(done);
+  return done ? 0 : -1;
+}
+
 static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
   Op* self = (Op*)object;
+  if (hooks && call_op_hook(self->name, 0) < 0) return NULL;
   if (epprof_recording_ops()) {
     uint64_t frame;
     if (suspendable_frame(&frame) < 0) return NULL;
@@ -347,7 +363,7 @@ static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
     join_session(self);
     if (register_name(self) < 0) return NULL;
     see_greenlet();
-    epprof_push(self->name_id, 0, self->args_id, self, frame);
+    epprof_push(self->name_id, self->category, self->args_id, self, frame);
   }
   Py_INCREF(object);
   return object;
@@ -355,10 +371,12 @@ static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
 
 static PyObject* op_exit(PyObject* self, PyObject* const* Py_UNUSED(args),
                          Py_ssize_t Py_UNUSED(count)) {
+  int failed = hooks && call_op_hook(((Op*)self)->name, 1) < 0;
   if (epprof_recording_ops()) {
     see_greenlet();
     epprof_pop_owner(self);
   }
+  if (failed) return NULL;
   Py_RETURN_NONE;
 }
 
@@ -467,6 +485,14 @@ static PyObject* replace_function(PyObject** place, PyObject* function) {
   Py_RETURN_NONE;
 }
 
+PyObject* op_task(PyObject* module, PyObject* args, PyObject* kwargs) {
+  PyObject* type = PyObject_GetAttrString(module, "Op");
+  PyObject* op = type ? op_new((PyTypeObject*)type, args, kwargs) : NULL;
+  Py_XDECREF(type);
+  if (op) ((Op*)op)->category = TASK;
+  return op;
+}
+
 PyObject* op_set_decorator(PyObject* Py_UNUSED(module), PyObject* function) {
   return replace_function(&decorator, function);
 }
@@ -477,4 +503,32 @@ PyObject* op_set_args_formatter(PyObject* Py_UNUSED(module), PyObject* function)
 
 PyObject* op_set_suspender(PyObject* Py_UNUSED(module), PyObject* function) {
   return replace_function(&suspender, function);
+}
+
+PyObject* op_set_hooks(PyObject* Py_UNUSED(module), PyObject* by_name) {
+  if (by_name != Py_None && !PyDict_CheckExact(by_name)) {
+    PyErr_Format(PyExc_TypeError, "the hooks must be a dict or None, not %R", by_name);
+    return NULL;
+  }
+  PyObject* old = hooks;
+  if (by_name == Py_None) {
+    hooks = NULL;
+  } else {
+    Py_INCREF(by_name);
+    hooks = by_name;
+  }
+  Py_XDECREF(old);
+  Py_RETURN_NONE;
+}
+
+// Signals are not checked, so that nothing shortens it.
+PyObject* op_spin(PyObject* Py_UNUSED(module), PyObject* args) {
+  long long length;
+  int keeps_gil;
+  if (!PyArg_ParseTuple(args, "Lp", &length, &keeps_gil)) return NULL;
+  PyThreadState* state = keeps_gil ? NULL : PyEval_SaveThread();
+  int64_t start = epprof_now_ns(), now;
+  do now = epprof_now_ns(); while (now - start < length);
+  if (state) PyEval_RestoreThread(state);
+  return PyLong_FromLongLong(now - start);
 }

@@ -16,9 +16,13 @@ PyObject* op_type_create(PyObject* module);  // new reference to the type
 int generator_frame(uint64_t* id);
 int suspendable_frame(uint64_t* id);
 
+// Returns an op of the category kTask.
+PyObject* op_task(PyObject* module, PyObject* args, PyObject* kwargs);
 PyObject* op_set_decorator(PyObject* module, PyObject* function);
 PyObject* op_set_suspender(PyObject* module, PyObject* function);
 PyObject* op_set_args_formatter(PyObject* module, PyObject* function);
+PyObject* op_set_hooks(PyObject* module, PyObject* by_name);
+PyObject* op_spin(PyObject* module, PyObject* args);
 
 // Forgets the names and arguments of ops. To call when a session begins and ends.
 int op_start_session(void);

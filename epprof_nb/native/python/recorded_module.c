@@ -20,12 +20,18 @@ typedef struct {
   PyObject* is_compiling;
   PyObject* next_number;   // None: the engine's own function
   PyObject* task;          // the same
+  PyObject* begin_model;   // module, args, kwargs -> a function of the result, or None
+  PyObject* plain;         // types of arguments that hold no KV cache
+  PyObject* takes_cache;   // class of a module -> whether it takes a KV cache
   PyObject* attributes;    // __dict__
   int on;
 } Recorded;
 
 static PyTypeObject* method_type;
 static PyObject* flag_name;
+static _Thread_local int in_model;  // in the call of a model with a KV cache, on this thread
+static _Thread_local int depth;     // recorded calls that this thread is in
+static PyObject* on_outermost;      // args, kwargs of each outermost call; NULL for none
 
 // The number of a module; -1 if its calls are not ops, -2 on failure.
 static int64_t number_of(Recorded* self, PyObject* module) {
@@ -84,6 +90,69 @@ static void end_call(Recorded* self, epprof_module_call call) {
   PyErr_Restore(type, value, traceback);
 }
 
+// 0 if an error is one of a class that has no hash, and is cleared; -1 for others, such as Ctrl-C.
+static int cleared(void) {
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+  PyErr_Clear();
+  return 0;
+}
+
+// Whether an argument may hold a KV cache; -1 on failure. A class that is not known takes one.
+static int may_be_model(Recorded* self, PyObject* module, PyObject* args, PyObject* kwargs) {
+  PyObject* takes = PyDict_GetItemWithError(self->takes_cache, (PyObject*)Py_TYPE(module));
+  if (!takes && PyErr_Occurred()) return cleared();
+  if (takes != Py_False) return 1;
+  int is_plain = 1;
+  Py_ssize_t count = PyTuple_Size(args);
+  for (Py_ssize_t i = 1; i < count && is_plain == 1; i++) {
+    is_plain = PySet_Contains(self->plain, (PyObject*)Py_TYPE(PyTuple_GetItem(args, i)));
+  }
+  Py_ssize_t position = 0;
+  PyObject *name, *value;
+  while (kwargs && is_plain == 1 && PyDict_Next(kwargs, &position, &name, &value)) {
+    is_plain = PySet_Contains(self->plain, (PyObject*)Py_TYPE(value));
+  }
+  if (is_plain < 0) is_plain = cleared();
+  return is_plain < 0 ? -1 : !is_plain;
+}
+
+// The function to call with the result of a model with a KV cache; None for other modules.
+static PyObject* begin_model(Recorded* self, PyObject* module, PyObject* args, PyObject* kwargs) {
+  int may_be = may_be_model(self, module, args, kwargs);
+  if (may_be < 0) return NULL;
+  if (may_be) {
+    return PyObject_CallFunctionObjArgs(self->begin_model, module, args, kwargs ? kwargs : Py_None,
+                                        NULL);
+  }
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+
+// Returns the result, or NULL if the call failed or Ctrl-C arrived.
+static PyObject* end_model(PyObject* self, PyObject* end, PyObject* result) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject* done = PyObject_CallFunctionObjArgs(end, result ? result : Py_None, NULL);
+  if (!done && result && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+    Py_DECREF(result);
+    return NULL;
+  }
+  if (!done) PyErr_WriteUnraisable(self);
+  Py_XDECREF(done);
+  PyErr_Restore(type, value, traceback);
+  return result;
+}
+
+static void tell_outermost(PyObject* args, PyObject* kwargs) {
+  PyObject* function = on_outermost;
+  if (!function) return;
+  Py_INCREF(function);  // it may be replaced during the call
+  PyObject* done = PyObject_CallFunctionObjArgs(function, args, kwargs ? kwargs : Py_None, NULL);
+  if (!done) PyErr_WriteUnraisable(function);
+  Py_XDECREF(done);
+  Py_DECREF(function);
+}
+
 static PyObject* recorded_call(PyObject* object, PyObject* args, PyObject* kwargs) {
   Recorded* self = (Recorded*)object;
   PyObject* module = PyTuple_Size(args) ? PyTuple_GetItem(args, 0) : NULL;
@@ -96,10 +165,24 @@ static PyObject* recorded_call(PyObject* object, PyObject* args, PyObject* kwarg
   int64_t begin = next_number(self);
   int in_pass = begin == -2 ? -1 : is_in_pass(self);
   if (in_pass < 0) return NULL;
+  PyObject* end = NULL;
+  if (!in_model && !in_pass) {
+    end = begin_model(self, module, args, kwargs);
+    if (!end) return NULL;
+    in_model = end != Py_None;
+  }
+  if (!depth && !in_pass) tell_outermost(args, kwargs);
   see_greenlet();
   epprof_module_call call = epprof_module_begin((uint32_t)number, (uint64_t)begin, in_pass);
+  depth++;
   PyObject* result = PyObject_Call(self->original, args, kwargs);
+  depth--;
   end_call(self, call);
+  if (end) {
+    in_model = 0;
+    if (end != Py_None) result = end_model(object, end, result);
+    Py_DECREF(end);
+  }
   return result;
 }
 
@@ -118,21 +201,24 @@ static PyObject* stop(PyObject* self, PyObject* Py_UNUSED(unused)) {
 
 static int recorded_init(PyObject* object, PyObject* args, PyObject* kwargs) {
   Recorded* self = (Recorded*)object;
-  PyObject *original, *known, *find, *compiler, *compiling, *numbers, *task;
-  static char* names[] = {"original",     "known",       "find", "compiler",
-                          "is_compiling", "next_number", "task", NULL};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!OO!OOO", names, &original, &PyDict_Type,
+  PyObject *original, *known, *find, *compiler, *compiling, *numbers, *task, *model, *plain, *takes;
+  static char* names[] = {"original",    "known", "find",        "compiler", "is_compiling",
+                          "next_number", "task",  "begin_model", "plain",    "takes_cache",
+                          NULL};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!OO!OOOOO!O!", names, &original, &PyDict_Type,
                                    &known, &find, &PyDict_Type, &compiler, &compiling, &numbers,
-                                   &task)) {
+                                   &task, &model, &PySet_Type, &plain, &PyDict_Type, &takes)) {
     return -1;
   }
   if ((numbers == Py_None || task == Py_None) && !epprof_engine_is_known()) {
     PyErr_SetString(PyExc_ValueError, "the engine's functions are not known");
     return -1;
   }
-  PyObject* values[] = {original, known, find, compiler, compiling, numbers, task};
+  PyObject* values[] = {original, known, find,  compiler, compiling,
+                        numbers,  task,  model, plain,    takes};
   PyObject** places[] = {&self->original,     &self->known,       &self->find, &self->compiler,
-                         &self->is_compiling, &self->next_number, &self->task};
+                         &self->is_compiling, &self->next_number, &self->task, &self->begin_model,
+                         &self->plain,        &self->takes_cache};
   for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
     PyObject* old = *places[i];
     Py_INCREF(values[i]);
@@ -153,6 +239,9 @@ static int traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(self->is_compiling);
   Py_VISIT(self->next_number);
   Py_VISIT(self->task);
+  Py_VISIT(self->begin_model);
+  Py_VISIT(self->plain);
+  Py_VISIT(self->takes_cache);
   Py_VISIT(self->attributes);
   return 0;
 }
@@ -166,6 +255,9 @@ static int clear(PyObject* object) {
   Py_CLEAR(self->is_compiling);
   Py_CLEAR(self->next_number);
   Py_CLEAR(self->task);
+  Py_CLEAR(self->begin_model);
+  Py_CLEAR(self->plain);
+  Py_CLEAR(self->takes_cache);
   Py_CLEAR(self->attributes);
   return 0;
 }
@@ -207,13 +299,27 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
+static PyObject* modules_on_outermost(PyObject* Py_UNUSED(m), PyObject* function) {
+  PyObject* old = on_outermost;
+  on_outermost = function == Py_None ? NULL : function;
+  Py_XINCREF(on_outermost);
+  Py_XDECREF(old);
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"modules_on_outermost", modules_on_outermost, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
 int recorded_module_type_create(PyObject* module) {
   PyObject* types = PyImport_ImportModule("types");
   method_type = types ? (PyTypeObject*)PyObject_GetAttrString(types, "MethodType") : NULL;
   Py_XDECREF(types);
   flag_name = PyUnicode_InternFromString("_is_compiling_flag");
   PyObject* type = method_type && flag_name ? PyType_FromModuleAndSpec(module, &spec, NULL) : NULL;
-  int failed = !type || PyModule_AddObjectRef(module, "RecordedModule", type) < 0;
+  int failed = !type || PyModule_AddObjectRef(module, "RecordedModule", type) < 0 ||
+               PyModule_AddFunctions(module, functions) < 0;
   Py_XDECREF(type);
   return failed ? -1 : 0;
 }

@@ -10,6 +10,8 @@ namespace {
 
 Sampler* sampler = nullptr;  // never destroyed
 bool ended = false;
+constexpr const char* kRefused =
+    "the system refuses process_vm_readv and /proc/self/mem for this process";
 
 ResetInChild reset([] {
   if (sampler) sampler->forget_worker();
@@ -35,9 +37,7 @@ const char* epprof_samples_prepare(void* (*first_thread)(void*), void* interpret
   if (!sampler) {
     sampler = new Sampler(first_thread, interpreter, reinterpret_cast<uintptr_t>(code_type));
   }
-  if (!sampler->prepare()) {
-    return "the system refuses process_vm_readv and /proc/self/mem for this process";
-  }
+  if (!sampler->prepare()) return kRefused;
   if (sampler->find_thread(uint64_t(gettid())) != reinterpret_cast<uintptr_t>(this_thread)) {
     return "the interpreter's list of threads differs from that of its version";
   }
@@ -45,8 +45,8 @@ const char* epprof_samples_prepare(void* (*first_thread)(void*), void* interpret
   return nullptr;
 }
 
-void epprof_samples_start(void) {
-  if (sampler && !ended) sampler->start();
+const char* epprof_samples_start(void) {
+  return sampler && !ended && !sampler->start() ? kRefused : nullptr;
 }
 
 void epprof_samples_stop(void) {

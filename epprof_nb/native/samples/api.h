@@ -9,10 +9,10 @@ extern "C" {
 #endif
 
 // To call after epprof_stacks_prepare. `this_thread` is the state of the
-// calling thread. Returns null, or says why there are no samples.
+// calling thread. Returns null, or the reason why no samples can be taken.
 const char* epprof_samples_prepare(void* (*first_thread)(void*), void* interpreter,
                                    const void* code_type, const void* this_thread);
-void epprof_samples_start(void);
+const char* epprof_samples_start(void);  // null, or the reason why no samples are taken
 void epprof_samples_stop(void);  // and forgets the samples; waits for the sampling thread
 void epprof_samples_end(void);   // for good: the interpreter ends. The samples can be drained.
 // Counts: exact samples, those of the outer frames only, inconsistent ones, and dropped ones.

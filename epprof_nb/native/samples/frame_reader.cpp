@@ -180,16 +180,15 @@ FrameReader::Followed FrameReader::follow() {
 }
 
 Reading FrameReader::read() {
-  bool has_before = false;
+  before_.clear();
   size_t kept = 0, empty = 0;
   for (int attempt = 0; attempt < kAttempts; attempt++) {
-    before_.swap(frames_);
     Followed followed = follow();
     if (followed == Followed::no_thread) return Reading::no_thread;
     // The struct that leads to the frames may be gone already: then there seem to be none.
     empty += followed == Followed::whole && frames_.empty();
-    bool is_whole = followed == Followed::whole && !frames_.empty();
-    if (is_whole && has_before) {
+    if (followed != Followed::whole || frames_.empty()) continue;
+    if (!before_.empty()) {
       size_t of_one_moment = frames_of_one_moment(frames_, before_);
       bool is_exact = of_one_moment == frames_.size();
       if (!kept || (is_exact && have_same_functions(frames_, chosen_))) {
@@ -198,9 +197,13 @@ Reading FrameReader::read() {
         if (is_exact) return Reading::exact;
       }
     }
-    has_before = is_whole;
+    before_.swap(frames_);
   }
   if (empty == kAttempts) return Reading::no_frames;
+  if (!kept && !before_.empty()) {  // in generators that call each other, most links lead nowhere
+    chosen_ = before_;
+    kept = frames_of_one_moment(chosen_, {});
+  }
   chosen_.erase(chosen_.begin(), chosen_.end() - ptrdiff_t(kept));
   return kept ? Reading::outer : Reading::inconsistent;
 }

@@ -18,13 +18,18 @@ namespace epprof {
 namespace {
 
 constexpr int64_t kSinceCall = 500'000;  // ns without an API call, before a thread is sampled
-constexpr int64_t kShortest = 1'000'000, kLongest = 10'000'000;  // mean intervals, ns
-// What sampling may take of a core: 1 / 300. More in the first rounds, for short cells.
+// Mean intervals, ns. The longest is for hundreds of threads.
+constexpr int64_t kShortest = 1'000'000, kLongest = 100'000'000;
+// The first rounds read the code objects, so they cost more than later ones.
+constexpr int kFirstRounds = 20;
+constexpr int64_t kLongestFirst = 10'000'000;
+// Sampling may take 1 / 300 of a core, and 1 / 100 in the first rounds, for short cells.
 constexpr int64_t kPart = 300, kQuickPart = 100;
 constexpr int kQuickRounds = 100;
+constexpr int64_t kRecentRounds = 64;  // mostly longer than a turn of the program's loop
 constexpr size_t kMaxSamples = 4'000'000;
 constexpr int64_t kSearchAgain = 20'000'000;  // ns
-constexpr int kTries = 6;
+constexpr int kTries = 30;  // of deep chains of generators, one reading in thirty is whole
 constexpr int kMaxThreads = 4096;
 
 ForkSafeMutex mutex;
@@ -65,11 +70,22 @@ class VaryingInterval {
   uint64_t state_;
 };
 
-// The mean interval that keeps the cost below its share of a core.
-int64_t mean_interval(int64_t rounds, int64_t cost) {
-  int64_t part = rounds < kQuickRounds ? kQuickPart : kPart;
-  return std::clamp(cost / std::max(rounds, int64_t(1)) * part, kShortest, kLongest);
-}
+// The mean interval that keeps the cost below its share of a core. Neighbouring intervals should not
+// depend on what one round found, or what is quick to read would count more.
+class MeanInterval {
+ public:
+  int64_t next() {
+    int64_t used = own_cpu_time();
+    if (rounds_) cost_ += (used - used_ - cost_) / std::min(rounds_, kRecentRounds);
+    used_ = used;
+    int64_t part = rounds_ < kQuickRounds ? kQuickPart : kPart;
+    return std::clamp(cost_ * part, kShortest,
+                      rounds_++ < kFirstRounds ? kLongestFirst : kLongest);
+  }
+
+ private:
+  int64_t rounds_ = 0, used_ = 0, cost_ = 0;  // CPU time, ns: in all, and of a recent round
+};
 
 struct Wanted {
   std::vector<uint64_t>* tids;
@@ -83,6 +99,7 @@ void add_if_wanted(ThreadState* t, void* data) {
                     t->epoch.load(std::memory_order_relaxed) == epoch.load();
   OpenCall call;
   if (!takes_part || t->ended.load(std::memory_order_relaxed) ||
+      t->is_own.load(std::memory_order_relaxed) ||
       wanted.now - last_call < kSinceCall || t->in_profiler.load(std::memory_order_relaxed) ||
       t->in_callback.load(std::memory_order_relaxed) ||
       t->open_calls.innermost(call_session.load(std::memory_order_relaxed), &call)) {
@@ -111,9 +128,9 @@ uintptr_t Sampler::find_thread(uint64_t tid) const {
   return 0;
 }
 
-void Sampler::start() {
-  if (worker_ || !memory_.prepare()) return;
-  threads_.clear();
+bool Sampler::start() {
+  if (worker_) return true;
+  if (!memory_.prepare()) return false;
   {
     ForkLockGuard lock(mutex);
     samples_.clear();
@@ -125,6 +142,7 @@ void Sampler::start() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   worker_->thread = std::thread([this, worker = worker_] { run(worker); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return true;
 }
 
 void Sampler::stop() {
@@ -152,31 +170,34 @@ void Sampler::run(Worker* worker) {
   ask_for_short_waits();
   int64_t began = epprof_now_ns(), before = began;
   VaryingInterval interval{uint64_t(began)};
+  MeanInterval mean;
   std::unique_lock<std::mutex> lock(worker->mutex);
-  for (int64_t rounds = 0;; rounds++) {
-    int64_t wait = interval.around(mean_interval(rounds, own_cpu_time()));
+  for (;;) {
+    int64_t wait = interval.around(mean.next());
     auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(wait);
     if (worker->wake.wait_until(lock, until, [&] { return worker->stops; })) return;
     int64_t now = epprof_now_ns();
-    sample_all(began, now, now - before);
+    sample_all(worker, began, now, now - before);
     before = now;
   }
 }
 
-void Sampler::sample_all(int64_t began, int64_t now, int64_t interval) {
-  tids_.clear();
-  Wanted wanted{&tids_, began, now};
+void Sampler::sample_all(Worker* worker, int64_t began, int64_t now, int64_t interval) {
+  std::vector<uint64_t>& tids = worker->tids;
+  tids.clear();
+  Wanted wanted{&tids, began, now};
   for_each_thread(add_if_wanted, &wanted);
-  if (threads_.size() > 2 * tids_.size() + 64) threads_.clear();  // those of ended threads, mostly
-  for (uint64_t tid : tids_) sample(tid, now, interval);
+  // Most of them are of threads that have ended.
+  if (worker->threads.size() > 2 * tids.size() + 64) worker->threads.clear();
+  for (uint64_t tid : tids) sample(worker, tid, now, interval);
 }
 
-void Sampler::sample(uint64_t tid, int64_t now, int64_t interval) {
-  SampledThread& known = known_thread(tid, now);
+void Sampler::sample(Worker* worker, uint64_t tid, int64_t now, int64_t interval) {
+  SampledThread& known = known_thread(worker, tid, now);
   if (!known.frames) return;
   int64_t cpu_time = thread_cpu_time(tid);
   ForkLockGuard lock(mutex);
-  start_session();
+  start_session(worker);
   if (cpu_time < 0 || cpu_time != known.cpu_time || known.stack == kNoStack) {
     Reading reading = read(known.frames.get(), &known.stack);
     known.cpu_time = cpu_time;
@@ -196,8 +217,8 @@ void Sampler::sample(uint64_t tid, int64_t now, int64_t interval) {
   }
 }
 
-SampledThread& Sampler::known_thread(uint64_t tid, int64_t now) {
-  SampledThread& known = threads_[tid];
+SampledThread& Sampler::known_thread(Worker* worker, uint64_t tid, int64_t now) {
+  SampledThread& known = worker->threads[tid];
   if (!known.frames && now >= known.next_search) {
     uintptr_t thread = find_thread(tid);
     known.next_search = now + kSearchAgain;
@@ -210,12 +231,12 @@ SampledThread& Sampler::known_thread(uint64_t tid, int64_t now) {
 }
 
 // Begins anew if the stacks did: their numbers are those of a recording.
-void Sampler::start_session() {
+void Sampler::start_session(Worker* worker) {
   uint64_t session = stack_counts.session.load(std::memory_order_relaxed);
   if (session_ == session) return;
   nodes_.clear();
   codes_.clear();
-  for (auto& known : threads_) known.second.stack = kNoStack;
+  for (auto& known : worker->threads) known.second.stack = kNoStack;
   session_ = session;
 }
 

@@ -37,10 +37,10 @@ class Sampler {
 
   bool prepare() { return memory_.prepare(); }
   uintptr_t find_thread(uint64_t tid) const;  // its state; 0 if it has none
-  void start();
+  bool start();  // false: the system refuses to read memory
   void stop();
   void release();  // the memory of what was not taken
-  void forget_worker() { worker_ = nullptr; }  // in a forked child, which has none
+  void forget_worker() { worker_ = nullptr; }  // in a forked child, which has no such thread
   // What is new; the counts are those since the start.
   std::vector<Sample> take(SampleCounts* counts);
   NewStacks take_stacks(uint64_t session);
@@ -51,24 +51,25 @@ class Sampler {
     std::mutex mutex;
     std::condition_variable wake;
     bool stops = false;
+    // Only the thread uses these. A fork may find them half changed.
+    std::unordered_map<uint64_t, SampledThread> threads;
+    std::vector<uint64_t> tids;
   };
 
   void run(Worker* worker);
-  void sample_all(int64_t began, int64_t now, int64_t interval);
-  void sample(uint64_t tid, int64_t now, int64_t interval);
-  SampledThread& known_thread(uint64_t tid, int64_t now);
+  void sample_all(Worker* worker, int64_t began, int64_t now, int64_t interval);
+  void sample(Worker* worker, uint64_t tid, int64_t now, int64_t interval);
+  SampledThread& known_thread(Worker* worker, uint64_t tid, int64_t now);
   Reading read(FrameReader* frames, uint32_t* stack);
   uint32_t resolve(const std::vector<RemoteFrame>& frames, bool* is_exact,
                    bool only_known = false);
-  void start_session();
+  void start_session(Worker* worker);
 
   void* (*first_thread_)(void*);
   void* interpreter_;
   MemoryReader memory_;
   CodeReader codes_;
   Worker* worker_ = nullptr;  // never freed in a child, where its thread does not exist
-  std::unordered_map<uint64_t, SampledThread> threads_;
-  std::vector<uint64_t> tids_;
 
   // Guarded by the mutex in the source file, which a drain takes, too.
   StackNodes nodes_;

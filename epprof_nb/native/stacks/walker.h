@@ -2,7 +2,7 @@
    not change while it is in a call, and they keep their code objects alive. */
 #pragma once
 
-#include "stacks/layouts.h"
+#include "stacks/cpython_layouts.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -15,7 +15,8 @@ using namespace epprof::torch;
 
 namespace {
 
-std::vector<epprof_module>& modules = *new std::vector<epprof_module>;
+std::vector<epprof_module>& modules = *new std::vector<epprof_module>;  // of all recordings
+bool records_modules = false;
 bool called_on_host = false;
 
 }  // namespace
@@ -36,7 +37,7 @@ int epprof_engine_reads_nodes(void) { return can_read_nodes(); }
 
 void epprof_modules_record(int on) {
   forget_passes();
-  modules.clear();
+  records_modules = on != 0;
   called_on_host = false;
   on ? start_module_logs() : stop_module_logs();
   record_node_stacks(on != 0);
@@ -51,7 +52,7 @@ uint32_t epprof_module_add(const epprof_module* module) {
 }
 
 epprof_module_call epprof_module_begin(uint32_t index, uint64_t number, int in_pass) {
-  if (index >= modules.size()) return {0, kUnknownCall};  // from an earlier recording
+  if (!records_modules) return {0, kUnknownCall};  // a call of an earlier recording
   const epprof_module& module = modules[index];
   called_on_host |= module.on_host != 0;
   uint64_t op = push_op(module.name, kFrameworkCall, in_pass ? module.recompute : module.forward,

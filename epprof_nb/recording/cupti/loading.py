@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 
@@ -11,11 +10,9 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.recording.cupti import layouts, library
+from epprof_nb.util.cuda_state import broken_by_fork
 
 _KIND_TABLE = 128  # kKinds in native/cupti/record_layout.h
-
-_loaded_in: int | None = None
-"""Id of the process that loaded libcupti. A forked child cannot use it."""
 
 
 def packed_layout(api_version: int) -> bytes:
@@ -46,7 +43,7 @@ def load() -> tuple[library.CuptiLibrary, int]:
     CaptureError
         If this process cannot use any libcupti.
     """
-    if _loaded_in not in (None, os.getpid()):
+    if broken_by_fork():
         raise CaptureError(
             "GPU activity cannot be recorded in this process: it was forked from a process "
             "that uses CUDA, and CUDA does not work in forked children. Start worker processes "
@@ -57,7 +54,6 @@ def load() -> tuple[library.CuptiLibrary, int]:
 
 @cache
 def _load() -> tuple[library.CuptiLibrary, int]:
-    global _loaded_in  # noqa: PLW0603 - process-wide state
     driver = library.find_driver()
     if driver is None:
         raise CaptureError(
@@ -74,5 +70,4 @@ def _load() -> tuple[library.CuptiLibrary, int]:
             f"GPU activity cannot be recorded: {libcupti.path} ({libcupti.origin}) could not "
             f"be used: {error}. Run `epprof doctor` to see how to fix this."
         ) from error
-    _loaded_in = os.getpid()
     return libcupti, version

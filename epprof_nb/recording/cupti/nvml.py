@@ -41,6 +41,9 @@ class _Nvml:
         self._library: Any = None
         self._process: int | None = None
         self.static_properties: dict[int, dict[str, Any]] = {}
+        self.versions: dict[str, Any] = {}
+        """Versions of the loaded driver, which no process can replace while NVML is open."""
+        self._handles: tuple[Any, list[Any]] = (None, [])
         self.queried_us: dict[int, int] = {}
         """When the use of each GPU was last queried, in NVML's time: since the epoch."""
 
@@ -49,9 +52,21 @@ class _Nvml:
         if self._process != os.getpid():
             self._process = os.getpid()
             self.static_properties = {}
+            self.versions = {}
+            self._handles = (None, [])
             self.queried_us = {}
             self._library = self._initialise()
         return self._library
+
+    def gpus(self, nvml: Any) -> list[Any]:  # noqa: ANN401
+        """Return the handles of the GPUs, which stay valid; None for one that is not accessible."""
+        if self._handles[0] is not nvml:
+            count = _query(nvml.nvmlDeviceGetCount) or 0
+            found = [_query(nvml.nvmlDeviceGetHandleByIndex, index) for index in range(count)]
+            if not found or None in found:  # it may be accessible later
+                return found
+            self._handles = nvml, found
+        return self._handles[1]
 
     @staticmethod
     def _initialise() -> Any:  # noqa: ANN401
@@ -81,9 +96,10 @@ def snapshot() -> dict[str, Any]:
         ``temperature_c``, ``power_w``, ``power_limit_w``, ``memory_used_bytes``,
         ``memory_total_bytes``, ``other_processes`` (list of dicts with ``pid``, ``memory_bytes``,
         which may be None, and ``sm_percent``, the share of the time since the last call in which
-        its kernels ran, if NVML has samples of that time) and ``unseen_processes`` (int: processes
-        without an entry in this container's ``/proc``, possibly including this one). Values that a
-        GPU does not provide are omitted.
+        its kernels ran, if NVML has samples of that time), ``unseen_processes`` (int: processes
+        without an entry in this container's ``/proc``, possibly including this one) and
+        ``own_memory_bytes`` (of this process, if NVML lists it). Values that a GPU does not provide
+        are omitted.
 
     Notes
     -----
@@ -93,15 +109,46 @@ def snapshot() -> dict[str, Any]:
     if nvml is None:
         return {}
     try:
-        state = _without_none(
-            driver_version=_query(nvml.nvmlSystemGetDriverVersion, then=_text),
-            cuda_version=_query(nvml.nvmlSystemGetCudaDriverVersion, then=_cuda_version),
-        )
-        count = _query(nvml.nvmlDeviceGetCount) or 0
-        state["gpus"] = [_gpu(nvml, index) for index in range(count)]
+        if len(_NVML.versions) < 2:
+            _NVML.versions = _without_none(
+                driver_version=_query(nvml.nvmlSystemGetDriverVersion, then=_text),
+                cuda_version=_query(nvml.nvmlSystemGetCudaDriverVersion, then=_cuda_version),
+            )
+        gpus = [_gpu(nvml, index, gpu) for index, gpu in enumerate(_NVML.gpus(nvml))]
+        state = {**_NVML.versions, "gpus": gpus}
     except Exception:  # noqa: BLE001 (the GPU state is optional in a profile)
         return {}
     return state
+
+
+def own_memory_bytes() -> int | None:
+    """Return the memory of this process on all GPUs; None if NVML does not list it."""
+    nvml = _NVML.get()
+    found = None
+    for gpu in _NVML.gpus(nvml) if nvml else ():
+        running = _query(nvml.nvmlDeviceGetComputeRunningProcesses, gpu)
+        own = _processes(running, {}).get("own_memory_bytes")
+        found = found if own is None else (found or 0) + own
+    return found
+
+
+def used_bytes_if_alone() -> int | None:
+    """Return the memory in use on all GPUs; None if it may be that of other processes.
+
+    The list of processes is empty in some containers, whoever uses the GPUs. So this is only the
+    memory of this process if no GPU was in use before it started CUDA.
+    """
+    nvml = _NVML.get()
+    version = getattr(nvml, "nvmlMemory_v2", None)  # without what the driver reserves
+    gpus = _NVML.gpus(nvml) if version else []
+    total = 0
+    for gpu in gpus:
+        memory = _query(nvml.nvmlDeviceGetMemoryInfo, gpu, version)
+        listed = _processes(_query(nvml.nvmlDeviceGetComputeRunningProcesses, gpu), {})
+        if memory is None or listed.get("other_processes") or listed.get("unseen_processes", 0) > 1:
+            return None
+        total += int(memory.used)
+    return total if gpus else None
 
 
 def device_names() -> list[str]:
@@ -136,8 +183,7 @@ def _driver_device_names() -> list[str] | None:
     return names
 
 
-def _gpu(nvml: Any, index: int) -> dict[str, Any]:  # noqa: ANN401
-    gpu = _query(nvml.nvmlDeviceGetHandleByIndex, index)
+def _gpu(nvml: Any, index: int, gpu: Any) -> dict[str, Any]:  # noqa: ANN401
     if gpu is None:
         return {}
     # Renamed in NVML 12.2. Older bindings have only the old name.
@@ -153,6 +199,7 @@ def _gpu(nvml: Any, index: int) -> dict[str, Any]:  # noqa: ANN401
         clock_events=_query(events, gpu, then=clock_events),
         temperature_c=_query(nvml.nvmlDeviceGetTemperature, gpu, nvml.NVML_TEMPERATURE_GPU),
         power_w=_query(nvml.nvmlDeviceGetPowerUsage, gpu, then=_watts),
+        power_limit_w=_query(nvml.nvmlDeviceGetEnforcedPowerLimit, gpu, then=_watts),
         memory_used_bytes=None if memory is None else int(memory.used),
         memory_total_bytes=None if memory is None else int(memory.total),
         **_processes(
@@ -189,7 +236,6 @@ def _static_properties(nvml: Any, gpu: Any) -> dict[str, Any]:  # noqa: ANN401
         sm_clock_max_mhz=_query(nvml.nvmlDeviceGetMaxClockInfo, gpu, nvml.NVML_CLOCK_SM),
         pcie_generation=_query(nvml.nvmlDeviceGetMaxPcieLinkGeneration, gpu),
         pcie_lanes=_query(nvml.nvmlDeviceGetMaxPcieLinkWidth, gpu),
-        power_limit_w=_query(nvml.nvmlDeviceGetEnforcedPowerLimit, gpu, then=_watts),
     )
 
 
@@ -204,9 +250,10 @@ def _processes(running: list[Any] | None, used_percent: dict[int, float]) -> dic
     if running is None:
         return {}
     others: list[dict[str, Any]] = []
-    unseen = 0
+    unseen, own = 0, None
     for process in running:
         if process.pid == os.getpid():
+            own = process.usedGpuMemory
             continue
         # In a container, NVML may report pids of the host, including the pid of this process.
         if (_PROC / str(process.pid)).exists():
@@ -216,7 +263,11 @@ def _processes(running: list[Any] | None, used_percent: dict[int, float]) -> dic
             others.append(other)
         else:
             unseen += 1
-    return {"other_processes": others, "unseen_processes": unseen}
+    return {
+        "other_processes": others,
+        "unseen_processes": unseen,
+        **_without_none(own_memory_bytes=own),
+    }
 
 
 def _query(

@@ -82,6 +82,7 @@ class TorchProfilerHooks:
 
     def install(self) -> None:
         """Wrap the functions that start and stop PyTorch's profiler, if PyTorch is imported."""
+        self.remove()  # a forked child has the functions of its parent
         self._module = sys.modules.get("torch.autograd.profiler")
         for name, wrap in (
             ("_prepare_profiler", self._pausing),

@@ -12,6 +12,7 @@ from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.recording.cupti import layouts, loading, nvml, tables
 from epprof_nb.recording.cupti.clock import CuptiClock
+from epprof_nb.recording.cupti.event_waits import EventWaits
 from epprof_nb.recording.cupti.other_profilers import (
     TorchProfilerHooks,
     active_profiler,
@@ -20,10 +21,12 @@ from epprof_nb.recording.cupti.other_profilers import (
 )
 from epprof_nb.recording.native_columns import ids, numbers
 from epprof_nb.recording.recorder import CellLog, RecordedCalls, Recorder, RecorderOutput
+from epprof_nb.util.cuda_state import cuda_started
 
 if TYPE_CHECKING:
     from epprof_nb.core.options import Options
 
+_MAX_FORK_WAIT_S = 5.0
 BUFFER_BYTES = 4 << 20
 BUFFERS = 16
 """Size and number of the buffers that CUPTI fills (`native/gpu/buffer_pool.h`).
@@ -69,12 +72,14 @@ class CuptiRecorder(Recorder):
         self._records_left = 0
         self._devices: list[str] = []
         self._device_of_context: dict[int, int] = {}
+        self._event_waits = EventWaits()
         self._failure: tuple[str, str] | None = None
         self._notes: list[str] = []
         # PyTorch's profiler pauses the recorder from any thread.
         self._lock = threading.RLock()
         self._hooks = TorchProfilerHooks(self._pause, self._resume)
         self._paused_ns: int | None = None
+        self._is_released = False
         self._interrupted_ns = 0
         self._before_pause: list[RecorderOutput] = []
         self.versions: dict[str, str] = {}
@@ -106,9 +111,11 @@ class CuptiRecorder(Recorder):
             self._failure = None
             self._notes = []
             self._paused_ns = None
+            self._is_released = False
             self._interrupted_ns = 0
             self._before_pause = []
             self._sync_intervals.clear()
+            self._event_waits = EventWaits()
             notes = self._begin(options)
             self._hooks.install()
         return notes
@@ -119,7 +126,9 @@ class CuptiRecorder(Recorder):
         kinds = [_kind(k) for k in ("CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET")]
         # Graphs are recorded node by node. With GRAPH_TRACE enabled, CUPTI 13.0 crashes at the
         # launch of a graph that was instantiated before.
-        kinds.append(_kind("SYNCHRONIZATION"))
+        # From CUDA 12.9 on, SYNCHRONIZATION does not enable CUDA_EVENT. Its times on the device
+        # stay off.
+        kinds += [_kind("SYNCHRONIZATION"), _kind("CUDA_EVENT")]
         if options.records("memory"):
             kinds.append(_kind("MEMORY2"))
         if options.records("overhead"):
@@ -269,7 +278,9 @@ class CuptiRecorder(Recorder):
         calibration = self._cupti_clock.calibrate(may_read=waited)
         self.clock = self._cupti_clock.info
         output = RecorderOutput(
-            activities=tables.activities(raw, calibration, self._device_of_context),
+            activities=tables.activities(
+                raw, calibration, self._device_of_context, self._event_waits
+            ),
             memory=tables.memory(raw, calibration),
             overhead=tables.overhead(raw, calibration),
             dropped=raw["lost"] + raw["dropped"] + raw["unfinished"],
@@ -326,6 +337,38 @@ class CuptiRecorder(Recorder):
                 self._end()
             _native.cupti_drain()
             self._before_pause = []
+
+    def before_fork(self) -> None:
+        """End CUPTI if CUDA has not been started, so that the child can record GPUs.
+
+        In a child of a process that has started CUPTI, also for an earlier session, CUPTI 13.0
+        crashes or never returns. While PyTorch's profiler has CUPTI, it is left alone.
+        """
+        if cuda_started() or not self._lock.acquire(timeout=_MAX_FORK_WAIT_S):
+            return
+        try:
+            if self._paused_ns is not None:
+                return
+            if self._options is not None:
+                self._end()
+                self._is_released = True
+            _native.cupti_finalize()
+        finally:
+            self._lock.release()
+
+    def after_fork_in_parent(self) -> None:
+        """Record again."""
+        if not self._is_released:
+            return
+        with self._lock:
+            self._is_released = False
+            if self._options is None:
+                return
+            try:
+                self._begin(self._options)
+            except CaptureError as error:
+                self._paused_ns = _native.now_ns()
+                self._notes.append(str(error))
 
     def state(self) -> dict[str, Any]:
         """Return the state of the GPUs, from NVML."""

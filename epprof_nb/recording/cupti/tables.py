@@ -15,6 +15,7 @@ from epprof_nb.data.schema import ACTIVITIES, ACTIVITY_KINDS, API_CALLS, MEMORY,
 from epprof_nb.data.table import Table
 from epprof_nb.recording.clock import CLOCK_SLACK_NS
 from epprof_nb.recording.cupti import layouts
+from epprof_nb.recording.cupti.event_waits import EventWaits
 from epprof_nb.recording.native_columns import ids, names_of, numbers
 
 if TYPE_CHECKING:
@@ -50,24 +51,29 @@ def _times(
 
 
 def activities(
-    raw: dict[str, Any], calibration: Calibration | None, devices: dict[int, int]
+    raw: dict[str, Any],
+    calibration: Calibration | None,
+    devices: dict[int, int],
+    events: EventWaits | None = None,
 ) -> Table:
     """Kernels, copies, memsets and synchronizations.
 
-    `devices` maps contexts to devices; contexts found in the records are added to it.
+    `devices` maps contexts to devices; contexts found in the records are added to it. `events` has
+    the events of earlier drains.
     """
     kind = numbers(raw, "kind", np.uint8)
     start, end = (_times(raw, column, calibration) for column in ("start_ns", "end_ns"))
     is_transfer = (kind == _MEMCPY) | (kind == _MEMSET)
     graph = ids(raw, "graph_id", np.int32)
     node = ids(raw, "graph_node_id", np.int64)
+    correlation = ids(raw, "correlation_id", np.uint32)
     columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
         "kind": CategoryColumn.from_ids(kind, ACTIVITY_KINDS),
         "name": _activity_names(raw, kind),
         "start_ns": start,
         "end_ns": end,
         "duration_ns": end - start,
-        "correlation_id": ids(raw, "correlation_id", np.uint32),
+        "correlation_id": correlation,
         "bytes": np.where(is_transfer, ids(raw, "bytes", np.int64), MISSING),
         "copy_kind": _names(raw, "copy_kind", layouts.MEMCPY_KINDS),
         "src_kind": _names(raw, "src_kind", layouts.MEMORY_KINDS),
@@ -85,6 +91,7 @@ def activities(
     context = ids(raw, "context_id", np.int32)
     columns["context_id"] = context
     columns["device_id"] = _with_devices(ids(raw, "device_id", np.int32), context, devices)
+    columns |= (events or EventWaits()).columns(raw, correlation, context)
     return Table(ACTIVITIES, columns)
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 # Categories, as in native/core/records.h.
-CALL, RANGE, NVTX, OPERATOR, AUTOGRAD_NODE, COLLECTION = 6, 7, 8, 9, 10, 11
-FRAMEWORK_TYPES = ("call", "range", "range", "operator", "autograd_node", "gc")
-FRAMEWORK_CATEGORIES = ("framework", "user", "user", "operator", "operator", "python")
+CALL, RANGE, NVTX, OPERATOR, AUTOGRAD_NODE, COLLECTION, TASK = 6, 7, 8, 9, 10, 11, 12
+FRAMEWORK_TYPES = ("call", "range", "range", "operator", "autograd_node", "gc", "task")
+FRAMEWORK_CATEGORIES = ("framework", "user", "user", "operator", "operator", "python", "framework")
 
 FUSED = ("fused", "fused_backward")
 """Op types of kernels that belong to several modules, in the forward and backward pass."""

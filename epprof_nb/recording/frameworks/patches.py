@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
+_INHERITED = object()
+"""Stands for what a class has from another one."""
+
+
 class Switch:
     """Whether the replacements of a framework's functions record.
 
@@ -33,10 +37,13 @@ class Patches:
 
     Other code may also replace them meanwhile. Its function then stays and probably calls ours,
     which must only call the original.
+
+    A class may store something else than what its attribute returns: a function of an extension
+    in an ``instancemethod``, without which it would not get the instance. That is put back.
     """
 
     def __init__(self) -> None:
-        self._replaced: list[tuple[Any, str, Any, Any]] = []
+        self._replaced: list[tuple[Any, str, Any, Any, Any]] = []
 
     def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:  # noqa: ANN401
         """Replace an attribute by ``wrap(attribute)``, and copy its name and documentation."""
@@ -46,18 +53,22 @@ class Patches:
             value = getattr(original, attribute, None)
             if isinstance(value, str):  # functions of extensions may have anything there
                 setattr(ours, attribute, value)
-        self._replaced.append((owner, name, original, ours))
+        self._replaced.append((owner, name, original, ours, vars(owner).get(name, _INHERITED)))
         setattr(owner, name, ours)
 
     def suspend(self) -> None:
         """Restore the originals until `resume`, except where others have replaced ours."""
-        for owner, name, original, ours in reversed(self._replaced):
-            if getattr(owner, name, None) is ours:
-                setattr(owner, name, original)
+        for owner, name, _, ours, stored in reversed(self._replaced):
+            if getattr(owner, name, None) is not ours:
+                continue
+            if stored is _INHERITED:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, stored)
 
     def resume(self) -> None:
         """End `suspend`, except where others have replaced the originals."""
-        for owner, name, original, ours in self._replaced:
+        for owner, name, original, ours, _ in self._replaced:
             if getattr(owner, name, None) is original:
                 setattr(owner, name, ours)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.arrays.chunks import chunks
 from epprof_nb.core.python_kernel_log import KERNELS
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, MEMORY, TableSchema
@@ -15,12 +16,17 @@ from epprof_nb.host._copies import copy_activity
 from epprof_nb.host._log import LOG, Activity
 from epprof_nb.host._queue import in_worker, wait_for_all
 from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
+from epprof_nb.host.memory import memory_info
 from epprof_nb.recording.host import ep_graphs
 from epprof_nb.recording.recorder import RecordedGraphs, Recorder, RecorderOutput
 
 if TYPE_CHECKING:
     from epprof_nb.core.options import Options
     from epprof_nb.core.python_kernel_log import KernelRun
+
+
+_PART = 1 << 12
+"""Rows whose columns are copied together."""
 
 
 class HostRecorder(Recorder):
@@ -55,11 +61,13 @@ class HostRecorder(Recorder):
         for run in kernels:
             LOG.add(_activity(run), run.start_ns, run.end_ns)
         rows = LOG.drain()
+        host_bytes = memory_info().used if LOG.records_memory else None
         graphs = KERNELS.graphs()
         return RecorderOutput(
             activities=_table(ACTIVITIES, rows.activities, rows.names),
             memory=_table(MEMORY, rows.memory, rows.names),
             dropped=rows.dropped + dropped,
+            host_bytes=host_bytes,
             graphs=RecordedGraphs(
                 ep_graphs.nodes(graphs),
                 ep_graphs.capture_ops(graphs),
@@ -95,10 +103,28 @@ def _table(schema: TableSchema, rows: npt.NDArray[Any], names: tuple[str, ...]) 
         "device_id": np.full(len(rows), HOST_DEVICE_ID),
         "context_id": np.full(len(rows), CONTEXT_ID),
     }
-    for column in rows.dtype.names or ():
-        values = rows[column]
+    for column, values in _columns(rows).items():
         is_name = schema.column(column).kind == "name"
         columns[column] = CategoryColumn.from_ids(values, names) if is_name else values
     if "start_ns" in columns:
-        columns["duration_ns"] = rows["end_ns"] - rows["start_ns"]
+        columns["duration_ns"] = columns["end_ns"] - columns["start_ns"]  # type: ignore[operator]
     return Table(schema, columns)
+
+
+def _columns(rows: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of rows, by start time if they have one.
+
+    A part of the rows stays in the processor's cache while its columns are copied.
+    """
+    names = rows.dtype.names or ()
+    order = None
+    if "start_ns" in names:
+        start = np.ascontiguousarray(rows["start_ns"])
+        if (start[1:] < start[:-1]).any():
+            order = np.argsort(start, kind="stable")
+    columns = {name: np.empty(len(rows), rows.dtype[name]) for name in names}
+    for chunk in chunks(len(rows), _PART):
+        part = rows[chunk] if order is None else rows[order[chunk]]
+        for name, values in columns.items():
+            values[chunk] = part[name]
+    return columns

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.recording.jax.calls import is_of_jax
+from epprof_nb.util.user_errors import USER_ERRORS
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -45,7 +46,7 @@ def arguments_of_call(function_name: str) -> dict[str, object]:
         return _described(
             function, variables["args"], variables["kwargs"], variables.get("jit_info")
         )
-    except Exception:  # noqa: BLE001 - objects of the user; the compilation must continue
+    except USER_ERRORS:  # objects of the user; the compilation must continue
         return {}
 
 

@@ -44,6 +44,9 @@ SAMPLED_SHARE = 0.03
 """Maximum share of time for recording nodes of a session without device work."""
 FIRST_RUNS = 2
 """Runs recorded in any case: the first one sets up the session for its input shapes."""
+MAX_FIRST_RUNS = 32
+"""Number of threads whose first runs are recorded. These may launch work that later runs do not,
+such as memsets of a library's memory, and it may differ from thread to thread."""
 _MAX_DISTRUST = 3
 """Number of recordings with wrongly identified runs after which all runs are recorded."""
 _PLAIN_RUNS = 3
@@ -75,7 +78,7 @@ class RunHistory:
     """
 
     __slots__ = (
-        "__weakref__", "_distrust", "_first_recorded", "_launches", "_operators", "_plain_ns",
+        "__weakref__", "_distrust", "_first_runs", "_launches", "_operators", "_plain_ns",
         "_plain_runs", "_recorded", "_recorded_ns", "_spent_ns", "_total_ns", "any_size",
         "comparison", "may_learn", "sequences", "used",
     )  # fmt: skip
@@ -99,14 +102,14 @@ class RunHistory:
         self.comparison = LaunchComparison(any_size=self.any_size)
         self._operators = OperatorLaunches(any_size=self.any_size)
         self._recorded = 0
-        self._first_recorded = False
+        self._first_runs = 0
 
     def must_record(self, *, first: bool) -> bool:
         """Whether to record the next run; `first` if it is the first one of its thread."""
         if self._recorded < FIRST_RUNS or self.comparison.owed > 0:
             return True
         if self._launches or self.sequences:
-            return not self.may_learn or (first and not self._first_recorded)
+            return not self.may_learn or (first and self._first_runs < MAX_FIRST_RUNS)
         if self._plain_runs < _PLAIN_RUNS:
             return False
         cost = max(self._recorded_ns - self._plain_ns, 0.0)
@@ -126,7 +129,7 @@ class RunHistory:
         self._launches |= launches > 0
         if recorded:
             self._recorded += 1
-            self._first_recorded |= first
+            self._first_runs += first
             self.comparison.add_recorded(launches, launch_hash, function_hash)
         elif self._launches:
             self.comparison.compare(launch_hash, function_hash)

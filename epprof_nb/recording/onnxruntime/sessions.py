@@ -57,6 +57,8 @@ class ObservedSession:
     """See `epprof_nb.onnxruntime.graph_replays`."""
     ran: bool = False
     """At least one run was recorded."""
+    by_own_provider: bool = False
+    """Observed because its provider reports its nodes, without `install`."""
     has_own_profiler: bool = False
     """The provider of Python kernels, which reports its nodes itself, is in the session."""
     selected: dict[str, list[str]] = field(default_factory=dict)
@@ -231,6 +233,11 @@ def uncertain_sessions() -> list[int]:
 def observed_by_number(number: int) -> ObservedSession:
     """Return the state of the session with this number, even if the session is deleted."""
     return _by_number.get(number) or ObservedSession(session_title(None), number)
+
+
+def all_sessions() -> list[Any]:
+    """Return the sessions that were created since the observer was installed, and still exist."""
+    return list(_sessions)
 
 
 def observed(session: object) -> ObservedSession | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 import numpy as np
 
 from epprof_nb.recording import token_log
+from epprof_nb.util.user_errors import USER_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,12 +108,12 @@ def add_call(session: object, begin_ns: int, feed: object) -> None:
     feed
         Its inputs by name, if they are known.
     """
-    with suppress(Exception):  # the run has succeeded, whatever its inputs are
+    with suppress(*USER_ERRORS):  # the run has succeeded, whatever its inputs are
         inputs = of_session(session)
         if inputs is not None and isinstance(feed, dict):
             lengths = lengths_of(inputs, feed)
             if lengths is not None:
-                token_log.add(begin_ns, *lengths)
+                token_log.add(token_log.ended(begin_ns, *lengths))
 
 
 def lengths_of(inputs: TokenInputs, feed: dict[str, Any]) -> tuple[int, int, int, int] | None:

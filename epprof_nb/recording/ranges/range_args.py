@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+from epprof_nb.util.user_errors import USER_ERRORS
 
 TEXT_LIMIT = 4096
 _STRING_LIMIT = 1000
@@ -25,7 +28,7 @@ def as_json(args: dict[str, object]) -> str:
     for name, value in args.items():
         try:
             kept[name[:_REPR_LIMIT]] = _plain(value, 0)
-        except RecursionError:
+        except USER_ERRORS:  # nested too deep, or a container's own methods raised
             kept[name[:_REPR_LIMIT]] = _repr(value)
         longer = _dumps(kept)
         if len(longer) > TEXT_LIMIT:
@@ -41,7 +44,7 @@ def _dumps(value: object) -> str:
     return json.dumps(value, skipkeys=True)
 
 
-def _plain(value: object, depth: int) -> object:
+def _plain(value: Any, depth: int) -> object:  # noqa: ANN401
     """Return a bounded copy of a value that JSON can represent.
 
     Raises
@@ -49,16 +52,17 @@ def _plain(value: object, depth: int) -> object:
     RecursionError
         If the value contains itself or is nested too deep.
     """
-    if value is None or isinstance(value, bool | float):
+    kind = type(value)  # `isinstance` may run code of the user
+    if value is None or issubclass(kind, bool | float):
         return value
-    if isinstance(value, int):
+    if issubclass(kind, int):
         bits = value.bit_length()
         return value if bits <= _INT_BITS else f"<int of {bits:,} bits>"
-    if isinstance(value, str):
+    if issubclass(kind, str):
         return value if len(value) <= _STRING_LIMIT else value[: _STRING_LIMIT - 1] + "…"
-    if isinstance(value, dict | list | tuple) and depth == _DEPTH_LIMIT:
+    if issubclass(kind, dict | list | tuple) and depth == _DEPTH_LIMIT:
         raise RecursionError
-    if isinstance(value, dict):
+    if issubclass(kind, dict):
         items = list(value.items())[:_ITEM_LIMIT]
         plain = {
             str(key)[:_REPR_LIMIT] if isinstance(key, str) else key:
@@ -67,7 +71,7 @@ def _plain(value: object, depth: int) -> object:
             if key is None or isinstance(key, str | int | float)
         }  # fmt: skip
         return plain if len(value) <= _ITEM_LIMIT else plain | {"…": len(value) - _ITEM_LIMIT}
-    if isinstance(value, list | tuple):
+    if issubclass(kind, list | tuple):
         some = [_plain(item, depth + 1) for item in value[:_ITEM_LIMIT]]
         return some if len(value) <= _ITEM_LIMIT else [*some, "…"]
     return _text(value)
@@ -82,7 +86,7 @@ def _text(value: object) -> object:
                 item = value.item()  # type: ignore[attr-defined]
                 return item if isinstance(item, bool | int | float | str) else _repr(item)
             return f"{type(value).__name__}(shape={tuple(shape)}, dtype={dtype})"[:_REPR_LIMIT]
-    except Exception:  # noqa: BLE001 - an attribute of a user's object may do anything
+    except USER_ERRORS:  # an attribute of a user's object may do anything
         return _repr(value)
     return _repr(value)
 
@@ -90,5 +94,5 @@ def _text(value: object) -> object:
 def _repr(value: object) -> str:
     try:
         return repr(value)[:_REPR_LIMIT]
-    except Exception as error:  # noqa: BLE001 - a user's __repr__ may do anything
+    except USER_ERRORS as error:  # a user's __repr__ may do anything
         return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"

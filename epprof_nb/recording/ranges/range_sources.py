@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import linecache
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from epprof_nb.data.op_args import arguments
+from epprof_nb.recording.code_texts import CodeTexts
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
 
 _FUNCTIONS = 40
-_LINES = 300
-_LINE_CHARACTERS = 400
-_FILE_BYTES = 4_000_000
 
 _lock = fork_safe_lock()
 _of_ranges: dict[str, tuple[str, int]] = {}
@@ -78,7 +74,7 @@ def sources_of(ops: Table, cells: Container[str] = ()) -> FunctionSources:
         known, classes = dict(_of_ranges), dict(_of_classes)
     op_types = ops.names("op_type")
     ranges = ops.names("name").take(op_types.equals("range") | op_types.equals("jit"))
-    texts: dict[str, dict[int, str]] = {}
+    texts = CodeTexts()
     places: list[dict[str, dict[str, Any]]] = []
     for names, locations in (
         (ranges.compact().categories, known),
@@ -88,16 +84,10 @@ def sources_of(ops: Table, cells: Container[str] = ()) -> FunctionSources:
         for name in [name for name in names if name in locations][:_FUNCTIONS]:
             file, first = locations[name]
             shown = shown_file(file)
-            block = [] if shown in cells else _block(file, first)
-            if block:
+            if shown not in cells and texts.add(file, first, shown=shown):
                 found[name] = {"file": shown, "line": first}
-                texts.setdefault(shown, {}).update(enumerate(block, first))
         places.append(found)
-    sources = {
-        file: "\n".join(lines.get(number, "") for number in range(1, max(lines) + 1))
-        for file, lines in texts.items()
-    }
-    return FunctionSources(places[0], places[1], sources)
+    return FunctionSources(places[0], places[1], texts.by_file())
 
 
 def _module_classes(ops: Table) -> list[str]:
@@ -112,19 +102,3 @@ def shown_file(file: str) -> str:
     describe = getattr(compiler, "format_code_name", None)
     named = describe(file) if describe else None
     return named[1] if named else file
-
-
-def _block(file: str, first: int) -> list[str]:
-    """Return the lines of the function that begins at line `first`; empty if not readable."""
-    try:
-        # Only the cache has the source of a cell.
-        if file not in linecache.cache:
-            path = Path(file)
-            if not path.is_file() or path.stat().st_size > _FILE_BYTES:
-                return []
-        linecache.checkcache(file)
-        lines = linecache.getlines(file)[first - 1 :]
-        block = inspect.getblock(lines[: _LINES * 4])[:_LINES]
-        return [line.rstrip("\r\n")[:_LINE_CHARACTERS] for line in block]
-    except Exception:  # noqa: BLE001 - loaders and linecache run code of others, which may fail
-        return []  # a file that cannot be read has no text, and the profile has all else

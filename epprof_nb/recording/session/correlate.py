@@ -18,22 +18,26 @@ from epprof_nb.data.graph_table import graph_table
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table, concat
+from epprof_nb.recording.memory.block_tables import pool_tables
 from epprof_nb.recording.samples.host_samples import sample_table
 from epprof_nb.recording.session import (
     conditional_bodies,
     ep_graph_nodes,
     garbage_collections,
 )
+from epprof_nb.recording.session.flight_recorder import with_flight_recorder
 from epprof_nb.recording.session.launch_log import NO_OP, LaunchLog
 from epprof_nb.recording.session.launch_stacks import LaunchStacks
 from epprof_nb.recording.session.op_log import ops_table
-from epprof_nb.recording.session.service import Recording, column
+from epprof_nb.recording.session.recording import Recording, column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.python_stacks import PythonStacks
+    from epprof_nb.recording.memory.arena_blocks import ArenaMemory
+    from epprof_nb.recording.memory.torch_history import TorchMemory
     from epprof_nb.recording.recorder import IdentifiedOps, RecordedGraphs, RecorderOutput
 
 
@@ -55,6 +59,8 @@ def correlate(recording: Recording) -> CorrelatedTables:
     """Correlate the activities, API calls and ops of a recording."""
     ops, ops_dropped = ops_table(recording.batches, recording.recorders)
     ops = garbage_collections.without_earlier(ops, recording.opened_ns)
+    if "torch" in recording.options.frameworks:
+        ops = with_flight_recorder(ops, recording.opened_ns, recording.stopped_ns)
     outputs = [output for batch in recording.batches for output in batch.outputs]
     graphs = [output.graphs for output in outputs]
     launches = LaunchLog.of(recording.batches, outputs, ops)
@@ -88,7 +94,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
         if found is not None:
             ops, activities = found.ops, _with_identified_ops(found, activities, launches)
     samples = sample_table(
-        [batch.samples for batch in recording.batches],
+        [batch.samples for batch in recording.batches if recording.options.samples],
         recording.opened_ns,
         recording.stopped_ns,
         (launches.thread, launches.start, launches.end),
@@ -98,6 +104,13 @@ def correlate(recording: Recording) -> CorrelatedTables:
     memory = concat([output.memory for output in outputs]) if outputs else Table(MEMORY)
     memory_call = IdIndex(launches.correlation).rows(memory["correlation_id"])
     memory_op, _, _ = _attribute(launches, memory_call, ops["op_id"])
+    memory = memory.replace(op_id=memory_op)
+    host_bytes = _host_bytes(recording)
+    pools: list[TorchMemory | ArenaMemory] = [
+        *[output.torch_memory for output in outputs if output.torch_memory is not None][-1:],
+        *[output.arena_memory for output in outputs if output.arena_memory is not None][-1:],
+    ]
+    libraries = next((o.library_pools for o in reversed(outputs) if o.library_pools), ())
     tables = {
         "ops": ops,
         "activities": activities,
@@ -109,7 +122,8 @@ def correlate(recording: Recording) -> CorrelatedTables:
             call,
             [known.facts for known in graphs if known.facts is not None],
         ),
-        "memory": memory.replace(op_id=memory_op),
+        "memory": memory,
+        **pool_tables(memory, pools, ops, recording.opened_ns, host_bytes, libraries=libraries),
         "host_samples": stacks.of_samples(samples),
         "overhead": concat([output.overhead for output in outputs]) if outputs else Table(OVERHEAD),
     }
@@ -121,6 +135,15 @@ def correlate(recording: Recording) -> CorrelatedTables:
         None if stacks.resolved is None else stacks.resolved.stacks,
         unresolved_ops,
     )
+
+
+def _host_bytes(recording: Recording) -> list[int]:
+    """Return the bytes in use on the host device at the end, if memory was recorded throughout."""
+    known = [
+        [output.host_bytes for output in batch.outputs if output.host_bytes is not None]
+        for batch in recording.batches
+    ]
+    return known[-1] if known and all(known) else []
 
 
 def _with_identified_ops(found: IdentifiedOps, activities: Table, launches: LaunchLog) -> Table:

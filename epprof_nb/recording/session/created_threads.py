@@ -8,6 +8,10 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from epprof_nb.core.options import Options
 
 _MAX_THREADS = 10_000
 
@@ -15,7 +19,7 @@ _collecting = False
 _threads: deque[threading.Thread] = deque(maxlen=_MAX_THREADS)
 
 
-def start() -> None:
+def start(options: Options) -> None:  # noqa: ARG001
     """Keep the threads created from now on, the last 10,000 of them."""
     global _collecting  # noqa: PLW0603
     # Every new thread is added to this private set of CPython. Without it, names of threads that

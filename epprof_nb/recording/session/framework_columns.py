@@ -14,6 +14,7 @@ from epprof_nb.recording.frameworks.framework_ops import (
     NVTX,
     OPERATOR,
     RANGE,
+    TASK,
     kinds_of,
 )
 from epprof_nb.recording.nvtx.framework import nvtx_kinds
@@ -50,6 +51,10 @@ def add_framework_columns(
         ops = _with_kinds(ops, rows, numbers, kinds)
         of_xla = [number for number, kind in kinds.items() if is_of_xla(kind)]
         ops = with_xla_ranges(ops, rows, np.isin(numbers, of_xla))
+    rows = np.flatnonzero(category == TASK)
+    if len(rows):
+        source = ops.names("source").replaced(rows, CategoryColumn.constant("dask", len(rows)))
+        ops = ops.replace(source=source)
     rows = np.flatnonzero(np.isin(category, (OPERATOR, AUTOGRAD_NODE)))
     return with_operators(ops, rows, payload[rows].astype(np.int64)) if len(rows) else ops
 

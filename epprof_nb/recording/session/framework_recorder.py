@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.recording.dask.framework import DaskFramework
 from epprof_nb.recording.frameworks.python_kernel_places import unambiguous
 from epprof_nb.recording.frameworks.python_kernels import RUNTIMES, KernelFramework
 from epprof_nb.recording.jax.framework import JaxFramework
@@ -32,10 +34,12 @@ class FrameworkRecorder(Recorder):
     def __init__(self) -> None:
         self._with_kernels = [KernelFramework(runtime) for runtime in RUNTIMES]
         self._known: tuple[Framework, ...] = (
-            TorchFramework(), JaxFramework(), *self._with_kernels, NvtxFramework(),
+            TorchFramework(), JaxFramework(), *self._with_kernels, NvtxFramework(), DaskFramework(),
         )  # fmt: skip
         self._started: list[Framework] = []
         self._annotations = GraphAnnotations()
+        # They have stopped by themselves. A session of the child starts them again.
+        os.register_at_fork(after_in_child=self._started.clear)
 
     def start(self, options: Options) -> list[str]:
         """Start the frameworks."""

@@ -11,6 +11,7 @@ from epprof_nb import _native
 from epprof_nb.recording.frameworks.framework_ops import kind_id
 
 if TYPE_CHECKING:
+    from epprof_nb.core.options import Options
     from epprof_nb.data.table import Table
 
 _NAME, _TYPE = "garbage collection", "gc"
@@ -23,7 +24,7 @@ def _register() -> None:
     _native.set_collection_ops(name, young, full)
 
 
-def start() -> None:
+def start(options: Options) -> None:  # noqa: ARG001
     """Record the pauses from now on."""
     _register()
     if _native.on_collection not in gc.callbacks:

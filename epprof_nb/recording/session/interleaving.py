@@ -112,10 +112,19 @@ def split(
             "notes": [
                 *data.info["notes"],
                 f"The repeats alternated with those of {other}, whose time is cut out.",
+                *([_NO_MEMORY] if len(data.tables["memory_blocks"]) else []),
             ],
         }
         profiles.append(_side(data, of_repeats == side, info, {cell: source, **others}))
     return profiles
+
+
+_NOT_SPLIT = ("graphs", "memory_blocks", "memory_segments")
+"""Graphs are found anew. What one side allocates can stay while the other runs."""
+_NO_MEMORY = (
+    "Who holds the memory is not known: what one side allocated can stay while the other runs. "
+    "Profile each side by itself with --detail memory."
+)
 
 
 def _side(
@@ -139,7 +148,7 @@ def _side(
             found[name] = part.replace(repeat=number[part["repeat"]])
         elif name == "stacks":
             found[name] = table
-        elif name != "graphs":
+        elif name not in _NOT_SPLIT:
             time = "time_ns" if "time_ns" in table.schema.names else "start_ns"
             found[name] = cut.table(table, cut.keeps(table[time]))
     calls, work = found["api_calls"], found["activities"]

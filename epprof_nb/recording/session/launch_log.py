@@ -15,7 +15,7 @@ from epprof_nb.recording.clock import CLOCK_SLACK_NS
 from epprof_nb.recording.native_columns import names_of
 from epprof_nb.recording.recorder import RecordedCalls
 from epprof_nb.recording.session.cell_log import observe
-from epprof_nb.recording.session.service import Batch, column
+from epprof_nb.recording.session.recording import Batch, column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

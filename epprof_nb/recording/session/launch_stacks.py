@@ -11,7 +11,7 @@ from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.python_stacks import EXACT, OP, REPLAY, SOURCES
 from epprof_nb.data.schema import MISSING
-from epprof_nb.recording.stacks.backward import ForwardStacks
+from epprof_nb.recording.stacks.forward_stacks import ForwardStacks
 from epprof_nb.recording.stacks.op_stacks import OpStacks
 from epprof_nb.recording.stacks.resolution import ResolvedStacks, resolve
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
     from epprof_nb.recording.session.launch_log import LaunchLog
-    from epprof_nb.recording.session.service import Recording
+    from epprof_nb.recording.session.recording import Recording
 
 Columns = dict[str, npt.NDArray[Any] | CategoryColumn]
 

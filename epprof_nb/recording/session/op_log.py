@@ -11,11 +11,15 @@ from epprof_nb.arrays.ids import unique_inverse
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, OPS
 from epprof_nb.data.table import Table
-from epprof_nb.recording.frameworks.framework_ops import FRAMEWORK_CATEGORIES, FRAMEWORK_TYPES
+from epprof_nb.recording.frameworks.framework_ops import (
+    FRAMEWORK_CATEGORIES,
+    FRAMEWORK_TYPES,
+    TASK,
+)
 from epprof_nb.recording.native_columns import OP_NAME, name_of
-from epprof_nb.recording.session.service import Batch, column
+from epprof_nb.recording.session.recording import Batch, column
 from epprof_nb.recording.session.token_calls import with_token_arguments
-from epprof_nb.recording.statements.statement_registry import statements_table
+from epprof_nb.recording.statements.statement_registry import STATEMENT, statements_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
     from epprof_nb.recording.recorder import Recorder
 
 # Categories and flags, as in native/core/records.h.
-RANGE, STATEMENT, CELL = 0, 1, 2
+RANGE, CELL = 0, 2
 _OPEN, _COALESCED = 1, 2
 _TYPES = ("range", "line", "cell", "event", "run", "node", *FRAMEWORK_TYPES)
 _CATEGORIES = ("user", "cell", "cell", "session", "session", "node", *FRAMEWORK_CATEGORIES)
@@ -45,8 +49,8 @@ def ops_table(batches: list[Batch], recorders: Sequence[Recorder] = ()) -> tuple
     in_last[: len(flags) - len(batches[-1].ops["flags"]) // 2] = False
     # Each flush copies the ops that are still open. Keep only the copies of the last flush.
     rows = np.flatnonzero(in_last | ((flags & _OPEN) == 0))
-    raw = {
-        name: get(name, dtype)[rows]
+    columns = {
+        name: get(name, dtype)
         for name, dtype in (
             ("op_id", np.int64), ("parent_op_id", np.int64), ("start_ns", np.int64),
             ("end_ns", np.int64), ("duration_ns", np.int64), ("suspended_ns", np.int64),
@@ -54,10 +58,7 @@ def ops_table(batches: list[Batch], recorders: Sequence[Recorder] = ()) -> tuple
             ("category", np.uint16), ("flags", np.uint16), ("thread_id", np.int64),
         )
     }  # fmt: skip
-    raw = _merge_coalesced(raw)
-    order = np.argsort(raw["start_ns"], kind="stable")
-    if (np.diff(order) != 1).any():
-        raw = {name: values[order] for name, values in raw.items()}
+    raw = _by_start(columns, rows)
     table, category = _table(raw, batches[-1].ops)
     outputs = [output for batch in batches for output in batch.outputs]
     for recorder in recorders:
@@ -66,11 +67,30 @@ def ops_table(batches: list[Batch], recorders: Sequence[Recorder] = ()) -> tuple
     return with_token_arguments(table), dropped
 
 
-def _merge_coalesced(raw: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+def _by_start(columns: dict[str, npt.NDArray[Any]], rows: IntArray) -> dict[str, npt.NDArray[Any]]:
+    """Return some rows by start; coalesced statements are merged and follow others of that time.
+
+    The columns are copied once, because that is most of the work.
+    """
+    coalesced = (columns["flags"][rows] & _COALESCED) != 0
+    if coalesced.any():
+        op_id, first = np.unique(columns["op_id"][rows[coalesced]], return_index=True)
+        if len(op_id) < coalesced.sum():
+            taken = {name: values[rows] for name, values in columns.items()}
+            columns = _merge_coalesced(taken, coalesced)
+            rows = np.arange(len(columns["op_id"]))
+        else:
+            rows = np.concatenate([rows[~coalesced], rows[coalesced][first]])
+    start = columns["start_ns"][rows]
+    if (start[1:] < start[:-1]).any():
+        rows = rows[np.argsort(start, kind="stable")]
+    return {name: values[rows] for name, values in columns.items()}
+
+
+def _merge_coalesced(
+    raw: dict[str, npt.NDArray[Any]], coalesced: npt.NDArray[np.bool_]
+) -> dict[str, npt.NDArray[Any]]:
     """Merge coalesced statement rows that were split over several flushes."""
-    coalesced = (raw["flags"] & _COALESCED) != 0
-    if not coalesced.any():
-        return raw
     parts = {name: values[coalesced] for name, values in raw.items()}
     op_id, first, inverse = np.unique(parts["op_id"], return_index=True, return_inverse=True)
     merged = {name: values[first].copy() for name, values in parts.items()}
@@ -125,7 +145,7 @@ def _table(raw: dict[str, npt.NDArray[Any]], session: dict[str, Any]) -> tuple[T
 def _args(
     payload: npt.NDArray[Any], category: npt.NDArray[Any], texts: list[str]
 ) -> CategoryColumn:
-    ids = np.where(category == RANGE, payload, 0).astype(np.int64)
+    ids = np.where(np.isin(category, (RANGE, TASK)), payload, 0).astype(np.int64)
     used: list[int] = unique_inverse(ids)[0].tolist()
     return CategoryColumn.from_ids(ids, {i: texts[i - 1] for i in used if i > 0})
 

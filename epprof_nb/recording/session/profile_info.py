@@ -13,8 +13,9 @@ import numpy as np
 
 from epprof_nb.analysis.base.devices import is_gpu
 from epprof_nb.analysis.base.missing_records import missing_launches
+from epprof_nb.analysis.ranks.kinds import CALL
 from epprof_nb.arrays.ids import unique_inverse
-from epprof_nb.recording.samples.availability import why_no_samples
+from epprof_nb.recording.samples import sampling
 from epprof_nb.recording.samples.host_samples import sample_counts
 from epprof_nb.recording.session import clock_check
 from epprof_nb.recording.session.graph_notes import notes_on_graphs
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.python_stacks import PythonStacks
     from epprof_nb.data.table import Table
     from epprof_nb.recording.session.correlate import CorrelatedTables
-    from epprof_nb.recording.session.service import Recording
+    from epprof_nb.recording.session.recording import Recording
 
 _UNSAID = [True]
 """Empty once a profile of this process has reported the missing GPU; taking from it is atomic."""
@@ -76,6 +77,7 @@ def build_info(
         **_missing_gpu(recording.devices, activities),
         **_kernel_places(recording.kernel_places, activities),
         **{name: entry for entries, _ in described for name, entry in entries.items()},
+        **_host_collectives(correlated.tables["ops"]),
         "recording": {
             "detail": recording.options.detail,
             "frameworks": list(recording.options.frameworks),
@@ -95,9 +97,15 @@ def build_info(
             *clock_check.notes(plausible),
             *(note for _, notes in described for note in notes),
         ],
-        "versions": {**_versions(), **recording.versions},
+        "versions": {**own_versions(), **recording.versions},
         "machine": machine_id(),
     }
+
+
+def _host_collectives(ops: Table) -> dict[str, int]:
+    """Return the number of calls that communicated on the host, if there were any."""
+    count = int(ops.names("op_type").equals(CALL).sum())
+    return {"host_collectives": count} if count else {}
 
 
 def _stack_facts(recording: Recording, stacks: PythonStacks | None) -> dict[str, Any]:
@@ -107,6 +115,8 @@ def _stack_facts(recording: Recording, stacks: PythonStacks | None) -> dict[str,
 
 
 def _samples_of(recording: Recording) -> dict[str, int] | None:
+    if not recording.options.samples:
+        return None
     drained, before = (
         [batch.samples for batch in batches]
         for batches in (recording.batches, recording.previous_batches)
@@ -116,7 +126,7 @@ def _samples_of(recording: Recording) -> dict[str, int] | None:
 
 def _sample_facts(recording: Recording, samples: dict[str, int] | None) -> dict[str, Any]:
     if samples is None:
-        return {"no_samples": why_no_samples()} if recording.options.samples else {}
+        return {"no_samples": sampling.why_none()} if recording.options.samples else {}
     return {"samples": samples}
 
 
@@ -270,7 +280,8 @@ def _numpy_version() -> str:
     return metadata.version("numpy")
 
 
-def _versions() -> dict[str, str]:
+def own_versions() -> dict[str, str]:
+    """Return the versions of the package, of Python and of the libraries that are imported."""
     from epprof_nb.core.version import package_version
 
     versions = {

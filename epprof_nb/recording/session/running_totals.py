@@ -20,12 +20,13 @@ from epprof_nb.data.schema import MISSING
 from epprof_nb.host.device import HOST_DEVICE_ID
 from epprof_nb.recording.native_columns import ids, name_of, numbers
 from epprof_nb.recording.session.launch_log import CELL_WAITED, NO_OP, from_external_correlation
-from epprof_nb.recording.session.op_log import CELL, STATEMENT
+from epprof_nb.recording.session.op_log import CELL
+from epprof_nb.recording.statements.statement_registry import STATEMENT
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
-    from epprof_nb.recording.session.service import Batch
+    from epprof_nb.recording.session.recording import Batch
 
 
 _SAMPLE = 4_000

@@ -10,83 +10,44 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.recording.ranges import greenlets, suspension
-from epprof_nb.recording.samples.availability import why_no_samples
+from epprof_nb.recording.samples import sampling
 from epprof_nb.recording.session import created_threads, garbage_collections
 from epprof_nb.recording.session.graph_nodes import GraphNodes
+from epprof_nb.recording.session.recording import Batch, Recording, Subscription, column
 from epprof_nb.recording.session.thread_names import ThreadNames
-from epprof_nb.recording.stacks.availability import why_unavailable
+from epprof_nb.recording.stacks import stack_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy.typing as npt
-
     from epprof_nb.core.options import Options
-    from epprof_nb.recording.recorder import Recorder, RecorderOutput
+    from epprof_nb.recording.recorder import Recorder
 
 
 _Result = TypeVar("_Result")
 
 
-@dataclass(slots=True)
-class Batch:
-    """Data recorded between two flushes: the native core's columns and each recorder's output."""
+class _HostPart(Protocol):
+    """Interface of the modules that record the host."""
 
-    ops: dict[str, Any]
-    launches: dict[str, Any]
-    outputs: list[RecorderOutput]
-    flushed_ns: int
-    samples: dict[str, Any] = field(default_factory=dict)
-    """Samples of the host's Python code; empty if there are none."""
+    def start(self, options: Options) -> None:
+        """Start the recording that the options request, unless it runs."""
+
+    def stop(self) -> None:
+        """Stop, and forget what was recorded."""
 
 
-@dataclass(slots=True, eq=False)
-class Subscription:
-    """A request for events, from `RecordingService.open` to `RecordingService.close`.
-
-    Callers create it before it opens, so that they can close it even if they are interrupted.
-    """
-
-    options: Options
-    first_batch: int = 0
-    opened_ns: int = 0
-    previous_batches: list[Batch] = field(default_factory=list)
-    """Batches recorded for others before it opened. Work launched in them is not part of it."""
-    notes: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Recording:
-    """The data of one subscription: its batches, and the earlier batches."""
-
-    batches: list[Batch]
-    previous_batches: list[Batch]
-    opened_ns: int
-    stopped_ns: int
-    closed_ns: int
-    devices: list[dict[str, Any]]
-    versions: dict[str, str]
-    clock: dict[str, Any]
-    settings: dict[str, Any]
-    notes: list[str]
-    graph_nodes: GraphNodes
-    thread_names: ThreadNames
-    stacks: list[dict[str, Any]]
-    """Python stacks that the native core has logged since the first subscription opened."""
-    kernel_places: dict[str, dict[str, Any]]
-    """File and line of kernels by name, if their frameworks know them."""
-    recorders: list[Recorder]
-    options: Options
-    """The combined options of all subscriptions that were open meanwhile."""
+_HOST_PARTS: tuple[_HostPart, ...] = (created_threads, stack_log, sampling, garbage_collections)
+"""Modules in the order of their start: samples refer to stacks."""
 
 
 @cache
@@ -94,10 +55,13 @@ def _recorders() -> tuple[Recorder, ...]:
     from epprof_nb.recording.cupti.loading import driver_present
     from epprof_nb.recording.cupti.recorder import CuptiRecorder
     from epprof_nb.recording.host.recorder import HostRecorder
+    from epprof_nb.recording.memory.recorder import MemoryRecorder
     from epprof_nb.recording.onnxruntime.recorder import OnnxRuntimeRecorder
     from epprof_nb.recording.session.framework_recorder import FrameworkRecorder
 
-    always: tuple[Recorder, ...] = (HostRecorder(), OnnxRuntimeRecorder(), FrameworkRecorder())
+    always: tuple[Recorder, ...] = (
+        HostRecorder(), OnnxRuntimeRecorder(), FrameworkRecorder(), MemoryRecorder()
+    )  # fmt: skip
     return (CuptiRecorder(), *always) if driver_present() else always
 
 
@@ -133,14 +97,13 @@ class RecordingService:
         self._subscriptions: list[Subscription] = []
         self._batches: list[Batch] = []
         self._dropped_batches = 0
+        self._recorders: tuple[Recorder, ...] = ()  # once a session has started
         self._running: list[Recorder] = []
         self._notes: list[str] = []
         self._options: Options | None = None
         self._graph_nodes = GraphNodes()
         self._thread_names = ThreadNames()
         self._stacks: list[dict[str, Any]] = []
-        self._keeps_stacks = False
-        self._takes_samples = False
 
     @property
     def open_subscriptions(self) -> int:
@@ -178,12 +141,12 @@ class RecordingService:
                 self._options = None
             else:
                 self._flush()
-                self._start_stacks(options)
+                for part in _HOST_PARTS:
+                    part.start(options)
                 for recorder in self._running:
                     notes = recorder.extend(options)
                     self._notes += [note for note in notes if note not in self._notes]
             subscription.first_batch = self._dropped_batches + len(self._batches)
-            garbage_collections.start()
             subscription.opened_ns = _native.now_ns()
             subscription.previous_batches = list(self._batches)
             subscription.notes = list(self._notes)
@@ -232,31 +195,45 @@ class RecordingService:
         self._check_open(subscription)
         try:
             self._flush(waited=True)
-            first = subscription.first_batch - self._dropped_batches
-            return Recording(
-                batches=self._batches[first:],
-                previous_batches=subscription.previous_batches,
-                opened_ns=subscription.opened_ns,
-                stopped_ns=stopped_ns,
-                closed_ns=self._batches[-1].flushed_ns,
-                devices=[d for r in self._running for d in r.devices()],
-                versions={k: v for r in self._running for k, v in _items(r, "versions")},
-                clock={k: v for r in self._running for k, v in _items(r, "clock")},
-                settings={k: v for r in self._running for k, v in _items(r, "settings")},
-                notes=[
-                    *subscription.notes,
-                    *(n for r in self._running for n in r.notes()),
-                    *greenlets.notes(),
-                ],
-                graph_nodes=self._graph_nodes,
-                stacks=list(self._stacks),
-                thread_names=self._thread_names,
-                kernel_places=dict(i for r in self._running for i in _items(r, "kernel_places")),
-                recorders=list(self._running),
-                options=self._options or subscription.options,
-            )
+            return self._recording_of(subscription, stopped_ns)
         finally:
             self._remove(subscription)
+
+    def _recording_of(self, subscription: Subscription, stopped_ns: int) -> Recording:
+        return Recording(
+            batches=self._batches[subscription.first_batch - self._dropped_batches :],
+            previous_batches=subscription.previous_batches,
+            opened_ns=subscription.opened_ns,
+            stopped_ns=stopped_ns,
+            closed_ns=self._batches[-1].flushed_ns,
+            devices=[d for r in self._running for d in r.devices()],
+            versions={k: v for r in self._running for k, v in _items(r, "versions")},
+            clock={k: v for r in self._running for k, v in _items(r, "clock")},
+            settings={k: v for r in self._running for k, v in _items(r, "settings")},
+            notes=[
+                *subscription.notes,
+                *(n for r in self._running for n in r.notes()),
+                *greenlets.notes(),
+            ],
+            graph_nodes=self._graph_nodes,
+            stacks=list(self._stacks),
+            thread_names=self._thread_names,
+            kernel_places=dict(i for r in self._running for i in _items(r, "kernel_places")),
+            recorders=list(self._running),
+            options=replace(
+                self._options or subscription.options, samples=subscription.options.samples
+            ),
+        )
+
+    def so_far(self, subscription: Subscription) -> Recording | None:
+        """Return the recording until now, without waiting for the device; None if it has ended."""
+        return self._exclusively(self._so_far, subscription)
+
+    def _so_far(self, subscription: Subscription) -> Recording | None:
+        if subscription not in self._subscriptions:
+            return None
+        self._flush()
+        return self._recording_of(subscription, self._batches[-1].flushed_ns)
 
     def batches_since(self, subscription: Subscription, index: int) -> list[Batch] | None:
         """Return the newest batches of an open subscription, without waiting for the device.
@@ -326,41 +303,18 @@ class RecordingService:
         self._notify(recording=True)
         self._notes = []
         self._thread_names = ThreadNames()
-        created_threads.start()
         # Discard ops that threads logged after the end of the last session.
         _native.drain_ops(_native.now_ns(), open_too=False)
         _native.drain_launches()
         _native.set_recording(ops=True, launches=True)
         _native.set_cell_thread(True)
         self._stacks = []
-        self._start_stacks(options)
+        for part in _HOST_PARTS:
+            part.start(options)
         greenlets.follow()
-        for recorder in _recorders():
+        self._recorders = _recorders()
+        for recorder in self._recorders:
             self._start_recorder(recorder, options)
-
-    def _start_stacks(self, options: Options) -> None:
-        if not (options.stacks or options.samples) or why_unavailable() is not None:
-            return
-        if not self._keeps_stacks:
-            # Discard those of the last recording.
-            _native.drain_node_stacks()
-            _native.drain_op_stacks()
-            _native.begin_stacks()
-            self._keeps_stacks = True
-        if options.stacks:
-            _native.resume_stacks()
-        if options.samples and not self._takes_samples and why_no_samples() is None:
-            self._takes_samples = True
-            _native.start_samples()
-
-    def _stop_stacks(self) -> None:
-        if self._takes_samples:
-            _native.stop_samples()
-            self._takes_samples = False
-        if self._keeps_stacks:
-            _native.stop_stacks()
-            self._keeps_stacks = False
-        self._stacks = []
 
     def _start_recorder(self, recorder: Recorder, options: Options) -> None:
         try:
@@ -384,11 +338,11 @@ class RecordingService:
                     self._running.remove(recorder)
         finally:
             if not self._running:
-                created_threads.stop()
-                garbage_collections.stop()
                 _native.set_cell_thread(False)
                 _native.set_recording(ops=False, launches=False)
-                self._stop_stacks()
+                for part in reversed(_HOST_PARTS):
+                    part.stop()
+                self._stacks = []
                 suspension.stop_tracking()
                 greenlets.stop()
                 self._batches = []
@@ -406,11 +360,8 @@ class RecordingService:
         outputs = [recorder.drain(waited=waited) for recorder in self._running]
         launches = _native.drain_launches()
         ops = _native.drain_ops(now, open_too=True)
-        # After the launches, so that the stack of each is known.
-        samples = _native.drain_samples() if self._takes_samples else {}
-        if self._keeps_stacks:
-            stacks = _native.drain_stacks(), _native.drain_node_stacks(), _native.drain_op_stacks()
-            self._stacks.append(stacks[0] | stacks[1] | stacks[2])
+        samples = sampling.drain()
+        self._stacks += filter(None, [stack_log.drain()])
         for output in outputs:
             self._graph_nodes.add(output.graphs.nodes, self._stacks)
         batch = Batch(ops, launches, outputs, now, samples)
@@ -418,10 +369,20 @@ class RecordingService:
         threads = [column([batch], log, "thread_id", np.uint64) for log in ("ops", "launches")]
         self._thread_names.update(np.unique(np.concatenate(threads)).tolist())
 
+    def before_fork(self) -> None:
+        """Let the recorders prepare for a fork, also those of earlier sessions."""
+        for recorder in self._recorders:
+            recorder.before_fork()
+
+    def after_fork_in_parent(self) -> None:
+        """Let the recorders continue after a fork."""
+        for recorder in self._running:
+            recorder.after_fork_in_parent()
+
     def after_fork_in_child(self) -> None:
         """Reset: a forked child has neither the threads nor the device of its parent."""
-        created_threads.stop()
-        garbage_collections.stop()
+        for part in reversed(_HOST_PARTS):
+            part.stop()
         self._reset()
 
 
@@ -430,10 +391,8 @@ def _items(recorder: Recorder, name: str) -> list[tuple[str, Any]]:
 
 
 service = RecordingService()
-os.register_at_fork(after_in_child=service.after_fork_in_child)
-
-
-def column(batches: list[Batch], table: str, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return one native column of a list of batches, concatenated."""
-    parts = [np.frombuffer(getattr(batch, table)[name], dtype) for batch in batches]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+os.register_at_fork(
+    before=service.before_fork,
+    after_in_parent=service.after_fork_in_parent,
+    after_in_child=service.after_fork_in_child,
+)

@@ -18,12 +18,14 @@ from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.repeats import with_repeats
 from epprof_nb.data.stack_table import with_stack_rows
 from epprof_nb.recording.clock import pair_with_epoch
+from epprof_nb.recording.code_texts import merged_texts
 from epprof_nb.recording.ranges import range_sources
 from epprof_nb.recording.session import host_load
 from epprof_nb.recording.session.correlate import correlate
 from epprof_nb.recording.session.profile_info import build_info
-from epprof_nb.recording.session.service import Recording, Subscription, device_state, service
-from epprof_nb.recording.session.stack_code import merged_texts, stack_code
+from epprof_nb.recording.session.recording import Recording, Subscription
+from epprof_nb.recording.session.service import device_state, service
+from epprof_nb.recording.session.stack_code import absolute, stack_code
 from epprof_nb.recording.session.time_limit import TimeLimit
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.python_stacks import PythonStacks
     from epprof_nb.data.table import Table
-    from epprof_nb.recording.session.service import Batch
+    from epprof_nb.recording.session.recording import Batch
 
 
 _TIME_COLUMNS = ("start_ns", "end_ns", "time_ns")
@@ -90,6 +92,11 @@ class Session:
             self._limit.start()
         self._begun_ns = _native.now_ns()
         self._start_overhead_ns = self._begun_ns - begin
+
+    @property
+    def opened_ns(self) -> int:
+        """Begin of the profile, CLOCK_MONOTONIC nanoseconds: time 0 of its tables."""
+        return self._subscription.opened_ns
 
     @property
     def belongs_to_parent(self) -> bool:
@@ -197,7 +204,7 @@ class Session:
             "decode_ns": sum(r.decode_ns for b in recording.batches for r in b.outputs),
         }
         tables = {
-            name: _rebased(table, recording.opened_ns) for name, table in correlated.tables.items()
+            name: rebased(table, recording.opened_ns) for name, table in correlated.tables.items()
         }
         texts: dict[str, str] = {}
         if correlated.stacks is not None:
@@ -228,15 +235,24 @@ class Session:
         """Return the tables with the stacks that they refer to, and the text of their code."""
         script, main = None, getattr(sys.modules.get("__main__"), "__file__", None)
         if isinstance(main, str):
-            path = Path(main).absolute()
-            is_cell = self._cell is not None and path.name == self._script
-            script = (str(path), str(self._cell) if is_cell else str(path))
+            path = absolute(main)
+            is_cell = self._cell is not None and Path(path).name == self._script
+            script = (path, str(self._cell) if is_cell else path)
         code = stack_code(stacks, self.options, script=script, known=self._sources)
         return with_stack_rows({**tables, "stacks": code.table}, code.row), code.texts
 
     def batches_since(self, index: int) -> list[Batch] | None:
         """Return the batches recorded so far, from `index` on; None once recording has ended."""
         return service.batches_since(self._subscription, index)
+
+    def so_far(self) -> Recording | None:
+        """Return the recording until now; None once it has ended."""
+        return service.so_far(self._subscription)
+
+    @property
+    def epoch(self) -> tuple[int, int]:
+        """The monotonic and the epoch clock at the same moment, in nanoseconds."""
+        return self._epoch
 
     def abort(self) -> None:
         """End the session and discard what it recorded."""
@@ -287,7 +303,8 @@ def _program() -> str | None:
 def _ended(recording: Recording, tables: Iterable[Table], ended_ns: int) -> Recording:
     """Return a recording that ends with the code, or with the last recorded row."""
     ends = [column.max() for table in tables for column in _ends(table) if len(column)]
-    stopped = min(ended_ns, recording.stopped_ns)
+    # The code of another process may have ended before this session began.
+    stopped = min(max(ended_ns, recording.opened_ns), recording.stopped_ns)
     closed = min(max(stopped, *map(int, ends), 0), recording.closed_ns)
     return replace(recording, stopped_ns=stopped, closed_ns=closed)
 
@@ -296,7 +313,8 @@ def _ends(table: Table) -> list[IntArray]:
     return [table[name] for name in ("end_ns", "time_ns") if name in table.schema.names]
 
 
-def _rebased(table: Table, origin: int) -> Table:
+def rebased(table: Table, origin: int) -> Table:
+    """Return a table whose times count from `origin`."""
     times = {name: table[name] - origin for name in _TIME_COLUMNS if name in table.schema.names}
     return table.replace(**times) if times else table
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import linecache
 import os
 import re
-import stat
 import sys
 import sysconfig
 from contextlib import suppress
 from functools import cache
 from importlib import metadata, util
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -23,6 +19,7 @@ import numpy as np
 from epprof_nb.analysis.stacks.ownership import Ownership
 from epprof_nb.data.schema import MISSING
 from epprof_nb.data.stack_table import stack_table
+from epprof_nb.recording.code_texts import CodeTexts
 from epprof_nb.recording.ranges.range_sources import shown_file
 
 if TYPE_CHECKING:
@@ -37,7 +34,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = str(Path(__file__).parents[2])
 _OLD_CELL = re.compile(r"<ipython-input-(\d+)-")
-_FUNCTIONS, _LINES, _LINE_CHARACTERS, _FILE_BYTES = 400, 2000, 400, 4_000_000
+_FUNCTIONS = 400
 
 
 class StackCode(NamedTuple):
@@ -106,7 +103,7 @@ def owner_of_files(
     chosen_own += _unnamed_program()
     ownership = Ownership(chosen_own, chosen_library, (_PACKAGE,), _library_folders(), folders)
     # A file may be below a link to a folder of the user.
-    paths = {file: (_absolute(file), _resolved(file)) for file in files}
+    paths = {file: (absolute(file), _resolved(file)) for file in files}
     found = {
         file: ownership.known(path) or ownership.known(resolved)
         for file, (path, resolved) in paths.items()
@@ -119,21 +116,6 @@ def owner_of_files(
             for file in unknown
         }
     return {file: owner or "library" for file, owner in found.items()}
-
-
-def merged_texts(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
-    r"""Return texts by file, of which each has some lines, as one text for each file.
-
-    Examples
-    --------
-    >>> merged_texts({"a.py": "x = 1"}, {"a.py": "\n\ny = 2", "b.py": "z"})
-    {'a.py': 'x = 1\n\ny = 2', 'b.py': 'z'}
-    """
-    merged = {**one, **other}
-    for file in one.keys() & other.keys():
-        pairs = zip_longest(one[file].split("\n"), other[file].split("\n"), fillvalue="")
-        merged[file] = "\n".join(left or right for left, right in pairs)
-    return merged
 
 
 def _is_machinery(stacks: PythonStacks, owners: Sequence[str]) -> BoolArray:
@@ -165,7 +147,7 @@ def _shown_cell(file: str) -> str:
 
 
 def _shown_script(file: str, script: tuple[str, str] | None) -> str:
-    return script[1] if script is not None and _absolute(file) == script[0] else file
+    return script[1] if script is not None and absolute(file) == script[0] else file
 
 
 def _texts(
@@ -175,74 +157,16 @@ def _texts(
 
     Of a cell, and of a module's own code, it is the whole text, else that of the function.
     """
-    of_cells, lines, read = set(cells), dict[str, dict[int, str]](), cache(_source_lines)
+    of_cells, texts = set(cells), CodeTexts()
     for code in codes[:_FUNCTIONS]:
         whole = code in of_cells or stacks.function[code] == "<module>"
         first = 1 if whole else int(stacks.first_line[code])
-        block = _block(read, stacks.file[code], first, whole=whole)
-        if block:
-            lines.setdefault(shown[code], {}).update(enumerate(block, first))
-    return {
-        file: "\n".join(numbered.get(number, "") for number in range(1, max(numbered) + 1))
-        for file, numbered in lines.items()
-    }
+        texts.add(stacks.file[code], first, shown=shown[code], whole=whole)
+    return texts.by_file()
 
 
-def _block(read: Callable[[str], list[str]], file: str, first: int, *, whole: bool) -> list[str]:
-    """Return the lines of the function that begins at line `first`, or of all from there on."""
-    try:
-        lines = read(file)[first - 1 : first - 1 + _LINES]
-        block = lines if whole else inspect.getblock(lines)
-        return [line.rstrip("\r\n")[:_LINE_CHARACTERS] for line in block]
-    except Exception:  # noqa: BLE001 - loaders and linecache run code of others, which may fail
-        return []  # a file that cannot be read has no text, and the profile has all else
-
-
-def _source_lines(file: str) -> list[str]:
-    """Return the lines of a file, cell or module; none if it has changed since its import."""
-    linecache.checkcache(file)
-    entry = linecache.cache.get(file)
-    if entry is not None and len(entry) > 1:  # the source of a cell is in the cache only
-        return linecache.getlines(file)
-    try:
-        found = os.stat(file)  # noqa: PTH116
-    except OSError:
-        if entry is not None:  # linecache knows a loader
-            return linecache.getlines(file)
-        return _source_of_loader(file).splitlines(keepends=True)
-    # Reading a pipe or a device may never end.
-    is_readable = stat.S_ISREG(found.st_mode) and found.st_size <= _FILE_BYTES
-    return [] if not is_readable or _has_changed(Path(file)) else linecache.getlines(file)
-
-
-def _source_of_loader(file: str) -> str:
-    """Return the source of a module that is in no file, but in an archive, say."""
-    for module in list(sys.modules.values()):
-        # Other ways to read attributes would import a module that waits for its first use.
-        with suppress(AttributeError):
-            names = object.__getattribute__(module, "__dict__")
-            if names.get("__file__") == file:
-                spec = names["__spec__"]
-                return spec.loader.get_source(spec.name) or ""
-    return ""
-
-
-def _has_changed(path: Path) -> bool:
-    """Whether a module's file differs from the one that Python compiled when it was imported."""
-    try:
-        with Path(util.cache_from_source(path)).open("rb") as compiled:
-            header = compiled.read(16)
-    except (OSError, NotImplementedError):
-        return False  # not known
-    if len(header) < 16 or any(header[4:8]):
-        return False  # identified by a hash of the text
-    found = path.stat()
-    facts = (int(found.st_mtime), found.st_size)
-    return header[8:] != b"".join((fact & 0xFFFFFFFF).to_bytes(4, "little") for fact in facts)
-
-
-def _absolute(file: str) -> str:
-    """Return the full path of a file; the name of code that is in no file as it is."""
+def absolute(file: str) -> str:
+    """Return the full path of a file, if it can be found, else the name as it is."""
     return _path(os.path.abspath, file)
 
 
@@ -254,7 +178,7 @@ def _resolved(file: str) -> str:
 def _path(find: Callable[[str], str], file: str) -> str:
     try:
         return file if file.startswith("<") else find(file)
-    except (OSError, ValueError):  # the working directory was removed, or the name is no path
+    except (OSError, ValueError):  # the working directory was removed, or the name is not a path
         return file
 
 
@@ -309,7 +233,7 @@ def _paths_of(names: Iterable[str]) -> tuple[str, ...]:
 
 def _paths_of_name(name: str) -> list[str]:
     if os.sep in name or os.path.exists(name):  # noqa: PTH110 - also for names that are no paths
-        return [*_both(_absolute(os.path.expanduser(name)))]  # noqa: PTH111
+        return [*_both(absolute(os.path.expanduser(name)))]  # noqa: PTH111
     module = sys.modules.get(name)
     spec = getattr(module, "__spec__", None) or util.find_spec(name)
     if spec is None:

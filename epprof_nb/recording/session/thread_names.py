@@ -13,7 +13,7 @@ from epprof_nb.recording.native_columns import name_of
 from epprof_nb.recording.session import created_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 _PROCESS = Path("/proc/self")
 _MAX_LENGTH = 200
@@ -25,10 +25,15 @@ class ThreadNames:
     """Names of threads by operating-system thread id, read while the threads run.
 
     The system may give the id of an ended thread to a new one; the first name is kept.
+
+    Parameters
+    ----------
+    names
+        Names that are known.
     """
 
-    def __init__(self) -> None:
-        self._names: dict[int, str] = {}
+    def __init__(self, names: Mapping[int, str] | None = None) -> None:
+        self._names = dict(names or {})
         self._seen: set[int] = set()
 
     def update(self, thread_ids: Iterable[int] = ()) -> None:
@@ -55,6 +60,11 @@ class ThreadNames:
             if name not in unnamed:
                 self._names.setdefault(thread_id, name)
         self._seen |= new
+
+    @property
+    def known(self) -> dict[int, str]:
+        """Each thread that has a name, with its name."""
+        return dict(self._names)
 
     def of(self, thread_ids: Iterable[int]) -> list[dict[str, Any]]:
         """Return the threads that have a name as ``{"thread_id", "name"}``, by id."""

@@ -6,6 +6,8 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from epprof_nb.core.own_thread import OwnThread
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -27,10 +29,12 @@ class TimeLimit:
     def __init__(self, seconds: float, function: Callable[..., object], *args: object) -> None:
         self._lock = threading.Lock()
         self._lock.acquire()
-        self._thread = threading.Thread(
-            target=_run, args=(self._lock, seconds, function, args), name="epprof time limit"
+        self._thread = OwnThread(
+            target=_run,
+            args=(self._lock, seconds, function, args),
+            name="epprof time limit",
+            daemon=True,
         )
-        self._thread.daemon = True
 
     def start(self) -> None:
         """Begin to count, unless it has been cancelled."""

@@ -14,13 +14,17 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING
+from epprof_nb.recording.statements.markers import LINE
 from epprof_nb.util.format import elide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import FrameType
 
     import numpy.typing as npt
 
+STATEMENT = 1
+"""Category of statements in the native core."""
 TEXT_LIMIT = 80
 _JOINED_LINES = 8
 
@@ -70,6 +74,26 @@ def register(statements: Sequence[Statement], parents: Sequence[int]) -> int:
     )
     _statements.update(enumerate(statements, first))
     return first
+
+
+def statement_of(key: int) -> Statement | None:
+    """Return the statement with a key; None if there is none."""
+    return _statements.get(key)
+
+
+def statement_in(frame: FrameType) -> Statement | None:
+    """Return the innermost statement that a frame of a profiled cell executes; None for others."""
+    code, line = frame.f_code, frame.f_lineno
+    if LINE not in code.co_names or line is None:
+        return None
+    # The keys of its statements are constants of the code; other numbers may look like keys.
+    keys = [k for k in code.co_consts if type(k) is int and k in _statements]
+    if not keys:
+        return None
+    cell = _statements[max(keys)].cell
+    found = [s for s in map(_statements.__getitem__, keys) if s.line <= line <= s.end_line]
+    own = [statement for statement in found if statement.cell is cell]
+    return min(own, key=lambda statement: statement.end_line - statement.line, default=None)
 
 
 def statements_table(keys: npt.NDArray[Any]) -> StatementColumns:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from epprof_nb.recording.frameworks.patches import missing_functions
 from epprof_nb.recording.torch.operators import Operators
 from epprof_nb.util.after_import import after_import, cancel
+from epprof_nb.util.format import format_error
 
 if TYPE_CHECKING:
     from epprof_nb.core.options import Options
@@ -64,7 +65,15 @@ class TorchFramework:
             return
         from epprof_nb.recording.torch.replaced_functions import ReplacedFunctions
 
-        self._recording = ReplacedFunctions()
+        try:
+            self._recording = ReplacedFunctions()
+        except Exception as error:  # noqa: BLE001 - the program runs, or imports torch now
+            self._notes.append(
+                f"Modules of torch are not recorded, because it has other functions than PyTorch "
+                f"({format_error(error)}). Install PyTorch again, unless a test put a stand-in "
+                "for it into `sys.modules`."
+            )
+            return
         if self._with_operators:
             self._operators.start(with_shapes=self._with_shapes)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.recording import token_log
 from epprof_nb.recording.frameworks.patches import Patches
 from epprof_nb.util.after_import import after_import, cancel
+from epprof_nb.util.user_errors import USER_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +67,10 @@ class Generations:
             for name, wrap in wrappers.items():
                 self._patches.replace(mixin, name, wrap)
 
+    def is_generating(self) -> bool:
+        """Whether ``generate`` runs on this thread."""
+        return self._local.generation is not None
+
     def stop(self) -> None:
         """Restore the functions of transformers."""
         cancel(_MODULE, self._begin)
@@ -100,10 +105,10 @@ class Generations:
             generation = local.generation
             if generation is None or is_off():
                 return original(model, outputs, model_kwargs, *args, **kwargs)
-            with suppress(Exception):  # models of the user may return anything
+            with suppress(*USER_ERRORS):  # models of the user may return anything
                 _log_step(generation, outputs, model_kwargs)
             result = original(model, outputs, model_kwargs, *args, **kwargs)
-            with suppress(Exception):
+            with suppress(*USER_ERRORS):
                 # The cache holds all tokens but the last one, which was just chosen.
                 length = _length_of_sequence(outputs, result)
                 if length is not None:
@@ -125,8 +130,10 @@ def _log_step(generation: _Generation, outputs: Any, model_kwargs: Any) -> None:
     total = kept + generation.cached if length is None else length
     cached = 0 if cache is None else min(generation.cached, total)
     token_log.add(
-        generation.begin, int(logits.shape[0]), max(total - cached, kept), cached,
-        _cache_bytes(cache), turn=generation.turn, decode=int(generation.is_decode),
+        token_log.ended(
+            generation.begin, int(logits.shape[0]), max(total - cached, kept), cached,
+            _cache_bytes(cache), turn=generation.turn, decode=int(generation.is_decode),
+        )
     )  # fmt: skip
     generation.cached = 0 if cache is None else total
 
@@ -147,7 +154,7 @@ def _cache_of(outputs: Any) -> Any:  # noqa: ANN401
 def _length(kwargs: dict[str, Any]) -> int:
     """Return the number of tokens in the cache that the user passed, without waiting for a GPU."""
     cached: object = 0
-    with suppress(Exception):  # the model reports the error
+    with suppress(*USER_ERRORS):  # the model reports the error
         cached = kwargs["past_key_values"].get_seq_length()
     return cached if isinstance(cached, int) else 0
 

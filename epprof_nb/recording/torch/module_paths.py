@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import sys
 import weakref
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.recording.frameworks.framework_ops import kind_id
 from epprof_nb.recording.ranges import range_sources
+from epprof_nb.util.user_errors import USER_ERRORS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 _WRAPPERS = ("torch.nn.parallel.", "torch.distributed.", "torch._dynamo.")
 """Modules of torch with classes that wrap a model. Paths omit the wrapper's attribute."""
 _COMPILED = "torch._dynamo."
 """Module of torch with the class that wraps a compiled model."""
 _WRAPPED = ("module", "_orig_mod")
+_IN_COMPILED = "(in a compiled module)"
+"""Stands for the class of the module that a compiled module wraps."""
 _MAX_SCANS = 8
 """How often a session lists the modules of one model, to which modules may be added."""
 _MAX_EARLY_MODULES = 1000
-"""How many modules get their paths before the profiled code; a thousand take about 4 ms."""
+"""How many modules get their paths before the profiled code; a thousand take about 2 ms."""
 
 
 class ModulePaths:
@@ -50,20 +54,20 @@ class ModulePaths:
         self._is_tracing = is_tracing
         self._module_type = module_type
         self._described: dict[int, tuple[str, str]] = {}
-        self._references: dict[int, weakref.ref[Any]] = {}
+        self._references: dict[int, _Reference] = {}
+        # By the id of a class, which is kept: some have no hash.
+        self._class_names: dict[int, tuple[type, str]] = {}
         self._scans: dict[int, int] = {}
 
     def find(self, module: Any) -> int | None:  # noqa: ANN401 - torch.nn.Module
         """Return the number of an unknown module; None if its call should not be an op."""
         if self._is_tracing():
             return None
-        for name, root in self._models_of_user():
-            self._add_model(name, root)
+        for found in self._models_of_user():
+            self._add(found)
             if id(module) in self.known:
                 return self.known[id(module)]
-        self._add_model(type(module).__name__, module)
-        if id(module) not in self.known:  # its named_modules() fails or does not list it
-            self._add(module, type(module).__name__)
+        self._add(_paths_below(module, type(module).__name__))
         return self.known[id(module)]
 
     def find_models(self) -> None:
@@ -71,11 +75,11 @@ class ModulePaths:
         if self._is_tracing():
             return
         left = _MAX_EARLY_MODULES
-        for name, root in self._models_of_user():
-            left -= len(_named_modules(root))
+        for found in self._models_of_user():
+            left -= len(found)
             if left < 0:
                 return
-            self._add_model(name, root)
+            self._add(found)
 
     def described(self, module: Any) -> tuple[str, str] | None:  # noqa: ANN401 - torch.nn.Module
         """Return path and class of a module; None if its calls should not be ops."""
@@ -83,55 +87,88 @@ class ModulePaths:
             self.find(module)
         return self._described.get(id(module))
 
-    def _models_of_user(self) -> Iterator[tuple[str, Any]]:
-        """Yield the models in the user's namespace that may have unknown modules, largest first."""
-        found: dict[int, tuple[int, str, Any]] = {}
+    def _models_of_user(self) -> list[list[tuple[str, Any]]]:
+        """Return the paths of models in the user's namespace that may have unknown modules.
+
+        The largest model is the first.
+        """
+        found: dict[int, list[tuple[str, Any]]] = {}
         namespace = getattr(sys.modules.get("__main__"), "__dict__", {})
         for name, value in list(namespace.items()):
             # IPython's variables, such as _ and _12, are not the user's names. `type` runs no code
-            # of proxies, unlike `isinstance`.
-            if name.startswith("_") or not issubclass(type(value), self._module_type):
+            # of proxies, unlike `isinstance`. `globals()[1] = 2` is possible.
+            if type(name) is not str or name.startswith("_"):
+                continue
+            if not issubclass(type(value), self._module_type):
                 continue
             scans = self._scans.get(id(value), 0)
             if id(value) not in found and scans < _MAX_SCANS:
                 self._scans[id(value)] = scans + 1
-                found[id(value)] = (len(_named_modules(value)), name, value)
-        for _, name, value in sorted(found.values(), key=lambda model: -model[0]):
-            yield name, value
+                found[id(value)] = _paths_below(value, name)
+        return sorted(found.values(), key=len, reverse=True)
 
-    def _add_model(self, root_name: str, root: Any) -> None:  # noqa: ANN401
-        paths: dict[str, str] = {}
-        modules: dict[str, Any] = {}
-        for name, module in _named_modules(root):
-            parent, _, last = name.rpartition(".")
-            if not name:
-                path = root_name
-            elif last in _WRAPPED and _is_wrapper(modules.get(parent)):
-                path = paths[parent]
-            else:
-                path = f"{paths.get(parent, root_name)}.{last}"
-            paths[name], modules[name] = path, module
-            if id(module) not in self.known:
-                self._add(module, path)
-
-    def _add(self, module: Any, path: str) -> None:  # noqa: ANN401
-        key = id(module)
+    def _add(self, paths: list[tuple[str, Any]]) -> None:
         known, described, references = self.known, self._described, self._references
+        for path, module in paths:
+            key, own = id(module), type(module)
+            if key in known:
+                continue
+            _, class_name = self._class_names.get(id(own)) or (own, self._class_name(own))
+            if class_name is _IN_COMPILED:  # whose attributes come from the module in it
+                class_name = type(module._modules.get("_orig_mod", module)).__name__  # noqa: SLF001
+            references[key] = reference = _Reference(module, self._forget)
+            reference.key = key
+            described[key] = path, class_name
+            known[key] = _number(path, class_name, own.__name__, _is_on_host(module))
 
-        def forget(_: object) -> None:
-            known.pop(key, None)
-            described.pop(key, None)
-            references.pop(key, None)
+    def _class_name(self, own: type) -> str:
+        """Return the name of a class for its modules, and register the user's forward pass."""
+        if _is_of(own, _COMPILED):
+            name = _IN_COMPILED
+        else:
+            name = own.__name__
+            forward = getattr(own, "forward", None)
+            if not str(getattr(forward, "__module__", "torch.")).startswith("torch."):
+                range_sources.register_class(name, forward)
+        self._class_names[id(own)] = own, name
+        return name
 
-        references[key] = weakref.ref(module, forget)
-        class_name = _class_name(module)
-        forward_method = getattr(type(module), "forward", None)
-        if not str(getattr(forward_method, "__module__", "torch.")).startswith("torch."):
-            range_sources.register_class(class_name, forward_method)
-        forward, recompute, backward = _kinds_of(class_name, type(module).__name__)
-        described[key] = (path, class_name)
-        name = _native.intern(path)
-        known[key] = _native.module_add(name, forward, recompute, backward, _is_on_host(module))
+    def _forget(self, reference: _Reference) -> None:
+        for entries in (self.known, self._described, self._references):
+            entries.pop(reference.key, None)
+
+
+class _Reference(weakref.ref[Any]):
+    """A weak reference to a module, with the module's ``id``."""
+
+    __slots__ = ("key",)
+    key: int
+
+
+def _paths_below(root: Any, root_path: str) -> list[tuple[str, Any]]:  # noqa: ANN401
+    """Return the path of each module of a model, with the module, in the order of the model."""
+    paths: list[tuple[str, Any]] = []
+    seen: set[int] = set()
+
+    def visit(module: Any, path: str) -> None:  # noqa: ANN401
+        children = module._modules  # noqa: SLF001 - named_modules() takes three times as long
+        seen.add(id(module))
+        paths.append((path, module))
+        for name, child in children.items():
+            if child is not None and id(child) not in seen:
+                is_wrapped = name in _WRAPPED and _is_of(type(module), _WRAPPERS)
+                visit(child, path if is_wrapped else f"{path}.{name}")
+
+    with suppress(*USER_ERRORS):  # the user's class may hold its modules in another way
+        visit(root, root_path)
+    return paths or [(root_path, root)]
+
+
+@lru_cache(maxsize=1 << 16)
+def _number(path: str, class_name: str, wrapper: str, on_host: bool) -> int:  # noqa: FBT001 - hashed
+    """Return the native number of the modules with this path, in all recordings."""
+    forward, recompute, backward = _kinds_of(class_name, wrapper)
+    return _native.module_add(_native.intern(path), forward, recompute, backward, on_host)
 
 
 @lru_cache(maxsize=4096)
@@ -147,29 +184,16 @@ def _kinds_of(class_name: str, wrapper: str) -> tuple[int, int, int]:
     )
 
 
-def _class_name(module: Any) -> str:  # noqa: ANN401
-    """Return the class of a module; for a compiled module, the class of the module in it."""
-    if f"{type(module).__module__}.".startswith(_COMPILED):
-        # Its attributes come from the module in it.
-        module = module._modules.get("_orig_mod", module)  # noqa: SLF001
-    return type(module).__name__
+def _is_of(own: type, packages: str | tuple[str, ...]) -> bool:
+    return f"{own.__module__}.".startswith(packages)
 
 
 def _is_on_host(module: Any) -> bool:  # noqa: ANN401 - torch.nn.Module
     """Whether a module has its own parameters that are not on a CUDA GPU."""
     try:
-        parameters = list(module._parameters.values())  # noqa: SLF001 - submodules count their own
-        return not all(parameter is None or parameter.is_cuda for parameter in parameters)
-    except Exception:  # noqa: BLE001 - the user's class may have parameters of another kind
+        for parameter in list(module._parameters.values()):  # noqa: SLF001 - without submodules
+            if parameter is not None and not parameter.is_cuda:
+                return True
+    except USER_ERRORS:  # the user's class may have parameters of another kind
         return True
-
-
-def _named_modules(root: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
-    try:
-        return list(root.named_modules())
-    except Exception:  # noqa: BLE001 - the user's class may override it
-        return []
-
-
-def _is_wrapper(module: object) -> bool:
-    return f"{type(module).__module__}.".startswith(_WRAPPERS)
+    return False

@@ -9,10 +9,13 @@ from epprof_nb import _native
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from epprof_nb.recording.torch.cached_calls import CachedCalls
     from epprof_nb.recording.torch.module_paths import ModulePaths
 
 
-def recorded_call(original: Callable[..., Any], paths: ModulePaths) -> _native.RecordedModule:
+def recorded_call(
+    original: Callable[..., Any], paths: ModulePaths, cached: CachedCalls
+) -> _native.RecordedModule:
     """Wrap ``torch.nn.Module.__call__``."""
     import torch
 
@@ -26,6 +29,9 @@ def recorded_call(original: Callable[..., Any], paths: ModulePaths) -> _native.R
         # There are no public names.
         None if is_known else torch.autograd._get_sequence_nr,  # noqa: SLF001
         None if is_known else torch._C._current_graph_task_id,  # noqa: SLF001
+        cached.begin,
+        cached.plain,
+        cached.takes_cache,
     )
     recorded.__wrapped__ = original  # for `inspect.signature`
     return recorded
@@ -38,13 +44,13 @@ def classes_with_own_call(module_type: type) -> Iterator[type]:
     an earlier recording, it is the wrapper of that recording.
     """
     original = vars(module_type)["__call__"]
-    todo, seen = [module_type], {module_type}
+    todo, seen = [module_type], {id(module_type)}  # some classes have no hash
     while todo:
         subclasses: list[type] = type.__subclasses__(todo.pop())
         for known in subclasses:
-            if known in seen:
+            if id(known) in seen:
                 continue
-            seen.add(known)
+            seen.add(id(known))
             todo.append(known)
             call = vars(known).get("__call__")
             if isinstance(call, _native.RecordedModule):

@@ -15,6 +15,8 @@ from epprof_nb.recording.frameworks.patches import Patches, Switch, recorded_fun
 from epprof_nb.recording.torch.autograd_engine import open_engine
 from epprof_nb.recording.torch.backward import recorded_backward
 from epprof_nb.recording.torch.backward_counts import BackwardCounts
+from epprof_nb.recording.torch.cached_calls import CachedCalls
+from epprof_nb.recording.torch.collective_calls import replace_process_groups
 from epprof_nb.recording.torch.compilations import Compilations
 from epprof_nb.recording.torch.compiled_modules import CompiledModules
 from epprof_nb.recording.torch.generation import Generations
@@ -40,16 +42,18 @@ class ReplacedFunctions:
         self._backward = BackwardCounts()
         self._paths = ModulePaths(torch.nn.Module, self._is_tracing)
         self._recorded_call: _native.RecordedModule | None = None
-        _native.modules_record(True)  # noqa: FBT003 - positional only
-        with suppress(Exception):  # backward passes then get hooks
-            open_engine()
-        # Nodes that this thread has created so far are not linked.
-        _native.modules_begin_thread(torch.autograd._get_sequence_nr())  # noqa: SLF001 - no public name
         self._patches, self._around_compilations = Patches(), Patches()
         self.compilations = Compilations(self._patches, self._switch)
         self._generations = Generations(self._is_off)
+        self._cached = CachedCalls(self._generations.is_generating)
         self._compiled = CompiledModules(self._paths, self._backward, self._switch)
         try:
+            _native.modules_record(True)  # noqa: FBT003 - positional only
+            with suppress(Exception):  # backward passes then get hooks
+                open_engine()
+            # Nodes that this thread has created so far are not linked.
+            number = torch.autograd._get_sequence_nr()  # noqa: SLF001 - no public name
+            _native.modules_begin_thread(number)
             self._replace_functions()
             # Importing it takes seconds. Its modules keep references to functions of torch, which
             # must be the original ones.
@@ -78,6 +82,7 @@ class ReplacedFunctions:
         record_function = torch.autograd.profiler.record_function
         replace(record_function, "__enter__", lambda original: recorded_enter(original, is_off))
         replace(record_function, "__exit__", lambda original: recorded_exit(original, is_off))
+        replace_process_groups(self._patches, is_off)
         # Other code may have imported the public function under another name. The two functions
         # that it calls are looked up in their module.
         clipping = torch.nn.utils.clip_grad
@@ -86,7 +91,7 @@ class ReplacedFunctions:
                 replace(clipping, name, self._recorded_clipping)
 
     def _recorded_module(self, original: Callable[..., Any]) -> _native.RecordedModule:
-        self._recorded_call = recorded_call(original, self._paths)
+        self._recorded_call = recorded_call(original, self._paths, self._cached)
         return self._recorded_call
 
     def _recorded_clipping(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -120,6 +125,7 @@ class ReplacedFunctions:
             self._recorded_call.stop()
         cancel(_DYNAMO, self._record_compilations)
         self._generations.stop()
+        self._cached.stop()
         self._compiled.stop()
         self._around_compilations.restore()
         self._patches.restore()

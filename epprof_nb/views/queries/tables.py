@@ -39,6 +39,7 @@ def available_breakdowns(view_model: ViewModel) -> list[str]:
         "node": has_nodes,
         "kernel": bool(activities.names("kind").equals("kernel").any()),
         "line": bool((ops["line"] >= 0).any()) or len(view_model.profile.tables["stacks"]) > 0,
+        "function": len(view_model.profile.tables["host_samples"]) > 0,
         "stream": sum(lane.kind == "stream" and lane.rows > 0 for lane in view_model.layout.lanes)
         > 1,
         "module": has_modules(view_model.index),

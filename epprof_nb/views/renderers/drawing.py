@@ -1,4 +1,4 @@
-"""A drawing of rectangles, lines and texts, as SVG and as a PNG.
+"""A drawing of rectangles, areas, lines and texts, as SVG and as a PNG.
 
 The SVG takes the colours of texts and lines from its page. The PNG is transparent, and its texts
 have plates, so that it is legible on light and on dark pages.
@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
-from typing import Literal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from PIL import ImageColor
 
 from epprof_nb.views.renderers.canvas import Canvas
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _FONT, _SCALE = 11, 2
 """Size of texts in pixels, and pixels of the PNG for one of the drawing."""
@@ -60,6 +64,34 @@ class Line:
     is_dashed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Bars side by side, each `step` wide, as one shape that rises from `bottom`.
+
+    A style sheet may give the class another colour, such as on a dark page.
+    """
+
+    x: float
+    bottom: float
+    step: float
+    heights: Sequence[float]
+    colour: str
+    css: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stairs:
+    """A line of horizontal and vertical parts through points ``(x, y)``; class as in `Area`."""
+
+    points: Sequence[tuple[float, float]]
+    colour: str
+    css: str = ""
+
+
+Item: TypeAlias = Rectangle | Text | Line | Area | Stairs
+
+
 @dataclass(slots=True)
 class Drawing:
     """Shapes and texts in the order in which they are drawn; ``label`` describes them."""
@@ -67,7 +99,7 @@ class Drawing:
     width: int
     height: int
     label: str
-    items: list[Rectangle | Text | Line] = field(default_factory=list)
+    items: Sequence[Item] = field(default_factory=list)
 
     def svg(self) -> str:
         """Return an SVG element."""
@@ -86,7 +118,13 @@ class Drawing:
         return canvas.png()
 
 
-def _element(item: Rectangle | Text | Line) -> str:
+def _element(item: Item) -> str:
+    if isinstance(item, Stairs):
+        (x, y), *others = item.points
+        path = f"M{x:.1f} {y:g}" + "".join(f"H{x:.1f}V{y:g}" for x, y in others)
+        return f'<path class="{item.css}" d="{path}" fill="none" stroke="{item.colour}"/>'
+    if isinstance(item, Area):
+        return _area(item)
     if isinstance(item, Line):
         dashes = ' stroke-dasharray="3 3"' if item.is_dashed else ""
         return (
@@ -111,7 +149,32 @@ def _element(item: Rectangle | Text | Line) -> str:
     return f'<text x="{item.x:.1f}" y="{item.y:.1f}"{style}>{escape(item.text)}{hover}</text>'
 
 
-def _draw(canvas: Canvas, item: Rectangle | Text | Line) -> None:
+def _area(item: Area) -> str:
+    """Return a path; neighbours of one height share a part of it."""
+    path, run, last = [f"M{item.x:.1f} {item.bottom:g}"], 0.0, 0.0
+    for height in item.heights:
+        if height != last:
+            path.append(f"h{run:g}" * (run > 0) + f"v{last - height:g}")
+            run, last = 0.0, height
+        run = round(run + item.step, 3)
+    path.append(f"h{run:g}v{last:g}z")
+    hover = f"<title>{escape(item.title)}</title>" if item.title else ""
+    return f'<path class="{item.css}" d="{"".join(path)}" fill="{item.colour}">{hover}</path>'
+
+
+def _draw(canvas: Canvas, item: Item) -> None:
+    if isinstance(item, Stairs):
+        for (x, y), (to_x, to_y) in pairwise(item.points):
+            left, right, width = _SCALE * min(x, to_x), _SCALE * max(x, to_x), _SCALE / 2
+            canvas.rectangle(left, _SCALE * y, right - left + width, width, item.colour)
+            canvas.rectangle(_SCALE * to_x, _SCALE * y, width, _SCALE * (to_y - y), item.colour)
+        return
+    if isinstance(item, Area):
+        for number, height in enumerate(item.heights):
+            if height > 0:
+                x, y, tall = item.x + number * item.step, item.bottom - height, _SCALE * height
+                canvas.rectangle(_SCALE * x, _SCALE * y, _SCALE * item.step, tall, item.colour)
+        return
     if isinstance(item, Line):
         step = 6 * _SCALE if item.is_dashed else _SCALE * (item.bottom - item.top)
         y = _SCALE * item.top

@@ -120,7 +120,7 @@ class FlameGraph:
                 if width >= _NARROW and depth < _MAX_DEPTH:
                     waiting.append((child, x, depth + 1))
                 x += width
-        return Drawing(_WIDTH, _TOP + (deepest + 1) * _ROW, f"{_TITLE}.", [*items])
+        return Drawing(_WIDTH, _TOP + (deepest + 1) * _ROW, f"{_TITLE}.", items)
 
     def _box(self, node: int, x: float, width: float, depth: int) -> Iterator[Rectangle | Text]:
         tree = self.own

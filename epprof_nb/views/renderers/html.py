@@ -21,7 +21,7 @@ import functools
 import zlib
 from html import escape
 from importlib.resources import files
-from typing import IO, TYPE_CHECKING, Literal
+from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
 from epprof_nb.analysis.summary.profile_origin import title_of
 from epprof_nb.util.format import duration, percent, shorten
@@ -47,7 +47,7 @@ _PAGE_STYLE = (
     "html[data-theme=dark],html[data-theme=dark] body{background:#14181d;color:#e6eaf0}"
     "@media (prefers-color-scheme:dark){html:not([data-theme]),html:not([data-theme]) body"
     "{background:#14181d;color:#e6eaf0}}"
-    "h1{position:absolute;width:1px;height:1px;margin:0;overflow:hidden;clip-path:inset(50%)}"
+    "body>h1{position:absolute;width:1px;height:1px;margin:0;overflow:hidden;clip-path:inset(50%)}"
     ".plain{font:13px/1.5 system-ui,sans-serif;padding:12px}"
     ".plain td,.plain th{text-align:right;padding:1px 12px 1px 0;font-weight:normal}"
     ".plain td:first-child,.plain th:first-child{text-align:left}"
@@ -98,7 +98,7 @@ _LISTENER = """
 
 
 @functools.cache
-def _static(name: str) -> str:
+def static_file(name: str) -> str:
     """Read a built file of the frontend."""
     return files("epprof_nb.views").joinpath("static", name).read_text("utf-8")
 
@@ -106,7 +106,7 @@ def _static(name: str) -> str:
 @functools.cache
 def _packed(program: str) -> str:
     """Return the styles of the viewer and a program, compressed, as base64 text."""
-    text = "\0".join((_static("viewer.css"), _static(program)))
+    text = "\0".join((static_file("viewer.css"), static_file(program)))
     return to_base64(zlib.compress(text.encode(), 9))
 
 
@@ -123,7 +123,7 @@ def program_html(program: str, payload: bytes) -> str:
     return (
         f'<script type="text/plain" id="epprof-payload">{to_base64(payload)}</script>'
         f'<script type="text/plain" id="epprof-viewer">{_packed(program)}</script>'
-        f"<script>{_static('loader.js')}</script>\n"
+        f"<script>{static_file('loader.js')}</script>\n"
     )
 
 
@@ -157,8 +157,9 @@ def _plain_html(view_model: ViewModel) -> str:
         for finding in view_model.findings
     )
     line = escape(view_model.headline.line).replace("   ", "\N{EM SPACE}")
+    memory = "".join(f"<p>{with_code(text.strip())}</p>" for text in view_model.headline.memory)
     return (
-        f"<p><strong>{line}</strong></p>{_repeats(view_model)}{sentences}"
+        f"<p><strong>{line}</strong></p>{memory}{_repeats(view_model)}{sentences}"
         f"{_top_ops_table(view_model)}"
     )
 
@@ -192,7 +193,23 @@ def page_html(
     return "".join(_page_parts(view_model, page_payload(view_model, selection), tab=tab))
 
 
-def write_page(view_model: ViewModel, file: IO[bytes]) -> None:
+class Around(NamedTuple):
+    """The title of a page, HTML above its viewer with a heading, and the viewer's group.
+
+    Views of a group zoom and move together; see ``frontend/src/app/linked_views.ts``.
+    """
+
+    title: str
+    above: str
+    group: str
+
+
+def _around(view_model: ViewModel) -> Around:
+    title = title_of(view_model.profile)
+    return Around(title, f"<h1>{escape(title)}</h1>", "")
+
+
+def write_page(view_model: ViewModel, file: IO[bytes], around: Around | None = None) -> None:
     """Write an HTML document as from `page_html`, but with every event.
 
     The viewer starts before the events are read, and inflates only the blocks in view.
@@ -200,7 +217,7 @@ def write_page(view_model: ViewModel, file: IO[bytes]) -> None:
     with_detail = is_merged(view_model)
     payload = page_payload(view_model, with_detail=with_detail)
     blocks = detail_blocks(view_model) if with_detail else ()
-    for part in _page_parts(view_model, payload, blocks=blocks):
+    for part in _page_parts(view_model, payload, blocks=blocks, around=around):
         file.write(part.encode(errors="replace"))  # names may have lone surrogates
 
 
@@ -210,8 +227,11 @@ def _page_parts(
     *,
     tab: str = "timeline",
     blocks: Iterable[tuple[str, bytes]] = (),
+    around: Around | None = None,
 ) -> Iterator[str]:
-    title = title_of(view_model.profile)
+    around = around or _around(view_model)
+    title, above, group = around
+    link = f' data-link="{escape(group)}"' if group else ""
     yield (
         "<!doctype html>\n"
         '<html lang="en"><head><meta charset="utf-8">'
@@ -219,7 +239,8 @@ def _page_parts(
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title>"
         f"<style>{_PAGE_STYLE}</style></head>"
-        f'<body><h1>{escape(title)}</h1><main id="epprof" data-tab="{escape(tab)}">'
+        f"<body>{above}"
+        f'<main id="epprof" data-tab="{escape(tab)}"{link}>'
         f'<div class="plain">{_plain_html(view_model)}</div></main>'
         f"{program_html('viewer.js', payload)}"
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.utilisation.counters import busy_shares
+from epprof_nb.analysis.utilisation.counters import busy_shares, known_mean
 from epprof_nb.util import palette
 from epprof_nb.util.format import duration
 from epprof_nb.views.renderers.canvas import Canvas, fit, text_width, translucent
@@ -79,6 +79,7 @@ def _notes(view_model: ViewModel) -> list[tuple[str, int, str]]:
         part.replace(" ", "\N{NO-BREAK SPACE}") for part in view_model.headline.line.split("   ")
     )
     texts = [(headline, _TITLE_TEXT, palette.TEXT)]
+    texts += [(line, _NORMAL_TEXT, palette.TEXT) for line in view_model.headline.memory]
     texts += [(f.text.replace("`", ""), _NORMAL_TEXT, _FAINT) for f in view_model.findings]
     return [
         (line, size, colour)
@@ -95,13 +96,12 @@ def _label(canvas: Canvas, y: float, text: str) -> None:
 def _draw_busy(canvas: Canvas, view_model: ViewModel, y: int) -> None:
     headline = view_model.headline
     low, high = view_model.time_range
-    share = np.zeros(_PLOT)
-    for device in headline.busy:
-        edges = np.linspace(low, high, _PLOT + 1)
-        share += busy_shares(view_model.index, device.device_id, edges) / len(headline.busy)
-    levels = np.arange(_BUSY, 0, -1)[:, None] - 0.5
-    codes = np.full((_BUSY, _PLOT), canvas.code(translucent(palette.KERNEL, 0.75)), np.uint8)
-    canvas.paint(_LEFT, y, codes, levels < share * _BUSY)
+    edges = np.linspace(low, high, _PLOT + 1)
+    shares = [busy_shares(view_model.index, device.device_id, edges) for device in headline.busy]
+    if shares:  # there is none without a GPU
+        levels = np.arange(_BUSY, 0, -1)[:, None] - 0.5
+        codes = np.full((_BUSY, _PLOT), canvas.code(translucent(palette.KERNEL, 0.75)), np.uint8)
+        canvas.paint(_LEFT, y, codes, levels < known_mean(shares) * _BUSY)
     canvas.rectangle(_LEFT, y + _BUSY, _PLOT, 1, palette.RULE)
     _label(canvas, y + _BUSY / 2, f"{headline.device_word} busy")
 

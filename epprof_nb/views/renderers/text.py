@@ -23,6 +23,7 @@ def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
     """
     headline = view_model.headline
     lines = [headline.line]
+    lines += headline.memory
     if headline.repeats is not None:
         lines.append(f"  {headline.repeats.line}")
     for finding in view_model.findings:

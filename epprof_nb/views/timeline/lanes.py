@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from epprof_nb.analysis.base.device_work import FIRST_WAIT
 from epprof_nb.analysis.base.devices import device_labels, device_names
-from epprof_nb.analysis.base.threads import thread_names
+from epprof_nb.analysis.base.processes import processes
+from epprof_nb.analysis.base.threads import thread_label, thread_names
+from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.arrays.small_codes import SmallCodes
 from epprof_nb.data.schema import ACTIVITY_KINDS
@@ -21,6 +23,8 @@ from epprof_nb.views.timeline.row_builder import build_rows
 from epprof_nb.views.timeline.with_statements import depth_without, ops_of_with_statements
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
@@ -154,7 +158,7 @@ def _thread_lanes(
     uses = Counter(names.get(thread) for thread in threads)
     for thread in sorted(threads, key=lambda t: (t != main, t)):
         name = names.get(thread)
-        label = "main thread" if thread == main else name or f"thread {thread}"
+        label = thread_label(names, thread, is_main=thread == main)
         if label == name and uses[name] > 1:
             label = f"{name} · {thread}"
         described = f"thread {thread} ({name})" if name else f"thread {thread}"
@@ -235,6 +239,12 @@ def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
         hidden = np.array(list(index.cached(ops_of_with_statements)), np.int64)
         op_lane, call_lane = _thread_lanes(profile, call_thread, hidden, lanes, notes)
         stream_lane = _stream_lanes(profile, streams.result(), lanes, notes)
+        order = _by_process(index, lanes)
+        lanes = [lanes[number] for number in order]
+        place = {number: at for at, number in enumerate(order)}
+        op_lane, call_lane, stream_lane = (
+            of_table.map(place.get) for of_table in (op_lane, call_lane, stream_lane)
+        )
         activities = pool.submit(
             _lay_out, tables["activities"], stream_lane, SmallCodes(index.kinds, foot)
         )
@@ -248,6 +258,24 @@ def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
             if row < MAX_ROWS:
                 lanes[lane].rows = max(lanes[lane].rows, row + 1)
     return replace(layout, lanes=tuple(lanes), notes=tuple(notes))
+
+
+def _by_process(index: ProfileIndex, lanes: Sequence[Lane]) -> list[int]:
+    """Return the numbers of the lanes in order: threads, then devices, of one process by one."""
+    process_of: dict[tuple[str, int], int] = {}
+    for number, part in enumerate(index.cached(processes)):
+        tables = part.index.profile.tables
+        for name in ("ops", "api_calls"):
+            process_of |= dict.fromkeys(
+                (("thread", thread) for thread in unique_values(tables[name]["thread_id"])), number
+            )
+        process_of |= dict.fromkeys((("device", d) for d in part.index.device_ids), number)
+
+    def process(lane: Lane) -> int:
+        key = ("device", lane.device) if lane.kind == "stream" else ("thread", lane.thread)
+        return process_of.get(key, len(process_of))
+
+    return sorted(range(len(lanes)), key=lambda number: process(lanes[number]))
 
 
 def _min_rows(profile: ProfileData, index: ProfileIndex, hidden: IntArray) -> npt.NDArray[np.uint8]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -59,13 +60,23 @@ def drawn_rows(rows: IntArray, op_of_statement: dict[int, int]) -> IntArray:
     """Return `rows` of ops with each hidden statement replaced by its op, ascending."""
     if not op_of_statement:
         return rows
-    return np.unique([op_of_statement.get(row, row) for row in rows.tolist()]).astype(np.int64)
+    statements, ops = _pairs(op_of_statement)
+    at = IdIndex(statements).rows(rows)
+    return np.unique(np.where(at == MISSING, rows, ops[at]))
 
 
 def statement_rows(rows: IntArray, op_of_statement: dict[int, int]) -> IntArray:
     """Return the row of the hidden statement of each op at `rows`, `MISSING` for other ops."""
-    of_op = {op: statement for statement, op in op_of_statement.items()}
-    return np.array([of_op.get(row, MISSING) for row in rows.tolist()], np.int64)
+    statements, ops = _pairs(op_of_statement)
+    return np.append(statements, MISSING)[IdIndex(ops).rows(rows)]
+
+
+def _pairs(op_of_statement: dict[int, int]) -> tuple[IntArray, IntArray]:
+    """Return the rows of the statements and of their ops."""
+    n = len(op_of_statement)
+    return np.fromiter(op_of_statement, np.int64, n), np.fromiter(
+        op_of_statement.values(), np.int64, n
+    )
 
 
 def without_statements(table: ResultTable, index: ProfileIndex) -> ResultTable:

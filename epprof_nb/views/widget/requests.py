@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from epprof_nb.analysis.breakdowns.by_range import by_range
 from epprof_nb.views.queries.event_fields import event_fields
 from epprof_nb.views.queries.icicle import icicle
+from epprof_nb.views.queries.memory_holders import holders_at
 from epprof_nb.views.queries.related import related
 from epprof_nb.views.queries.source import source_listing
 from epprof_nb.views.queries.tables import breakdown_table
@@ -106,6 +107,10 @@ def _by_range(selections: Selections, request: Mapping[str, Any]) -> Response:
     return Response({"by_range": by_range(selections.view_model.index, *time_range)})
 
 
+def _memory_at(selections: Selections, request: Mapping[str, Any]) -> Response:
+    return Response({"holders": holders_at(selections.view_model.index, int(request["at"]))})
+
+
 HANDLERS: dict[str, Callable[[Selections, Mapping[str, Any]], Response]] = {
     "first": _first,
     "headline": _headline,
@@ -118,6 +123,7 @@ HANDLERS: dict[str, Callable[[Selections, Mapping[str, Any]], Response]] = {
     "related": _related,
     "seek": _seek,
     "by_range": _by_range,
+    "memory_at": _memory_at,
 }
 """Handlers by request type."""
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.utilisation import counters
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.views.queries.event_fields import PREFIXES
+from epprof_nb.views.queries.memory_holders import holders_over_time
 from epprof_nb.views.queries.string_table import StringTable
 from epprof_nb.views.queries.window import detailed_columns, row_slices, with_values
 from epprof_nb.views.wire.columns import encode_message
@@ -29,12 +29,15 @@ BLOCK = 1 << 14
 _LEVEL = 6
 _COUNTER_POINTS = 1 << 18
 """Maximum number of points of a counter: exact for as many changes."""
+_MAX_HOLDER_CHANGES = 1 << 20
+"""Maximum number of changes of the memory of holders: exact for as many."""
 
 
 def detail_blocks(view_model: ViewModel) -> Iterator[tuple[str, bytes]]:
     """Yield the name and the compressed message of each block, and of their index at the end.
 
-    ``counters`` has the columns of the counters with more points than a page.
+    ``counters`` has the columns of the counters with more points than a page, and ``holders`` the
+    holders of memory at more times.
 
     The columns are a page's (`epprof_nb.views.queries.window.query_window`); ``op`` is the
     position of the op. The message ``index`` has the header of a page, ``size`` (events per
@@ -77,6 +80,9 @@ def detail_blocks(view_model: ViewModel) -> Iterator[tuple[str, bytes]]:
         "texts": strings.columns, "slices": slices, "shown": {}, "size": BLOCK, "events": events,
         "fields": list(fields),
     }  # fmt: skip
-    fine = counters.columns(view_model.index, points=_COUNTER_POINTS)
+    fine = view_model.counter_columns(points=_COUNTER_POINTS)
     yield "counters", zlib.compress(encode_message({}, fine), _LEVEL)
+    if len(tables["memory_blocks"]):
+        of_memory = holders_over_time(view_model.index, _MAX_HOLDER_CHANGES)
+        yield "holders", zlib.compress(encode_message(*of_memory), _LEVEL)
     yield "index", zlib.compress(encode_message(header, bounds), _LEVEL)

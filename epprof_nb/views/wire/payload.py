@@ -13,13 +13,13 @@ from epprof_nb.analysis.breakdowns.registry import TREES
 from epprof_nb.analysis.frameworks import by_operator
 from epprof_nb.analysis.steps.by_repeat import repeat_statistics
 from epprof_nb.analysis.summary.profile_origin import made_on
-from epprof_nb.analysis.utilisation import counters
 from epprof_nb.arrays.small_codes import count_codes
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.util.format import duration, plural, shorten
 from epprof_nb.views.prefetch import prefetch
 from epprof_nb.views.queries.icicle import icicle
+from epprof_nb.views.queries.memory_holders import holders_over_time
 from epprof_nb.views.queries.source import left_out_sources, source_listing
 from epprof_nb.views.queries.tables import available_breakdowns, available_trees, breakdown_table
 from epprof_nb.views.queries.window import WindowQuery, query_window
@@ -40,6 +40,8 @@ _MAX_PAYLOAD_BYTES = 1_150_000
 _MAX_RECTS, _MIN_RECTS = 60_000, 300
 _FIRST_VIEW_WIDTH = 1200.0
 """Width in pixels of the first view of a live widget, before the actual width is known."""
+_MAX_HOLDER_CHANGES = 1 << 16
+"""Maximum number of changes of the memory of holders: about 200 kB compressed."""
 _MAX_NOTES, _MAX_NOTE_LENGTH = 20, 500
 _MAX_OPERATORS = 8
 """Operators in the legend."""
@@ -61,7 +63,7 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
             "overhead": {"text": "", "note": ""},
             "stray": None, "incomplete": False, "empty": None, "repeats": repeats,
             "error": None if error is None else shorten(str(error), _MAX_NOTE_LENGTH),
-            "device_word": device_word(profile.info), "notes": _notes(view_model),
+            "memory": [], "device_word": device_word(profile.info), "notes": _notes(view_model),
         },
         "kinds_present": _kinds_present(view_model),
         "operators": [
@@ -111,6 +113,7 @@ def late_header(view_model: ViewModel) -> dict[str, Any]:
             "empty": headline.empty,
             "repeats": _repeats(headline.repeats),
             "error": headline.error,
+            "memory": list(headline.memory),
             "device_word": headline.device_word,
             "notes": _notes(view_model),
         },
@@ -196,6 +199,10 @@ def page_payload(
     """
     head, totals = {**full_header(view_model), "detail": with_detail}, None
     other_columns = view_model.counters
+    if len(view_model.profile.tables["memory_blocks"]):
+        of_memory, holder_columns = holders_over_time(view_model.index, _MAX_HOLDER_CHANGES)
+        head |= of_memory
+        other_columns = other_columns | holder_columns
     low, high = view_model.time_range
     while True:
         header, columns = query_window(
@@ -217,9 +224,11 @@ def page_payload(
 
 
 def is_merged(view_model: ViewModel) -> bool:
-    """Whether a page has too many events for separate rectangles."""
+    """Whether a page has too many events for separate rectangles, or too many blocks of memory."""
     layouts = view_model.layout.by_prefix().values()
-    return sum(len(layout.event_rows.order) for layout in layouts) > _MAX_RECTS
+    changes = 2 * len(view_model.profile.tables["memory_blocks"])
+    rows = sum(len(layout.event_rows.order) for layout in layouts)
+    return rows > _MAX_RECTS or changes > _MAX_HOLDER_CHANGES
 
 
 def _is_complete(view_model: ViewModel, columns: Mapping[str, IntArray]) -> bool:
@@ -267,7 +276,7 @@ def window_message(
 
 def counters_message(view_model: ViewModel, window: tuple[int, int] | None = None) -> bytes:
     """Return the columns of the counters, of a window or of the whole time range."""
-    columns = view_model.counters if window is None else counters.columns(view_model.index, window)
+    columns = view_model.counters if window is None else view_model.counter_columns(window)
     return encode_message({}, columns, compact=False)
 
 

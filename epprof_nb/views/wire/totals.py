@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.op_tree import NO_OP
-from epprof_nb.analysis.breakdowns.bin_sums import bin_sums
 from epprof_nb.analysis.breakdowns.by_range import NO_NAME
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.views.queries.event_groups import event_groups
@@ -16,9 +15,6 @@ from epprof_nb.views.queries.string_table import StringTable
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.views.view_model import ViewModel
-
-_MAX_ENTRIES = 20_000
-"""Maximum number of sums by bin: about 60 kB compressed."""
 
 
 def page_totals(view_model: ViewModel) -> tuple[dict[str, Any], dict[str, IntArray]]:
@@ -36,8 +32,7 @@ def page_totals(view_model: ViewModel) -> tuple[dict[str, Any], dict[str, IntArr
     """
     groups, group_columns = event_groups(view_model)
     columns = {f"group.{name}": values for name, values in group_columns.items()}
-    low, high = view_model.time_range
-    sums = bin_sums(view_model.index, low, high, _MAX_ENTRIES)
+    sums = view_model.bin_sums
     if sums is None:
         return {"bins": None, "groups": groups}, columns
     tables, strings = view_model.profile.tables, StringTable()

@@ -58,9 +58,18 @@ def ratios(results: dict[str, list[float]], base: str) -> dict[str, tuple[float,
 
 def median_bounds(values: Sequence[float], draws: int = 2000) -> tuple[float, float]:
     """95 % bounds of the median, by the bootstrap."""
-    choose = random.Random(0).choices
-    medians = sorted(statistics.median(choose(values, k=len(values))) for _ in range(draws))
+    medians = sorted(_drawn_medians(values, draws))
     return medians[int(0.025 * draws)], medians[int(0.975 * draws)]
+
+
+def median_error(values: Sequence[float], draws: int = 2000) -> float:
+    """Standard error of the median, by the bootstrap."""
+    return statistics.stdev(_drawn_medians(values, draws))
+
+
+def _drawn_medians(values: Sequence[float], draws: int) -> list[float]:
+    choose = random.Random(0).choices
+    return [statistics.median(choose(values, k=len(values))) for _ in range(draws)]
 
 
 def show(results: dict[str, list[float]], bases: Sequence[str], unit: str, per: float) -> None:

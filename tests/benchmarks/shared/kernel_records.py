@@ -15,14 +15,20 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def kernel_records() -> Iterator[None]:
-    """Record kernels, without callbacks and without ops, and drop the records afterwards."""
+def kernel_records(*, memset: bool = False) -> Iterator[None]:
+    """Record kernels, without callbacks and without ops, and drop the records afterwards.
+
+    With `memset`, a memset takes over what CUPTI does at the first launch.
+    """
     loading.load()
     _native.cupti_configure(
         buffer_bytes=recorder.BUFFER_BYTES, buffers=recorder.BUFFERS, max_records=5_000_000
     )
-    kinds = np.array([recorder._kind("CONCURRENT_KERNEL")], np.uint32).tobytes()
+    names = ("CONCURRENT_KERNEL", "MEMSET") if memset else ("CONCURRENT_KERNEL",)
+    kinds = np.array([recorder._kind(name) for name in names], np.uint32).tobytes()
     _native.cupti_start(kinds=kinds, callbacks=False, all_calls=False, external=False)
+    if memset and not _native.cupti_first_launch():
+        raise SystemExit("The memset before the work was not launched.")
     try:
         yield
     finally:

@@ -53,12 +53,14 @@ class Block(nn.Module):
 class Gpt(nn.Module):
     """A language model."""
 
-    def __init__(self, width: int = 768, layers: int = 12, heads: int = 12) -> None:
+    def __init__(
+        self, width: int = 768, layers: int = 12, heads: int = 12, vocabulary: int = VOCABULARY
+    ) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(VOCABULARY, width)
+        self.tokens = nn.Embedding(vocabulary, width)
         self.positions = nn.Embedding(1024, width)
         self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCABULARY, bias=False)
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return the logits of the next token at each position."""

@@ -11,8 +11,10 @@ from functools import partial
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime import InferenceSession
 
 from epprof_nb import _native
+from epprof_nb.core.errors import KernelError
 from epprof_nb.ep import kernel_sets
 from epprof_nb.ep.products import cublas, cublaslt, products
 from tests.ep.fake_cuda.cublas import Cublas
@@ -258,12 +260,40 @@ def test_products_in_bfloat16_are_made_in_bfloat16(ep, lt, monkeypatch, shape, h
 @pytest.mark.parametrize("has_algorithm", [True, False])
 def test_products_use_tf32_where_cupy_may(ep, lt, monkeypatch, setting, compute, has_algorithm):
     monkeypatch.setenv("CUPY_TF32", setting)
-    cublas._allows_tf32.cache_clear()
+    cublas._process_allows_tf32.cache_clear()
     lt.refuse(not has_algorithm)
     try:
         run_gemm(ep, matrices("float32", (5,)))
         run_gemm(ep, matrices("float16", (5,)))
     finally:
-        cublas._allows_tf32.cache_clear()
+        cublas._process_allows_tf32.cache_clear()
     computes = [p.compute for p in lt.products] if has_algorithm else lt.blas.computes
     assert computes == [compute, 68]
+
+
+@pytest.mark.parametrize("setting", ["1", "0"])
+@pytest.mark.parametrize("name", ["use_tf32", "ep.cuda.use_tf32"])
+@pytest.mark.parametrize("has_algorithm", [True, False])
+def test_a_session_decides_on_tf32_for_its_own_products(
+    ep, lt, monkeypatch, name, setting, has_algorithm
+):
+    lt.refuse(not has_algorithm)
+    feeds = matrices("float32", (5,))
+    node = helper.make_node("Gemm", list(feeds), ["y"], name="node")
+    serialized = model([node], feeds, {"y": np.float32})
+    provider, options = ep.provider("cuda:0")
+    deciding = InferenceSession(serialized, providers=[(provider, {**options, name: setting})])
+    other = ep.session(serialized, device="cuda:0")
+    for made in (deciding, other, deciding):
+        made.run(None, feeds)
+    computes = [p.compute for p in lt.products] if has_algorithm else lt.blas.computes
+    chosen = 77 if setting == "1" else 68
+    assert computes == [chosen, 68, chosen]
+
+
+def test_use_tf32_is_true_false_or_left_to_the_process(ep, fake_cuda):
+    assert ep.provider("cuda:0", use_tf32=True)[1]["use_tf32"] == "1"
+    assert ep.provider("cuda:0", use_tf32=False)[1]["use_tf32"] == "0"
+    assert "use_tf32" not in ep.provider("cuda:0")[1]
+    with pytest.raises(KernelError, match="use_tf32='0' is neither True, False nor None"):
+        ep.provider("cuda:0", use_tf32="0")

@@ -47,6 +47,8 @@ static_assert(kPortable == CU_MEMHOSTALLOC_PORTABLE, "pinned");
 static_assert(kDeviceMemory == CU_MEMORYTYPE_DEVICE, "memory");
 static_assert(kMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE, "pointer");
 static_assert(kDeviceOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, "pointer");
+static_assert(kMajorVersion == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, "attribute");
+static_assert(kMinorVersion == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, "attribute");
 static_assert(kRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED, "capture");
 static_assert(kThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, "capture");
 static_assert(kCaptureActive == CU_STREAM_CAPTURE_STATUS_ACTIVE, "capture");

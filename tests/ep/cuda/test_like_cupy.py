@@ -22,7 +22,7 @@ from tests.ep.fake_cuda.library import compiler
 from tests.ep.like_cupy.arrays import Array
 from tests.ep.like_cupy.compiled import C_TYPES
 from tests.ep.like_cupy.kernels import MODULE, LikeCuPy
-from tests.ep.operators import test_contrib_operators, test_nhwc, test_operators
+from tests.ep.operators import test_attention, test_contrib_operators, test_nhwc, test_operators
 from tests.ep.sessions import on_cpu, one_node, options, session
 
 pytestmark = [
@@ -147,6 +147,15 @@ def test_contrib_operators_give_what_the_cpu_provider_gives(op_type):
         )  # fmt: skip
         for value, wanted in zip(defined(*got), defined(*expected), strict=True):
             np.testing.assert_allclose(value, wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("opset", test_attention.OPSETS)
+@pytest.mark.parametrize("mode", range(4))
+def test_the_stages_of_an_attention_are_those_of_the_cpu_provider(opset, mode):
+    inputs, attributes = test_attention.decoder(3, 4, flat=True)
+    attributes["qk_matmul_output_mode"] = mode
+    for got, wanted in zip(*compare("Attention", inputs, attributes, 4, opset=opset), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5)
 
 
 def run_on_device(op_type, inputs, attributes=None, *, opset=18):
@@ -291,6 +300,7 @@ def test_weights_of_an_attention_need_a_sink_per_head():
         (lambda x: MODULE.bitwise_and(x * 1.5, x * 1.5), "Wrong type"),
         (lambda x: MODULE.copyto(x, np.ones(3)), "Unsupported type"),
         (lambda x: MODULE.busday_count, "no attribute"),
+        (lambda x: MODULE.where(True, x, x), "'bool' object has no attribute 'astype'"),
     ],
 )
 def test_the_stand_in_refuses_what_cupy_refuses(call, error):

@@ -9,6 +9,7 @@ import onnxruntime
 import pytest
 
 from epprof_nb import _native
+from epprof_nb.core import added_providers
 from epprof_nb.core.errors import KernelError
 from epprof_nb.ep import stream_providers
 from tests.ep.sessions import CPU, OURS, on_cpu, options, session
@@ -44,6 +45,19 @@ def test_the_cuda_provider_creates_them_if_it_is_there(
     with stream_providers.choosing(providers):
         assert left == [expected]
     assert left == [expected, False]
+
+
+def test_a_session_by_device_has_its_own_streams_unless_cuda_is_added(ep, left, monkeypatch):
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [OURS, CUDA, CPU])
+    ep.provider("host")
+    device = next(d for d in onnxruntime.get_ep_devices() if d.ep_name == OURS)
+    options = onnxruntime.SessionOptions()
+    options.add_provider_for_devices([device], {})
+    with stream_providers.choosing(None, options):
+        assert left == [False]
+    added_providers.added_to(options).providers.append((CUDA, {}))
+    with stream_providers.choosing(None, options):
+        assert left == [False, False, True]
 
 
 def test_a_session_that_fails_leaves_nothing_behind(left):

@@ -60,6 +60,22 @@ int cuDeviceGet(int* device, int ordinal) {
   *device = ordinal;
   return ordinal < 0 || ordinal >= kDevices ? kInvalidDevice : 0;
 }
+int cuDeviceGetName(char* name, int room, int device) {
+  snprintf(name, size_t(room), "Stand-in %d", device);
+  return 0;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : -1;
+  return *value < 0 ? kInvalidValue : 0;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  *bytes = size_t(1) << 30;
+  return 0;
+}
+int cuDeviceGetPCIBusId(char* id, int room, int device) {
+  snprintf(id, size_t(room), "0000:%02X:00.0", device + 1);
+  return 0;
+}
 int cuDevicePrimaryCtxRetain(Context** context, int device) {
   std::lock_guard lock(mutex);
   if (int failed = enter("cuDevicePrimaryCtxRetain")) return failed;

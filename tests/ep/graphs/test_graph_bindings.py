@@ -152,3 +152,33 @@ def test_the_buffers_of_a_graph_stay_until_it_is_released(session, x, bind, on_d
     del bound
     others = [on_device(np.zeros((2, 4), np.float32)) for _ in range(50)]
     assert address not in {value.data_ptr() for value in others}
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_one_binding_is_bound_again_for_each_graph(session, x, on_device):
+    name = session.get_outputs()[0].name
+    inputs = [on_device(x * i) for i in (1, 2, 3)]
+    outputs = [on_device(np.zeros((2, 4), np.float32)) for _ in inputs]
+    binding = session.io_binding()
+    for i in range(3):
+        binding.bind_ortvalue_input("x", inputs[i])
+        binding.bind_ortvalue_output(name, outputs[i])
+        session.run_with_iobinding(binding, run_options(i))
+    for i in range(3):  # by the id alone; the binding has the buffers of the last graph
+        inputs[i].update_inplace(x * (i + 10))
+        session.run_with_iobinding(binding, run_options(i))
+        np.testing.assert_allclose(outputs[i].numpy(), expected(x * (i + 10)), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_the_buffers_of_a_graph_outlive_their_binding(session, x, on_device):
+    name = session.get_outputs()[0].name
+    binding = session.io_binding()
+    for i in (1, 2):
+        binding.bind_ortvalue_input("x", on_device(x * i))
+        binding.bind_ortvalue_output(name, kept := on_device(np.zeros((2, 4), np.float32)))
+        session.run_with_iobinding(binding, run_options(i))
+    others = [on_device(np.full((2, 4), 7, np.float32)) for _ in range(8)]
+    session.run_with_iobinding(binding, run_options(1))
+    assert all((other.numpy() == 7).all() for other in others)
+    np.testing.assert_allclose(kept.numpy(), expected(x * 2), rtol=1e-6)

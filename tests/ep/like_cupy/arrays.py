@@ -72,6 +72,8 @@ def _wrap(value):
 def call(name, function, entry, args, kwargs):
     _checked(name, entry, kwargs)
     out = kwargs.get("out")
+    if name == "where" and not hasattr(args[0], "astype"):  # a scalar of Python
+        raise AttributeError(f"{type(args[0]).__name__!r} object has no attribute 'astype'")
     if name in WAITING or (name == "where" and len(args) == 1):
         waits[name] += 1
     if "types" in entry:

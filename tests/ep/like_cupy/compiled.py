@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import hashlib
 import re
+import shutil
 import subprocess
 import tempfile
 from functools import cache
@@ -24,6 +26,7 @@ _PRELUDE = """
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #define __device__
 #define __global__
@@ -31,6 +34,7 @@ _PRELUDE = """
 struct Place { long long x; };
 static Place threadIdx, blockIdx, blockDim, gridDim;
 static void __syncthreads() {}
+template <typename Value> Value __shfl_xor_sync(unsigned, Value, unsigned) { abort(); }
 static float __int_as_float(int bits) { float x; memcpy(&x, &bits, sizeof x); return x; }
 template <typename Word> Word atomicCAS(Word* at, Word expected, Word next) {
   Word found = *at;
@@ -46,18 +50,31 @@ def _compiled(code, symbol):
 
 @cache
 def _library(code):
-    text = _PRELUDE + code
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    digest = hashlib.sha256((_PRELUDE + code).encode()).hexdigest()[:16]
     path = Path(tempfile.gettempdir()) / f"epprof-device-code-{digest}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             source, made = Path(folder) / "code.cpp", Path(folder) / path.name
-            source.write_text(text)
-            # In C++17, <cmath> takes as long to compile as all the rest.
-            options = ["-std=c++14", "-O1", "-fno-strict-aliasing", "-w", "-shared", "-fPIC"]
-            subprocess.run([compiler(), *options, str(source), "-o", str(made)], check=True)
+            source.write_text('#include "prelude.h"\n' + code)
+            _compile(source, made, "-I", _prelude())
             made.rename(path)
     return ctypes.CDLL(str(path))
+
+
+@cache
+def _prelude():
+    """Return the folder of the prelude, compiled: it takes longer than all the rest."""
+    folder = tempfile.mkdtemp(prefix="epprof-prelude-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    header = Path(folder) / "prelude.h"
+    header.write_text(_PRELUDE)
+    _compile(header, header.with_suffix(".h.gch"))
+    return folder
+
+
+def _compile(source, made, *options):
+    flags = ["-std=c++14", "-O1", "-fno-strict-aliasing", "-w", "-shared", "-fPIC"]
+    subprocess.run([compiler(), *flags, *options, str(source), "-o", str(made)], check=True)
 
 
 def _parameters(text):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from epprof_nb.ep import unclaimed
@@ -81,6 +82,7 @@ CASES = {
         ((Q, K, V, None, None, floats(2, 4, 5, 10), floats(2, 4, 3, 8), floats(2, 4, 3, 8)),
          HEADS, 3),
         ((Q, floats(2, 4, 7, 8), floats(2, 4, 7, 8)), HEADS, 1),
+        ((Q, floats(2, 4, 7, 8), floats(2, 4, 7, 8), floats(96)), HEADS, 1),
     ],
     "RotaryEmbedding": [
         ((floats(2, 5, 32), LONG, COS, SIN), {}, 1),
@@ -120,7 +122,67 @@ CASES = {
          {"K": 32, "N": 6, "bits": 8, "block_size": 16}, 1),
     ],
 }  # fmt: skip
-TOLERANCE = {"MatMulNBits": 2e-3, "FastGelu": 1e-4}
+BYTES = rng.integers(0, 256, (7, 2, 20)).astype(np.uint8)
+ROWS = np.array([[0, 3], [-1, 3]], np.int64)
+CASES |= {
+    "GatherBlockQuantized": [
+        ((BYTES, ROWS, floats(7, 2, 3)), {"block_size": 16, "quantize_axis": 2}, 1),
+        ((BYTES, ROWS, floats(7, 2, 3), BYTES[..., :2]), {"block_size": 16, "quantize_axis": 2}, 1),
+        ((BYTES, ints(2), floats(7, 2, 1, kind=np.float16), BYTES[..., :1]),
+         {"block_size": 32, "quantize_axis": -1, "bits": 8}, 1),
+        ((BYTES, ROWS, floats(7, 2, 2)), {"block_size": 16, "bits": 8, "quantize_axis": 2}, 1),
+    ],
+    "GridSample": [((IMAGE, floats(1, 3, 2, 2)), {}, 1),
+                   ((IMAGE, floats(1, 3, 2, 2)), {"mode": "bicubic", "align_corners": 1}, 1)],
+    "Inverse": [((floats(2, 3, 5, 5),), {}, 1), ((floats(4, 4, kind=np.float64),), {}, 1)],
+}  # fmt: skip
+TOKENS, ROUTER = floats(2, 3, 32), floats(6, 4)
+EXPERTS = (floats(4, 16, 32), floats(4, 16), floats(4, 32, 16), floats(4, 32))
+GATED = (floats(4, 32, 32), None, floats(4, 32, 16))
+
+
+def packed(*shape):
+    return rng.integers(0, 256, shape).astype(np.uint8)
+
+
+CASES |= {
+    "MoE": [
+        ((TOKENS, ROUTER, *EXPERTS), {"k": 2, "activation_type": "silu"}, 1),
+        *(((TOKENS[0], ROUTER[:3], *EXPERTS),
+           {"k": 1, "activation_type": name, "normalize_routing_weights": 1}, 1)
+          for name in ("relu", "gelu", "identity")),
+        ((TOKENS, np.zeros_like(ROUTER), *EXPERTS), {"k": 2}, 1),
+        ((TOKENS, ROUTER, *GATED), {"k": 2, "activation_type": "swiglu", "swiglu_fusion": 1,
+                                    "activation_alpha": 1.7, "activation_beta": 1.0,
+                                    "swiglu_limit": 2.0}, 1),
+    ],
+    "QMoE": [
+        ((TOKENS, ROUTER, packed(4, 16, 16), floats(4, 16), floats(4, 16), packed(4, 32, 8),
+          floats(4, 32)), {"k": 2}, 1),
+        ((TOKENS, ROUTER, packed(4, 16, 32), floats(4, 16, 2), None, packed(4, 32, 16),
+          floats(4, 32, 1), None, None, None, None, packed(4, 16, 2), packed(4, 32, 1)),
+         {"k": 2, "activation_type": "silu", "expert_weight_bits": 8, "block_size": 16}, 1),
+        ((TOKENS, ROUTER, packed(4, 16, 16), floats(4, 16), None, packed(4, 32, 8),
+          floats(4, 32), None, None, None, None, packed(4, 8), packed(4, 16)), {"k": 1}, 1),
+    ],
+}  # fmt: skip
+BOUND = {"SparseAttention"}
+"""Operators whose test binds the cache as input and output."""
+WITHOUT_REFERENCE = {"BiasDropout", "GroupNorm"}
+"""Operators without a kernel of the CPU provider."""
+TOLERANCE = {"Inverse": 1e-3, "QMoE": 1e-4, "MatMulNBits": 2e-3, "FastGelu": 1e-4}
+
+
+def cpu_provider_is_wrong(op_type, case):
+    """Whether it misreads this case: release 1.25 does zero points of an odd number of blocks."""
+    inputs, attributes, _ = case
+    return (
+        onnxruntime.__version__.startswith("1.25.")
+        and op_type == "GatherBlockQuantized"
+        and len(inputs) > 3
+        and attributes.get("bits", 4) == 4
+        and inputs[2].shape[-1] % 2 == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,6 +191,7 @@ TOLERANCE = {"MatMulNBits": 2e-3, "FastGelu": 1e-4}
         pytest.param(op_type, variant, id=f"{op_type}-{i}")
         for op_type, variants in CASES.items()
         for i, variant in enumerate(variants)
+        if not cpu_provider_is_wrong(op_type, variant)
     ],
 )
 @pytest.mark.parametrize("fixed", [True, False], ids=["fixed", "symbolic"])
@@ -142,7 +205,7 @@ def test_a_kernel_gives_what_the_cpu_provider_gives(provider, op_type, case, fix
         outputs=3 if callable(outputs) else outputs,
         opset=21,
         domain=DOMAIN,
-        fixed=fixed or op_type == "MatMulNBits",  # whose bias must have a known size
+        fixed=fixed or op_type in {"MatMulNBits", "GatherBlockQuantized"},  # need known sizes
     )
     ours = session(serialized, provider())
     assert placement(ours)["node"] == OURS
@@ -159,7 +222,79 @@ def test_every_contrib_kernel_is_tested():
     from epprof_nb.ep.kernel import REGISTRY
 
     kernels = [k.declaration for k in REGISTRY._builtin]
-    assert {d.op_type for d in kernels if d.domain == DOMAIN} == set(CASES)
+    assert {d.op_type for d in kernels if d.domain == DOMAIN} == set(
+        CASES
+    ) | WITHOUT_REFERENCE | BOUND
+
+
+@pytest.mark.parametrize(("rows", "total"), [(32, 32), (1, 40)])
+@pytest.mark.parametrize("attributes", [{}, {"do_rotary": 1}, {"scale": 0.5}])
+def test_heads_see_blocks_as_with_the_cpu_provider(ep, rows, total, attributes):
+    cache = floats(2, 2, 48, 16), floats(2, 2, 48, 16)
+    # Of lengths that differ, the CPU provider reads the scores of another head.
+    # Two layouts of three blocks: all earlier blocks, and the first and the own one.
+    columns = np.array([[0, 0, 1, 0, 1, 2], [0, 0, 1, 0, 2, -1]], np.int32)
+    starts = np.array([[0, 1, 3, 6], [0, 1, 3, 5]], np.int32)
+    inputs = (floats(2, rows, 64), floats(2, rows, 32), floats(2, rows, 32), *cache, starts,
+              columns, np.array([total], np.int32), ints(total, total))  # fmt: skip
+    if attributes.get("do_rotary"):
+        inputs += np.cos(floats(48, 8)), np.sin(floats(48, 8))
+    attributes = {**GROUPS, "sparse_block_size": 16, **attributes}
+    serialized, feeds = one_node(
+        "SparseAttention", inputs, attributes, outputs=3, domain=DOMAIN, opset=21
+    )
+    ours = session(serialized, ep.provider("host"))
+    assert placement(ours) == {"node": OURS}
+    outcomes = [shared_run(made, feeds) for made in (ours, on_cpu(serialized))]
+    for got, wanted in zip(*outcomes, strict=True):
+        np.testing.assert_allclose(got, wanted, atol=2e-5)
+
+
+def shared_run(made, feeds):
+    """Outputs of an attention whose cache is both input and output."""
+    arrays = {name: value.copy() for name, value in feeds.items()}
+    values = {n: onnxruntime.OrtValue.ortvalue_from_numpy(v) for n, v in arrays.items()}
+    binding = made.io_binding()
+    for name, value in values.items():
+        binding.bind_ortvalue_input(name, value)
+    binding.bind_output("o0")
+    for output, cache in (("o1", "i3"), ("o2", "i4")):
+        binding.bind_ortvalue_output(output, values[cache])
+    made.run_with_iobinding(binding)
+    return [np.array(value.numpy()) for value in binding.get_outputs()]
+
+
+def results(provider, op_type, inputs, attributes, outputs=1):
+    serialized, feeds = one_node(op_type, inputs, attributes, outputs=outputs, domain=DOMAIN)
+    made = session(serialized, provider())
+    assert placement(made) == {"node": OURS}
+    return made.run(None, feeds)
+
+
+@pytest.mark.parametrize("activation", [0, 1])
+@pytest.mark.parametrize("channels_last", [0, 1])
+def test_groups_of_channels_have_mean_0_and_variance_1(provider, channels_last, activation):
+    x, gamma, beta = floats(2, 6, 3, 4), floats(6), floats(6)
+    attributes = {"groups": 3, "activation": activation, "channels_last": channels_last}
+    given = np.moveaxis(x, 1, -1).copy() if channels_last else x
+    (got,) = results(provider, "GroupNorm", (given, gamma, beta), attributes)
+    groups = x.reshape(2, 3, -1).astype(np.float64)
+    y = (groups - groups.mean(2, keepdims=True)) / np.sqrt(groups.var(2, keepdims=True) + 1e-5)
+    y = y.reshape(x.shape) * gamma[:, None, None] + beta[:, None, None]
+    y = y / (1 + np.exp(-y)) if activation else y
+    np.testing.assert_allclose(got, np.moveaxis(y, 1, -1) if channels_last else y, atol=1e-5)
+
+
+@pytest.mark.parametrize("residual", [None, floats(2, 5, 8)])
+def test_a_sum_is_dropped_in_training_only(provider, residual):
+    bias, added = floats(8), 0 if residual is None else residual
+    inputs = (X, bias, residual, np.float32(0.25))
+    y, mask = results(provider, "BiasDropout", inputs, {}, 2)
+    np.testing.assert_allclose(y, X + bias + added, atol=1e-6)
+    assert mask.all()
+    y, mask = results(provider, "BiasDropout", (*inputs, np.array(True)), {"seed": 3}, 2)
+    assert 0 < mask.sum() < mask.size
+    np.testing.assert_allclose(y, (X + bias) * mask / 0.75 + added, atol=1e-6)
 
 
 LIMITS = [

@@ -8,8 +8,10 @@ import onnxruntime
 import pytest
 from onnx import numpy_helper
 
+from epprof_nb.ep import unclaimed
+from epprof_nb.ep.known_operators import INVALID
 from tests.ep.operators.test_trees import ensemble
-from tests.ep.sessions import CPU, one_node, options, session
+from tests.ep.sessions import CPU, one_node, options, placement, session
 
 pytestmark = pytest.mark.release_independent  # older CPU providers accept some of them
 
@@ -76,6 +78,59 @@ def test_activations_without_their_parameters(provider, op_type, attributes, rea
     inputs = (MATRIX, MATRIX) if op_type == "FusedGemm" else (IMAGE, WEIGHT)
     serialized, _ = one_node(op_type, inputs, attributes, domain=CONTRIB)
     refused_by_both(serialized, provider(), reason)
+
+
+INT = np.array([1], np.int64)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes"),
+    [
+        ("ReduceSum", (MATRIX,), {"keepdims": 2}), ("ArgMax", (MATRIX,), {"keepdims": -1}),
+        ("Cast", (MATRIX,), {"to": 10, "saturate": 3}),
+        ("ScatterElements", (MATRIX, MATRIX.astype(np.int64), MATRIX), {"reduction": "linear"}),
+    ],
+)  # fmt: skip
+def test_values_that_an_attribute_cannot_have_are_left_to_the_cpu(
+    provider, op_type, inputs, attributes
+):
+    serialized, _ = one_node(op_type, inputs, attributes, opset=19)
+    assert placement(session(serialized, provider())) == {"node": CPU}
+    (node,) = unclaimed.of_last_session()
+    assert node.reason == INVALID
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes", "domain"),
+    [
+        ("BiasGelu", (MATRIX, MATRIX[0, :1]), {}, CONTRIB),
+        ("FastGelu", (MATRIX, MATRIX[:1]), {}, CONTRIB),
+        ("SkipLayerNormalization", (MATRIX[None], MATRIX[0], MATRIX[0]), {}, CONTRIB),
+        ("SkipLayerNormalization", (MATRIX[None], MATRIX[None], MATRIX[0, :1]), {}, CONTRIB),
+        ("Cast", (MATRIX,), {"to": 10, "saturate": 0}, ""),
+        ("ReduceSum", (MATRIX, INT.reshape(1, 1)), {}, ""), ("TopK", (MATRIX, INT[0]), {}, ""),
+        ("Unsqueeze", (MATRIX, INT.reshape(1, 1)), {}, ""),
+        ("LRN", (MATRIX[None],), {"size": 3}, ""),
+        ("AveragePool", (IMAGE[:, :0],), {"kernel_shape": [2, 2]}, ""),
+        ("ReverseSequence", (MATRIX, INT), {}, ""), ("Split", (MATRIX[:2].T,), {"axis": 0}, ""),
+        ("TfIdfVectorizer", (TOKENS[None],), GRAMS, ""),
+        ("TfIdfVectorizer", (TOKENS,), {**GRAMS, "ngram_indexes": [0, -1, 2]}, ""),
+    ],
+)  # fmt: skip
+def test_inputs_that_do_not_fit_end_the_run(provider, op_type, inputs, attributes, domain):
+    outputs = 2 if op_type in {"TopK", "Split"} else 1
+    opset = 13 if op_type == "Split" else 21
+    serialized, feeds = one_node(
+        op_type, inputs, attributes, outputs=outputs, opset=opset, domain=domain
+    )
+    loaded = onnx.load_from_string(serialized)
+    for value in loaded.graph.input:
+        value.type.tensor_type.ClearField("shape")
+    for made in ([CPU], [provider(), CPU]):
+        with pytest.raises(Exception, match="ONNXRuntimeError"):
+            onnxruntime.InferenceSession(
+                loaded.SerializeToString(), options(log_severity_level=4), providers=made
+            ).run(None, feeds)
 
 
 def changed(name, number, **options):

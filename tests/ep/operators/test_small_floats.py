@@ -17,8 +17,10 @@ ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed"
 
 BFLOAT16 = ml_dtypes.bfloat16
 X = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
-EXTREME = np.array([0, 1, -2.5, 0.3, 1e-9, 240, 448, 449, 465, 500, 57344, 6e4, 1e6, -1e6, np.inf,
-                    -np.inf, np.nan], np.float32)  # fmt: skip
+EXTREME = np.array([0, 1, -2.5, 0.3, 1e-9, 240, 248, 448, 449, 464, 465, 479, 480, -495, 496, 500,
+                    57344, 6e4, 61440, -65535, 65536, 1e6, -1e6, np.inf, -np.inf, np.nan,
+                    -0.0], np.float32)  # fmt: skip
+FLOATS8 = [number for name, number in types.SMALL_FLOATS.items() if "8" in name]
 ROUNDING = 2**-8
 """Half of the distance of two neighbours of bfloat16, relative to them."""
 
@@ -101,13 +103,23 @@ def test_inputs_and_outputs_may_be_bfloat16(provider, ep_device):
 
 
 @pytest.mark.parametrize("saturate", [0, 1])
-@pytest.mark.parametrize("number", [n for name, n in types.SMALL_FLOATS.items() if "8" in name])
-def test_casts_to_8_bits_are_those_of_the_cpu_provider(ep, number, saturate):
-    nodes = [cast("x", "y", number, saturate=saturate), cast("y", "z", TensorProto.FLOAT)]
+@pytest.mark.parametrize("number", FLOATS8)
+@pytest.mark.parametrize("op_type", ["Cast", "QuantizeLinear"])
+def test_floats_of_8_bits_are_those_of_the_cpu_provider(ep, op_type, number, saturate):
+    one, zero = (
+        helper.make_node("Constant", [], [name], value=helper.make_tensor(name, kind, [], [value]))
+        for name, kind, value in (("one", TensorProto.FLOAT, 1), ("zero", number, 0))
+    )
+    scaled = helper.make_node(op_type, ["x", "one", "zero"], ["y"], name="y", saturate=saturate)
+    first = (
+        [one, zero, scaled] if op_type != "Cast" else [cast("x", "y", number, saturate=saturate)]
+    )
+    nodes = [*first, cast("y", "z", TensorProto.FLOAT)]
     serialized = model(nodes, {"x": EXTREME}, {"z": np.float32}, opset=20)
     (got,) = results(lambda: ep.provider("host"), serialized, {"x": EXTREME})
     (expected,) = on_cpu(serialized).run(None, {"x": EXTREME})
     np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
 
 
 def test_a_kernel_may_take_bfloat16_by_name(ep):

@@ -17,7 +17,7 @@ pytest.importorskip("cupy", reason="CuPy is not installed")
 from onnx import TensorProto, helper  # noqa: E402
 
 from epprof_nb import ep  # noqa: E402
-from tests.benchmarks.ep_models import bert  # noqa: E402
+from tests.benchmarks.onnxruntime.ep_models import bert  # noqa: E402
 from tests.ep.sessions import on_cpu, options  # noqa: E402
 
 SHAPE = (2, 16, 64)

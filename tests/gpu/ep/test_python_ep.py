@@ -243,3 +243,19 @@ def test_a_session_runs_on_the_second_device(x):
     result = made.run(None, {"x": x})[0]
     np.testing.assert_allclose(result, on_cpu(models.chain()).run(None, {"x": x})[0], rtol=1e-5)
     assert seen == {("cuda:1", 1, 1)}
+
+
+def test_blocks_of_the_arena_have_their_nodes(x):
+    made = session(models.chain(), ep.provider("cuda:0"))
+    made.run(None, {"x": x})
+    with epprof_nb.profile(detail="memory") as prof:
+        for _ in range(2):
+            made.run(None, {"x": x})
+        statistics = _native.ep_device_statistics(0)
+    blocks = prof.memory_blocks[prof.memory_blocks["pool"] == "kernels in Python"]
+    assert blocks["bytes"][blocks["freed_ns"].isna()].sum() == statistics["in_use"]
+    new = blocks[blocks["allocated_ns"].notna()]
+    assert len(new) > 0
+    assert new["op_id"].notna().all()
+    row = prof.memory_pools().set_index("pool").loc["kernels in Python"]
+    assert row["held_bytes"] == statistics["reserved"]

@@ -130,6 +130,29 @@ def test_a_thousand_runs_of_four_threads_and_three_shapes():
     assert wrong == []
 
 
+@pytest.mark.parametrize("warmed", ["unprofiled", "profiled"])
+def test_four_threads_that_begin_at_once(warmed):
+    model, (feed, *_) = exported.get("bert", shapes=1)
+    session = ort.InferenceSession(model, providers=CUDA)
+    for _ in range(3):
+        session.run(None, feed)
+    if warmed == "profiled":
+        profiled(session, [feed] * 4)
+    barrier = threading.Barrier(4)
+
+    def work():
+        barrier.wait(60)
+        for _ in range(25):
+            session.run(None, feed)
+
+    with epprof_nb.profile() as prof:
+        run_all(threading.Thread(target=work) for _ in range(4))
+    found = states(prof)
+    print(found, prof.info["notes"])
+    assert found["recorded"] + found["learned"] == 100
+    assert found["learned"] >= 85
+
+
 @pytest.mark.parametrize("ways", [decoder.generate, generate_on_gpu], ids=["run", "bound"])
 def test_steps_of_a_generation_whose_inputs_grow(ways):
     """Their kernels differ with the size, and grids from step to step."""

@@ -23,7 +23,8 @@ auto& threads = *new std::vector<std::thread>;
 Requested requested;
 Completed completed;
 thread_local std::vector<uint64_t> pushed;
-uint32_t synchronizations, allocations;
+uint32_t synchronizations, allocations, stale_bytes, clocks, finalizations;
+uint8_t expects_zeros;
 uint64_t context_id;
 
 // CUpti_GraphData and CUpti_ResourceData of CUDA 13.0.
@@ -118,10 +119,15 @@ int stub_record(const void* record, size_t bytes) {
   size_t size = 0, records = 0;
   requested(&buffer, &size, &records);
   if (!buffer) return 0;
+  for (size_t i = 0; i < size; i++) stale_bytes += buffer[i] != 0;
   memcpy(buffer, record, bytes);
   completed(nullptr, 0, buffer, size, bytes);
   return 1;
 }
+
+// Bytes of requested buffers that were not zero, and whether the session promises that they are.
+uint32_t stub_stale_bytes() { return stale_bytes; }
+int stub_expects_zeros() { return expects_zeros; }
 
 // The external ids that are pushed on this thread, and the innermost one.
 uint32_t stub_pushed() { return uint32_t(pushed.size()); }
@@ -132,6 +138,9 @@ uint32_t stub_synchronizations() { return synchronizations; }
 // The id of the current context; 0 for none.
 void stub_set_context(uint64_t id) { context_id = id; }
 uint32_t stub_allocations() { return allocations; }
+
+uint32_t stub_clocks() { return clocks; }
+uint32_t stub_finalizations() { return finalizations; }
 
 int cuptiGetVersion(uint32_t* version) {
   *version = 130001;
@@ -182,9 +191,20 @@ int cuptiActivityRegisterCallbacks(Requested on_request, Completed on_completion
   completed = on_completion;
   return 0;
 }
-int cuptiActivityRegisterTimestampCallback() { return 0; }
+int cuptiActivityRegisterTimestampCallback() {
+  clocks++;
+  return 0;
+}
+int cuptiFinalize() {
+  finalizations++;
+  return 0;
+}
 int cuptiActivityEnable() { return 0; }
 int cuptiActivityDisable() { return 0; }
+int cuptiActivitySetAttribute(uint32_t attribute, size_t*, uint8_t* value) {
+  if (attribute == 5) expects_zeros = *value;
+  return 0;
+}
 int cuptiActivityFlushAll() { return 0; }
 int cuptiActivityGetNextRecord(uint8_t* buffer, size_t, void** record) {
   if (*record) return 1;

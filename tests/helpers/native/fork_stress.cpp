@@ -10,7 +10,7 @@
 
 #include "core/api.h"
 #include "ort/device_events.h"
-#include "ort/event_details.h"
+#include "ort/interned_details.h"
 
 using namespace epprof::ort;
 
@@ -23,7 +23,7 @@ void use(uint32_t thread, uint32_t turn) {
   std::string name = "op " + std::to_string(number);
   uint64_t op = epprof_push(epprof_intern(name.data(), name.size()), 0, 0, nullptr, number | 1);
   intern_event_details({number, -1, intern_event_text(name + " event"), 0, 0, 0});
-  add_device_event({number % 64, 1}, {name, 0, 1, 1, {}});
+  add_device_event({number % 64, 1}, {kKernelEvent, name, 0, 1, 1, {}});
   int32_t parent = -1;
   if (turn % 16 == 0) epprof_begin_statement(epprof_add_statements(&parent, &number, 1));
   epprof_suspend(number | 1);

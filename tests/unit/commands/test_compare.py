@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 import zipfile
 from html import unescape
 
@@ -113,6 +114,49 @@ def test_a_limit_that_would_not_be_noticed_is_no_answer(tmp_path):
     assert result.stdout.startswith("no difference found")
     said = r"--fail-above 3%: .* changes of \d+\.\d % or more, .* set a higher --fail-above\.\n"
     assert re.fullmatch(said, result.stderr)
+
+
+@pytest.fixture(scope="module")
+def more_memory(tmp_path_factory):
+    """Two saved profiles of a process that holds nothing else: arrays of 40 MB, then of 60 MB."""
+    folder = tmp_path_factory.mktemp("more_memory")
+    program = """
+        for name, items in ("old", 10_000_000), ("new", 15_000_000):
+            with epprof_nb.profile(detail="memory") as prof, epprof_nb.op("load"):
+                array = epprof_nb.host.empty(items)
+            del array
+            prof.save(f"{name}.epprof")
+    """
+    program = "import epprof_nb\n" + textwrap.dedent(program)
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=folder)
+    return [str(folder / f"{name}.epprof") for name in ("old", "new")]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--fail-above-memory", "5%"], 1),
+        (["--fail-above-memory", "100%"], 0),
+        (["--fail-above", "100%", "--fail-above-memory", "5%"], 1),
+        (["--fail-above", "900%", "--fail-above-memory", "60%"], 3),  # was not repeated
+        ([], 3),
+        (["--fail-above-memory", "five"], 2),
+    ],
+)
+def test_more_memory_fails_also_without_repeats(more_memory, options, code):
+    result = CliRunner().invoke(main, ["compare", *more_memory, *options])
+    assert result.exit_code == code, result.output
+    if code != 2:
+        assert "Memory in use at the peak" in result.stdout
+
+
+def test_memory_that_was_not_recorded_is_no_verdict(tmp_path):
+    files = [str(tmp_path / f"{name}.epprof") for name in ("old", "new")]
+    for seed, path in enumerate(files):
+        repeated(TIMES, seed=seed).save(path)
+    result = CliRunner().invoke(main, ["compare", *files, "--fail-above-memory", "5%"])
+    assert result.exit_code == 3
+    assert "--fail-above-memory: The memory of these recordings is not known" in result.stderr
 
 
 @pytest.mark.parametrize("missing", ["old", "new"])

@@ -36,7 +36,17 @@ def test_an_event_with_a_negative_duration_has_none():
     times = found.activities[["start_ns", "end_ns", "duration_ns"]].to_numpy().tolist()
     assert times == [[10, 10, 0], [90, 90, 0]]
     (note,) = found.info["notes"]
-    assert note.startswith("2 of 2 rows of activities have impossible numbers (duration_ns): their")
+    assert note.startswith(
+        "2 of 2 rows of activities have impossible numbers (end_ns, duration_ns)"
+    )
+
+
+@pytest.mark.parametrize("end_ns", [-40, 29])
+def test_an_event_that_ends_before_it_begins_has_no_duration(end_ns):
+    wrong = op(1, "a", 30, 90) | {"end_ns": end_ns}
+    found = with_plausible_numbers(profile([wrong, op(2, "b", 10, 20)]))
+    times = found.ops[["start_ns", "end_ns", "duration_ns"]].to_numpy().tolist()
+    assert times == [[30, 30, 0], [10, 20, 10]]
 
 
 def test_missing_numbers_are_possible():
@@ -49,6 +59,11 @@ def test_sizes_and_counts_that_are_impossible_are_replaced():
     ops = with_plausible_numbers(data).ops
     assert ops["in_use_delta_bytes"].isna().all()
     assert ops["count"].tolist() == [1]
+    data = profile([op(1, "a", 0, 1, peak_bytes=-2, count=-5)], [kernel(0, 1, bytes=-2)])
+    found = with_plausible_numbers(data)
+    assert found.ops["count"].tolist() == [1]
+    assert found.ops["peak_bytes"].isna().all()
+    assert found.activities["bytes"].isna().all()
 
 
 def test_a_sum_beyond_64_bits_is_refused():

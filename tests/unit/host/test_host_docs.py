@@ -1,5 +1,6 @@
 """The examples of ``docs/host.md`` run, one after the other, and print what the page says."""
 
+import gc
 import re
 
 import pytest
@@ -15,8 +16,12 @@ def names():
     """The names that the examples define, and what they print as ``printed``."""
     printed = []
     found = {"print": lambda *values: printed.append(values), "printed": printed}
-    for code in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
-        exec(compile(code, PAGE.name, "exec"), found)
+    gc.disable()  # as in tests: its pauses are ops of a profile
+    try:
+        for code in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+            exec(compile(code, PAGE.name, "exec"), found)
+    finally:
+        gc.enable()
     return found
 
 

@@ -23,7 +23,7 @@ def test_records_say_what_ran_where(recorder, stream):
     host.launch(np.negative, array, array, grid=(2, 3), block=64, stream=stream)
     host.memset(array, 1, stream)
     stream.synchronize()
-    rows = recorder.drain().activities.to_frame()
+    rows = recorder.drain().activities.to_frame().sort_values("end_ns", ignore_index=True)
     assert rows["kind"].tolist() == ["memcpy", "kernel", "memset", "synchronization"]
     assert rows["name"].tolist() == ["memcpy HtoD", "negative", "memset", "stream_synchronize"]
     assert rows["device_id"].unique().tolist() == [host.HOST_DEVICE_ID]
@@ -47,7 +47,19 @@ def test_a_failed_kernel_is_recorded_and_those_skipped_are_not(recorder, stream)
     with pytest.raises(host.DeviceError):
         stream.synchronize()
     rows = recorder.drain().activities
-    assert rows.names("name").to_list() == ["fail", "stream_synchronize"]
+    assert sorted(rows.names("name").to_list()) == ["fail", "stream_synchronize"]
+
+
+def test_records_of_several_streams_are_in_the_order_of_their_start(recorder):
+    streams = [host.Stream() for _ in range(3)]
+    for _ in range(2000):
+        for stream in streams:
+            host.launch(int, stream=stream)
+    host.synchronize()
+    rows = recorder.drain().activities
+    assert (np.diff(rows["start_ns"]) >= 0).all()
+    assert len(set(rows["correlation_id"].tolist())) == len(rows) >= 6000
+    assert (rows["duration_ns"] == rows["end_ns"] - rows["start_ns"]).all()
 
 
 def test_records_are_bounded_and_the_rest_is_counted(stream):

@@ -63,6 +63,12 @@ def test_save_takes_one_ending(path, instead):
     assert "prof.to_html" in str(raised.value)
 
 
+def test_a_job_is_not_saved_as_one_profile():
+    assert parse(ProfileMagics.gpuprofile, "job --children", GpuProfile()).children
+    with pytest.raises(UsageError, match=r"job\.save\('run'\)"):
+        parse(ProfileMagics.gpuprofile, "job --children --save run.epprof", GpuProfile())
+
+
 @pytest.mark.parametrize(
     "line",
     [

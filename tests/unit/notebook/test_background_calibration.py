@@ -11,10 +11,14 @@ import pytest
 
 import epprof_nb
 from epprof_nb.files.measured_spreads import save_spread
+from epprof_nb.jobs.running.processes import descendants
 from epprof_nb.notebook import background_calibration
-from epprof_nb.notebook.background_calibration import BackgroundCalibration
+from epprof_nb.notebook.background_process import BackgroundProcess
 from epprof_nb.notebook.baseline import Baseline
 from epprof_nb.notebook.settings import GpuProfile
+from epprof_nb.recording.children.order import VARIABLE
+from epprof_nb.recording.children.popen import StartedProcesses
+from epprof_nb.recording.children.processes import has_variable
 from epprof_nb.recording.session.service import service
 from epprof_nb.util.machine import machine_id
 from tests.helpers.repeated import TIMES, repeated
@@ -25,7 +29,7 @@ HOST = [{"device_id": 0, "name": "host device", "kind": "host"}]
 
 @pytest.fixture
 def calibration():
-    made = BackgroundCalibration(SLEEPS)
+    made = BackgroundProcess(SLEEPS, 120)
     yield made
     made.end()
     if made.thread is not None:
@@ -61,7 +65,7 @@ def test_it_is_suspended_while_a_profile_is_recorded(calibration):
 
 
 def test_it_ends_after_its_time():
-    calibration = BackgroundCalibration(SLEEPS, seconds=0.01)
+    calibration = BackgroundProcess(SLEEPS, seconds=0.01)
     assert calibration.start()
     calibration.thread.join(60)
     assert calibration._process.returncode == -signal.SIGKILL
@@ -72,7 +76,7 @@ def test_a_calibration_without_the_lowest_priority_ends_all_the_same(monkeypatch
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "setpriority", refuse)
-    calibration = BackgroundCalibration(SLEEPS, seconds=0.01)
+    calibration = BackgroundProcess(SLEEPS, seconds=0.01)
     assert calibration.start()
     calibration.thread.join(60)
     assert calibration._process.returncode == -signal.SIGKILL
@@ -80,8 +84,7 @@ def test_a_calibration_without_the_lowest_priority_ends_all_the_same(monkeypatch
 
 PARENT = """
 import os, signal, sys
-from epprof_nb.notebook.background_calibration import BackgroundCalibration
-calibration = BackgroundCalibration()
+from epprof_nb.notebook.background_calibration import CALIBRATION as calibration
 assert calibration.start()
 print(calibration._process.pid, flush=True)
 sys.stdin.read(1)
@@ -108,6 +111,20 @@ def test_it_ends_with_a_process_that_is_killed(tmp_path):
     pytest.fail("the calibration goes on")
 
 
+def test_it_belongs_to_no_job(calibration, monkeypatch):
+    started, order = StartedProcesses(), "/nowhere/order.json"
+    monkeypatch.setenv(VARIABLE, order)
+    started.watch(order)
+    try:
+        assert calibration.start()
+    finally:
+        started.stop()
+    assert started.known == []
+    pid = calibration._process.pid
+    assert not has_variable(pid, VARIABLE)
+    assert pid not in {process.pid for process in descendants(os.getpid())}
+
+
 def test_a_forked_child_leaves_it_alone(calibration):
     calibration.start()
     child = os.fork()
@@ -119,7 +136,7 @@ def test_a_forked_child_leaves_it_alone(calibration):
 
 
 def test_a_command_that_cannot_start_is_none():
-    assert not BackgroundCalibration(("/nowhere/python",)).start()
+    assert not BackgroundProcess(("/nowhere/python",), 120).start()
 
 
 def made(seed, **more):

@@ -15,10 +15,12 @@ FLOORS = (
     ("files", "recording"),
     ("onnxruntime", "views"),
     ("profiles",),
+    ("jobs",),
     ("mcp", "notebook", "testing"),
     ("__init__",),
     ("commands",),
     ("cli",),
+    ("__main__",),
 )
 """Folders of the package by layer, lowest first."""
 
@@ -28,11 +30,23 @@ SUBFOLDERS = {
     "analysis": (
         ("base",),
         ("peaks",),
-        ("critical_path", "findings", "frameworks", "onnx", "utilisation"),
-        ("stacks",),
-        ("compare", "sql", "steps"),
+        ("critical_path", "frameworks", "onnx", "utilisation"),
+        ("added_time", "experiments", "ranks", "stacks"),
+        ("findings",),
+        ("memory", "sql", "steps"),
+        ("compare",),
         ("breakdowns", "summary"),
-        ("findings.rules",),
+        ("findings.rules", "findings.rules.host_work"),
+        ("findings.rules.memory",),
+        (
+            "findings.rules.compilation",
+            "findings.rules.copies",
+            "findings.rules.device_work",
+            "findings.rules.idle_device",
+            "findings.rules.iterations",
+            "findings.rules.launches",
+            "findings.rules.onnx",
+        ),
     ),
     "data": (("column_docs",),),
     "ep": (
@@ -43,13 +57,15 @@ SUBFOLDERS = {
         ("kernels.images", "kernels.tensors"),
         ("kernels.layers",),
     ),
-    "files": (("epprof", "exporters", "readers", "redaction"),),
+    "jobs": (("running",), ("dask",)),
+    "files": (("epprof", "exporters", "readers", "redaction"), ("dataset",)),
     "recording": (
         ("cupti", "host", "onnxruntime", "ranges", "stacks", "statements"),
         ("frameworks", "samples"),
-        ("nvtx", "torch"),
-        ("jax",),
-        ("session",),
+        ("dask", "nvtx", "torch"),
+        ("jax", "memory"),
+        ("delays", "session"),
+        ("children", "out_of_memory"),
     ),
     "views": (("timeline",), ("queries",), ("plots", "wire"), ("renderers", "widget")),
 }
@@ -132,6 +148,17 @@ def test_sessions_name_cupti_and_onnxruntime_in_one_place_only():
         and any(".".join(other.split(".")[:2]) in rooms for other in imported(path))
     }
     assert importing == {"recording.session.service"}
+
+
+def test_views_draw_what_others_have_found():
+    importing = {
+        f"{name} imports {other}"
+        for name, path in FILES.items()
+        if name.startswith("views.")
+        for other in imported(path)
+        if other.startswith("recording.")
+    }
+    assert importing == set()
 
 
 def test_every_folder_has_a_floor_and_every_floor_a_folder():

@@ -41,7 +41,7 @@ def test_ids_follow_ops_that_end_or_pause_in_any_order(core, tmp_path):
 def test_a_child_of_a_fork_never_waits_for_threads_of_its_parent(core, tmp_path):
     # A Python thread holds the GIL inside the core, so only native threads can hold its locks
     # while another thread forks.
-    ort = [NATIVE / f"ort/{name}.cpp" for name in ("device_events", "event_details", "runtime")]
+    ort = [NATIVE / f"ort/{name}.cpp" for name in ("device_events", "interned_details", "runtime")]
     # A sanitizer's allocator, preloaded, has locks of its own that a fork does not reset.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     build_and_run("fork_stress", [*core, *ort], tmp_path, env=environment)

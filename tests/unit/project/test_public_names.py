@@ -6,7 +6,9 @@ import sys
 import epprof_nb
 
 PUBLIC = [
+    "Job",
     "Profile",
+    "cluster",
     "compare",
     "ep",
     "host",
@@ -15,6 +17,7 @@ PUBLIC = [
     "mcp",
     "onnxruntime",
     "op",
+    "phase",
     "profile",
     "read_trace",
     "step",

@@ -10,6 +10,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.ep.kernels.device.index_width import MOST_32_BIT
+from epprof_nb.ep.kernels.device.scratch import scratch
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
@@ -57,7 +58,8 @@ def columns(
     -------
     columns
         Array of shape (batch, channels * window, positions): `x` itself, reshaped, if each window
-        is one element. None if the array has other axes or too many elements.
+        is one element, or else memory that only the launches of the node may use. None if the array
+        has other axes or too many elements.
     """
     if len(positions) != 2:
         return None
@@ -69,7 +71,7 @@ def columns(
     n = math.prod(shape)
     if not 0 < max(n, x.size) < MOST_32_BIT:
         return None
-    y = xp.empty(shape, x.dtype)
+    y = scratch(xp, shape, x.dtype)
     begins = tuple(before for before, _ in geometry.pads)
     sizes = _sizes((
         n, *x.shape[2:], *geometry.kernel, *positions, *geometry.strides, *geometry.dilations,

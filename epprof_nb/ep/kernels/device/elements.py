@@ -71,7 +71,13 @@ _UNARY = {
 }
 """Names of the attributes `p` and `q`, and the function of an element `v`."""
 
-_BINARY = {"add": "a + b", "divide": "a / b", "multiply": "a * b", "subtract": "a - b"}
+_BINARY = {
+    "add": "a + b",
+    "divide": "a / b",
+    "multiply": "a * b",
+    "power": "b == A(2) ? a * a : pow(a, b)",
+    "subtract": "a - b",
+}
 """Functions of two elements, by name in NumPy."""
 
 _UNARY_CODE = """
@@ -92,6 +98,20 @@ extern "C" __global__ void NAME(const T* x, const T* y, T* z, I n, I nx, I ny, I
   for (I i = (I)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
     A a = wide(x[nx == n ? i : i / sx % nx]), b = wide(y[ny == n ? i : i / sy % ny]);
     write(&z[i], FORMULA);
+  }
+}
+"""
+
+_LIMIT_CODE = """
+extern "C" __global__ void NAME(const T* x, const T* low, const T* high, T* y, long long n,
+                                A lowest, A highest) {
+  if (low) lowest = wide(*low);
+  if (high) highest = wide(*high);
+  long long step = (long long)gridDim.x * blockDim.x;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
+    A v = wide(x[i]);
+    if (v < lowest) v = lowest;
+    write(&y[i], v > highest ? highest : v);
   }
 }
 """
@@ -146,7 +166,7 @@ def combine_on_device(xp: ArrayModule, function: str, a: Array, b: Array, out: A
     xp
         CuPy.
     function
-        ``"add"``, ``"subtract"``, ``"multiply"`` or ``"divide"``.
+        ``"add"``, ``"subtract"``, ``"multiply"``, ``"divide"`` or ``"power"``.
     a, b
         The arrays.
     out
@@ -163,6 +183,38 @@ def combine_on_device(xp: ArrayModule, function: str, a: Array, b: Array, out: A
     args = (a, b, out, *map(kind, (n, a.size, b.size, *steps)))
     _native.ep_launch(kernel, _grid(n), (_THREADS,), args)
     return True
+
+
+def limit_on_device(  # noqa: PLR0917 - the limits are numbers, or arrays
+    xp: ArrayModule,
+    x: Array,
+    low: Array | None, high: Array | None,
+    lowest: float, highest: float,
+    out: Array,
+) -> None:  # fmt: skip
+    """Write the elements of a floating-point array, limited to a range; NaN limits nothing.
+
+    Parameters
+    ----------
+    xp
+        CuPy.
+    x
+        Contiguous array with elements.
+    low, high
+        Arrays of one element with the limits, of the dtype of `x`; None for the numbers.
+    lowest, highest
+        The limits where there is no array.
+    out
+        Contiguous array for the result.
+    """
+    wide, nothing = np.float64 if x.dtype == np.float64 else np.float32, np.uint64(0)
+    _native.ep_launch(
+        _limiting(xp, x.dtype.name), _grid(x.size), (_THREADS,),
+        (
+            x, nothing if low is None else low, nothing if high is None else high, out,
+            np.int64(x.size), wide(lowest), wide(highest),
+        ),
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
@@ -196,6 +248,11 @@ def _unary(xp: ArrayModule, name: str, dtype: str) -> Any:  # noqa: ANN401
 def _binary(xp: ArrayModule, function: str, dtype: str, few: bool) -> Any:  # noqa: ANN401, FBT001
     index = "typedef unsigned int I;" if few else "typedef long long I;"
     return _compiled(xp, function, dtype, index + _BINARY_CODE, _BINARY[function])
+
+
+@cache
+def _limiting(xp: ArrayModule, dtype: str) -> Any:  # noqa: ANN401
+    return _compiled(xp, "limit", dtype, _LIMIT_CODE, "")
 
 
 def _compiled(xp: ArrayModule, name: str, dtype: str, code: str, formula: str) -> Any:  # noqa: ANN401

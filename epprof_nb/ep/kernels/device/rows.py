@@ -24,19 +24,25 @@ struct Max {  // NaN wins
   template <typename A> __device__ A operator()(A a, A b) { return a != a || a > b ? a : b; }
 };
 
+// Over the first lanes of a warp, a power of two; each lane gets the result.
+template <typename A, typename Combine>
+__device__ A over_lanes(A value, unsigned lanes, Combine combine) {
+  for (unsigned half = lanes / 2; half; half /= 2) {
+    value = combine(value, __shfl_xor_sync(0xffffffff, value, half));
+  }
+  return value;
+}
+
 template <typename A, typename Combine>
 __device__ A over_block(A value, Combine combine) {
-  __shared__ A parts[256];
+  __shared__ A parts[32];
+  unsigned warps = (blockDim.x + 31) / 32;
+  value = over_lanes(value, warps > 1 ? 32 : blockDim.x, combine);
+  if (warps == 1) return value;
   __syncthreads();  // the parts of the call before have been read
-  parts[threadIdx.x] = value;
-  for (unsigned half = blockDim.x / 2; half; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) {
-      parts[threadIdx.x] = combine(parts[threadIdx.x], parts[threadIdx.x + half]);
-    }
-  }
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
   __syncthreads();
-  return parts[0];
+  return over_lanes(parts[threadIdx.x % warps], warps, combine);
 }
 """
 
@@ -133,8 +139,8 @@ def _kernel(xp: ArrayModule, name: str, dtype: str) -> Any:  # noqa: ANN401
 
 
 def threads(n: int) -> int:
-    """Return the number of threads for a row: a power of two."""
-    return min(max(1 << (n - 1).bit_length(), 32), _MAX_THREADS)
+    """Return the number of threads for a row: a power of two, for about four elements each."""
+    return min(max(1 << ((n + 3) // 4 - 1).bit_length(), 32), _MAX_THREADS)
 
 
 def softmax(xp: ArrayModule, x: Array, axis: int, out: Array) -> None:

@@ -6,13 +6,15 @@ import math
 
 import numpy as np
 
+from epprof_nb import _native
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 from epprof_nb.ep.kernels.device import columns as device_columns
+from epprof_nb.ep.kernels.device import convolution as device_convolution
 from epprof_nb.ep.kernels.device.elements import combine_on_device
-from epprof_nb.ep.kernels.math.quantization import quantize, shifted
+from epprof_nb.ep.kernels.math.quantization import requantize, shifted
 from epprof_nb.ep.kernels.shared.checks import expect_shape, per_axis
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
-from epprof_nb.ep.kernels.shared.windows import geometry, padding_mode, view
+from epprof_nb.ep.kernels.shared.windows import geometry, is_channels_last, padding_mode, view
 from epprof_nb.ep.products import products
 
 
@@ -41,21 +43,24 @@ def convolve(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -
 
 
 def _convolve_on_device(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -> bool:
-    """Write a convolution of images as a matrix product; return whether this is possible."""
+    """Write a convolution of images by raw kernels and cuBLAS; return whether this is possible."""
     groups, depth = ctx.attrs["group"], math.prod(weight.shape[1:])
     _expect_kernel(ctx.attrs, weight)
-    if x.ndim != 4 or groups < 1 or weight.shape[0] % groups:
+    if x.ndim != 4 or weight.ndim != 4 or is_channels_last(ctx):
         return False
-    if weight.ndim != x.ndim or x.shape[1] != weight.shape[1] * groups:
-        return False
-    if not x.flags.c_contiguous:  # channels are the last axis
+    if groups < 1 or weight.shape[0] % groups or x.shape[1] != weight.shape[1] * groups:
         return False
     windows = geometry(ctx.attrs, x.shape[2:], weight.shape[2:])
     positions = windows.positions(x.shape[2:])
+    shape = (x.shape[0], weight.shape[0], *positions)
+    if device_convolution.takes_few_products(x, weight, groups, positions):
+        device_convolution.convolve(ctx.xp, x, weight, bias, groups, windows, ctx.out(shape))
+        ctx.repeat_launches()
+        return True
     columns = device_columns.columns(ctx.xp, x, windows, positions)
     if columns is None:
         return False
-    y = ctx.out((x.shape[0], weight.shape[0], *positions))
+    y = ctx.out(shape)
     count = math.prod(positions)
     rows = weight.reshape(groups, weight.shape[0] // groups, depth)
     target = y.reshape(x.shape[0], groups, -1, count)
@@ -63,7 +68,9 @@ def _convolve_on_device(ctx: Context, x: Array, weight: Array, bias: Array | Non
     if bias is not None:
         added = _per_channel(bias, 2)
         if not combine_on_device(ctx.xp, "add", y, added, y):
+            _native.ep_repeat_nothing()
             y += added
+    ctx.repeat_launches()
     return True
 
 
@@ -118,11 +125,11 @@ def qlinear_conv(  # noqa: PLR0917 - the inputs of the operator
     left = shifted(x, x_zero_point).astype(np.float64)
     right = shifted(w, w_zero_point, axis=0).astype(np.float64)
     total = convolve(ctx, left, right, bias)
-    factor = x_scale.astype(np.float64).reshape(()) * w_scale / y_scale.reshape(())
+    factor = x_scale.reshape(()) * w_scale / y_scale.reshape(())
     if factor.size > 1:
         factor = _per_channel(factor, rank)
     y = ctx.out(total.shape)
-    y[...] = quantize(ctx.xp, total * factor, y_zero_point.astype(np.float64), y.dtype)
+    y[...] = requantize(ctx.xp, total, factor, y_zero_point, y.dtype)
 
 
 @builtin("ConvTranspose", since=1)

@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
+from epprof_nb.ep.kernels.device import pooling as device_pooling
+from epprof_nb.ep.kernels.device.reductions import reduce_on_device
 from epprof_nb.ep.kernels.shared.averages import mean
 from epprof_nb.ep.kernels.shared.axes import unraveled
+from epprof_nb.ep.kernels.shared.checks import expect_shape
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
-from epprof_nb.ep.kernels.shared.windows import Geometry, geometry, padded, padding_mode, view
+from epprof_nb.ep.kernels.shared.windows import (
+    Geometry,
+    geometry,
+    is_channels_last,
+    padded,
+    padding_mode,
+    view,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,10 +34,12 @@ def max_pool(ctx: Context, x: Array) -> None:
     xp = ctx.xp
     places = _geometry(ctx, x)
     kernel = places.kernel
+    shape = (*x.shape[:2], *places.positions(x.shape[2:]))
+    out = ctx.out(shape, index=0)
+    if ctx.num_outputs == 1 and _pool_on_device(ctx, "max", x, places, out):
+        return
     lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     found = view(xp, x, places, lowest)
-    shape = found.shape[: -len(kernel)]
-    out = ctx.out(shape, index=0)
     indices = ctx.out(shape, index=1) if ctx.num_outputs > 1 else None
     if indices is not None:
         _write_indices(ctx, x, places, found, indices)
@@ -41,8 +53,24 @@ def max_pool(ctx: Context, x: Array) -> None:
         np.maximum(out, found[(..., *place)], out=out)
 
 
+def _pool_on_device(ctx: Context, function: str, x: Array, places: Geometry, out: Array) -> bool:
+    """Write a function of each window in one launch; return whether this is possible."""
+    if ctx.xp is np or is_channels_last(ctx):
+        return False
+    if not device_pooling.pool(ctx.xp, function, x, places, out):
+        return False
+    ctx.repeat_launches()
+    return True
+
+
+def _expect_elements(x: Array) -> None:
+    if not x.size and len(x):
+        raise ValueError(f"X of the shape {x.shape} has no elements")
+
+
 def _geometry(ctx: Context, x: Array) -> Geometry:
     """Return the windows of a node; each one contains an element that is not padding."""
+    _expect_elements(x)
     # As in ONNX Runtime, a stride longer than the window omits elements on both sides.
     found = geometry(ctx.attrs, x.shape[2:], ctx.attrs["kernel_shape"], crop=True)
     given = ctx.attrs.get("pads") if padding_mode(ctx.attrs) == "NOTSET" else None
@@ -81,10 +109,14 @@ def _write_indices(ctx: Context, x: Array, shape: Geometry, found: Array, indice
 def average_pool(ctx: Context, x: Array) -> None:
     """Mean of each window; padding counts if ``count_include_pad`` is set."""
     xp, attrs = ctx.xp, ctx.attrs
-    wide = at_least_float32(x)
     shape = _geometry(ctx, x)
+    out = ctx.out((*x.shape[:2], *shape.positions(x.shape[2:])))
+    function = "mean with padding" if attrs.get("count_include_pad") else "mean"
+    if _pool_on_device(ctx, function, x, shape, out):
+        return
+    wide = at_least_float32(x)
     total = _sum(xp, view(xp, wide, shape, 0), len(shape.kernel))
-    ctx.out(total.shape)[...] = total / _counts(xp, wide, shape, attrs)
+    out[...] = total / _counts(xp, wide, shape, attrs)
 
 
 def _sum(xp: ArrayModule, found: Array, rank: int) -> Array:
@@ -115,18 +147,24 @@ def lp_pool(ctx: Context, x: Array) -> None:
     ctx.out(total.shape)[...] = total ** (1 / p)
 
 
-def _global(op_type: str, function: Callable[[Array, tuple[int, ...]], Array]) -> None:
+def _global(
+    op_type: str, reduction: str, function: Callable[[Array, tuple[int, ...]], Array]
+) -> None:
     def kernel(ctx: Context, x: Array) -> None:
+        _expect_elements(x)
         out = ctx.out((*x.shape[:2], *(1 for _ in x.shape[2:])))
         axes = tuple(range(2, x.ndim))
-        out[...] = function(at_least_float32(x), axes)
+        if ctx.xp is not np and reduce_on_device(ctx.xp, reduction, x, axes, out):
+            ctx.repeat_launches()
+        else:
+            out[...] = function(at_least_float32(x), axes)
 
     kernel.__name__ = op_type.lower()
     builtin(op_type, since=1)(kernel)
 
 
-_global("GlobalAveragePool", mean)
-_global("GlobalMaxPool", lambda x, axes: x.max(axis=axes, keepdims=True))
+_global("GlobalAveragePool", "ReduceMean", mean)
+_global("GlobalMaxPool", "ReduceMax", lambda x, axes: x.max(axis=axes, keepdims=True))
 
 
 @builtin("GlobalLpPool", since=2)
@@ -142,6 +180,7 @@ def global_lp_pool(ctx: Context, x: Array) -> None:
 def max_unpool(ctx: Context, x: Array, indices: Array, shape: Array | None = None) -> None:
     """The values at the places of the maxima, zeros elsewhere."""
     attrs = ctx.attrs
+    expect_shape("I", indices, x.shape)
     kernel = attrs["kernel_shape"]
     rank = len(kernel)
     strides = attrs.get("strides") or (1,) * rank

@@ -38,6 +38,7 @@ _GRID_MODES = ("nearest", "linear", "bilinear", "cubic", "bicubic")
 
 
 @builtin("GridSample", since=16)
+@builtin("GridSample", domain="com.microsoft", since=1)
 def grid_sample(ctx: Context, x: Array, grid: Array) -> None:
     """Samples of an image at the positions of a grid, which are between -1 and 1."""
     xp, attrs = ctx.xp, ctx.attrs
@@ -93,6 +94,8 @@ def affine_grid(ctx: Context, theta: Array, size: Array) -> None:
     """Positions of an affine transformation of an image, for GridSample."""
     xp = ctx.xp
     spatial = size.tolist()[2:]
+    if size.tolist()[0] != theta.shape[0]:
+        raise ValueError(f"size is of {size.tolist()[0]} images, and theta of {theta.shape[0]}")
     lines = []
     for n in spatial:
         if ctx.attrs["align_corners"]:

@@ -1,1 +1,1 @@
-"""Kernels of attention, recurrent and fused layers."""
+"""Kernels of attention, normalizations, recurrent and fused layers."""

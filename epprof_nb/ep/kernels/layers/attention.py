@@ -15,7 +15,7 @@ from epprof_nb.ep.kernels.layers.heads import (
     rotate,
     split_heads,
 )  # fmt: skip
-from epprof_nb.ep.kernels.math.normalization import write_optional
+from epprof_nb.ep.kernels.shared.optional_outputs import write_optional
 from epprof_nb.ep.kernels.shared.quiet import quiet
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ def attention(  # noqa: PLR0917 - the inputs of the operator
         offset = valid - q.shape[2]
     rows, columns = q.shape[2], k.shape[2]
     mask, bias = _mask_and_bias(xp, attn_mask, columns)
-    if valid is not None:
-        mask = _both(mask, xp.arange(columns) < valid.reshape(-1, 1, 1, 1))
+    given = None if valid is None else xp.arange(columns) < valid.reshape(-1, 1, 1, 1)
+    mask = _both(mask, given)
     for visible in _windows(xp, attrs, rows, columns, offset):
         mask = _both(mask, visible)
     stages = Stages() if ctx.num_outputs > 3 else None
@@ -95,6 +95,10 @@ def attention(  # noqa: PLR0917 - the inputs of the operator
     write_optional(ctx, 1, k)
     write_optional(ctx, 2, v)
     if stages is not None:
+        if given is not None:
+            # ONNX Runtime shows minus infinity only for keys that a mask excludes.
+            least = np.finfo(stages.masked.dtype).min
+            stages.masked = xp.where(given, stages.masked, least)
         shown = (stages.raw, stages.capped, stages.masked, stages.probabilities)
         write_optional(ctx, 3, shown[attrs["qk_matmul_output_mode"]])
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.ep import schema
 from epprof_nb.ep.kernel import REGISTRY, Array, Context, builtin
-from epprof_nb.ep.kernels.images import convolution, pooling
-from epprof_nb.ep.kernels.math import normalization
+from epprof_nb.ep.kernels.images import convolution, pooling, sampling
+from epprof_nb.ep.kernels.layers import normalization
 from epprof_nb.ep.kernels.tensors import shape
 from epprof_nb.ep.known_operators import CHANNELS_LAST
 
@@ -27,6 +27,7 @@ _OPERATORS = {
     pooling: (
         "AveragePool", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "LpPool", "MaxPool",
     ),
+    sampling: ("GridSample",),
     shape: ("DepthToSpace", "SpaceToDepth"),
 }  # fmt: skip
 """Operators by the module that defines their kernels."""

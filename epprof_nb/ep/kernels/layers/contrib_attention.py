@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
+from epprof_nb.ep.kernels.device.constants import constant
 from epprof_nb.ep.kernels.layers.heads import (
     Stages,
     attend,
@@ -15,7 +16,7 @@ from epprof_nb.ep.kernels.layers.heads import (
     rotate,
     split_heads,
 )
-from epprof_nb.ep.kernels.math.normalization import write_optional
+from epprof_nb.ep.kernels.shared.optional_outputs import write_optional
 from epprof_nb.ep.kernels.shared.quiet import quiet
 from epprof_nb.ep.products import products
 
@@ -108,10 +109,14 @@ def multi_head_attention(  # noqa: PLR0917 - the inputs of the operator
     xp, attrs = ctx.xp, ctx.attrs
     heads = attrs["num_heads"]
     q, k, v = _unpacked(query, key, value, heads)
+    if not len(q) == len(k) == len(v):
+        raise ValueError(f"batches of {len(q)} queries, {len(k)} keys and {len(v)} values differ")
     if bias is not None:
         ends = np.cumsum([heads * q.shape[3], heads * k.shape[3]]).tolist()
         parts = [p.reshape(1, heads, 1, -1) for p in xp.split(bias, ends)]
-        q, k, v = q + parts[0], k + parts[1], v + parts[2]
+        q = q + parts[0]
+        if key is None or key.ndim != 4:  # keys and values by head have theirs
+            k, v = k + parts[1], v + parts[2]
     past = 0
     if past_key is not None:
         past = past_key.shape[2]
@@ -120,6 +125,8 @@ def multi_head_attention(  # noqa: PLR0917 - the inputs of the operator
     rows, columns = q.shape[2], k.shape[2]
     filter_value = attrs.get("mask_filter_value", -10000.0)
     added = attention_bias
+    if key_padding_mask is not None and key_padding_mask.size == 2 * q.shape[0] < columns:
+        raise ValueError(f"key_padding_mask has the shape {key_padding_mask.shape}")
     mask = _key_mask(xp, key_padding_mask, q.shape[0], columns)
     if mask is not None:
         penalty = xp.where(mask, np.float32(0), np.float32(filter_value))
@@ -162,14 +169,95 @@ def group_query_attention(  # noqa: PLR0917 - the inputs of the operator
 ) -> None:  # fmt: skip
     """Attention with a cache, in which several heads of queries share keys and values."""
     xp, attrs = ctx.xp, ctx.attrs
+    if last_positions.ndim == 0:
+        raise ValueError("seqlens_k has no dimension")
+    totals = last_positions.reshape(-1) + 1
+    cached = past_key, past_value, totals, int(total_length.reshape(()))
+    q, k, v, start = _with_cache(ctx, (query, key, value), cached, (cos, sin, positions))
+    rows, columns = q.shape[2], k.shape[2]
+    mask = causal_mask(xp, rows, columns, start)
+    window = attrs.get("local_window_size", -1)
+    if window > 0:
+        mask = mask & ~causal_mask(xp, rows, columns, start - window)
+    if not attrs.get("causal", 1):
+        mask = xp.arange(columns) < totals.reshape(-1, 1, 1, 1)
+    if attention_bias is not None and attention_bias.shape[-1] < columns:
+        widths = [(0, 0)] * 3 + [(0, columns - attention_bias.shape[-1])]
+        attention_bias = xp.pad(attention_bias, widths)
+    if attrs.get("smooth_softmax") == 1 and head_sink is None:
+        head_sink = xp.zeros(attrs["num_heads"], np.float32)
+    y = attend(
+        xp, q, k, v, scale=attrs.get("scale", 0.0), bias=attention_bias, mask=mask,
+        softcap=attrs.get("softcap", 0.0), sink=head_sink,
+    )  # fmt: skip
+    _write_with_cache(ctx, y, k, v)
+
+
+@builtin("SparseAttention", domain=_CONTRIB, since=1, host_inputs=[5, 6, 7])
+@quiet
+def sparse_attention(  # noqa: PLR0917 - the inputs of the operator
+    ctx: Context,
+    query: Array, key: Array | None, value: Array | None, past_key: Array, past_value: Array,
+    block_rows: Array, block_columns: Array, total_length: Array, totals: Array,
+    cos: Array | None = None, sin: Array | None = None,
+) -> None:  # fmt: skip
+    """Attention with a cache, of which each head sees some blocks."""
+    xp, attrs = ctx.xp, ctx.attrs
+    cached = past_key, past_value, totals, int(total_length.reshape(()))
+    q, k, v, start = _with_cache(ctx, (query, key, value), cached, (cos, sin, None))
+    rows, columns = q.shape[2], k.shape[2]
+    layouts, ends = len(block_rows), np.diff(block_rows, axis=1)
+    seen = np.zeros((layouts, ends.shape[1], ends.shape[1]), bool)
+    for layout, counts in enumerate(ends):
+        number = block_rows[layout, 0], block_rows[layout, -1]
+        places = block_columns[layout, slice(*number)]
+        seen[layout, np.repeat(np.arange(len(counts)), counts), places] = True
+    size = attrs["sparse_block_size"]
+    row = (start.reshape(-1, 1) + xp.arange(rows)) // size
+    blocks = constant(xp, np.tile(seen, (attrs["num_heads"] // layouts, 1, 1)))
+    visible = blocks[:, row][:, :, :, xp.arange(columns) // size].transpose(1, 0, 2, 3)
+    mask = visible & causal_mask(xp, rows, columns, start)
+    y = attend(xp, q, k, v, scale=attrs.get("scale", 0.0), mask=mask)
+    _write_with_cache(ctx, y, k, v)
+
+
+def _with_cache(
+    ctx: Context,
+    given: tuple[Array, Array | None, Array | None],
+    cached: tuple[Array | None, Array | None, Array, int],
+    turns: tuple[Array | None, Array | None, Array | None],
+) -> tuple[Array, Array, Array, Array]:
+    """Return queries, and keys and values including the cache, by head.
+
+    Parameters
+    ----------
+    ctx
+        The node.
+    given
+        Queries, keys and values, or all of them as the first.
+    cached
+        Keys and values of the cache, the lengths of the sequences, and the longest of these.
+    turns
+        Cosines, sines and positions of the rotary embedding.
+
+    Returns
+    -------
+    q, k, v
+        Arrays by head.
+    start
+        Number of keys before the first query of each batch element.
+    """
+    xp, attrs = ctx.xp, ctx.attrs
+    (query, key, value), (past_key, past_value, totals, total) = given, cached
+    cos, sin, positions = turns
     heads, shared = attrs["num_heads"], attrs["kv_num_heads"]
+    if (key is None) != (value is None):
+        raise ValueError("the node has only one of key and value")
     if key is None:
         size = query.shape[2] // (heads + 2 * shared)
         query, key, value = xp.split(query, [heads * size, (heads + shared) * size], axis=2)
     q, k, v = split_heads(query, heads), split_heads(key, shared), split_heads(value, shared)
     batch, _, rows, _ = q.shape
-    totals = last_positions.reshape(-1) + 1
-    total = int(total_length.reshape(()))
     # In the first call, shorter sequences are padded at their ends.
     start = xp.zeros_like(totals) if rows == total else totals - rows
     if attrs.get("do_rotary", 0):
@@ -182,24 +270,12 @@ def group_query_attention(  # noqa: PLR0917 - the inputs of the operator
                                 "size": 2 * cos.shape[1]}  # fmt: skip
         q, k = (rotate(xp, x, cos[positions], sin[positions], **turn) for x in (q, k))
     k = _extended(xp, past_key, k, start, total)
-    v = _extended(xp, past_value, v, start, total)
-    columns = k.shape[2]
-    mask = causal_mask(xp, rows, columns, start)
-    window = attrs.get("local_window_size", -1)
-    if window > 0:
-        mask = mask & ~causal_mask(xp, rows, columns, start - window)
-    if not attrs.get("causal", 1):
-        mask = xp.arange(columns) < totals.reshape(-1, 1, 1, 1)
-    if attention_bias is not None and attention_bias.shape[-1] < columns:
-        widths = [(0, 0)] * 3 + [(0, columns - attention_bias.shape[-1])]
-        attention_bias = xp.pad(attention_bias, widths)
-    if attrs.get("smooth_softmax") == 1 and head_sink is None:
-        head_sink = xp.zeros(heads, np.float32)
-    y = attend(
-        xp, q, k, v, scale=attrs.get("scale", 0.0), bias=attention_bias, mask=mask,
-        softcap=attrs.get("softcap", 0.0), sink=head_sink,
-    )  # fmt: skip
-    ctx.out(query.shape, index=0)[...] = merge_heads(y)
+    return q, k, _extended(xp, past_value, v, start, total), start
+
+
+def _write_with_cache(ctx: Context, y: Array, k: Array, v: Array) -> None:
+    merged = merge_heads(y)
+    ctx.out(merged.shape, index=0)[...] = merged
     write_optional(ctx, 1, k)
     write_optional(ctx, 2, v)
 

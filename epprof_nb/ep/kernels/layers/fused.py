@@ -8,9 +8,15 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 from epprof_nb.ep.kernels.images.convolution import convolve
+from epprof_nb.ep.kernels.layers.normalization import (
+    grouped,
+    root_mean_square,
+    standardize,
+)
 from epprof_nb.ep.kernels.math.activation import gelu, gelu_tanh, sigmoid, softplus
 from epprof_nb.ep.kernels.math.linear import gemm_matrices
-from epprof_nb.ep.kernels.math.normalization import root_mean_square, standardize, write_optional
+from epprof_nb.ep.kernels.shared.checks import expect_shape
+from epprof_nb.ep.kernels.shared.optional_outputs import write_optional
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
 from epprof_nb.ep.products import cublaslt, products
 
@@ -32,6 +38,7 @@ def gelu_(ctx: Context, x: Array) -> None:
 @builtin("BiasGelu", domain=_CONTRIB, since=1)
 def bias_gelu(ctx: Context, x: Array, bias: Array) -> None:
     """Gelu of a sum."""
+    expect_shape("B", bias, x.shape[-1:])
     wide = at_least_float32(x) + at_least_float32(bias)
     ctx.out(wide.shape)[...] = gelu(ctx.xp, wide)
 
@@ -39,6 +46,7 @@ def bias_gelu(ctx: Context, x: Array, bias: Array) -> None:
 @builtin("FastGelu", domain=_CONTRIB, since=1)
 def fast_gelu(ctx: Context, x: Array, bias: Array | None = None) -> None:
     """Gelu approximated by tanh, of a sum."""
+    expect_shape("bias", bias, x.shape[-1:])
     wide = at_least_float32(x)
     ctx.out(x.shape)[...] = gelu_tanh(ctx.xp, wide if bias is None else wide + bias)
 
@@ -50,14 +58,17 @@ def quick_gelu(ctx: Context, x: Array) -> None:
     ctx.out(x.shape)[...] = wide * sigmoid(ctx.xp, wide * wide.dtype.type(ctx.attrs["alpha"]))
 
 
-@builtin("SkipLayerNormalization", domain=_CONTRIB, since=1)
+_EPSILON: Limits = {"epsilon is negative": lambda node: node.attrs["epsilon"] < 0}
+
+
+@builtin("SkipLayerNormalization", domain=_CONTRIB, since=1, limits=_EPSILON)
 def skip_layer_normalization(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
     x: Array, skip: Array, gamma: Array,
     beta: Array | None = None, bias: Array | None = None,
 ) -> None:  # fmt: skip
     """Mean 0 and variance 1 of a sum over the last axis, then scaled and shifted."""
-    total = _skipped(x, skip, bias)
+    total = _skipped(x, skip, gamma, beta, bias)
     y, mean, inverse = standardize(ctx.xp, total, (x.ndim - 1,), ctx.attrs["epsilon"])
     y *= gamma
     if beta is not None:
@@ -67,19 +78,24 @@ def skip_layer_normalization(  # noqa: PLR0917 - the inputs of the operator
         write_optional(ctx, index, value)
 
 
-@builtin("SkipSimplifiedLayerNormalization", domain=_CONTRIB, since=1)
+@builtin("SkipSimplifiedLayerNormalization", domain=_CONTRIB, since=1, limits=_EPSILON)
 def skip_simplified_layer_normalization(
     ctx: Context, x: Array, skip: Array, gamma: Array, bias: Array | None = None
 ) -> None:
     """Mean square 1 of a sum over the last axis, then scaled."""
-    total = _skipped(x, skip, bias)
+    total = _skipped(x, skip, gamma, None, bias)
     y, inverse = root_mean_square(ctx, total, (x.ndim - 1,))
     ctx.out(x.shape, index=0)[...] = y * gamma
     for index, value in ((2, inverse), (3, total)):
         write_optional(ctx, index, value)
 
 
-def _skipped(x: Array, skip: Array, bias: Array | None) -> Array:
+def _skipped(x: Array, skip: Array, gamma: Array, beta: Array | None, bias: Array | None) -> Array:
+    for name, given in (("gamma", gamma), ("beta", beta), ("bias", bias)):
+        expect_shape(name, given, x.shape[-1:])
+    for given in (x, skip):
+        if given.ndim not in (2, 3) or given.shape[-2:] != x.shape[-2:]:
+            raise ValueError(f"the shapes {x.shape} and {skip.shape} do not fit")
     total = at_least_float32(x) + at_least_float32(skip)
     if bias is not None:
         total += bias
@@ -212,6 +228,7 @@ def matmul_nbits(  # noqa: PLR0917 - the inputs of the operator
     xp, attrs = ctx.xp, ctx.attrs
     n, k, bits, block = attrs["N"], attrs["K"], attrs["bits"], attrs["block_size"]
     blocks = -(-k // block)
+    expect_shape("B", b.reshape(n, -1), (n, blocks * (block * bits // 8)))
     weights = unpack(xp, b.reshape(n, -1), bits)[:, : blocks * block].astype(np.float32)
     if zero_points is None:
         zeros = xp.full((n, blocks), 2 ** (bits - 1), np.float32)
@@ -226,6 +243,49 @@ def matmul_nbits(  # noqa: PLR0917 - the inputs of the operator
     ctx.out((*a.shape[:-1], n))[...] = y if bias is None else y + bias
 
 
+_BLOCKS: Limits = {
+    "bits is not 4 or 8": lambda node: node.attrs["bits"] not in (4, 8),
+    "block_size is not a power of 2 from 16 on": lambda node: (
+        node.attrs["block_size"] < 16 or node.attrs["block_size"].bit_count() != 1
+    ),
+}
+
+
+@builtin("GatherBlockQuantized", domain=_CONTRIB, since=1, types={"T1": "uint8"}, limits=_BLOCKS)
+def gather_block_quantized(
+    ctx: Context, data: Array, indices: Array, scales: Array, zero_points: Array | None = None
+) -> None:
+    """Rows of a matrix of 4 or 8 bits per number, of which blocks share a scale."""
+    xp, attrs = ctx.xp, ctx.attrs
+    if attrs["gather_axis"] % data.ndim or attrs["quantize_axis"] % data.ndim != data.ndim - 1:
+        raise ValueError("gather_axis is not the first axis, or quantize_axis not the last one")
+    bits, block, width = attrs["bits"], attrs["block_size"], data.shape[-1] * 8 // attrs["bits"]
+    blocks = -(-width // block)
+    expect_shape("scales", scales, (*data.shape[:-1], blocks))
+    if xp is np and indices.size and not -len(data) <= indices.min() <= indices.max() < len(data):
+        raise IndexError(f"one of the indices is outside of the {len(data)} rows of the data")
+    numbers = unpack(xp, data[indices], bits).astype(np.float32)
+    if zero_points is None:
+        zeros = np.float32(2 ** (bits - 1))
+    else:
+        expect_shape("zero_points", zero_points, (*data.shape[:-1], -(-blocks * bits // 8)))
+        zeros = xp.repeat(unpack(xp, zero_points[indices], bits)[..., :blocks], block, axis=-1)
+        zeros = zeros[..., :width]
+    factors = xp.repeat(scales[indices].astype(np.float32), block, axis=-1)[..., :width]
+    ctx.out(numbers.shape)[...] = (numbers - zeros) * factors
+
+
+@builtin("GroupNorm", domain=_CONTRIB, since=1)
+def group_norm(ctx: Context, x: Array, gamma: Array, beta: Array) -> None:
+    """Mean 0 and variance 1 of groups of channels, each channel scaled and shifted, then SiLU."""
+    xp, attrs = ctx.xp, ctx.attrs
+    axis = -1 if attrs["channels_last"] else 1
+    shape = [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
+    found = grouped(ctx, xp.moveaxis(x, axis, 1), attrs["groups"])
+    y = xp.moveaxis(found, 1, axis) * gamma.reshape(shape) + beta.reshape(shape)
+    ctx.out(x.shape)[...] = y * sigmoid(xp, y) if attrs["activation"] else y
+
+
 def unpack(xp: ArrayModule, packed: Array, bits: int) -> Array:
     """Return the numbers of some bits in each byte, the lowest bits first.
 
@@ -234,15 +294,15 @@ def unpack(xp: ArrayModule, packed: Array, bits: int) -> Array:
     xp
         Array module.
     packed
-        uint8 array of shape (rows, bytes).
+        uint8 array of shape (..., bytes).
     bits
         2, 4 or 8.
 
     Returns
     -------
     numbers
-        uint8 array of shape (rows, bytes * 8 / bits).
+        uint8 array of shape (..., bytes * 8 / bits).
     """
     shifts = xp.arange(0, 8, bits, dtype=np.uint8)
-    parts = (packed[:, :, None] >> shifts) & np.uint8(2**bits - 1)
-    return parts.reshape(packed.shape[0], -1)
+    parts = (packed[..., None] >> shifts) & np.uint8(2**bits - 1)
+    return parts.reshape(*packed.shape[:-1], packed.shape[-1] * 8 // bits)

@@ -182,6 +182,8 @@ def rotate(
     size
         Number of elements to rotate, from the start; 0 for all.
     """
+    if cos.shape != sin.shape:
+        raise ValueError(f"cosines of the shape {cos.shape} and sines of {sin.shape} do not fit")
     wide = at_least_float32(x)
     size = size or x.shape[-1]
     part = wide[..., :size]

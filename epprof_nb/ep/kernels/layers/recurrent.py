@@ -8,14 +8,16 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.math.activation import sigmoid
-from epprof_nb.ep.kernels.math.normalization import write_optional
 from epprof_nb.ep.kernels.shared.checks import choice, expect_shape
+from epprof_nb.ep.kernels.shared.optional_outputs import write_optional
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
 from epprof_nb.ep.kernels.shared.quiet import quiet
 from epprof_nb.ep.products.products import matmul
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from epprof_nb.ep.limits import Limits
 
     Function = Callable[[Array], Array]
     Step = Callable[..., "tuple[Array, ...]"]
@@ -169,7 +171,10 @@ def _biases(bias: Array | None, d: int) -> tuple[Any, Any]:
     return bias[d, :size], bias[d, size:]
 
 
-@builtin("RNN", since=7)
+_CLIP: Limits = {"clip is not positive": lambda node: node.attrs.get("clip", 1.0) <= 0}
+
+
+@builtin("RNN", since=7, limits=_CLIP)
 @quiet
 def rnn(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
@@ -187,7 +192,7 @@ def rnn(  # noqa: PLR0917 - the inputs of the operator
     _run(ctx, x, lengths, [h], make_step)
 
 
-@builtin("GRU", since=7)
+@builtin("GRU", since=7, limits=_CLIP)
 @quiet
 def gru(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
@@ -221,7 +226,7 @@ def gru(  # noqa: PLR0917 - the inputs of the operator
     _run(ctx, x, lengths, [h], make_step)
 
 
-@builtin("LSTM", since=7)
+@builtin("LSTM", since=7, limits=_CLIP)
 @quiet
 def lstm(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,

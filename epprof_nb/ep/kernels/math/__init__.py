@@ -1,1 +1,1 @@
-"""Kernels of arithmetic, products, reductions and normalizations."""
+"""Kernels of arithmetic, products and reductions."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
-from epprof_nb.ep.kernels.device.elements import apply_on_device
+from epprof_nb.ep.kernels.device.elements import apply_on_device, limit_on_device
 from epprof_nb.ep.kernels.shared.broadcasting import broadcast_shape
 from epprof_nb.ep.kernels.shared.checks import expect_shape
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
@@ -141,25 +141,21 @@ def shrink(ctx: Context, x: Array) -> None:
     """Elements moved toward zero by `bias`; elements between the thresholds become zero."""
     threshold, bias = ctx.attrs["lambd"], ctx.attrs["bias"]
     xp = ctx.xp
-    below = xp.where(x < -threshold, x + bias, 0)
-    ctx.out(x.shape)[...] = xp.where(x > threshold, x - bias, below)
+    x = x.astype(np.float32) if x.dtype.kind != "f" else x
+    above = xp.where(x > threshold, x - bias, 0)
+    ctx.out(x.shape)[...] = xp.where(x < -threshold, x + bias, above)
 
 
 @builtin("Clip", since=11)
 def clip(ctx: Context, x: Array, low: Array | None = None, high: Array | None = None) -> None:
     """Limit elements to a range; the limits are finite by default, and NaN means no limit."""
-    lowest, highest = _range(x.dtype)
-    _limit(
-        ctx,
-        x,
-        lowest if low is None else low.reshape(()),
-        highest if high is None else high.reshape(()),
-    )
+    _limit(ctx, x, low, high, _range(x.dtype))
 
 
 @builtin("Clip", since=6, until=10)
 def _clip_before_11(ctx: Context, x: Array) -> None:
-    _limit(ctx, x, x.dtype.type(ctx.attrs["min"]), x.dtype.type(ctx.attrs["max"]))
+    limits = x.dtype.type(ctx.attrs["min"]), x.dtype.type(ctx.attrs["max"])
+    _limit(ctx, x, None, None, limits)
 
 
 @cache
@@ -169,12 +165,22 @@ def _range(dtype: np.dtype[Any]) -> tuple[Any, Any]:
     return dtype.type(limits.min), dtype.type(limits.max)
 
 
-def _limit(ctx: Context, x: Array, low: Array, high: Array) -> None:
+def _limit(
+    ctx: Context, x: Array, low: Array | None, high: Array | None, limits: tuple[Any, Any]
+) -> None:
+    """Limit elements to a range, given by arrays of one element or else by numbers."""
     y = ctx.out(x.shape)
+    is_float = x.dtype.kind == "f"
+    if ctx.xp is not np and is_float and x.size:
+        limit_on_device(ctx.xp, x, low, high, *limits, y)
+        ctx.repeat_launches()
+        return
+    low = limits[0] if low is None else low.reshape(())
+    high = limits[1] if high is None else high.reshape(())
     if ctx.xp is not np:
         _limiting(ctx.xp)(x, low, high, y)
         return
-    if x.dtype.kind == "f":
+    if is_float:
         low = x.dtype.type(-np.inf) if np.isnan(low) else low
         high = x.dtype.type(np.inf) if np.isnan(high) else high
     np.clip(x, low, high, out=y)

@@ -124,7 +124,9 @@ def power(ctx: Context, x: Array, exponent: Array) -> None:
     """Power, computed in the type of the base unless that loses the exponent's fraction."""
     xp = ctx.xp
     out = ctx.out(broadcast_shape(x.shape, exponent.shape))
-    if x.dtype.kind == "f":
+    if xp is not np and combine_on_device(xp, "power", x, exponent, out):
+        ctx.repeat_launches()
+    elif x.dtype.kind == "f":
         xp.power(x, exponent.astype(x.dtype), out=out)
     elif exponent.dtype.kind == "f":
         out[...] = xp.power(x.astype(np.float64), exponent)

@@ -10,6 +10,8 @@ from epprof_nb.ep.small_floats import is_small
 
 def _cast(ctx: Context, x: Array) -> None:
     y = ctx.out(x.shape)
+    if not ctx.attrs.get("saturate", 1) and not (is_small(y.dtype) and y.dtype.itemsize == 1):
+        raise ValueError(f"saturate is 0, which is only for floats of 8 bits, not for {y.dtype}")
     if is_small(y.dtype) or is_small(x.dtype):
         y[...] = small_cast(ctx.xp, x, y.dtype, saturate=bool(ctx.attrs.get("saturate", 1)))
     else:

@@ -80,6 +80,12 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
         y[...] = (value if added is None else value + added).astype(y.dtype, copy=False)
 
 
+@builtin("Inverse", domain="com.microsoft", since=1)
+def inverse(ctx: Context, x: Array) -> None:
+    """Inverse of each matrix."""
+    ctx.out(x.shape)[...] = ctx.xp.linalg.inv(at_least_float32(x))
+
+
 @builtin("Det", since=11)
 def determinant(ctx: Context, x: Array) -> None:
     """Determinant of each matrix."""

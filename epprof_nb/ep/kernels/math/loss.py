@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
-from epprof_nb.ep.kernels.math.normalization import write_optional
 from epprof_nb.ep.kernels.math.softmax import log_softmax
+from epprof_nb.ep.kernels.shared.optional_outputs import write_optional
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
 
 

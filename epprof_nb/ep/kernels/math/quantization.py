@@ -9,6 +9,8 @@ import numpy as np
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.shared.axes import nonnegative
 from epprof_nb.ep.kernels.shared.checks import expect_shape
+from epprof_nb.ep.kernels.shared.precision import at_least_float32
+from epprof_nb.ep.kernels.shared.quiet import quiet
 from epprof_nb.ep.products import products
 from epprof_nb.ep.small_floats import cast as small_cast
 from epprof_nb.ep.small_floats import is_small
@@ -42,11 +44,21 @@ def spread(xp: ArrayModule, parameter: Array, x: Array, axis: int, block: int = 
 
 
 def quantize(xp: ArrayModule, x: Array, zero_point: Array | int, dtype: Any) -> Array:  # noqa: ANN401
-    """Round scaled values to integers, or to floats of 8 bits, and limit them to their range."""
-    if is_small(dtype):
-        return small_cast(xp, x + zero_point, dtype)
+    """Round scaled values to integers and limit them to their range."""
     limits = np.iinfo(dtype)
     return xp.clip(xp.rint(x) + zero_point, limits.min, limits.max).astype(dtype)
+
+
+def requantize(
+    xp: ArrayModule,
+    total: Array,
+    factor: Array,
+    zero_point: Array,
+    dtype: Any,  # noqa: ANN401
+) -> Array:
+    """Quantize integers times a factor, with the rounding of ONNX Runtime's CPU provider."""
+    scaled = total.astype(np.float32) * at_least_float32(factor)
+    return quantize(xp, scaled, zero_point.astype(np.float32), dtype)
 
 
 def _expect_zero_point(scale: Array, zero_point: Array | None) -> None:
@@ -55,6 +67,7 @@ def _expect_zero_point(scale: Array, zero_point: Array | None) -> None:
 
 
 @builtin("QuantizeLinear", since=10, moves=True)
+@quiet
 def quantize_linear(ctx: Context, x: Array, scale: Array, zero_point: Array | None = None) -> None:
     """Integers for the multiples of a scale."""
     xp, attrs = ctx.xp, ctx.attrs
@@ -62,6 +75,9 @@ def quantize_linear(ctx: Context, x: Array, scale: Array, zero_point: Array | No
     y = ctx.out(x.shape)
     axis, block = attrs.get("axis", 1), attrs.get("block_size", 0)
     wide = x.astype(np.float32) / spread(xp, scale, x, axis, block).astype(np.float32)
+    if is_small(y.dtype):  # whose zero point is 0
+        y[...] = small_cast(xp, wide, y.dtype, saturate=bool(attrs.get("saturate", 1)))
+        return
     zero = 0 if zero_point is None else spread(xp, zero_point, x, axis, block).astype(np.float32)
     y[...] = quantize(xp, wide, zero, y.dtype)
 
@@ -104,6 +120,8 @@ def shifted(x: Array, zero_point: Array | None, *, axis: int | None = None) -> A
         if zero.ndim == 1 and zero.size > 1 and axis is not None:
             zero = zero.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
         elif zero.size == 1:
+            if zero.ndim > 1:
+                raise ValueError(f"a zero point has {zero.ndim} dimensions, not 0 or 1")
             zero = zero.reshape(())
         wide -= zero
     return wide
@@ -148,6 +166,7 @@ def qlinear_matmul(  # noqa: PLR0917 - the inputs of the operator
     xp = ctx.xp
     y = ctx.out(products.product_shape(a, b))
     total = exact_product(shifted(a, a_zero_point, axis=-2), shifted(b, b_zero_point, axis=-1))
-    factor = _vector(xp, a_scale, -2, a.ndim).astype(np.float64) * _vector(xp, b_scale, -1, b.ndim)
-    scaled = total * (factor / _vector(xp, y_scale, -2, y.ndim))
-    y[...] = quantize(xp, scaled, _vector(xp, y_zero_point, -2, y.ndim).astype(np.float64), y.dtype)
+    scales = (at_least_float32(scale) for scale in (a_scale, b_scale, y_scale))
+    rows, columns, result = map(_vector, (xp,) * 3, scales, (-2, -1, -2), (a.ndim, b.ndim, y.ndim))
+    zero = _vector(xp, y_zero_point, -2, y.ndim)
+    y[...] = requantize(xp, total, rows * columns / result, zero, y.dtype)

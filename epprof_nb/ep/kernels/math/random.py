@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
-from epprof_nb.ep.kernels.math.normalization import write_optional
+from epprof_nb.ep.kernels.shared.optional_outputs import write_optional
 
 
 def generator(ctx: Context) -> Any:  # noqa: ANN401
@@ -26,21 +26,38 @@ def dropout(
     ctx: Context, x: Array, ratio: Array | None = None, training: Array | None = None
 ) -> None:
     """The input itself; in training, with random elements set to 0 and the others scaled."""
+    _drop(ctx, x, ratio, training)
+
+
+@builtin("BiasDropout", domain="com.microsoft", since=1, host_inputs=[3, 4])
+def bias_dropout(  # noqa: PLR0917 - the inputs of the operator
+    ctx: Context,
+    x: Array, bias: Array, residual: Array | None = None,
+    ratio: Array | None = None, training: Array | None = None,
+) -> None:  # fmt: skip
+    """Dropout of a sum, and then another sum."""
+    _drop(ctx, x + bias, ratio, training, residual)
+
+
+def _drop(
+    ctx: Context,
+    x: Array, ratio: Array | None, training: Array | None, residual: Array | None = None,
+) -> None:  # fmt: skip
     share = 0.5 if ratio is None else float(ratio.reshape(()))
-    xp = ctx.xp
+    xp, added = ctx.xp, x.dtype.type(0) if residual is None else residual
     if training is None or not bool(training.reshape(())) or share == 0:
-        ctx.out(x.shape, index=0)[...] = x
+        ctx.out(x.shape, index=0)[...] = x + added
         write_optional(ctx, 1, xp.ones(x.shape, bool))
         return
     kept = xp.asarray(generator(ctx).random_sample(x.shape) >= share)
-    ctx.out(x.shape, index=0)[...] = x * kept / x.dtype.type(1 - share)
+    ctx.out(x.shape, index=0)[...] = x * kept / x.dtype.type(1 - share) + added
     write_optional(ctx, 1, kept)
 
 
 @builtin("Dropout", since=7, until=11)
 def _dropout_before_12(ctx: Context, x: Array) -> None:
     ctx.out(x.shape, index=0)[...] = x
-    write_optional(ctx, 1, ctx.xp.ones(x.shape, bool))
+    write_optional(ctx, 1, ctx.xp.zeros(x.shape, bool))  # as ONNX Runtime has it
 
 
 @builtin("Bernoulli", since=15, host_inputs=[0])

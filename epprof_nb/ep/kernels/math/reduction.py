@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
+from epprof_nb.ep.kernels.device.reductions import reduce_on_device
 from epprof_nb.ep.kernels.math.extremes import place_of_extreme
 from epprof_nb.ep.kernels.shared.averages import mean
-from epprof_nb.ep.kernels.shared.axes import distinct, nonnegative
+from epprof_nb.ep.kernels.shared.axes import nonnegative
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
 from epprof_nb.ep.kernels.shared.quiet import quiet
 
@@ -70,16 +71,22 @@ def _reduce(ctx: Context, op_type: str, x: Array, axes: Axes) -> None:
     ndim = x.ndim
     if not ndim:
         axes = ()  # like ONNX Runtime, which ignores the axes of a scalar
-    removed = range(ndim) if axes is None else set(distinct(axes, ndim))
+    removed = range(ndim) if axes is None else {nonnegative(axis, ndim) for axis in axes}
     shape = [1 if i in removed else n for i, n in enumerate(x.shape) if keep or i not in removed]
+    out = ctx.out(shape)
+    if ctx.xp is not np and reduce_on_device(ctx.xp, op_type, x, removed, out):
+        ctx.repeat_launches()
+        return
     how = {"axis": None if axes is None else tuple(removed), "keepdims": keep}
-    ctx.out(shape)[...] = _FUNCTIONS[op_type](ctx.xp, at_least_float32(x), **how)
+    out[...] = _FUNCTIONS[op_type](ctx.xp, at_least_float32(x), **how)
 
 
 def _reduction(op_type: str, since: int) -> None:
     @quiet
     def kernel(ctx: Context, x: Array, axes: Array | None = None) -> None:
-        chosen = tuple(axes.tolist()) if axes is not None and axes.size else None
+        if axes is not None and axes.ndim != 1:
+            raise ValueError(f"axes has {axes.ndim} dimensions, not 1")
+        chosen = tuple(axes.reshape(-1).tolist()) if axes is not None and axes.size else None
         if chosen is None and ctx.attrs["noop_with_empty_axes"]:
             chosen = ()
         _reduce(ctx, op_type, x, chosen)

@@ -28,14 +28,19 @@ def _transform(ctx: Context, x: Array, length: Array | None, axis: int) -> None:
     count = int(length.reshape(())) if length is not None else None
     values = _complex(x)
     if attrs["inverse"] and attrs["onesided"]:
+        if x.shape[-1] != 2:
+            raise ValueError("the inverse of a one-sided transform takes complex numbers")
         whole = count or 2 * (x.shape[along] - 1)
         result = xp.fft.irfft(values, n=whole, axis=along)[..., None]
     elif attrs["inverse"]:
         result = _pairs(xp, xp.fft.ifft(values, n=count, axis=along))
-    elif attrs["onesided"]:
-        result = _pairs(xp, xp.fft.rfft(values.real, n=count, axis=along))
+    elif attrs["onesided"] and values.dtype.kind == "f":
+        result = _pairs(xp, xp.fft.rfft(values, n=count, axis=along))
     else:
-        result = _pairs(xp, xp.fft.fft(values, n=count, axis=along))
+        found = xp.fft.fft(values, n=count, axis=along)
+        if attrs["onesided"]:
+            found = xp.take(found, range(found.shape[along] // 2 + 1), axis=along)
+        result = _pairs(xp, found)
     ctx.out(result.shape)[...] = result
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb.ep.kernels.shared.checks import choice, per_axis
+from epprof_nb.ep.known_operators import CHANNELS_LAST
 
 if TYPE_CHECKING:
-    from epprof_nb.ep.kernel import Array, ArrayModule, Attributes
+    from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context
 
 
 class Geometry(NamedTuple):
@@ -74,6 +75,11 @@ def geometry(
             for n, (begin, end), size, stride in zip(shape, pads, sizes, strides, strict=True)
         ]
     return Geometry(tuple(kernel), tuple(strides), tuple(dilations), pads, extra)
+
+
+def is_channels_last(ctx: Context) -> bool:
+    """Whether the channels of a node are the last axis in memory, and arrays are views of that."""
+    return bool(ctx.domain == CHANNELS_LAST)
 
 
 def view(xp: ArrayModule, x: Array, geometry: Geometry, padding_value: float) -> Array:

@@ -8,12 +8,15 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.device.constants import constant
+from epprof_nb.ep.kernels.shared.quiet import quiet
 
 
 @builtin("ConstantOfShape", since=9, host_inputs=[0])
 def constant_of_shape(ctx: Context, shape: Array) -> None:
     """A tensor of one value."""
     value = ctx.attrs.get("value")
+    if shape.ndim != 1:
+        raise ValueError(f"the shape has {shape.ndim} dimensions, not 1")
     ctx.out(shape.tolist())[...] = 0 if value is None else value.reshape(-1)[0]
 
 
@@ -45,10 +48,11 @@ def trilu(ctx: Context, x: Array, k: Array | None = None) -> None:
 
 
 def _window(op_type: str, coefficients: tuple[float, float, float]) -> None:
+    @quiet
     def kernel(ctx: Context, size: Array) -> None:
         count = int(size.reshape(()))
-        intervals = count if ctx.attrs["periodic"] else max(count - 1, 1)
-        angle = ctx.xp.arange(count) * (2 * math.pi / max(intervals, 1))
+        intervals = count if ctx.attrs["periodic"] else count - 1
+        angle = ctx.xp.arange(count) * (2 * math.pi / intervals if intervals else math.nan)
         a, b, c = coefficients
         ctx.out((count,))[...] = a - b * ctx.xp.cos(angle) + c * ctx.xp.cos(2 * angle)
 

@@ -173,6 +173,7 @@ def tensor_scatter(
     out = ctx.out(cache.shape)
     out[...] = cache
     batch, size, length = cache.shape[0], cache.shape[axis], new.shape[axis]
+    expect_shape("write_indices", write_indices, (batch,))
     start = xp.zeros(batch, np.int64) if write_indices is None else write_indices
     where = start.reshape(-1, 1) + xp.arange(length)
     if ctx.attrs["mode"] == "circular":
@@ -205,7 +206,7 @@ def compress(ctx: Context, x: Array, condition: Array) -> None:
     axis = ctx.attrs.get("axis")
     data = x.reshape(-1) if axis is None else x
     axis = 0 if axis is None else nonnegative(axis, x.ndim)
-    chosen = ctx.xp.flatnonzero(condition[: data.shape[axis]])
+    chosen = ctx.xp.flatnonzero(condition.reshape(-1)[: data.shape[axis]])
     result = ctx.xp.take(data, chosen, axis=axis)
     ctx.out(result.shape)[...] = result
 

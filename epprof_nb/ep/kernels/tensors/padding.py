@@ -64,7 +64,7 @@ def center_crop_pad(ctx: Context, x: Array, shape: Array) -> None:
     axes = distinct(ctx.attrs.get("axes") or range(x.ndim), x.ndim)
     wanted = list(x.shape)
     source, target = [slice(None)] * x.ndim, [slice(None)] * x.ndim
-    for axis, size in zip(axes, shape.tolist(), strict=True):
+    for axis, size in zip(axes, shape.reshape(-1).tolist(), strict=True):
         wanted[axis] = size
         have = x.shape[axis]
         if size < have:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
-from epprof_nb.ep.kernels.math.normalization import write_optional
 from epprof_nb.ep.kernels.shared.axes import nonnegative
-from epprof_nb.ep.kernels.shared.checks import single
+from epprof_nb.ep.kernels.shared.checks import expect_shape, single
+from epprof_nb.ep.kernels.shared.optional_outputs import write_optional
 
 
 def _top(ctx: Context, x: Array, count: int, *, largest: bool) -> None:
@@ -27,10 +27,17 @@ def _top(ctx: Context, x: Array, count: int, *, largest: bool) -> None:
     write_optional(ctx, 1, chosen)
 
 
+def _one(name: str, x: Array) -> int:
+    """Return the number in an input of one dimension and element."""
+    if x.ndim != 1:
+        raise ValueError(f"{name} has {x.ndim} dimensions, not 1")
+    return single(name, x)
+
+
 @builtin("TopK", since=10, host_inputs=[1])
 def top_k(ctx: Context, x: Array, k: Array) -> None:
     """The largest or smallest elements along an axis, sorted, and their indices."""
-    _top(ctx, x, single("K", k), largest=bool(ctx.attrs.get("largest", 1)))
+    _top(ctx, x, _one("K", k), largest=bool(ctx.attrs.get("largest", 1)))
 
 
 @builtin("TopK", since=1, until=9)
@@ -103,6 +110,9 @@ def non_max_suppression(  # noqa: PLR0917 - the inputs of the operator
     limit = _scalar(max_boxes, 0)
     threshold = _scalar(iou_threshold, 0.0)
     lowest = _scalar(score_threshold, -np.inf)
+    if not 0 <= threshold <= 1:
+        raise ValueError(f"iou_threshold is {threshold}, not between 0 and 1")
+    expect_shape("boxes", boxes, (len(scores), *boxes.shape[1:2], 4))
     corners = _corners(boxes, centered=bool(ctx.attrs["center_point_box"]))
     chosen: list[tuple[int, int, int]] = []
     for batch, label in np.ndindex(scores.shape[:2]):

@@ -12,10 +12,12 @@ from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.device.copies import write, write_part
 from epprof_nb.ep.kernels.shared.axes import distinct, nonnegative
 from epprof_nb.ep.kernels.shared.broadcasting import broadcast_shape
-from epprof_nb.ep.kernels.shared.checks import choice
+from epprof_nb.ep.kernels.shared.checks import choice, expect_shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from epprof_nb.ep.limits import Limits
 
 
 _MOST_PARTS = 8
@@ -71,7 +73,7 @@ def _squeeze(ctx: Context, x: Array, axes: list[int] | None) -> None:
     if axes is None:
         _reshaped(ctx, x, tuple(n for n in x.shape if n != 1))
         return
-    removed = set(distinct(axes, x.ndim))
+    removed = {nonnegative(axis, x.ndim) for axis in axes}
     wide = [i for i in removed if x.shape[i] != 1]
     if wide:
         raise ValueError(f"axis {wide[0]} has {x.shape[wide[0]]} elements, not 1")
@@ -100,6 +102,8 @@ def _unsqueeze(ctx: Context, x: Array, axes: list[int]) -> None:
 @builtin("Unsqueeze", since=13, host_inputs=[1], is_view=True, moves=True)
 def unsqueeze(ctx: Context, x: Array, axes: Array) -> None:
     """With new dimensions of size 1."""
+    if axes.ndim > 1:
+        raise ValueError(f"axes has {axes.ndim} dimensions, not 1")
     _unsqueeze(ctx, x, axes.reshape(-1).tolist())
 
 
@@ -118,7 +122,7 @@ def transpose(ctx: Context, x: Array) -> None:
 @builtin("Expand", since=8, host_inputs=[1], moves=True)
 def expand(ctx: Context, x: Array, shape: Array) -> None:
     """Broadcast to a shape."""
-    whole = broadcast_shape(x.shape, tuple(shape.tolist()))
+    whole = broadcast_shape(x.shape, tuple(shape.reshape(-1).tolist()))
     _write(ctx, x, ctx.xp.broadcast_to(x, whole))
 
 
@@ -170,6 +174,8 @@ def _split(ctx: Context, x: Array, sizes: list[int] | None) -> None:
     length = x.shape[axis]
     if sizes is None:
         step = -(-length // ctx.num_outputs)
+        if "num_outputs" not in ctx.attrs and length % ctx.num_outputs:
+            raise ValueError(f"axis {axis} of {length} is not {ctx.num_outputs} equal parts")
         ends = [min(step * (i + 1), length) for i in range(ctx.num_outputs)]
     else:
         ends = list(accumulate(sizes))
@@ -188,7 +194,9 @@ def _split(ctx: Context, x: Array, sizes: list[int] | None) -> None:
 @builtin("Split", since=13, host_inputs=[1], moves=True)
 def split(ctx: Context, x: Array, sizes: Array | None = None) -> None:
     """Parts of a tensor along an axis."""
-    _split(ctx, x, None if sizes is None else sizes.tolist())
+    if ctx.attrs.get("num_outputs", ctx.num_outputs) != ctx.num_outputs:
+        raise ValueError(f"num_outputs={ctx.attrs['num_outputs']}, and it has {ctx.num_outputs}")
+    _split(ctx, x, sizes.tolist() if sizes is not None and sizes.size else None)
 
 
 @builtin("Split", since=2, until=12, moves=True)
@@ -239,6 +247,17 @@ def _slice(  # noqa: PLR0917 - the inputs of the operator
     _write(ctx, x, part)
 
 
+@builtin("Crop", since=1, until=9, moves=True)
+def crop(ctx: Context, x: Array) -> None:
+    """A rectangle of each image, from its borders, or from two of them and its size."""
+    left, top, right, bottom = ctx.attrs["border"]
+    height, width = ctx.attrs.get("scale") or (x.shape[2] - top - bottom, x.shape[3] - left - right)
+    inside = min(top, left, height, width) >= 0
+    if x.ndim != 4 or not inside or top + height > x.shape[2] or left + width > x.shape[3]:
+        raise ValueError(f"border and scale do not fit the shape {x.shape}")
+    _write(ctx, x, x[:, :, top : top + height, left : left + width])
+
+
 @builtin("DepthToSpace", since=1)
 def depth_to_space(ctx: Context, x: Array) -> None:
     """Blocks of pixels from groups of channels."""
@@ -264,13 +283,23 @@ def space_to_depth(ctx: Context, x: Array) -> None:
     ctx.out(shape)[...] = moved.reshape(shape)
 
 
-@builtin("ReverseSequence", since=10)
+_AXES: Limits = {
+    "time_axis and batch_axis are not 0 and 1": lambda node: (
+        {node.attrs["time_axis"], node.attrs["batch_axis"]} != {0, 1}
+    ),
+}
+
+
+@builtin("ReverseSequence", since=10, limits=_AXES)
 def reverse_sequence(ctx: Context, x: Array, lengths: Array) -> None:
     """The first elements of each sequence, as many as its length, in reverse order."""
     xp = ctx.xp
     time, batch = ctx.attrs["time_axis"], ctx.attrs["batch_axis"]
+    expect_shape("sequence_lens", lengths, (x.shape[batch],))
     moved = xp.moveaxis(x, (batch, time), (0, 1))
     steps = xp.arange(x.shape[time])
+    if xp is np and lengths.size and not 0 <= lengths.min() <= lengths.max() <= x.shape[time]:
+        raise ValueError(f"one of sequence_lens is not between 0 and {x.shape[time]}")
     limits = lengths.reshape(-1, 1)
     order = xp.where(steps < limits, limits - 1 - steps, steps)
     result = moved[xp.arange(x.shape[batch]).reshape(-1, 1), order]

@@ -54,7 +54,7 @@ def _number(node: StaticNode) -> int:
 
 _POOL: Limits = {
     "it has no pool_int64s": lambda node: not node.attrs.get("pool_int64s"),
-    "it has pool_strings": lambda node: bool(node.attrs.get("pool_strings")),
+    "it has pool_strings": lambda node: "pool_strings" in node.attrs,
     f"mode is not one of {', '.join(_MODES)}": lambda node: node.attrs["mode"] not in _MODES,
     "max_skip_count is negative": lambda node: node.attrs["max_skip_count"] < 0,
     "min_gram_length, max_gram_length and ngram_counts do not fit": lambda node: (
@@ -66,8 +66,9 @@ _POOL: Limits = {
     "ngram_indexes does not have an entry per n-gram": lambda node: (
         len(node.attrs["ngram_indexes"]) != _number(node)
     ),
+    "ngram_indexes has a negative entry": lambda node: min(node.attrs["ngram_indexes"]) < 0,
     "weights does not have an entry per n-gram": lambda node: (
-        len(node.attrs.get("weights") or node.attrs["ngram_indexes"]) != _number(node)
+        len(node.attrs.get("weights", node.attrs["ngram_indexes"])) != _number(node)
     ),
 }
 
@@ -78,6 +79,8 @@ def tf_idf_vectorizer(ctx: Context, x: Array) -> None:
     attrs = ctx.attrs
     places = attrs["ngram_indexes"]
     rows = x.reshape(1, -1) if x.ndim <= 1 else x
+    if x.ndim > 2 or not len(rows):
+        raise ValueError(f"the shape {x.shape} is neither one row nor several")
     counts = np.zeros((rows.shape[0], max(places) + 1), np.int64)
     number = 0
     for length, grams in _grams(attrs):
@@ -96,7 +99,7 @@ def tf_idf_vectorizer(ctx: Context, x: Array) -> None:
     found = counts.astype(np.float32)
     if attrs["mode"] != "TF":
         weights = np.zeros(counts.shape[1], np.float32)
-        weights[list(places)] = attrs.get("weights") or np.ones(len(places), np.float32)
+        weights[list(places)] = attrs.get("weights", np.ones(len(places), np.float32))
         found = (np.minimum(found, 1) if attrs["mode"] == "IDF" else found) * weights
     ctx.out((*x.shape[:-1], counts.shape[1]))[...] = ctx.xp.asarray(
         found.reshape(*x.shape[:-1], -1)

@@ -66,6 +66,9 @@ _LIMITS: Limits = {
 def tree_ensemble(ctx: Context, x: Array) -> None:
     """Sum, average, minimum or maximum of the leaves that each row reaches in the trees."""
     xp, attrs = ctx.xp, ctx.attrs
+    if x.ndim not in (1, 2):
+        raise ValueError(f"X has {x.ndim} dimensions, not 1 or 2")
+    x = x.reshape(-1, x.shape[-1])
     highest = attrs["nodes_modes"].max(initial=0)
     if highest > _MEMBER:
         raise ValueError(f"nodes_modes has an entry of {highest}, above {_MEMBER}")

@@ -48,6 +48,8 @@ export function headerBlock(
   const block = h("header", { class: "ep-header" }, line);
   if (headline.error)
     block.append(h("p", { class: "ep-warn" }, `The cell raised ${headline.error}.`));
+  for (const text of headline.memory)
+    block.append(h("p", { class: "ep-memory" }, ...withCode(text.trim())));
   if (headline.empty) block.append(h("p", { class: "ep-empty" }, headline.empty));
   if (headline.repeats) block.append(repeats(headline.repeats));
   if (header.findings.length) {

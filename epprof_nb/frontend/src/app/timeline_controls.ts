@@ -1,8 +1,10 @@
 // Search, range selection and keyboard commands of the timeline, and the panels below it.
 
 import { h } from "../base/dom.ts";
+import { MemoryPanel } from "../breakdown/memory_panel.ts";
 import type { SelectionQuery } from "../data/queries.ts";
 import { RangePanel } from "../selection/range_panel.ts";
+import { MemoryMark } from "../timeline/overlays/memory_mark.ts";
 import { RangeMark } from "../timeline/overlays/range_mark.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import { SearchBar } from "./search_bar.ts";
@@ -21,7 +23,11 @@ export interface TimelineControls {
  * Add search and range selection to a timeline. If there is room, as a live view has, the whole
  * profile is broken down below it while no range is marked.
  */
-export function addControls(timeline: Timeline, roomy: boolean): TimelineControls {
+export function addControls(
+  timeline: Timeline,
+  roomy: boolean,
+  showLine: (cell: string, line: number) => void,
+): TimelineControls {
   const { selection, header, source, viewport } = timeline;
   const mark = new RangeMark(
     viewport.whole,
@@ -45,6 +51,21 @@ export function addControls(timeline: Timeline, roomy: boolean): TimelineControl
   );
   void panel.show(null);
   timeline.add(mark);
+  const memory = new MemoryMark(
+    header.counters,
+    () => timeline.geometry,
+    (counter, range) => timeline.tracks.greatestAt(counter, range),
+    (picked) => {
+      void holders.show(picked);
+      timeline.draw();
+    },
+  );
+  const holders = new MemoryPanel(source, {
+    peak: (counter) => memory.set(counter.peak ? { at: counter.peak[0], counter } : null),
+    close: () => memory.set(null),
+    line: showLine,
+  });
+  timeline.add(memory);
 
   const search = new SearchBar(
     selection,
@@ -52,6 +73,13 @@ export function addControls(timeline: Timeline, roomy: boolean): TimelineControl
     () => viewport.view.start,
     () => timeline.element.focus(),
   );
+  if (header.counters.some(({ parts }) => parts))
+    timeline.shortcuts.add({
+      keys: ["b"],
+      help: "Show who holds the memory at the pointer, or at the peak",
+      group: GROUP,
+      run: () => memory.pick(timeline.pointed),
+    });
   timeline.shortcuts.add(
     {
       keys: ["/", "ctrl+f"],
@@ -77,6 +105,7 @@ export function addControls(timeline: Timeline, roomy: boolean): TimelineControl
       group: GROUP,
       run: () => {
         if (selection.query) selection.clear();
+        else if (memory.picked) memory.set(null);
         else if (mark.range) mark.set(null);
         else return false;
         return true;
@@ -102,7 +131,7 @@ export function addControls(timeline: Timeline, roomy: boolean): TimelineControl
   });
   const { given } = header;
   if (given) void selection.select({ what: "rows" }, rowsLabel(given.count, given.sent));
-  const below = h("div", { class: "ep-below" }, selection.panel, panel.element);
+  const below = h("div", { class: "ep-below" }, holders.element, selection.panel, panel.element);
   return { panel: below, search: [search.opener, search.element], mark };
 }
 

@@ -44,7 +44,8 @@ export function mount(
 ): Viewer {
   const header = bundle.header;
   const timeline = new Timeline(header, new Events(bundle), source, options);
-  const controls = addControls(timeline, options.roomy);
+  const line = (cell: string, at: number): void => show("source", `${at}:${cell}`);
+  const controls = addControls(timeline, options.roomy, line);
   const context = {
     header,
     source,
@@ -54,7 +55,7 @@ export function mount(
       show(TIMELINE);
       void timeline.selection.select(query, label);
     },
-    line: (cell: string, line: number): void => show("source", `${line}:${cell}`),
+    line,
   };
   const prefix = `ep${++viewers}-`;
   const bar = h("div", { class: "ep-tabs", role: "tablist", "aria-label": "Views" });

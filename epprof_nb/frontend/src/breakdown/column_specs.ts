@@ -13,6 +13,7 @@ const SPECS: Record<string, Spec> = {
   line: ["line", "Line of the cell", 1],
   name: ["name", "Name", 0],
   short_name: ["name", "Short name; the full name is in the tooltip", 0],
+  function: ["function", "Function", 0],
   source: ["source", "The line's text", 0],
   path: ["module", "Path of the module in its model", 0],
   type: ["type", "Module, or other work of the framework", 25],
@@ -32,6 +33,11 @@ const SPECS: Record<string, Spec> = {
   forward_host_ns: ["host, forward", "Host time of the calls", 8],
   backward_host_ns: ["host, backward", "Host time of the backward pass", 8],
   other_host_ns: ["host, other", "Host time outside both passes: optimizers and loaders", 8],
+  sampled_ns: ["host, sampled", "Host time between API calls, by samples, with all it called", 7],
+  self_sampled_ns: ["self", "Host time of the function itself, by samples", 5],
+  self_share: ["share", "Share of the sampled host time", 6],
+  samples: ["samples", "Number of samples", 9],
+  file: ["file", "File or cell", 2],
   self_host_ns: ["host, self", "Host time outside the ops below", 17],
   count: ["count", "Number of executions", 4],
   recorded: ["recorded", "Executions that ONNX Runtime recorded; only these have host times", 20],
@@ -78,7 +84,7 @@ const ORDER = Object.keys(SPECS);
 const TEXTS = new Set(
   (
     "name short_name source path type class stream op_type cell provider inside grid block " +
-    "fell_back"
+    "fell_back function file"
   ).split(" "),
 );
 /** Columns that identify a row, by preference; the first one present takes the remaining width. */
@@ -115,6 +121,7 @@ export function isText(name: string): boolean {
 
 export function nameColumn(columns: Column[]): string {
   const names = new Set(columns.map(({ name }) => name));
+  if (names.has("samples")) return "function"; // its source is only one of its lines
   return NAME_COLUMNS.find((name) => names.has(name)) ?? columns[0]?.name ?? "";
 }
 
@@ -122,9 +129,9 @@ export function nameColumn(columns: Column[]): string {
 export function formatCell(column: string, value: Cell): string {
   // Leave zeros empty: they are easier to skip.
   if (value === null || value === 0) return "";
-  if (column === "cell") return String(value).replace(/.*[\\/]/, "");
+  if (column === "cell" || column === "file") return String(value).replace(/.*[\\/]/, "");
   if (typeof value !== "number") return String(value);
-  if (column === "share") return percent(value);
+  if (column === "share" || column === "self_share") return percent(value);
   if (column === "bandwidth") return rate(value);
   if (column.endsWith("_ns")) return duration(value);
   if (column.endsWith("bytes")) return size(value);
@@ -206,9 +213,11 @@ export function nameLength(width: number): number {
   );
 }
 
-/** Column with the bars: the share of device time, or host time if there is none. */
+/** Column with the bars: the share of device time, or host time, or else its share by samples. */
 export function barColumn(columns: Column[]): string | undefined {
-  return ["share", "host_ns"].find((name) => columns.some((column) => column.name === name));
+  return ["share", "host_ns", "self_share"].find((name) =>
+    columns.some((column) => column.name === name),
+  );
 }
 
 function columnWidth(column: Column, by: string, rows: number[], main: string): number {

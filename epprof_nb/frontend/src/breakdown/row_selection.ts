@@ -27,6 +27,7 @@ export function queryForRow(by: string, row: Row): SelectionQuery | null {
     const ids = equals(["device_id", "context_id", "stream_id"]);
     return { what: "where", prefix: "act", equals: { ...ids, kind: BUSY_KINDS } };
   }
+  if (by === "function") return null; // samples are not events
   if (by === "module") return row.type === null ? null : opsOf(String(row.path), String(row.type));
   if (isUnattributed(row)) {
     return { what: "where", prefix: "act", equals: { op_id: null, kind: BUSY_KINDS } };

@@ -65,7 +65,8 @@ export class Tables {
     this.#by = by;
     // Lines are in the order of the source, and streams in that of their numbers.
     const inOrder = by === "line" || by === "stream";
-    this.#sort = { column: inOrder ? "" : "device_ns", descending: true };
+    const longest = by === "function" ? "self_sampled_ns" : "device_ns";
+    this.#sort = { column: inOrder ? "" : longest, descending: true };
     this.#openPicker(false);
     void this.#load();
   }

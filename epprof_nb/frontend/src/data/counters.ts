@@ -37,7 +37,12 @@ export function rangeCounter(bundle: ColumnBundle<object>, position: number): Ra
   };
 }
 
-function numbers(bundle: ColumnBundle<object>, position: number, name: string): Float64Array {
+/** Values of a column of the counter at `position`. */
+export function numbers(
+  bundle: ColumnBundle<object>,
+  position: number,
+  name: string,
+): Float64Array {
   const column = bundle.column(`counter.${position}.${name}`);
   return column instanceof Float64Array ? column : new Float64Array(0);
 }

@@ -4,6 +4,7 @@
 import type { Range } from "../base/time_scale.ts";
 import type { RangeBreakdown } from "./by_range.ts";
 import type { Events, Fields } from "./events.ts";
+import type { Holders } from "./holders.ts";
 import type {
   EventRef,
   ProfileHeader,
@@ -51,6 +52,8 @@ export interface DataSource {
   /** Count the events of a query, and find one of them. */
   seek(query: SelectionQuery, where: SeekTarget): Promise<SeekResult>;
   byRange(range: Range): Promise<RangeBreakdown>;
+  /** Load who holds memory at a time. */
+  memoryAt(time: number): Promise<Holders | null>;
   /** Load a breakdown; a live source sorts and filters it as requested. */
   table(by: string, request?: TableRequest): Promise<TableData>;
   /** Tree of paths: "tree", "module_tree" of modules, "stack_tree" or "full_stack_tree". */

@@ -9,6 +9,7 @@ import { EventOrder } from "./embedded/event_order.ts";
 import { Groups } from "./embedded/groups.ts";
 import { related } from "./embedded/related.ts";
 import { Events, type Fields } from "./events.ts";
+import { type Holders, holdersAt } from "./holders.ts";
 import type {
   EventRef,
   ProfileHeader,
@@ -82,6 +83,11 @@ export class EmbeddedSource implements DataSource {
 
   async byRange(range: Range): Promise<RangeBreakdown> {
     return byRange(this.#events, this.bundle, range, this.#detail);
+  }
+
+  async memoryAt(time: number): Promise<Holders | null> {
+    const exact = this.bundle.header.holders?.exact ?? true;
+    return holdersAt(exact || !this.#detail ? this.bundle : await this.#detail.holders(), time);
   }
 
   /** Every event, or the merged events if the page has only these. */

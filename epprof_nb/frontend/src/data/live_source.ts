@@ -5,6 +5,7 @@ import type { RangeBreakdown } from "./by_range.ts";
 import type { Channel } from "./channel.ts";
 import type { DataSource, LateHeader, TableRequest, WindowRequest } from "./data_source.ts";
 import { Events, type Fields } from "./events.ts";
+import type { Holders } from "./holders.ts";
 import type {
   EventRef,
   EventsHeader,
@@ -72,6 +73,11 @@ export class LiveSource implements DataSource {
       end: Math.round(end),
     });
     return content.by_range as RangeBreakdown;
+  }
+
+  async memoryAt(time: number): Promise<Holders> {
+    const { content } = await this.channel.request({ type: "memory_at", at: Math.round(time) });
+    return content.holders as Holders;
   }
 
   async table(by: string, request?: TableRequest): Promise<TableData> {

@@ -1,6 +1,7 @@
 // Wire types of the viewer: the header of a profile, and what its queries return.
 
 import type { RangeBreakdown } from "./by_range.ts";
+import type { HolderHeader } from "./holders.ts";
 
 export interface Lane {
   kind: "ops" | "api" | "stream";
@@ -109,9 +110,12 @@ export type DeviceLabels = Readonly<Record<number, string>>;
 
 /** Counter of a profile: its device and what it counts. */
 export interface Counter {
-  what: "busy" | "launches" | "copied";
+  what: "busy" | "launches" | "copied" | "memory" | "pools";
   device: number;
   name: string;
+  /** Of memory: names of the parts from the bottom up, and time and bytes of the peak. */
+  parts?: string[];
+  peak?: [at: number, bytes: number];
   /** Starts and ends of intervals with missing records, ascending; only for busy time. */
   unknown?: [number, number][];
 }
@@ -200,7 +204,7 @@ export interface SeekResult {
   drawn?: number;
 }
 
-export interface ProfileHeader extends EventsHeader {
+export interface ProfileHeader extends EventsHeader, HolderHeader {
   range: [number, number];
   headline: {
     wall: string;
@@ -214,6 +218,8 @@ export interface ProfileHeader extends EventsHeader {
     empty: string | null;
     error: string | null;
     repeats: Repeats | null;
+    /** Lines on the memory of GPUs, if it was recorded. */
+    memory: string[];
     device_word: string;
     notes: string[];
   };

@@ -20,6 +20,9 @@ async function start(): Promise<void> {
     maxHeight: framed ? FRAME_HEIGHT : Math.max(window.innerHeight - PAGE_REST, 280),
     greedyWheel: !framed,
     roomy: !framed,
+    link: root.dataset.link
+      ? { group: root.dataset.link, origin: 0, first: { start: 0, end: 0 } }
+      : null,
   });
   followHost((theme) => viewer.setTheme(theme));
 }

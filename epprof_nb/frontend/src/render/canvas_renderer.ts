@@ -68,6 +68,14 @@ export class CanvasRenderer implements Renderer {
     marks.counter(this.#context, this.#frame, values, y, height, max, colour);
   }
 
+  area(values: ArrayLike<number>, y: number, height: number, max: number, colour: string): void {
+    marks.counter(this.#context, this.#frame, values, y, height, max, colour, 1);
+  }
+
+  label(text: string, x0: number, x1: number, y: number, colour: string): boolean {
+    return marks.label(this.#context, text, x0, x1, y, colour);
+  }
+
   separator(y: number): void {
     this.#context.fillStyle = this.#frame.palette.line;
     this.#context.fillRect(0, Math.round(y), this.#frame.width, 1);

@@ -130,7 +130,8 @@ function makeColours(look: Band["look"], palette: Palette, code: number): Colour
   return { fill: own, edge: own, text: labelled ? textOn(own) : null };
 }
 
-function textOn(colour: string): string {
+/** Black or white, whichever is easier to read on a colour. */
+export function textOn(colour: string): string {
   const [r, g, b] = rgb(colour).map((share) => share ** 2.2);
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > BRIGHT ? "#000000" : "#ffffff";
 }

@@ -34,12 +34,13 @@ export function counter(
   height: number,
   max: number,
   colour: string,
+  alpha = STRIP_ALPHA,
 ): void {
   c.fillStyle = palette.line;
   c.fillRect(0, y + height - 1, width, 1);
   if (!(max > 0)) return;
   c.fillStyle = colour;
-  c.globalAlpha = STRIP_ALPHA;
+  c.globalAlpha = alpha;
   c.beginPath();
   c.moveTo(0, y + height);
   let top = y + height;
@@ -191,4 +192,23 @@ export function boundary(c: Context, { palette }: Frame, x: number, y0: number, 
 export function tag(c: Context, { palette }: Frame, text: string, x: number, y: number): void {
   c.fillStyle = palette.text;
   c.fillText(text, x + 4.5, y);
+}
+
+/** Space around a text between two pixels. */
+const LABEL_SPACE = 8;
+
+/** Draw a text centred between two pixels, if it fits. */
+export function label(
+  c: Context,
+  text: string,
+  x0: number,
+  x1: number,
+  y: number,
+  colour: string,
+): boolean {
+  const { width } = c.measureText(text);
+  if (width + LABEL_SPACE > x1 - x0) return false;
+  c.fillStyle = colour;
+  c.fillText(text, (x0 + x1 - width) / 2, y);
+  return true;
 }

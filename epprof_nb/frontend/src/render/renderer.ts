@@ -33,6 +33,10 @@ export interface Renderer {
   ruler(times: number[], labels: string[], height: number): void;
   /** Draw a filled strip with one value per pixel; `max` is at full height. */
   counter(values: ArrayLike<number>, y: number, height: number, max: number, colour: string): void;
+  /** Draw an area with one height per pixel, as `counter` does, but opaque. */
+  area(values: ArrayLike<number>, y: number, height: number, max: number, colour: string): void;
+  /** Draw a text centred between two pixels, if it fits. Returns whether it does. */
+  label(text: string, x0: number, x1: number, y: number, colour: string): boolean;
   /** Clip to the area between `top` and `bottom`, until the next call. */
   clip(top: number, bottom: number): void;
   separator(y: number): void;

@@ -15,28 +15,12 @@ import {
   valueAt,
 } from "../data/counters.ts";
 import { KIND } from "../data/kinds.ts";
+import { MemoryCurve } from "../data/memory_curve.ts";
 import type { Counter } from "../data/model.ts";
 import type { Bundle } from "../data/wire_format.ts";
-import type { Palette } from "../render/palettes.ts";
 import type { Renderer } from "../render/renderer.ts";
-
-interface View {
-  view: Range;
-  width: number;
-  palette: Palette;
-}
-
-/** One counter's data. */
-interface Track {
-  /** Draw the counter between `y` and `y + height`. Returns the text of its scale. */
-  draw(r: Renderer, frame: View, y: number, height: number): string;
-  /** Tooltip for a time range; `total` is the counter's value at its end in the whole profile. */
-  describe(range: Range, total: number): string;
-  /** Mean over a time range; 0 for counters without a meaningful mean. */
-  mean(range: Range): number;
-  /** Cumulative value up to a time; 0 for counters that are not cumulative. */
-  valueAt(time: number): number;
-}
+import { memoryTrack } from "./memory_track.ts";
+import type { Track, View } from "./track.ts";
 
 interface CounterType {
   label(device: string): string;
@@ -44,7 +28,7 @@ interface CounterType {
   height: number;
   /** Whether it heads the other counters of its device, which it can fold away. */
   main: boolean;
-  load(bundle: Bundle<object>, position: number): Track;
+  load(bundle: Bundle<object>, position: number, counter: Counter): Track;
 }
 
 export const COUNTER_TYPES: Record<Counter["what"], CounterType> = {
@@ -116,6 +100,22 @@ export const COUNTER_TYPES: Record<Counter["what"], CounterType> = {
       };
     },
   },
+  memory: {
+    label: () => "memory",
+    title: "memory in use, by what the program keeps in it; click to see who holds it",
+    height: 84,
+    main: false,
+    load: (bundle, position, counter) =>
+      memoryTrack(new MemoryCurve(bundle, position, counter.parts?.length ?? 0), counter, true),
+  },
+  pools: {
+    label: () => "pools",
+    title: "memory in use, by pool; click to see who holds it",
+    height: 26,
+    main: false,
+    load: (bundle, position, counter) =>
+      memoryTrack(new MemoryCurve(bundle, position, counter.parts?.length ?? 0), counter, false),
+  },
 };
 
 /** The counters of a profile, at the resolution of the whole profile and of the window in view. */
@@ -127,7 +127,9 @@ export class CounterTracks {
 
   /** Use the loaded columns of a window, or of the whole profile without a `range`. */
   use(bundle: Bundle<object>, range?: Range): void {
-    const tracks = this.counters.map(({ what }, i) => COUNTER_TYPES[what].load(bundle, i));
+    const tracks = this.counters.map((counter, i) =>
+      COUNTER_TYPES[counter.what].load(bundle, i, counter),
+    );
     if (range) this.#window = { tracks, range };
     else this.#whole = tracks;
   }
@@ -151,14 +153,21 @@ export class CounterTracks {
   }
 
   /** Tooltip of a counter for a time range. */
-  describe(position: number, range: Range): string {
+  describe(position: number, range: Range): string | (Node | string)[] {
     const counter = this.counters[position];
     const { name } = counter;
     const track = this.#for(range)[position];
     if (!track) return `${name}: loading`;
     // Time without records is neither busy nor idle.
     if (unknownTime(counter, range) > 0) return `${name}: records are missing here`;
-    return `${name}: ${track.describe(range, this.#whole[position]?.valueAt(range.end) ?? 0)}`;
+    const total = this.#whole[position]?.valueAt(range.end) ?? 0;
+    const told = track.describe(range, total);
+    return typeof told === "string" ? `${name}: ${told}` : told;
+  }
+
+  /** Time of the greatest value of a counter of memory in a time range. */
+  greatestAt(position: number, range: Range): number | undefined {
+    return this.#for(range)[position]?.greatestAt?.(range);
   }
 }
 

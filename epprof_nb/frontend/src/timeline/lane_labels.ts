@@ -1,6 +1,7 @@
 // Column of lane labels: names, folding, pinning, and its width.
 
 import { h, on } from "../base/dom.ts";
+import { memoryCss } from "../render/memory_colours.ts";
 import { labelParts } from "./label_parts.ts";
 import type { PlacedLane } from "./lanes.ts";
 
@@ -8,6 +9,8 @@ const NARROWEST = 64;
 const WIDEST = 420;
 /** Default width; must match the style sheet. */
 const USUAL = 140;
+/** Default width for labels that begin with the name of a process. */
+const WIDE = "min(200px, 40%)";
 const KEY_STEP = 16;
 
 interface LabelActions {
@@ -51,11 +54,16 @@ export class LaneLabels {
   /** Key of the row whose label is the tab stop. */
   #current = "";
 
-  /** `all` are the labels of all lanes, folded ones included. */
+  /**
+   * `all` are the labels of all lanes, folded ones included; `wide` is whether they begin with the
+   * name of a process.
+   */
   constructor(
     private readonly actions: LabelActions,
     private readonly all: string[],
+    wide: boolean,
   ) {
+    if (wide) this.element.style.flexBasis = WIDE;
     this.#rows.append(this.#sticky, this.#clip);
     this.element.append(this.corner, this.#rows, this.#more, this.#grip);
     on(this.#rows, "keydown", (event) => this.#key(event));
@@ -129,13 +137,13 @@ export class LaneLabels {
     return label;
   }
 
-  #make({ key, kind, label: text, title, indent, folded }: PlacedLane): Label {
+  #make({ key, kind, label: text, title, indent, folded, parts }: PlacedLane): Label {
     const foldable = folded !== null;
     const [head, tail] = labelParts(text, this.all);
-    const parts = [h("span", {}, head), tail];
+    const words = [h("span", {}, head), tail];
     const name = foldable
-      ? h("button", { type: "button", class: "ep-name ep-fold", tabindex: "-1" }, ...parts)
-      : h("span", { class: "ep-name" }, ...parts);
+      ? h("button", { type: "button", class: "ep-name ep-fold", tabindex: "-1" }, ...words)
+      : h("span", { class: "ep-name" }, ...words);
     on(name, "click", () => foldable && this.actions.fold(key));
     const scale = h("span", { class: "ep-scale" });
     const pin = h("button", {
@@ -155,6 +163,7 @@ export class LaneLabels {
       name,
       scale,
       pin,
+      parts.length ? partNames(parts) : null,
     );
     const label = { row: null, element, name, scale, pin };
     this.#labels.set(key, label);
@@ -214,6 +223,15 @@ export class LaneLabels {
       set(this.element.offsetWidth + step);
     });
   }
+}
+
+function partNames(parts: string[]): HTMLElement {
+  const names = parts.map((part) => {
+    const swatch = h("i", { class: "ep-swatch" });
+    swatch.style.background = memoryCss(part);
+    return h("span", {}, swatch, part);
+  });
+  return h("div", { class: "ep-parts" }, ...names);
 }
 
 function keyOf(target: EventTarget | null): string | null {

@@ -31,6 +31,8 @@ export interface PlacedLane {
   index: number;
   /** Index of the counter drawn in the row. */
   counter: number | null;
+  /** Names of its areas, in their order from the top; in rows with room for them. */
+  parts: string[];
   label: string;
   title: string;
   /** 1 if another row can fold it away. */
@@ -61,6 +63,11 @@ type Row = Omit<PlacedLane, "y" | "height" | "bands" | "pinned" | "sticky"> & {
   parent: string | null;
 };
 
+/** Whether the lanes are those of one process after the other, so that threads follow streams. */
+export function areByProcess(lanes: readonly Pick<Lane, "kind">[]): boolean {
+  return lanes.some(({ kind }, i) => kind !== "stream" && lanes[i - 1]?.kind === "stream");
+}
+
 /** All rows in order, folded ones included. */
 export function buildRows({ lanes, counters, devices: labels, word }: RowSource): Row[] {
   const result: Row[] = [];
@@ -69,6 +76,7 @@ export function buildRows({ lanes, counters, devices: labels, word }: RowSource)
       lane: null,
       index: -1,
       counter: null,
+      parts: [],
       indent: 0,
       folded: null,
       parent: null,
@@ -89,6 +97,7 @@ export function buildRows({ lanes, counters, devices: labels, word }: RowSource)
         key: `counter:${i}`,
         kind: counter.what,
         counter: i,
+        parts: counter.what === "memory" ? [...(counter.parts ?? [])].reverse() : [],
         label: label(word),
         title: `${counter.name}: ${title}`,
         indent: main ? 0 : 1,
@@ -111,10 +120,28 @@ export function buildRows({ lanes, counters, devices: labels, word }: RowSource)
       parent,
     });
   };
+  const head = (device: number, many: number): void => {
+    if (headed.has(device)) return;
+    headed.add(device);
+    const key = `device:${device}`;
+    const busy = counters.findIndex((c) => c.device === device && isMain(c));
+    const label = labels[device] ?? `device ${device}`;
+    const name = counters[busy]?.name ?? label;
+    add({
+      key,
+      kind: "device",
+      counter: single || busy < 0 ? null : busy,
+      label,
+      title: `${name}, ${many} ${many === 1 ? "stream" : "streams"}`,
+      folded: false,
+    });
+    if (!single) addCounters(device, key);
+  };
   if (single) for (const device of devices) addCounters(device, null);
   const threads = [...new Set(lanes.flatMap((of) => (of.kind === "stream" ? [] : of.thread)))];
   // A row in place of a single lane would save nothing.
-  const others = new Set(threads.length > OPEN_THREADS + 1 ? threads.slice(OPEN_THREADS) : []);
+  const folds = threads.length > OPEN_THREADS + 1 && !areByProcess(lanes);
+  const others = new Set(folds ? threads.slice(OPEN_THREADS) : []);
   lanes.forEach(({ kind, thread, device }, i) => {
     if (kind === "stream") {
       const many = streams.get(device) ?? 0;
@@ -122,23 +149,8 @@ export function buildRows({ lanes, counters, devices: labels, word }: RowSource)
         lane(i, null, null);
         return;
       }
-      const key = `device:${device}`;
-      if (!headed.has(device)) {
-        headed.add(device);
-        const busy = counters.findIndex((c) => c.device === device && isMain(c));
-        const label = labels[device] ?? `device ${device}`;
-        const name = counters[busy]?.name ?? label;
-        add({
-          key,
-          kind: "device",
-          counter: single || busy < 0 ? null : busy,
-          label,
-          title: `${name}, ${many} ${many === 1 ? "stream" : "streams"}`,
-          folded: false,
-        });
-        if (!single) addCounters(device, key);
-      }
-      lane(i, key, null);
+      head(device, many);
+      lane(i, `device:${device}`, null);
       return;
     }
     const above = kind === "api" ? lanes[i - 1] : undefined;
@@ -151,6 +163,8 @@ export function buildRows({ lanes, counters, devices: labels, word }: RowSource)
     }
     lane(i, calls ? `lane:${i - 1}` : other, false);
   });
+  // A device may have memory in use without any work.
+  if (!single) for (const { device, parts } of counters) if (parts) head(device, 0);
   return result;
 }
 

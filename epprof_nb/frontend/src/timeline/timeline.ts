@@ -17,17 +17,18 @@ import { Corner } from "./corner.ts";
 import { CounterTracks } from "./counter_tracks.ts";
 import { drawFrame } from "./frame.ts";
 import type { Geometry } from "./geometry.ts";
-import { listen } from "./input/gestures.ts";
 import { openHelp } from "./input/help_dialog.ts";
 import { GESTURES, keyboardCommands } from "./input/keyboard_commands.ts";
 import { extentOf, PointerHandler } from "./input/pointer.ts";
 import { Shortcuts } from "./input/shortcut_registry.ts";
+import { listen } from "./input/wheel_and_drag.ts";
 import { LaneLabels } from "./lane_labels.ts";
 import { LaneState } from "./lane_state.ts";
+import { areByProcess } from "./lanes.ts";
 import { MINIMAP, Minimap } from "./minimap.ts";
 import { BoxZoom } from "./overlays/box_zoom.ts";
 import { FlowOverlay } from "./overlays/flows.ts";
-import { type Overlay, Overlays } from "./overlays/overlay.ts";
+import { type Overlay, Overlays, type PointerAt } from "./overlays/overlay.ts";
 import { RepeatMarks } from "./overlays/repeat_marks.ts";
 import { RulerMeasure } from "./overlays/ruler_measure.ts";
 import { UnloadedOverlay } from "./overlays/unloaded.ts";
@@ -56,7 +57,7 @@ export class Timeline {
   /** Choice of what the colours of events mean. */
   readonly colouring: Colouring;
   readonly #layout: RowLayout;
-  readonly #tracks: CounterTracks;
+  readonly tracks: CounterTracks;
   readonly #corner: Corner;
   readonly #minimap: Minimap;
   readonly #counterLoader: CounterLoader;
@@ -116,13 +117,14 @@ export class Timeline {
         resized: () => this.#resize(),
       },
       header.lanes.map(({ label }) => label),
+      areByProcess(header.lanes),
     );
-    this.#tracks = new CounterTracks(header.counters);
+    this.tracks = new CounterTracks(header.counters);
     this.#counterLoader = new CounterLoader(source, this.viewport.whole, (bundle, window) => {
-      this.#tracks.use(bundle, window);
+      this.tracks.use(bundle, window);
       this.draw();
     });
-    this.#minimap = new Minimap(this.viewport, (range) => this.#tracks.busy(range));
+    this.#minimap = new Minimap(this.viewport, (range) => this.tracks.busy(range));
     this.#corner = new Corner(this.#labels.corner, {
       fold: () => this.laneState.toggleAll(this.foldable()),
       help: () => openHelp(this.shortcuts, this.element),
@@ -243,6 +245,11 @@ export class Timeline {
     return this.#labels.focused ?? pointed ?? (at ? `lane:${at.lane}` : null);
   }
 
+  /** Position of the pointer while it is over the canvas. */
+  get pointed(): PointerAt | null {
+    return this.#pointer.last;
+  }
+
   #targetEvent(): Range | null {
     const { current: at } = this.selection;
     if (at) return rangeOf(at);
@@ -281,7 +288,7 @@ export class Timeline {
 
   async #loadCounters(): Promise<void> {
     try {
-      this.#tracks.use(await this.source.counters());
+      this.tracks.use(await this.source.counters());
       this.#minimap.invalidate();
       this.draw();
     } catch {
@@ -299,7 +306,7 @@ export class Timeline {
       overlays: this.#overlays,
       scroll: (pixels) => this.scroll(pixels),
       select: (hit) => this.selection.selectHit(hit),
-      describeCounter: (counter, range) => this.#tracks.describe(counter, range),
+      describeCounter: (counter, range) => this.tracks.describe(counter, range),
       describe: this.source.zooms ? (event) => this.source.describe(event) : undefined,
     });
   }
@@ -335,7 +342,7 @@ export class Timeline {
     drawFrame(geometry, this.selection.highlight, {
       renderer: this.#renderer,
       labels: this.#labels,
-      tracks: this.#tracks,
+      tracks: this.tracks,
       overlays: this.#overlays,
       corner: this.#corner,
     });

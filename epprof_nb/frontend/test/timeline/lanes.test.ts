@@ -53,6 +53,23 @@ test("the folds that hide a lane are those of all rows above it", () => {
   expect(layout.foldsOf(calls)).toEqual([`lane:${calls - 1}`, "threads"]);
 });
 
+test("lanes by process keep each thread beside the streams of its process", () => {
+  const lanes = [1, 2, 3, 4, 5, 6].flatMap((n) => [
+    lane("ops", `rank ${n}, main thread`, -1, n),
+    lane("stream", "stream 7", n),
+  ]);
+  const source = {
+    lanes,
+    counters: [1, 2, 3, 4, 5, 6].flatMap(counters),
+    devices: {},
+    word: "GPU",
+  };
+  const rows = buildRows(source).filter(({ kind }) => kind === "ops" || kind === "device");
+  expect(keys(rows)).toEqual(
+    [1, 2, 3, 4, 5, 6].flatMap((n) => [`lane:${2 * n - 2}`, `device:${n}`]),
+  );
+});
+
 describe("lanes", () => {
   test("are stacked, and find their events", () => {
     const { lanes } = placeRows(one, all, none);
@@ -86,6 +103,13 @@ describe("lanes", () => {
     const folded = placeRows(two, all, { ...none, folded: new Set(["device:0"]) }).lanes;
     expect(keys(folded)).not.toContain("lane:3");
     expect(keys(folded)).toContain("lane:4");
+  });
+  test("of memory are shown for a device without work, too", () => {
+    const memory: Counter = { what: "memory", device: 1, name: "H100 1", parts: ["other"] };
+    const rows = buildRows({ ...one, counters: [...one.counters, memory] });
+    const at = rows.findIndex(({ key }) => key === "device:1");
+    expect(rows[at].label).toBe("GPU 1");
+    expect(rows[at + 1]).toMatchObject({ kind: "memory", counter: 2, parent: "device:1" });
   });
   test("of a folded thread fold its API calls, too", () => {
     const { lanes } = placeRows(two, all, { ...none, folded: new Set(["lane:0"]) });

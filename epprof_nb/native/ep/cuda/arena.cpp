@@ -25,6 +25,8 @@ CudaStream as_owner(const void* graph) {
   return reinterpret_cast<CudaStream>(const_cast<void*>(graph));
 }
 
+uint64_t number_of(CudaStream stream) { return reinterpret_cast<uintptr_t>(stream); }
+
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
@@ -156,11 +158,13 @@ void CudaArena::wait_and_reclaim(std::unique_lock<std::mutex>& lock) {
 }
 
 CudaArena::Chunk* CudaArena::add_region(size_t bytes) {
+  if (bytes > room()) return nullptr;
   uint64_t memory = 0;
   if (cuda.MemAlloc(&memory, bytes) != kSuccess) return nullptr;
   stats_.reserved += bytes;
   stats_.regions_allocated++;
   auto* chunk = new Chunk{uintptr_t(memory), bytes, nullptr, nullptr, nullptr, false, false};
+  log_.add(kRegionAdded, memory, bytes, bytes, 0);
   insert(chunk);
   return chunk;
 }
@@ -175,17 +179,34 @@ bool CudaArena::release_regions() {
   for (Chunk* chunk : whole) {
     erase(chunk);
     stats_.reserved -= chunk->bytes;
+    log_.add(kRegionReleased, chunk->begin, chunk->bytes, chunk->bytes, 0);
     cuda.MemFree(chunk->begin);
     delete chunk;
   }
   return !whole.empty();
 }
 
+size_t CudaArena::room() const {
+  if (!stats_.limit) return SIZE_MAX;
+  return stats_.limit > stats_.reserved ? stats_.limit - stats_.reserved : 0;
+}
+
+void CudaArena::limit(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  stats_.limit = bytes;
+}
+
+void CudaArena::grow_exactly(bool is_exact) {
+  std::lock_guard lock(mutex_);
+  is_exact_ = is_exact;
+}
+
 // Regions double in size, because each one needs a driver call that can stall the device.
 CudaArena::Chunk* CudaArena::grow(size_t bytes, std::unique_lock<std::mutex>& lock) {
   next_region_ = std::min(std::max(next_region_ * 2, kFirstRegion), kLargestStep);
   size_t exact = round_up(bytes, kFirstRegion);
-  if (add_region(std::max(exact, next_region_))) return take(nullptr, bytes);
+  size_t most = std::min(is_exact_ ? 0 : next_region_, room() / kFirstRegion * kFirstRegion);
+  if (add_region(std::max(exact, most))) return take(nullptr, bytes);
   wait_and_reclaim(lock);
   if (Chunk* chunk = take(nullptr, bytes)) return chunk;
   release_regions();
@@ -198,6 +219,7 @@ void* CudaArena::allocate(size_t bytes, CudaStream stream) {
   if (is_forked()) CurrentDevice fails(device_);  // throws
   size_t size = std::max(round_up(bytes, kAlignment), kAlignment);
   std::unique_lock lock(mutex_);
+  begin_log();
   if (graph_owner && graph_arena == this) {
     stream = graph_owner;
   } else if (!stream) {
@@ -224,8 +246,10 @@ void* CudaArena::allocate(size_t bytes, CudaStream stream) {
   chunk->owner = stream;
   in_use_.emplace(chunk->begin, chunk);
   stats_.allocations++;
+  stats_.largest = std::max(stats_.largest, chunk->bytes);
   stats_.in_use += chunk->bytes;
   stats_.most_in_use = std::max(stats_.most_in_use, stats_.in_use);
+  log_.add(kAllocated, chunk->begin, chunk->bytes, bytes, number_of(stream));
   return reinterpret_cast<void*>(chunk->begin);
 }
 
@@ -236,6 +260,8 @@ void CudaArena::free(void* memory) {
   if (found == in_use_.end()) return;
   Chunk* chunk = found->second;
   if (chunk->retained) return;
+  begin_log();
+  log_.add(kFreed, chunk->begin, chunk->bytes, chunk->bytes, number_of(chunk->owner));
   in_use_.erase(found);
   stats_.in_use -= chunk->bytes;
   if (!chunk->owner) chunk->owner = stream_of_thread();
@@ -281,6 +307,18 @@ void CudaArena::reclaim_all() {
   CurrentDevice current(device_);
   std::unique_lock lock(mutex_);
   wait_and_reclaim(lock);
+}
+
+void CudaArena::shrink() {
+  if (is_forked()) return;
+  CurrentDevice current(device_);
+  DuringCaptures relaxed;
+  std::unique_lock lock(mutex_);
+  begin_log();
+  wait_and_reclaim(lock);
+  release_regions();
+  next_region_ = 0;
+  stats_.shrinkages++;
 }
 
 // Does not hold the lock of the chunks, because host functions of a stream may allocate.
@@ -368,6 +406,40 @@ bool CudaArena::owns(const void* address) {
 ArenaStats CudaArena::stats() {
   std::lock_guard lock(mutex_);
   return stats_;
+}
+
+// Adds what the arena holds to a log that begins.
+void CudaArena::begin_log() {
+  if (!log_.begins()) return;
+  auto add_region = [&](Chunk* first) {
+    uint64_t bytes = 0;
+    for (Chunk* chunk = first; chunk; chunk = chunk->next) bytes += chunk->bytes;
+    log_.add_earlier(kRegionAdded, first->begin, bytes, 0);
+  };
+  for (auto& [owner, chunks] : free_) {
+    for (Chunk* chunk : chunks) {
+      if (!chunk->previous) add_region(chunk);
+    }
+  }
+  for (auto& [begin, chunk] : in_use_) {
+    if (!chunk->previous) add_region(chunk);
+    log_.add_earlier(kAllocated, begin, chunk->bytes, number_of(chunk->owner));
+  }
+}
+
+std::vector<MemoryEvent> CudaArena::memory_events(uint64_t* dropped) {
+  *dropped = 0;
+  if (is_forked()) return {};
+  std::lock_guard lock(mutex_);
+  begin_log();
+  *dropped = log_.dropped();
+  return log_.events();
+}
+
+void CudaArena::end_memory_log() {
+  if (is_forked()) return;
+  std::lock_guard lock(mutex_);
+  begin_log();
 }
 
 CudaArena& arena_of(int device) {

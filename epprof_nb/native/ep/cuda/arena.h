@@ -8,14 +8,19 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include "ep/cuda/driver.h"
+#include "ep/cuda/memory_log.h"
 
 namespace epprof::ep {
 
 struct ArenaStats {
   size_t in_use, most_in_use, reserved;  // bytes
   uint64_t allocations, regions_allocated;
+  size_t largest;
+  uint64_t shrinkages;
+  size_t limit;  // of `reserved`; 0: none
 };
 
 // A chunk belongs to the stream that it was allocated for. The stream's work runs in order, so the
@@ -35,12 +40,15 @@ class CudaArena {
   void* allocate(size_t bytes, CudaStream stream);
   void free(void* memory);  // null is allowed
 
+  void limit(size_t bytes);           // of all regions; 0: none
+  void grow_exactly(bool is_exact);   // new regions are as large as the request, not larger
   void use_stream(CudaStream stream);      // this thread queues work on it
   void leave_stream();  // a stream of another provider, used only during a run
   void add_stream(CudaStream stream);      // it lives until `forget_stream`
   void flushed_stream(CudaStream stream);  // its work has ended
   void forget_stream(CudaStream stream);   // its work has ended, and it ends
   void reclaim_all();                      // waits for the device
+  void shrink();      // waits for the device, and returns regions without memory in use to it
   void synchronize();  // waits for all streams that are not being captured; throws
 
   // From now on, this thread allocates for the graph. Null: no longer.
@@ -51,6 +59,10 @@ class CudaArena {
   bool retain(const void* address);  // never reuses the chunk; false if it is not ours
   bool owns(const void* address);
   ArenaStats stats();
+
+  // Of the recording that is open, in order; `*dropped`: how many a limit cut.
+  std::vector<MemoryEvent> memory_events(uint64_t* dropped);
+  void end_memory_log();
 
  private:
   struct Chunk;
@@ -69,9 +81,11 @@ class CudaArena {
   size_t reclaimable() const;
   Chunk* grow(size_t bytes, std::unique_lock<std::mutex>&);
   Chunk* add_region(size_t bytes);
+  size_t room() const;  // for new regions
   bool release_regions();
   void insert(Chunk*);
   void erase(Chunk*);
+  void begin_log();
   void give(CudaStream owner, CudaStream heir);
   void forget_owner(CudaStream owner, CudaStream heir);
   Chunk* merge(Chunk*, Chunk* next);
@@ -85,7 +99,9 @@ class CudaArena {
   std::set<CudaStream> graphs_;  // owners that are graphs
   std::map<uintptr_t, Chunk*> in_use_;  // by address
   ArenaStats stats_{};
+  MemoryLog log_;
   size_t next_region_ = 0;
+  bool is_exact_ = false;
 };
 
 CudaArena& arena_of(int device);

@@ -53,6 +53,10 @@ std::string load_driver(const char* path) {
   resolve("cuGetErrorString", d.GetErrorString);
   resolve("cuDeviceGetCount", d.DeviceGetCount);
   resolve("cuDeviceGet", d.DeviceGet);
+  resolve("cuDeviceGetName", d.DeviceGetName);
+  resolve("cuDeviceGetAttribute", d.DeviceGetAttribute);
+  resolve("cuDeviceTotalMem_v2", d.DeviceTotalMem);
+  resolve("cuDeviceGetPCIBusId", d.DeviceGetPCIBusId);
   resolve("cuDevicePrimaryCtxRetain", d.DevicePrimaryCtxRetain);
   resolve("cuCtxPushCurrent_v2", d.CtxPushCurrent);
   resolve("cuCtxPopCurrent_v2", d.CtxPopCurrent);

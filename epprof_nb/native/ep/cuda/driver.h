@@ -39,6 +39,8 @@ constexpr unsigned kPortable = 1;                      // CU_MEMHOSTALLOC_PORTAB
 constexpr uint32_t kDeviceMemory = 2;                  // CU_MEMORYTYPE_DEVICE
 constexpr int kMemoryType = 2;                         // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr int kDeviceOrdinal = 9;                      // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+constexpr int kMajorVersion = 75;                      // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+constexpr int kMinorVersion = 76;                      // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
 constexpr int kThreadLocal = 1;                        // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 constexpr int kRelaxed = 2;                            // CU_STREAM_CAPTURE_MODE_RELAXED
 constexpr int kCaptureActive = 1;                      // CU_STREAM_CAPTURE_STATUS_ACTIVE
@@ -49,6 +51,10 @@ struct Driver {
   int (*GetErrorString)(int, const char**);
   int (*DeviceGetCount)(int*);
   int (*DeviceGet)(int* device, int ordinal);
+  int (*DeviceGetName)(char* name, int room, int device);
+  int (*DeviceGetAttribute)(int* value, int attribute, int device);
+  int (*DeviceTotalMem)(size_t* bytes, int device);
+  int (*DeviceGetPCIBusId)(char* id, int room, int device);
   int (*DevicePrimaryCtxRetain)(CudaContext*, int device);
   int (*CtxPushCurrent)(CudaContext);
   int (*CtxPopCurrent)(CudaContext*);
@@ -91,6 +97,7 @@ extern Driver cuda;  // valid once `load_driver` has succeeded
 // Opens the driver and counts its devices. Returns an empty string or an error message. Later calls
 // return the result of the first success.
 std::string load_driver(const char* path);
+constexpr const char* kDriverFile = "libcuda.so.1";
 int device_count();  // 0 unless the driver was opened
 bool is_forked();    // in a child process, where no function of the driver works
 int device_at(const void* address);  // device of any allocator's memory; -1: none

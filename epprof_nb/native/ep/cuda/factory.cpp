@@ -26,9 +26,32 @@ const char* version(const EpFactory*) { return EPPROF_VERSION; }
 thread_local bool leaves_streams_to_others = false;
 bool is_stream_aware(const EpFactory*) { return !leaves_streams_to_others; }
 
+void describe(int device, KeyValuePairs* metadata) {
+  char name[256] = "", bus_id[32] = "";
+  int handle = 0, major = 0, minor = 0;
+  size_t bytes = 0;
+  check_cuda("cuDeviceGet", cuda.DeviceGet(&handle, device));
+  check_cuda("cuDeviceGetName", cuda.DeviceGetName(name, sizeof name, handle));
+  check_cuda("cuDeviceGetAttribute", cuda.DeviceGetAttribute(&major, kMajorVersion, handle));
+  check_cuda("cuDeviceGetAttribute", cuda.DeviceGetAttribute(&minor, kMinorVersion, handle));
+  check_cuda("cuDeviceTotalMem", cuda.DeviceTotalMem(&bytes, handle));
+  check_cuda("cuDeviceGetPCIBusId", cuda.DeviceGetPCIBusId(bus_id, sizeof bus_id, handle));
+  std::string number = std::to_string(device);
+  rt.add_pair(metadata, kDeviceIdKey, number.c_str());
+  rt.add_pair(metadata, "device", ("cuda:" + number).c_str());
+  rt.add_pair(metadata, "name", name);
+  rt.add_pair(metadata, "compute_capability",
+              (std::to_string(major) + "." + std::to_string(minor)).c_str());
+  rt.add_pair(metadata, "total_memory", std::to_string(bytes).c_str());
+  rt.add_pair(metadata, "pci_bus_id", bus_id);
+}
+
 Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devices, size_t count,
                               EpDevice** found, size_t room, size_t* found_count) {
-  *found_count = 0;
+  if (found_count) *found_count = 0;
+  if (!found_count || (count && !devices) || (room && !found)) {
+    return null_in("GetSupportedDevices");
+  }
   return as_status([&] {
     size_t cpu = 0;
     while (cpu < count && api.device_type(devices[cpu]) != kCpu) cpu++;
@@ -37,9 +60,13 @@ Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devi
       KeyValuePairs* made = nullptr;
       rt.create_pairs(&made);
       std::unique_ptr<KeyValuePairs, void (*)(KeyValuePairs*)> metadata(made, rt.release_pairs);
-      rt.add_pair(made, kDeviceIdKey, std::to_string(device).c_str());
+      KeyValuePairs* option = nullptr;
+      rt.create_pairs(&option);
+      std::unique_ptr<KeyValuePairs, void (*)(KeyValuePairs*)> options(option, rt.release_pairs);
+      rt.add_pair(option, "device_id", std::to_string(device).c_str());
+      describe(device, made);
       EpDevice*& ep_device = found[*found_count];
-      check(api.create_ep_device(self, devices[cpu], made, nullptr, &ep_device));
+      check(api.create_ep_device(self, devices[cpu], made, option, &ep_device));
       ++*found_count;
       check(rt.add_allocator_info(ep_device, cuda_memory_info(device)));
       check(rt.add_allocator_info(ep_device, pinned_memory_info(device)));
@@ -48,28 +75,31 @@ Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devi
 }
 
 Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs* const* metadata,
-                  size_t count, const SessionOptions* options, const Logger*, Ep** ep) {
+                  size_t count, const SessionOptions* options, const Logger* logger, Ep** ep) {
   const char* number = count ? rt.pair(metadata[0], kDeviceIdKey) : nullptr;
   if (!number) return fail("ONNX Runtime names no CUDA device");
-  return create_provider(atoi(number), options, ep);
+  return create_provider(atoi(number), options, logger, ep);
 }
 
 void release_ep(EpFactory*, Ep* ep) { release_provider(ep); }
 
 Status* create_allocator(EpFactory*, const MemoryInfo* info, const KeyValuePairs*,
                          Allocator** allocator) {
+  if (!allocator) return null_in("CreateAllocator");
   return as_status([&] { *allocator = make_cuda_allocator(info); });
 }
 
 void release_allocator(EpFactory*, Allocator* allocator) { release_cuda_allocator(allocator); }
 
 Status* create_data_transfer(EpFactory*, DataTransfer** transfer) {
+  if (!transfer) return null_in("CreateDataTransfer");
   *transfer = make_cuda_transfer();
   return nullptr;
 }
 
 Status* create_stream(EpFactory*, const MemoryDevice* device, const KeyValuePairs*,
                       SyncStreamImpl** stream) {
+  if (!device || !stream) return null_in("CreateSyncStreamForDevice");
   return as_status([&] {
     *stream = make_cuda_stream(int(rt.memory_device_id(device)), nullptr);
   });
@@ -79,7 +109,8 @@ EpFactory factory = {kApiVersion,       factory_name,      vendor,
                      get_supported_devices, create_ep,     release_ep,
                      vendor_id,         version,           nullptr,
                      create_allocator,  release_allocator, create_data_transfer,
-                     is_stream_aware,   create_stream,     {}};
+                     is_stream_aware,   create_stream,     {},
+                     count_domains,     list_domains,      {}};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include "ep/cuda/arena.h"
 #include "ep/cuda/graph.h"
 #include "ep/cuda/pinned_pool.h"
+#include "ep/memory.h"
 #include "ort/status.h"
 
 namespace epprof::ep {
@@ -52,25 +53,28 @@ void* allocate_on_stream(Allocator* self, size_t bytes, SyncStream* stream) {
 void release(Allocator* self, void* block) { arena_of(of(self).device).free(block); }
 const MemoryInfo* info(const Allocator* self) { return of(self).memory_info; }
 
-// Uses the keys of ONNX Runtime's own arenas.
 Status* get_stats(const Allocator* self, KeyValuePairs** stats) {
   return as_status([&] {
     ArenaStats now = arena_of(of(self).device).stats();
-    rt.create_pairs(stats);
-    auto add = [&](const char* key, uint64_t value) {
-      rt.add_pair(*stats, key, std::to_string(value).c_str());
-    };
-    add("InUse", now.in_use);
-    add("MaxInUse", now.most_in_use);
-    add("TotalAllocated", now.reserved);
-    add("NumAllocs", now.allocations);
-    add("NumArenaExtensions", now.regions_allocated);
+    *stats = as_pairs({now.in_use, now.most_in_use, now.reserved, now.largest, now.allocations,
+                       now.regions_allocated, now.shrinkages, now.limit});
   });
+}
+
+Status* shrink(Allocator* self) {
+  return as_status([&] { arena_of(of(self).device).shrink(); });
 }
 
 void* allocate_pinned(Allocator* self, size_t bytes) {
   int device = of(self).device;
   return or_null(device, bytes, [&] { return pinned_allocate(device, bytes); });
+}
+Status* get_pinned_stats(const Allocator*, KeyValuePairs** stats) {
+  return as_status([&] {
+    PinnedStats now = pinned_stats();
+    *stats = as_pairs({now.in_use, now.most_in_use, now.reserved, now.largest, now.allocations,
+                       now.extensions, 0});
+  });
 }
 void release_pinned(Allocator*, void* block) { pinned_free(block); }
 
@@ -156,10 +160,10 @@ Allocator* make_cuda_allocator(const MemoryInfo* memory_info) {
   allocator->device = int(rt.memory_device_id(device));
   if (rt.memory_device_memory_type(device) == kHostAccessible) {
     static_cast<Allocator&>(*allocator) = {kApiVersion,     allocate_pinned, release_pinned, info,
-                                           allocate_pinned, nullptr,         nullptr,        {}};
+                                           allocate_pinned, get_pinned_stats, nullptr, nullptr};
   } else {
     static_cast<Allocator&>(*allocator) = {
-        kApiVersion, allocate, release, info, allocate, get_stats, allocate_on_stream, {}};
+        kApiVersion, allocate, release, info, allocate, get_stats, allocate_on_stream, shrink};
   }
   return allocator;
 }
@@ -184,6 +188,7 @@ std::string out_of_device_memory(int device, size_t bytes) {
   std::string message = "cuda:" + std::to_string(device) + " has no memory left for a tensor of " +
                         std::to_string(bytes) + " bytes; tensors use " +
                         std::to_string(stats.in_use) + " bytes";
+  if (stats.limit) message += " (gpu_mem_limit=" + std::to_string(stats.limit) + ")";
   size_t free = 0, total = 0;
   try {
     CurrentDevice current(device);

@@ -22,6 +22,8 @@ std::mutex& mutex = *new std::mutex;
 std::map<uintptr_t, Block>& blocks = *new std::map<uintptr_t, Block>;
 std::map<size_t, std::vector<Block*>>& free_blocks = *new std::map<size_t, std::vector<Block*>>;
 
+PinnedStats now_used{};
+
 // Powers of two. Pinning memory is slow, so blocks are kept and serve similar sizes.
 size_t rounded(size_t bytes) {
   size_t size = kSmallest;
@@ -33,7 +35,20 @@ bool is_idle(const Block* block) {
   return !block->copying || cuda.EventQuery(block->last_copy) == kSuccess;
 }
 
+void* taken(Block* block) {
+  now_used.allocations++;
+  now_used.in_use += block->bytes;
+  now_used.most_in_use = std::max(now_used.most_in_use, now_used.in_use);
+  now_used.largest = std::max(now_used.largest, block->bytes);
+  return reinterpret_cast<void*>(block->begin);
+}
+
 }  // namespace
+
+PinnedStats pinned_stats() {
+  std::lock_guard lock(mutex);
+  return now_used;
+}
 
 void* pinned_allocate(int device, size_t bytes) {
   if (bytes > SIZE_MAX / 4 || is_forked()) return nullptr;
@@ -47,20 +62,24 @@ void* pinned_allocate(int device, size_t bytes) {
     Block* block = *found;
     idle.erase(found);
     block->copying = false;
-    return reinterpret_cast<void*>(block->begin);
+    return taken(block);
   }
   void* memory = nullptr;
   if (cuda.MemHostAlloc(&memory, size, kPortable) != kSuccess) return nullptr;
   auto begin = reinterpret_cast<uintptr_t>(memory);
-  blocks[begin] = {begin, size, nullptr, device, false};
-  return memory;
+  Block& block = blocks[begin] = {begin, size, nullptr, device, false};
+  now_used.reserved += size;
+  now_used.extensions++;
+  return taken(&block);
 }
 
 void pinned_free(void* memory) {
   if (!memory || is_forked()) return;
   std::lock_guard lock(mutex);
   auto found = blocks.find(reinterpret_cast<uintptr_t>(memory));
-  if (found != blocks.end()) free_blocks[found->second.bytes].push_back(&found->second);
+  if (found == blocks.end()) return;
+  now_used.in_use -= found->second.bytes;
+  free_blocks[found->second.bytes].push_back(&found->second);
 }
 
 void pinned_in_use(const void* address, int device, CudaStream stream) {

@@ -7,6 +7,12 @@
 
 namespace epprof::ep {
 
+struct PinnedStats {
+  size_t in_use, most_in_use, reserved, largest;  // bytes
+  uint64_t allocations, extensions;
+};
+PinnedStats pinned_stats();
+
 void* pinned_allocate(int device, size_t bytes);  // null if there is no memory
 void pinned_free(void* block);                    // null is allowed
 

@@ -96,7 +96,7 @@ void release_stream(SyncStreamImpl* self) {
   consume_status(as_status([&] {
     // A failed run leaves pending work, which may need Python's lock while Python releases the
     // session.
-    interpreter.without_gil(
+    without_gil(
         [](void* of) { consume_status(as_status([&] { synchronize(*static_cast<Stream*>(of)); })); },
         stream.get());
     arena_of(stream->device).forget_stream(stream->handle);

@@ -16,7 +16,7 @@
 #include "ep/declaration.h"
 #include "ep/graphs/host_stream_worker.h"
 #include "ep/interpreter.h"
-#include "ort/event_details.h"
+#include "ort/interned_details.h"
 #include "ort/profiler.h"
 #include "ort/run_observer.h"
 
@@ -87,9 +87,10 @@ bool replay_call(const CapturedCall& captured, Replay* replay) {
     call.device = cuda->device();
     call.stream = cuda->stream();
   }
-  char* error =
-      interpreter.compute(captured.kernel, &call, inputs.data(), inputs.size(), captured.function,
-                          replay->recorded ? &replay->record : nullptr);
+  char* error = call_python([&] {
+    return interpreter.compute(captured.kernel, &call, inputs.data(), inputs.size(),
+                               captured.function, replay->recorded ? &replay->record : nullptr);
+  });
   if (!call.violation.empty()) {
     replay->run->node = captured.node;
     replay->run->violation = call.violation;
@@ -113,7 +114,7 @@ void call_eagerly(GraphRun* run) {
 
 void play_back(void* argument) {
   auto& replay = *static_cast<Replay*>(argument);
-  void* entered = interpreter.enter();
+  void* entered = call_python(interpreter.enter);
   if (!entered) {
     replay.failed = "Python has ended, and its kernels with it";
     return;

@@ -28,7 +28,8 @@ ForkSafeMutex mutex;
 std::unordered_map<size_t, std::vector<Header*>>& free_blocks =
     *new std::unordered_map<size_t, std::vector<Header*>>;
 Header in_use{0, &in_use, &in_use, false, nullptr};
-size_t cached_bytes, used_bytes, most_used_bytes;
+size_t cached_bytes, used_bytes, most_used_bytes, largest_bytes;
+uint64_t allocations, extensions, shrinkages;
 thread_local CapturePool* capturing_graph = nullptr;
 
 // Sizes are rounded up by at most an eighth, so that blocks of similar sizes are shared.
@@ -107,6 +108,7 @@ void* pool_allocate(size_t bytes) {
       if (posix_memalign(&memory, kAlignment, size + kAlignment)) return nullptr;
     }
     header = new (memory) Header{size, nullptr, nullptr, false, nullptr};
+    extensions++;
   }
   header->graph = graph;
   header->next = in_use.next;
@@ -114,6 +116,8 @@ void* pool_allocate(size_t bytes) {
   in_use.next->previous = header;
   in_use.next = header;
   used_bytes += size;
+  allocations++;
+  largest_bytes = std::max(largest_bytes, size);
   most_used_bytes = std::max(most_used_bytes, used_bytes);
   return reinterpret_cast<char*>(header) + kAlignment;
 }
@@ -136,6 +140,18 @@ void pool_free(void* block) {
 void pool_retain(const void* address) {
   ForkLockGuard lock(mutex);
   if (Header* header = block_at(address)) header->retained = true;
+}
+
+void pool_shrink() {
+  ForkLockGuard lock(mutex);
+  release_cached();
+  shrinkages++;
+}
+
+PoolStats pool_stats() {
+  ForkLockGuard lock(mutex);
+  return {used_bytes, most_used_bytes, used_bytes + cached_bytes, largest_bytes,
+          allocations, extensions, shrinkages};
 }
 
 bool pool_owns(const void* address) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <unordered_map>
 #include <vector>
 
@@ -31,6 +32,14 @@ void pool_free(void* block);        // null is allowed
 
 // Keeps the block that contains `address` from being reused, because an array still refers to it.
 void pool_retain(const void* address);
+
+void pool_shrink();  // frees the blocks that are kept for reuse
+
+struct PoolStats {
+  size_t in_use, most_in_use, reserved, largest;  // bytes
+  uint64_t allocations, extensions, shrinkages;
+};
+PoolStats pool_stats();
 
 bool pool_owns(const void* address);  // whether it is in a block in use
 

@@ -3,14 +3,39 @@
 #include <string.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "ep/call.h"
+#include "ep/cuda/arena.h"
+#include "ep/cuda/memory.h"
 #include "ep/interpreter.h"
 
 namespace epprof::ep {
 namespace {
 
-constexpr size_t kMostOutputs = 16, kMostLaunches = 16;
+constexpr size_t kMostOutputs = 16, kMostLaunches = 16, kMostScratches = 4;
+
+// Scratch memory of a repeat. Once its launches are made, the next work of the stream may reuse it.
+class ScratchMemory {
+ public:
+  explicit ScratchMemory(int device) : device_(device) {}
+  ~ScratchMemory() {
+    for (size_t i = 0; i < count_; i++) arena_of(device_).free(memory_[i]);
+  }
+  ScratchMemory(const ScratchMemory&) = delete;
+
+  void add(size_t bytes) {
+    void* memory = arena_of(device_).allocate(bytes, nullptr);
+    if (!memory) throw std::runtime_error(out_of_device_memory(device_, bytes));
+    memory_[count_++] = memory;
+  }
+  void* const* all() const { return memory_; }
+
+ private:
+  int device_;
+  size_t count_ = 0;
+  void* memory_[kMostScratches];
+};
 
 }  // namespace
 
@@ -30,13 +55,32 @@ void LaunchPlan::add(std::unique_ptr<PlannedLaunch> launch, void* owner) {
   launches.push_back(std::move(launch));
 }
 
+std::vector<ep_argument> LaunchPlan::resolved(const ep_argument* arguments, size_t count) const {
+  std::vector<ep_argument> all(arguments, arguments + count);
+  for (ep_argument& argument : all) {
+    if (argument.source != EP_OTHER_MEMORY) continue;
+    const char* address = nullptr;
+    memcpy(&address, argument.value, sizeof address);
+    for (size_t i = 0; i < scratches.size(); i++) {
+      const Scratch& scratch = scratches[i];
+      if (address < scratch.begin || address >= scratch.begin + scratch.bytes) continue;
+      argument.source = EP_OF_SCRATCH;
+      argument.index = i;
+      argument.offset = size_t(address - scratch.begin);
+    }
+  }
+  return all;
+}
+
 bool LaunchPlan::run(ep_call* call, const ep_tensor* inputs) const {
   ep_tensor made[kMostOutputs];  // by number
   for (const Output& output : outputs) {
     raise(ep_call_output(call, output.index, output.dims.data(), output.dims.size(),
                          &made[output.index]));
   }
-  TensorsOfCall tensors{inputs, made};
+  ScratchMemory scratch(call->device);
+  for (const Scratch& needed : scratches) scratch.add(needed.bytes);
+  TensorsOfCall tensors{inputs, made, scratch.all()};
   bool fits = std::all_of(launches.begin(), launches.end(),
                           [&](const auto& launch) { return launch->fits(tensors); });
   if (!fits) return false;
@@ -101,12 +145,28 @@ char* ep_call_launch(const ep_call* call, const ep_launch* launch) {
 }
 
 void ep_call_note_launch(ep_call* call, const ep_launch* launch) {
-  if (LaunchPlan* plan = launch_plan_of(call)) plan->add(plan_kernel(*launch), launch->owner);
+  LaunchPlan* plan = launch_plan_of(call);
+  if (!plan) return;
+  ep_launch noted = *launch;
+  std::vector<ep_argument> arguments = plan->resolved(launch->arguments, launch->argument_count);
+  noted.arguments = arguments.data();
+  plan->add(plan_kernel(noted), launch->owner);
 }
 
 void ep_call_note_library_launch(ep_call* call, const ep_library_launch* launch) {
   LaunchPlan* plan = launch_plan_of(call);
-  if (plan) plan->add(plan_library_launch(*launch), launch->owner);
+  if (!plan) return;
+  ep_library_launch noted = *launch;
+  std::vector<ep_argument> arguments = plan->resolved(launch->arguments, launch->argument_count);
+  noted.arguments = arguments.data();
+  plan->add(plan_library_launch(noted), launch->owner);
+}
+
+void ep_call_note_scratch(ep_call* call, const void* data, size_t bytes) {
+  LaunchPlan* plan = launch_plan_of(call);
+  if (!plan || !bytes) return;
+  plan->is_complete &= plan->scratches.size() < kMostScratches;
+  if (plan->is_complete) plan->scratches.push_back({static_cast<const char*>(data), bytes});
 }
 
 void ep_call_repeat_launches(ep_call* call) { call->repeats = true; }

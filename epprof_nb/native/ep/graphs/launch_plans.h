@@ -23,7 +23,13 @@ struct LaunchPlan {
   bool run(ep_call*, const ep_tensor* inputs) const;
   // Adds a launch, and holds the object that it needs. Null: the launch cannot be repeated.
   void add(std::unique_ptr<PlannedLaunch>, void* owner);
+  // The arguments of a launch, with the numbers of scratch memory instead of its addresses.
+  std::vector<ep_argument> resolved(const ep_argument* arguments, size_t count) const;
 
+  struct Scratch {
+    const char* begin;  // in the call that made the plan
+    size_t bytes;
+  };
   struct Output {
     size_t index;
     std::vector<int64_t> dims;
@@ -32,6 +38,7 @@ struct LaunchPlan {
   void* function = nullptr;   // of the kernel, which may be redefined
   std::vector<void*> owners;  // of the kernels that it launches
   std::vector<Output> outputs;
+  std::vector<Scratch> scratches;
   std::vector<std::unique_ptr<PlannedLaunch>> launches;
   bool is_complete = true;
 };

@@ -108,6 +108,9 @@ bool PlannedLaunch::refers_to_output(size_t index) const {
 // Null for a constant of a library's launch, which is a missing address.
 void* PlannedLaunch::address(const Argument& argument, const TensorsOfCall& tensors) {
   if (argument.source == EP_CONSTANT) return nullptr;
+  if (argument.source == EP_OF_SCRATCH) {
+    return static_cast<char*>(tensors.scratches[argument.index]) + argument.offset;
+  }
   const ep_tensor* all = argument.source == EP_OF_INPUT ? tensors.inputs : tensors.outputs;
   return static_cast<char*>(all[argument.index].data) + argument.offset;
 }

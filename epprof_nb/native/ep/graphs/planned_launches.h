@@ -10,9 +10,10 @@
 
 namespace epprof::ep {
 
-// The tensors that give the addresses of a launch, by number.
+// What gives the addresses of a launch, by number.
 struct TensorsOfCall {
   const ep_tensor *inputs, *outputs;
+  void* const* scratches;
 };
 
 class PlannedLaunch {
@@ -35,7 +36,7 @@ class PlannedLaunch {
   std::vector<Argument> arguments_;
 };
 
-// Null if an argument is memory that is neither an input nor an output.
+// Null if an argument is other memory than the inputs, the outputs and scratch memory.
 std::unique_ptr<PlannedLaunch> plan_kernel(const ep_launch&);
 std::unique_ptr<PlannedLaunch> plan_library_launch(const ep_library_launch&);
 

@@ -50,6 +50,9 @@ def test_nothing_is_said_of_what_a_limit_left_out(limit):
     assert not len(prof.insights())
     assert not len(prof.critical_path())
     assert not len(prof.critical_path(by="op"))
+    replayed = prof.what_if({"waits": 0})
+    assert not len(replayed)
+    assert "Records are missing" in replayed.attrs["note"]
     assert not (prof.gaps(0)["position"] == "after").any()
     assert f"recorded {len(prof.activities)} of " in prof.summary()
     assert "--max-records" in prof.summary()

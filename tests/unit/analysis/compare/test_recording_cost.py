@@ -185,3 +185,12 @@ def test_a_profile_says_how_it_was_recorded():
         pass
     assert plain.info["recording"]["frameworks"] == list(Options().frameworks)
     assert plain.info["recording"]["detail"] == "default"
+
+
+def test_a_refusal_says_how_much_profiling_added():
+    sides = [calls(), calls(lines=3)]
+    assert "(about" not in compare(*sides).reason
+    for side, percent in zip(sides, (0, 25), strict=True):
+        wall = side.info["wall_ns"]
+        side.info["added_ns"] = {"total": wall - round(wall / (1 + percent / 100)), "error": 1}
+    assert "(about 0 % of the old one, 25 % of the new)" in compare(*sides).reason

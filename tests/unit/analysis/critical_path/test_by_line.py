@@ -1,7 +1,7 @@
 """The critical path by line: functions that a cell calls, in whichever file."""
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.findings.rules.hidden_work import critical_work
+from epprof_nb.analysis.findings.rules.device_work.hidden_work import critical_work
 from epprof_nb.data.table import concat
 from tests.helpers.tiny import activity, call, kernel, line, op, profile
 from tests.helpers.walked_stacks import stack_rows, with_stacks
@@ -38,7 +38,8 @@ def test_each_line_has_its_time_and_what_it_can_save():
     # From the launch to the end of the kernel; the kernel of b(x) then ends at 85, 2 ns earlier.
     assert (slow["path_ns"], slow["self_path_ns"], slow["cell"]) == (93, 93, "model.py")
     assert (slow["function"], slow["line"], slow["saving_ns"]) == ("f", 2, 100 - (85 + 5) + 2)
-    assert (wait["path_ns"], wait["saving_ns"], wait["device_path_ns"]) == (5, 5, 5)
+    # Without the wait, the code after it does not run after the kernel of b(x), which ends at 95.
+    assert (wait["path_ns"], wait["saving_ns"], wait["device_path_ns"]) == (5, 110 - 95, 5)
     assert frame["self_path_ns"].sum() == 110
     assert (frame["host_path_ns"] + frame["device_path_ns"] == frame["path_ns"]).all()
 

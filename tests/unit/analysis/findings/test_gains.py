@@ -5,7 +5,7 @@ import pytest
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.findings.ranking import findings
 from tests.helpers.planted import info, of_kind
-from tests.helpers.simulated_gpu import MS, US, SimulatedGpu
+from tests.helpers.simulated.gpu import MS, US, SimulatedGpu
 from tests.helpers.tiny import call, kernel, line, profile
 from tests.helpers.training import framework
 from tests.helpers.walked_stacks import stack_rows, with_stacks
@@ -163,20 +163,46 @@ def test_idle_devices_do_not_count_the_same_time_twice():
     assert f"idle {round((100 * MS - 10 * 2 * MS) / MS)}" in found.text
 
 
-@pytest.mark.parametrize("first", [1 * MS, 5 * US])
-def test_time_that_the_profiler_takes_for_the_first_launch_is_no_finding(first):
-    """A short cell: its first launch takes 1 ms, as CUPTI's, or as long as the others."""
+@pytest.mark.parametrize(
+    ("work", "first", "text", "is_found"),
+    [
+        (1 * MS, 1 * MS, "", False),  # the first launch takes as long as CUPTI's
+        (1 * MS, 5 * US, "", False),
+        (4 * MS, 5 * US, "", True),
+        (1 * MS, 5 * US, "begin = time.perf_counter()", True),
+    ],
+)
+def test_the_first_calls_of_a_short_cell_are_no_finding(work, first, text, is_found):
+    """The host works before the first launch, which is slow or not; the code may read a clock."""
     gpu = SimulatedGpu()
     with gpu.line(2):
-        gpu.host(1 * MS)
+        gpu.host(work)
         gpu.launch(50 * US, api=first)
         for _ in range(30):
             gpu.launch(50 * US, before=5 * US)
     with gpu.line(3):
         gpu.wait()
-    prof = gpu.profile("\nmodel(x)\nsynchronize()\n", domain="driver")
+    prof = gpu.profile(f"{text}\nmodel(x)\nsynchronize()\n", domain="driver")
     found = [f for f in findings(ProfileIndex(prof), limit=None) if f.gain_ns]
-    assert [f.kind for f in found] == (["idle"] if first < MS else [])
+    assert [f.kind for f in found] == ["idle"] * is_found
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_the_first_turn_of_a_loop_has_first_calls_only_if_the_others_are_faster(alike):
+    """The host works for 1 ms in the first turn, or in all of them, before a kernel of 0.1 ms."""
+    gpu = SimulatedGpu()
+    for i in range(9):
+        with gpu.line(2):
+            gpu.host(1 * MS if alike or not i else 20 * US)
+            gpu.launch(100 * US)
+    with gpu.line(3):
+        gpu.wait()
+    prof = gpu.profile("for b in batches:\n    model(sort(b))\nsynchronize()\n")
+    found = of_kind(prof, "idle")
+    assert len(found) == alike
+    if alike:
+        assert "in 8 gaps of 897" in found[0].text
+        assert "before its first work" in found[0].text
 
 
 @pytest.mark.parametrize(
@@ -187,7 +213,6 @@ def test_time_that_the_profiler_takes_for_the_first_launch_is_no_finding(first):
         ("for i in range(6):\n    t = table.cuda()\n    table = f(t)\n", False),
         ("for i in range(6):\n    t = table.cuda()\n    table[i] = f(t)\n", False),
         ("for i in range(6):\n    t = make(table).cuda()\n    f(t)\n", False),
-        ("t = table.cuda()\nt = table.cuda()\nf(t)\n", False),
     ],
 )
 @pytest.mark.parametrize("function", [None, "run"])
@@ -208,6 +233,31 @@ def test_a_variable_that_a_loop_copies_again_and_again_is_found(body, copied, fu
         assert "`table.cuda()`" in found[0].text
         assert "Or: copy from and to pinned memory" in found[0].remedies
         assert not of_kind(prof, "pageable copies")
+
+
+@pytest.mark.parametrize(
+    ("source", "copied"),
+    [
+        ("def forward(x):\n    y = x + 1\n    t = table.cuda()\n    f(y, t)\n", True),
+        ("def forward(table):\n    y = table + 1\n    t = table.cuda()\n    f(y, t)\n", False),
+        ("def forward(x):\n    table = x + 1\n    t = table.cuda()\n    f(x, t)\n", False),
+        ("def forward(x):\n    x[0] = 1\n    t = config.table.cuda()\n    f(t)\n", True),
+        ("class A:\n  def forward(self):\n    t = self.table.cuda()\n    f(t)\n", False),
+        (
+            "def forward():\n  t()\n  t = table.cuda()\n  f(t)\nfor table in y:\n  forward()\n",
+            False,
+        ),
+    ],
+)
+def test_a_function_that_copies_the_same_variable_in_each_call_is_found(source, copied):
+    gpu = SimulatedGpu("forward")
+    for _ in range(6):
+        with gpu.line(3):
+            gpu.copy(8 * MS, size=64 << 20)
+        with gpu.line(4):
+            gpu.launch(1 * MS)
+    found = of_kind(gpu.profile(source), "repeated copies")
+    assert [finding.gain_ns for finding in found] == [5 * 8 * MS] * copied
 
 
 def test_a_loop_of_a_function_that_waits_for_data_is_named():

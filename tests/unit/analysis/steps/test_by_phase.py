@@ -59,6 +59,21 @@ def test_the_rate_without_the_profiler():
     assert found["unprofiled_tokens_per_s"].tolist() == pytest.approx([7 / 200e-9, 3 / 150e-9])
 
 
+def test_what_profiling_added_gives_the_rate_of_calls_without_unprofiled_ones():
+    more = {"op_type": "module", "category": "framework"}
+    args = ({"tokens": 7 if i == 0 else 1, "past_tokens": 7 * (i > 0)} for i in range(2))
+    calls = [
+        op(1 + i, "model", 1_000 * i, 1_000 * i + 900, args=of_call, **more)
+        for i, of_call in enumerate(args)
+    ]
+    info = {"wall_ns": 2_000, "recording_costs": {"module": 200}}
+    frame = profile(calls, info=info).by_phase()
+    assert frame["unprofiled_tokens_per_s"].tolist() == pytest.approx([7 / 800e-9, 1 / 700e-9])
+    measured = info | {"recording_costs": {}, "added_ns": {"total": 500, "error": 9}}
+    frame = profile(calls, info=measured).by_phase()
+    assert frame["unprofiled_tokens_per_s"].tolist() == pytest.approx([7 / 750e-9, 1 / 675e-9])
+
+
 def test_the_rate_counts_all_sequences():
     ops = [call(1, 0, 10, 4, 0, batch=8), call(2, 10, 20, 1, 4, batch=8)]
     assert profile(ops).by_phase()["tokens_per_s"].tolist() == [32 / 10e-9, 8 / 10e-9]

@@ -2,6 +2,7 @@
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.steps.by_step import step_statistics
+from epprof_nb.profiles import Profile
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import late_header
 from tests.helpers.tiny import call, kernel, line, op, profile
@@ -187,3 +188,13 @@ def test_the_summary_has_the_steps_and_their_phases():
 def test_repeated_code_and_a_single_step_have_no_statistics_of_steps():
     assert step_statistics(ProfileIndex(training(1))) is None
     assert step_statistics(ProfileIndex(training(3, repeats=[[0, 3000], [3000, 6000]]))) is None
+
+
+def test_phases_are_missing_if_pytorch_was_not_recorded():
+    prof = training(2)
+    phases = ["data_ns", "forward_ns", "backward_ns", "other_ns", "forward_host_ns"]
+    assert prof.by_step()[phases].notna().all(axis=None)
+    info = prof.info | {"recording": {"frameworks": ["jax"]}}
+    frame = Profile(prof.tables, info).by_step()
+    assert frame[phases].isna().all(axis=None)
+    assert (frame["device_ns"] > 0).all()

@@ -175,7 +175,7 @@ def test_empty_gaps_have_the_dtypes_of_full_ones():
         "host_function": "category",
         "host_file": "category",
         "host_line": "Int64",
-        "host_samples": "int64",
+        "host_samples": "Int64",
     }
     for found in (profile().gaps(), host().gaps(min_ns=1)):
         assert {name: str(dtype) for name, dtype in found.dtypes.items()} == expected

@@ -7,16 +7,20 @@ import pytest
 from epprof_nb import compare
 from epprof_nb.data.column_docs import TABLES
 from epprof_nb.data.schema import TABLES as SCHEMAS
+from epprof_nb.jobs.job import Job
 from epprof_nb.profiles import Profile
 from tests.helpers.tiny import call, kernel, line, op, profile
 from tests.paths import ROOT
 
 METHODS = [name for name in dir(Profile) if name.startswith("by_")]
-ANALYSES = ("insights", "overlap", "launches", "transfers", "waits", "steadiness")
+ANALYSES = ("insights", "overlap", "launches", "transfers", "waits", "steadiness", "sensitivity")
+OF_MEMORY = ("by_op", "by_line", "by_module")
 FRAMES = {
     **{schema.name: lambda p, name=schema.name: getattr(p, name) for schema in SCHEMAS},
     **{name: lambda p, name=name: getattr(p, name)() for name in METHODS},
     **{name: lambda p, name=name: getattr(p, name)() for name in ANALYSES},
+    **{name: lambda p, name=name: getattr(p, name)() for name in ("memory_at", "memory_pools")},
+    **{f"{n}_memory": lambda p, name=n: getattr(p, name)(memory=True) for n in OF_MEMORY},
     "gaps": lambda p: p.gaps(0),
     "joined": lambda p: p.joined(),
     "by_op": lambda p: p.by_op(args=["layer"]),
@@ -26,11 +30,20 @@ FRAMES = {
     "critical_path": lambda p: p.critical_path(),
     "critical_path_op": lambda p: p.critical_path(by="op"),
     "critical_path_line": lambda p: p.critical_path(by="line"),
+    "what_if": lambda prof: prof.what_if({"waits": 0}),
     "roofline": lambda p: p.roofline(measure=False),
     "compare_ops": lambda p: compare(p, p).ops,
     "compare_kernels": lambda p: compare(p, p).kernels,
     "compare_lines": lambda p: compare(p, p).lines,
+    "compare_memory": lambda p: compare(p, p).memory,
     "compare_by_stack": lambda p: compare(p, p).by_stack(),
+    "job_ranks": lambda p: Job({0: p}).ranks,
+    "job_by_rank": lambda p: Job({0: p}).by_rank(),
+    "job_by_op": lambda p: Job({0: p}).by_op(),
+    "job_by_task": lambda p: Job({0: p}).by_task(),
+    "job_by_device": lambda p: Job({0: p}).by_device(),
+    "job_collectives": lambda p: Job({0: p}).collectives(),
+    "job_stragglers": lambda p: Job({0: p}).stragglers(),
 }
 
 
@@ -46,7 +59,12 @@ def filled():
         ],
         activities=[kernel(20, 30, 5, correlation_id=1, grid_x=1, grid_y=1, grid_z=1)],
         api_calls=[call(10, 12, correlation_id=1)],
-        info={"wall_ns": 100, "repeats": [[0, 95]]},
+        info={
+            "wall_ns": 100,
+            "repeats": [[0, 95]],
+            "recording": {"detail": "memory"},
+            "experiment": {},
+        },
         sources={"In[1]": "x"},
     )
 

@@ -227,6 +227,14 @@ def test_any_times_make_a_valid_trace(tmp_path_factory, ops, activities):
     assert durations == sorted(d for _, d in [*ops, *activities])
 
 
+def test_any_device_number_can_be_written(written):
+    largest = 2**31 - 1
+    read = written(profile(activities=[kernel(0, 5), kernel(5, 9, device_id=largest)]))
+    slices = sorted(read.slices, key=lambda found: found["start"])
+    devices = [found["track"][0] for found in slices]
+    assert devices == ["device 0: unknown", f"device {largest}: unknown"]
+
+
 def test_any_name_can_be_written(written):
     hostile = "\ud800 \x00 " + "x" * 10_000
     big = {"n": 2**70, "s": "\udfff", "none": None}

@@ -50,13 +50,15 @@ def test_a_profile_of_the_cuda_provider_has_the_node_that_fell_back():
     assert len(prof.by_run()) == 3
 
 
-def test_nodes_of_a_profile_of_onnxruntime_have_findings(read):
-    def event(kind, name, start, end, **args):
-        return (
-            f'{{"cat" : "{kind}","pid" :1,"tid" :1,"dur" :{end - start},"ts" :{start},"ph" : "X",'
-            f'"name" :"{name}","args" : {json.dumps(args, separators=(",", " : "))}}}'
-        )
+def event(kind, name, start, end, **args):
+    """A line of the file, as ONNX Runtime writes it."""
+    return (
+        f'{{"cat" : "{kind}","pid" :1,"tid" :1,"dur" :{end - start},"ts" :{start},"ph" : "X",'
+        f'"name" :"{name}","args" : {json.dumps(args, separators=(",", " : "))}}}'
+    )
 
+
+def test_nodes_of_a_profile_of_onnxruntime_have_findings(read):
     cpu, cuda = "CPUExecutionProvider", "CUDAExecutionProvider"
     events = [
         event("Node", "product_kernel_time", 10, 20, op_name="MatMul", provider=cuda),
@@ -67,3 +69,19 @@ def test_nodes_of_a_profile_of_onnxruntime_have_findings(read):
     assert len(prof.ops) == 3
     kinds = prof.insights().set_index("kind")
     assert "`angle` (Atan) ran on the CPU for 70.0 µs" in kinds.loc["cpu fallback", "text"]
+
+
+def test_calls_and_the_kernels_that_they_launched_share_an_id(read):
+    args = {"correlation_id": "12", "op_name": "MatMul", "parent_name": "product"}
+    events = [
+        event("Session", "model_run", 0, 100),
+        event("Kernel", "gemm", 30, 39, **args),
+        event("Api", "cuLaunchKernel", 20, 25, **args),
+        event("Api", "cudaMemcpyAsync", 40, 46),
+    ]
+    prof = read("[\n" + ",\n".join(events) + "\n]\n")
+    assert prof.api_calls["name"].tolist() == ["cuLaunchKernel", "cudaMemcpyAsync"]
+    assert prof.api_calls["domain"].tolist() == ["driver", "runtime"]
+    assert prof.api_calls["duration_ns"].tolist() == [5000, 6000]
+    assert prof.activities["correlation_id"].tolist() == [12]
+    assert prof.api_calls["correlation_id"].isna().tolist() == [False, True]

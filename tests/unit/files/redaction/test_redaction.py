@@ -33,7 +33,7 @@ SOURCE_SECRETS = (
 )  # fmt: skip
 PATH_SECRETS = (
     "pathone", "pathtwo", "paththree", "pathfour", "pathfive", "pathsix", "path seven",
-    "patheight", "pathnine", "path ten", "patheleven", "pathtwelve",
+    "patheight", "pathnine", "path ten", "patheleven", "pathtwelve", "path thirteen",
 )  # fmt: skip
 HOST_SECRETS = (
     "hostone", "hosttwo", "10.20.30.40", "userone", "usertwo", "beefbeef", "fe80::c0de", "d00d",
@@ -92,6 +92,18 @@ def secretive():
             "1": "models/pathsix/net.onnx",
             "2": "the path ten.onnx",
             "3": "pathtwelve.ort",
+        },
+        "memory": {
+            "pools": [
+                {
+                    "pool": "ONNX Runtime path thirteen.onnx",
+                    "device_id": 0,
+                    "held_bytes": 9,
+                    "in_use_bytes": 8,
+                    "held_before_bytes": 9,
+                    "note": "",
+                },
+            ]
         },
         "script": "patheleven.py",
         "threads": [{"thread_id": 1, "name": "Thread-1 (hidden_function)"}],
@@ -410,3 +422,22 @@ def test_stacks_lose_the_names_of_the_users_functions_with_the_source():
     assert "f" not in frame["function"].tolist()
     assert frame["function"][1] == frame["function"][3] != frame["function"][0]
     assert frame["file"].tolist()[1] == "my/a.py"
+
+
+def test_calls_of_language_models_keep_their_lengths_and_nothing_else():
+    args = {"tokens": 7, "past_tokens": 0, "nodes": "learned", "call_ns": 9, "secret": "secret"}
+    kind = {"op_type": "run", "category": "session", "session": 1}
+    mark = {"phase": "decode", "tokens": 1, "model": "secret"}
+    prof = tiny.profile(
+        [
+            tiny.op(1, "model_run", 0, 10, args=args, **kind),
+            tiny.op(2, "decode", 20, 30, args=mark, category="user"),
+            tiny.op(
+                3, "other", 40, 50, args={"nodes": "secret", "tokens": "secret"}, category="user"
+            ),
+        ]
+    )
+    copy = prof.redacted("source")
+    assert "secret" not in str(copy.ops["args"].tolist())
+    assert copy.by_run()["node_events"].tolist() == ["learned"]
+    assert copy.by_phase()["phase"].tolist() == ["prefill", "decode"]

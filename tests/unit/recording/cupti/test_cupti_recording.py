@@ -74,6 +74,101 @@ found.append(_native.cupti_state()["buffers_out"])
     assert found(library, code) == [1, 1, 1, 1, 1, 0]
 
 
+def test_buffers_of_zeros_are_promised_in_a_session_only(library):
+    code = """
+_native.cupti_configure(buffer_bytes=1 << 16, buffers=2, max_records=100)
+found = []
+for session in range(2):
+    start()
+    taken = [external_record(1, correlation) for correlation in range(3)]
+    found.append([taken, stub.stub_expects_zeros(), stub.stub_stale_bytes()])
+    _native.cupti_stop()
+    found.append(stub.stub_expects_zeros())
+"""
+    assert found(library, code) == [[[1, 1, 1], 1, 0], 0] * 2
+
+
+def test_cupti_ends_between_sessions_and_starts_anew(library):
+    code = """
+found = []
+
+def finalize():
+    _native.cupti_finalize()
+    found.append([stub.stub_finalizations(), stub.stub_clocks()])
+
+finalize()
+for session in range(2):
+    start()
+    finalize()
+    _native.cupti_stop()
+    finalize()
+    finalize()
+"""
+    # Not before it has been started, and not while it records. Then the clock is registered again.
+    assert found(library, code) == [[0, 0], [0, 1], [1, 1], [1, 1], [1, 2], [2, 2], [2, 2]]
+
+
+def test_events_and_the_rows_that_waited_for_them_are_drained(library):
+    code = """
+_native.cupti_configure(buffer_bytes=4096, buffers=4, max_records=3)
+start()
+
+def record(kind, *fields):
+    types, values = zip(("u4", kind), *fields)
+    record = np.array([tuple(values)], ",".join(types)).tobytes()
+    return stub.stub_record(record, len(record))
+
+def event(correlation, sync):
+    # CUpti_ActivityCudaEvent2
+    return record(36, *[("u4", v) for v in (correlation, 1, 13, 5, 0, 0, 0)],
+                  ("u8", 0), ("u8", 0), ("u8", sync))
+
+def wait(correlation, event, sync):
+    # CUpti_ActivitySynchronization2
+    return record(38, ("u4", 2), ("u8", 100), ("u8", 110),
+                  *[("u4", v) for v in (correlation, 1, 14, event)], ("u8", sync),
+                  ("u4", 0), ("u4", 0))
+
+found = [wait(20, 0xFFFFFFFF, 0), wait(21, 5, 8), event(10, 8), event(11, 9)]
+for columns in (_native.cupti_drain(), _native.cupti_drain()):
+    found.append([
+        np.frombuffer(columns[name], dtype).tolist()
+        for name, dtype in (("awaited.row", "u4"), ("awaited.event_id", "u4"),
+                            ("awaited.sync_id", "u8"), ("event.correlation_id", "u4"),
+                            ("event.stream_id", "i4"), ("event.sync_id", "u8"))
+    ])
+    found.append(columns["lost"])
+"""
+    # The last event is one record too many.
+    drained = [[1], [5], [8], [10], [13], [8]]
+    assert found(library, code) == [1, 1, 1, 1, drained, 1, [[]] * 6, 0]
+
+
+def test_a_forked_child_reads_calls_and_records_like_its_parent(library):
+    code = """
+import os
+_native.cupti_configure(buffer_bytes=4096, buffers=2, max_records=100)
+reader, writer = os.pipe()
+start()
+_native.cupti_stop()
+pid = os.fork()
+if pid == 0:
+    _native.set_recording(ops=True, launches=True)
+    _native.cupti_configure(buffer_bytes=4096, buffers=2, max_records=100)
+    start()
+    stub.stub_call(3)
+    external_record(1, 7)
+    correlations = np.frombuffer(_native.drain_launches()["correlation_id"], np.uint64)
+    records = np.frombuffer(_native.cupti_drain()["external.correlation_id"], np.uint32)
+    os.write(writer, json.dumps([correlations.tolist(), records.tolist()]).encode())
+    os._exit(0)
+found = [os.waitpid(pid, 0)[1]]
+os.close(writer)
+found += json.loads(os.read(reader, 1000) or b"[]")
+"""
+    assert found(library, code) == [0, [1, 2, 3], [7]]
+
+
 def test_contexts_are_not_synchronized_during_a_capture(library):
     code = """
 LAUNCH, BEGIN, END = 307, 427, 428

@@ -89,6 +89,7 @@ def test_a_gpu_is_described(use):
                 "memory_total_bytes": 150 << 30,
                 "other_processes": [{"pid": os.getppid(), "memory_bytes": 200}],
                 "unseen_processes": 1,
+                "own_memory_bytes": 100,
             }
         ],
     }
@@ -101,6 +102,39 @@ def test_nvml_is_initialised_once(use):
     gpu_state.snapshot()
     gpu_state.snapshot()
     assert nvml.calls == ["init"]
+
+
+def test_only_what_cannot_change_is_read_once(use):
+    """Clocks, temperature, power, memory and limits that a user may set are read each time."""
+    once = {
+        "nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetName",
+        "nvmlDeviceGetPciInfo", "nvmlDeviceGetCudaComputeCapability", "nvmlDeviceGetMaxClockInfo",
+        "nvmlDeviceGetMaxPcieLinkGeneration", "nvmlDeviceGetMaxPcieLinkWidth",
+        "nvmlSystemGetDriverVersion", "nvmlSystemGetCudaDriverVersion",
+    }  # fmt: skip
+    nvml, seen = fake_nvml(), []
+    for name, function in list(vars(nvml).items()):
+        if name.startswith(("nvmlDevice", "nvmlSystem")):
+            counted = lambda *args, name=name, of=function: (seen.append(name), of(*args))[1]  # noqa: E731
+            setattr(nvml, name, counted)
+    use(nvml)
+    first = gpu_state.snapshot()
+    assert once <= set(seen)
+    seen.clear()
+    assert gpu_state.snapshot() == first
+    assert not once & set(seen)
+    nvml.nvmlDeviceGetEnforcedPowerLimit = lambda gpu: 350_000
+    nvml.nvmlDeviceGetClockInfo = lambda gpu, which: 345
+    (gpu,) = gpu_state.snapshot()["gpus"]
+    assert (gpu["power_limit_w"], gpu["sm_clock_mhz"]) == (350.0, 345)
+
+
+def test_a_gpu_that_is_not_accessible_is_asked_for_again(use):
+    nvml = fake_nvml(nvmlDeviceGetHandleByIndex=None)
+    use(nvml)
+    assert gpu_state.snapshot()["gpus"] == [{}]
+    nvml.nvmlDeviceGetHandleByIndex = lambda index: f"gpu {index}"
+    assert gpu_state.snapshot()["gpus"][0]["name"] == "NVIDIA H200"
 
 
 def test_absent_nvml_gives_nothing(use):

@@ -50,7 +50,7 @@ class Modules:
         self.call = _native.RecordedModule(
             lambda module, body=None: body() if body else None,
             self.known, self._find, self.compiles, lambda: False, lambda: self.number,
-            lambda: self.task,
+            lambda: self.task, lambda *_: None, set(), {},
         )  # fmt: skip
 
     def _find(self, name):
@@ -275,8 +275,10 @@ def test_functions_of_an_engine_that_is_not_open():
         pytest.skip("another test has opened PyTorch's engine")
     for functions in ((None, lambda: 0), (lambda: 0, None)):
         with pytest.raises(ValueError, match="not known"):
-            _native.RecordedModule(len, {}, len, {}, lambda: False, *functions)
+            _native.RecordedModule(len, {}, len, {}, lambda: False, *functions, len, set(), {})
     with pytest.raises(TypeError):
-        _native.RecordedModule(len, [], len, {}, lambda: False, lambda: 0, lambda: 0)
+        _native.RecordedModule(
+            len, [], len, {}, lambda: False, lambda: 0, lambda: 0, len, set(), {}
+        )
     assert not _native.engine_open("no such library")
     assert not _native.engine_is_known()

@@ -48,12 +48,16 @@ def test_kernels_replayed_from_an_unrecorded_capture_are_counted():
     assert "capture all its graphs (each gpu_graph_id) inside one profile" in note
 
 
+FIRST = 1_000_000
+"""Number of a session that no other test of this process creates."""
+
+
 def overhead_notes(*ratios):
     """Notes on sessions 1, 2, ... whose runs were slowed by these ratios."""
     info = {
-        "onnxruntime_sessions": {str(i + 1): f"model {i + 1}" for i in range(len(ratios))},
+        "onnxruntime_sessions": {str(FIRST + i): f"model {i + 1}" for i in range(len(ratios))},
         "onnxruntime_stretch": [
-            {"session": i + 1, "runs": 4, "compared": 4, "stretch": ratio,
+            {"session": FIRST + i, "runs": 4, "compared": 4, "stretch": ratio,
              "unprofiled_ns": 1_000_000, "profiled_ns": int(ratio * 1_000_000)}
             for i, ratio in enumerate(ratios)
         ],
@@ -77,25 +81,26 @@ def test_of_many_sessions_with_overhead_the_worst_are_named():
 
 
 def test_sessions_of_one_name_are_told_apart_by_their_numbers():
+    names = ("lm", "lm", "other")
     info = {
-        "onnxruntime_sessions": {"198": "lm", "199": "lm", "200": "other"},
+        "onnxruntime_sessions": {str(FIRST + i): name for i, name in enumerate(names)},
         "onnxruntime_stretch": [
             {"session": number, "runs": 4, "compared": 4, "stretch": ratio,
              "unprofiled_ns": 1_000_000, "profiled_ns": int(ratio * 1_000_000)}
-            for number, ratio in ((199, 3.0), (200, 2.0))
+            for number, ratio in ((FIRST + 1, 3.0), (FIRST + 2, 2.0))
         ],
     }  # fmt: skip
     (note,) = session_notes(table(OPS, []), table(ACTIVITIES, []), info)
-    assert note.startswith("lm (session 199), and 1 other (other 2.00x):")
+    assert note.startswith(f"lm (session {FIRST + 1}), and 1 other (other 2.00x):")
 
 
 def unknown_overhead(recorded, runs):
     """Notes on a session whose inputs have other shapes in each run, as when a model decodes."""
     info = {
-        "onnxruntime_sessions": {"1": "lm"},
-        "onnxruntime_stretch": [{"session": 1, "runs": runs, "compared": 0}],
+        "onnxruntime_sessions": {str(FIRST): "lm"},
+        "onnxruntime_stretch": [{"session": FIRST, "runs": runs, "compared": 0}],
         "onnxruntime_runs": [
-            {"session": 1, "runs": runs, "recorded": recorded, "learned": 0, "mismatched": 0,
+            {"session": FIRST, "runs": runs, "recorded": recorded, "learned": 0, "mismatched": 0,
              "not_recorded": runs - recorded}
         ],
     }  # fmt: skip

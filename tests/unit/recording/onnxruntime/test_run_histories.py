@@ -7,6 +7,7 @@ import threading
 import numpy as np
 
 from epprof_nb.recording.onnxruntime.run_histories import (
+    MAX_FIRST_RUNS,
     MAX_INPUTS,
     MAX_SIZES,
     SAMPLED_SHARE,
@@ -36,13 +37,50 @@ def test_two_runs_are_recorded_and_the_launches_of_the_others_compared():
     assert [ran(history, launches=9, launch_hash=5) for _ in range(50)] == [True] * 2 + [False] * 48
 
 
-def test_the_first_run_of_a_thread_is_recorded_once():
+def test_the_first_run_of_each_thread_is_recorded_up_to_a_limit():
     history = RunHistory()
     for _ in range(5):
         ran(history, launches=9, launch_hash=5)
-    assert ran(history, launches=9, launch_hash=6, first=True)
+    for _ in range(MAX_FIRST_RUNS):
+        assert ran(history, launches=9, launch_hash=6, first=True)
+        assert not ran(history, launches=9, launch_hash=5)
     assert not ran(history, launches=9, launch_hash=6, first=True)
-    assert not ran(history, launches=9, launch_hash=5)
+
+
+def test_all_runs_of_threads_that_begin_at_once_are_recorded_or_launch_what_such_runs_did():
+    """A thread launches more in its first run. Other threads keep the cores busy meanwhile."""
+    runs = SessionRuns(1, must_record_all=False)
+    threads, each = 4, 25
+    for _ in range(5):  # an earlier profile on another thread
+        ran(runs.history("key"), launches=9, launch_hash=5, first=runs.is_first_of_thread())
+    barrier, is_over = threading.Barrier(threads), threading.Event()
+    made = []
+
+    def work(number):
+        barrier.wait(60)
+        for _ in range(each):
+            is_first = runs.is_first_of_thread()
+            launched = 100 + number if is_first else 5
+            history = runs.history("key")
+            made.append((launched, ran(history, launches=9, launch_hash=launched, first=is_first)))
+
+    def load():
+        while not is_over.is_set():
+            sum(range(1000))
+
+    loads = [threading.Thread(target=load) for _ in range(4)]
+    for thread in loads:
+        thread.start()
+    try:
+        run_all(threading.Thread(target=work, args=(n,)) for n in range(threads))
+    finally:
+        is_over.set()
+        for thread in loads:
+            thread.join()
+    known = {5} | {launched for launched, is_recorded in made if is_recorded}
+    assert len(made) == threads * each
+    assert sum(launched in known for launched, _ in made) == threads * each
+    assert sum(is_recorded for _, is_recorded in made) <= 3 * threads
 
 
 def test_after_other_launches_the_next_run_is_recorded():

@@ -50,6 +50,26 @@ def test_numbers_and_strings_are_written_as_python_does():
     assert recorded(**args) == json.dumps(args) == as_json(args)
 
 
+class Ends:
+    """An object that ends the program wherever its own code runs."""
+
+    def fail(self, *_):
+        raise SystemExit(3)
+
+    __class__ = shape = property(fail)
+    __bool__ = __eq__ = __hash__ = __len__ = __repr__ = fail
+
+
+class EndsAsDict(dict):
+    items = Ends.fail
+
+
+@pytest.mark.parametrize("make", [Ends, EndsAsDict])
+def test_no_code_of_an_argument_ends_the_program(make):
+    assert "whose repr raised SystemExit" in recorded(a=Ends(), b=[{"c": Ends()}])
+    assert json.loads(recorded(a=make(), b=1))["b"] == 1
+
+
 def test_objects_are_kept_as_text_and_freed():
     class Value:
         def __repr__(self):

@@ -10,10 +10,10 @@ import pytest
 import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.commands.info import describe
+from epprof_nb.core.own_thread import OwnThread
+from epprof_nb.recording.samples import sampling
 from epprof_nb.recording.samples.availability import why_no_samples
 from epprof_nb.recording.samples.host_samples import sample_counts, sample_table
-from epprof_nb.recording.session import profile_info
-from epprof_nb.recording.session import service as services
 from tests.helpers.sampled import Sampled
 
 pytestmark = pytest.mark.skipif(why_no_samples() is not None, reason="the host cannot be sampled")
@@ -108,6 +108,23 @@ def test_threads_without_ops_and_launches_are_not_sampled():
     assert set(found.thread.tolist()) == {ids[0]}
 
 
+def test_threads_of_the_profiler_are_not_sampled():
+    def own(done):
+        with epprof_nb.op("work"):
+            spin(done)
+
+    def program(done):
+        ids.append(threading.get_native_id())
+        thread = OwnThread(target=own, args=(done,))
+        thread.start()
+        done.wait()
+        thread.join()
+
+    ids = []
+    found = Sampled(program)
+    assert set(found.thread.tolist()) == {ids[0]}
+
+
 def test_a_freed_function_is_not_taken_for_another():
     def program(done):
         number = 0
@@ -155,9 +172,21 @@ def test_a_nested_profile_may_switch_them_on():
         assert Sampled(spin).counts["exact"] > 0
 
 
+def test_a_nested_profile_may_switch_them_off():
+    made = []
+
+    def program(done):
+        with epprof_nb.profile(samples=False) as prof:
+            spin(done)
+        made.append(prof)
+
+    assert Sampled(program).counts["exact"] > 0
+    assert len(made[0].host_samples) == 0
+    assert not made[0].info["recording"]["samples"]
+
+
 def test_a_profile_tells_why_it_has_no_samples(monkeypatch):
-    for module in (services, profile_info):
-        monkeypatch.setattr(module, "why_no_samples", lambda: "the system refuses it")
+    monkeypatch.setattr(sampling, "why_no_samples", lambda: "the system refuses it")
     with epprof_nb.profile() as prof:
         sum(range(100_000))
     assert len(prof.host_samples) == 0

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import time
 
 import pytest
 
@@ -40,6 +41,16 @@ def test_pauses_of_young_generations_share_a_row():
     assert len(found) <= 2
     assert found["count"].sum() + (pauses(prof)["count"] == 1).sum() == 20
     assert (found["duration_ns"] <= found["end_ns"] - found["start_ns"]).all()
+
+
+def test_pauses_that_are_far_apart_have_a_row_each():
+    with epprof_nb.profile() as prof, epprof_nb.op("waits"):
+        for _ in range(3):
+            gc.collect(0)
+            time.sleep(0.02)
+    found = pauses(prof)
+    assert found["count"].tolist() == [1, 1, 1]
+    assert (found["end_ns"] - found["start_ns"] == found["duration_ns"]).all()
 
 
 def test_automatic_collections_are_recorded():

@@ -6,7 +6,7 @@ from epprof_nb import _native
 from epprof_nb.data.schema import OPS
 from epprof_nb.data.table import Table
 from epprof_nb.recording.session.launch_log import LaunchLog
-from epprof_nb.recording.session.service import Batch
+from epprof_nb.recording.session.recording import Batch
 
 IN_CALL = 4
 WIDTHS = {

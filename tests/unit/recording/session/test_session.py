@@ -11,6 +11,7 @@ import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
+from epprof_nb.files.epprof.info_schema import check_info
 from epprof_nb.recording.session import session
 from epprof_nb.recording.session.profile_info import notes_on_statements
 from epprof_nb.recording.session.service import service
@@ -121,6 +122,14 @@ def test_recording_stops_at_the_time_limit_and_the_code_goes_on(monkeypatch):
 def test_a_time_limit_that_is_not_reached_has_no_note():
     recorded = session.start(Options(time_limit_s=3600.0))
     assert recorded.stop(ended_ns=_native.now_ns()).info["notes"] == []
+
+
+def test_code_that_ended_before_the_begin_has_no_negative_time():
+    """The code of another process: its end is known only after the begin here."""
+    recorded = session.start(Options())
+    info = recorded.stop(ended_ns=recorded.opened_ns - 1_000).info
+    assert info["code_ns"] == 0
+    check_info(info)
 
 
 def test_a_time_limit_is_reached_by_itself():

@@ -9,6 +9,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.core.errors import CaptureError
+from epprof_nb.recording.recorder import Recorder, RecorderOutput
 from epprof_nb.recording.session import session
 from tests.helpers.session_work import kernels, work
 
@@ -78,6 +79,7 @@ def test_a_session_left_open_lets_the_process_end(ending):
     code = f"""
 import epprof_nb
 from epprof_nb import host
+from epprof_nb.recording.recorder import Recorder, RecorderOutput
 from epprof_nb.recording.session import session
 left = session.start()
 with epprof_nb.op("open"):
@@ -90,3 +92,44 @@ epprof_nb.op("never closed").__enter__()
     )
     assert done.returncode == (3 if ending else 0), done.stderr
     assert done.stderr == ""
+
+
+class Forked(Recorder):
+    """Records which calls it gets around a fork."""
+
+    name = "forked"
+
+    def __init__(self):
+        self.calls = []
+
+    def start(self, options):
+        return []
+
+    def drain(self, *, waited=True):
+        return RecorderOutput()
+
+    def stop(self):
+        pass
+
+    def before_fork(self):
+        self.calls.append("before")
+
+    def after_fork_in_parent(self):
+        self.calls.append("after")
+
+
+def test_recorders_prepare_for_forks_and_continue_in_the_parent(monkeypatch):
+    recorder = Forked()
+    monkeypatch.setattr("epprof_nb.recording.session.service._recorders", lambda: (recorder,))
+    opened = session.start()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if recorder.calls == ["before"] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert recorder.calls == ["before", "after"]
+    opened.abort()
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert recorder.calls == ["before", "after", "before"]  # what an earlier session has started

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import epprof_nb
+from epprof_nb import host
 from epprof_nb.core.options import Options
 from epprof_nb.recording.session.stack_code import owner_of_files, stack_code
 from epprof_nb.recording.stacks import availability
@@ -335,3 +337,14 @@ def test_without_stacks_there_is_nothing():
     assert len(code.table) == 0
     assert code.row.tolist() == [-1]
     assert code.texts == {}
+
+
+def test_a_program_whose_working_directory_was_removed_keeps_its_profile(home, monkeypatch):
+    removed = home / "removed"
+    removed.mkdir()
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "relative.py", raising=False)
+    with epprof_nb.profile() as prof:
+        host.launch(int)
+        monkeypatch.chdir(removed)
+        removed.rmdir()
+    assert len(prof.activities) == 1

@@ -2,7 +2,7 @@
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.recording.session.service import Batch
+from epprof_nb.recording.session.recording import Batch
 from tests.helpers.op_rows import statements, taken
 
 

@@ -14,7 +14,7 @@ from epprof_nb.core.options import Options
 from epprof_nb.recording.session import profile_info
 from epprof_nb.recording.session import service as services
 from epprof_nb.recording.session.launch_log import LaunchLog
-from epprof_nb.recording.stacks import availability
+from epprof_nb.recording.stacks import availability, stack_log
 from epprof_nb.recording.stacks.resolution import resolve
 from epprof_nb.recording.statements.markers import install_markers
 from tests.helpers.marked_cells import marked
@@ -358,7 +358,7 @@ def test_work_of_no_op_without_frames_has_no_stack():
 
 
 def test_a_profile_tells_why_it_has_no_stacks(monkeypatch):
-    for module in (services, profile_info):
+    for module in (stack_log, profile_info):
         monkeypatch.setattr(module, "why_unavailable", lambda: "the interpreter is free-threaded")
     with epprof_nb.profile() as prof:
         launch()

@@ -188,6 +188,24 @@ def test_a_file_that_is_gone_or_changed_is_not_shown(module):
     assert run(module).sources == {}
 
 
+def test_lines_that_have_moved_since_the_import_are_not_shown(module, monkeypatch):
+    from pathlib import Path
+
+    path = Path(module.__file__)
+    monkeypatch.syspath_prepend(str(path.parent))
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    imported = importlib.import_module("a_model")
+    try:
+        assert "op_places" in run(imported).info
+        # Three functions of the old text begin where the new one has others.
+        path.write_text(MODULE.replace("def other", "def more():\n    pass\n\n\ndef other"))
+        found = run(imported)
+    finally:
+        del sys.modules["a_model"]
+    assert "op_places" not in found.info
+    assert found.sources == {}
+
+
 def test_files_are_not_read_when_a_profile_is_shown(tmp_path):
     secret = tmp_path / "secret.py"
     secret.write_text("password = 'x'\n")

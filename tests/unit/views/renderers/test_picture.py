@@ -46,6 +46,12 @@ def spans(pixels, colour: str) -> set[tuple[int, int]]:
     return found
 
 
+@pytest.mark.parametrize("ops", [[], [line(1, 1, 0, 784)]], ids=["empty", "host only"])
+def test_a_profile_without_a_device_is_never_busy(ops):
+    pixels = rgb(as_png(ViewModel(profile(ops, info={"wall_ns": 784}))))
+    assert spans(pixels, BUSY) == set()
+
+
 def test_events_are_drawn_where_their_times_say():
     work = profile(
         [line(1, 1, 0, 784), op(2, "", 100, 600, 1)],

@@ -64,6 +64,22 @@ def test_threads_of_one_name_are_told_apart_by_their_ids():
     assert labels == ["main thread", "worker · 12", "worker · 13", "reader"]
 
 
+@pytest.mark.parametrize(("cell", "labels"), [(11, ["main thread", "worker"]),
+                                              (12, ["worker", "main thread"])])  # fmt: skip
+def test_the_main_thread_has_one_name(cell, labels):
+    """A cell can run on another thread; the tooltip has the same names."""
+    threads = {11: "MainThread", 12: "worker"}
+    made = profile(
+        [op(thread, f"op {thread}", 0, 5, thread_id=thread,
+            **({"op_type": "cell", "category": "cell"} if thread == cell else {}))
+         for thread in threads],
+        info={"threads": [{"thread_id": t, "name": name} for t, name in threads.items()]},
+    )  # fmt: skip
+    header = full_header(ViewModel(made))
+    assert [lane["label"] for lane in header["lanes"]] == labels
+    assert "MainThread" not in str(header["lanes"])
+
+
 def test_devices_are_called_by_their_names():
     info = {
         "devices": [

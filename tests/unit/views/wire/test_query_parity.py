@@ -11,11 +11,13 @@ import json
 import struct
 import zlib
 
+from epprof_nb.data.schema import MEMORY_BLOCKS
 from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.requests import handle
 from epprof_nb.views.wire.payload import page_payload
-from tests.helpers.tiny import activity, call, kernel, line, op, profile
+from tests.helpers.memory_blocks import block
+from tests.helpers.tiny import activity, call, kernel, line, op, profile, table
 from tests.paths import DATA
 
 FIXTURE = DATA / "queries.json"
@@ -29,6 +31,7 @@ KEYS = (
     "slices",
     "shown",
     "counters",
+    "holders",
     "source",
     "whole",
 )
@@ -56,6 +59,7 @@ REQUESTS = [
           {"what": "search", "pattern": r"gemm \[f32"},
       )
       for target in ({}, {"number": 0}, {"number": -1}, {"at": 350})),
+    *({"type": "memory_at", "at": at} for at in (0, 99, 100, 350, 420, 5_000)),
 ]  # fmt: skip
 
 
@@ -81,7 +85,18 @@ def view_model() -> ViewModel:
         activity("memset", 700, 750, name="memset", stream_id=13, bytes=64),
         activity("memcpy", 745, 800, name="DtoH", stream_id=13, bytes=1_024),
     ]
-    return ViewModel(profile(ops, activities, calls, sources={"In[1]": "a\nb\n  c = step(x)"}))
+    small = profile(ops, activities, calls, sources={"In[1]": "a\nb\n  c = step(x)"})
+    small.tables["memory_blocks"] = table(
+        MEMORY_BLOCKS,
+        [
+            block(4_096, None, None, category="parameter"),
+            block(512, None, 420),
+            block(1 << 40, 100, 350, 2),
+            block(1_024, 110, 350, 2),
+            block(64, 330, None, 4, pool="driver"),
+        ],
+    )
+    return ViewModel(small)
 
 
 def fixture() -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 import type { Range } from "../../base/time_scale.ts";
 import { Events } from "../events.ts";
+import type { HolderHeader } from "../holders.ts";
 import type { EventRef, EventsHeader, Prefix } from "../model.ts";
 import { Bundle, type ColumnBundle, fromBase64, inflate } from "../wire_format.ts";
 import { type Chosen, Gathered, nearestChosen, PREFIXES, slicesOf } from "./gathered.ts";
@@ -26,6 +27,7 @@ export class Detail {
   readonly #ready = new Map<string, Bundle<object>>();
   #all: Promise<Events> | undefined;
   #counters: Promise<Bundle<object>> | undefined;
+  #holders: Promise<Bundle<HolderHeader>> | undefined;
 
   /** All events. */
   all(): Promise<Events> {
@@ -51,6 +53,14 @@ export class Detail {
   counters(): Promise<Bundle<object>> {
     this.#counters ??= parsed().then(async () => new Bundle<object>(await embedded("counters")));
     return this.#counters;
+  }
+
+  /** Holders of memory at more times than the page has. */
+  holders(): Promise<Bundle<HolderHeader>> {
+    this.#holders ??= parsed().then(
+      async () => new Bundle<HolderHeader>(await embedded("holders")),
+    );
+    return this.#holders;
   }
 
   /** The activities that touch any of the time ranges. */

@@ -10,7 +10,7 @@ import { tooltip } from "../../selection/event_details.ts";
 import type { Geometry } from "../geometry.ts";
 import { hit } from "../hit.ts";
 import type { Overlays, PointerAt, Zone } from "../overlays/overlay.ts";
-import type { Gestures } from "./gestures.ts";
+import type { Gestures } from "./wheel_and_drag.ts";
 
 /** Time the pointer must rest on an event before its fields are requested. */
 const REST_MS = 90;
@@ -24,7 +24,7 @@ interface PointerTargets {
   scroll(pixels: number): void;
   select(hit: Hit | null): void;
   /** Tooltip of a counter for a time range. */
-  describeCounter(counter: number, range: Range): string;
+  describeCounter(counter: number, range: Range): string | (Node | string)[];
   /** Request the fields of an event; undefined if all of them are loaded. */
   readonly describe: ((event: EventRef) => Promise<Fields>) | undefined;
 }
@@ -139,7 +139,7 @@ export class PointerHandler implements Gestures {
     const counter = geometry.rowAt(at.y)?.counter ?? null;
     if (counter === null || at.zone === "ruler") return null;
     const range = { start: geometry.time(at.x - AROUND), end: geometry.time(at.x + AROUND) };
-    return [this.on.describeCounter(counter, range)];
+    return [this.on.describeCounter(counter, range)].flat();
   }
 }
 

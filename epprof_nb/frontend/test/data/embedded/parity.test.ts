@@ -31,6 +31,7 @@ async function answer({ type, prefix, row, start, end, selection, number, at }: 
   if (type === "by_range") {
     return { by_range: await source.byRange({ start: start as number, end: end as number }) };
   }
+  if (type === "memory_at") return { holders: await source.memoryAt(at as number) };
   const target = number !== undefined ? { number } : at !== undefined ? { at } : {};
   return source.seek(selection as SelectionQuery, target);
 }

@@ -1,7 +1,7 @@
 """Findings on data loaders."""
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.findings.rules.data_loading import waiting_for_data
+from epprof_nb.analysis.findings.rules.idle_device.data_loaders import waiting_for_data
 from epprof_nb.arrays.types import MISSING
 from tests.helpers.tiny import kernel, line, profile
 from tests.helpers.training import framework

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import epprof_nb
+from epprof_nb.data.schema import HOST_SAMPLES
+from tests.helpers import tiny
 from tests.helpers.planted import MS, info, of_kind, repeats, steady
 from tests.helpers.tiny import call, kernel, line, op, profile
+from tests.helpers.walked_stacks import stack_rows, with_stacks
 
 
 def pause(op_id, start, end, parent, **more):
@@ -41,9 +44,41 @@ def test_pauses_are_named_with_their_line():
     assert not of_kind(looping(), "idle")
 
 
+def test_a_loop_in_a_function_is_named_by_its_sampled_line():
+    """The only statement runs for the whole program."""
+    found = with_samples(looping(), [(30 * MS * i + k * 4 * MS, "In[1]:3 data.py:tidy:7", 4 * MS)
+                                     for i in range(5) for k in range(1, 5)])  # fmt: skip
+    (finding,) = of_kind(found, "garbage collection")
+    assert finding.text.endswith("in 5 collections, mostly in `tidy` (data.py:7).")
+    few = with_samples(looping(), [(4 * MS, "In[1]:3 data.py:tidy:7", 4 * MS)])
+    (finding,) = of_kind(few, "garbage collection")
+    assert finding.text.endswith("mostly in line 3 (`tidy()`).")
+
+
+def with_samples(prof, samples):
+    rows, stacks = stack_rows(*(stack for _, stack, _ in samples))
+    found = with_stacks(prof, rows)
+    found.tables["host_samples"] = tiny.table(
+        HOST_SAMPLES,
+        [{"start_ns": time, "stack_id": stack, "interval_ns": weight, "thread_id": 1}
+         for (time, _, weight), stack in zip(samples, stacks, strict=True)],
+    )  # fmt: skip
+    return found
+
+
 def test_a_program_without_pauses_has_no_finding():
     assert not of_kind(looping(length=0), "garbage collection")
     assert not of_kind(looping(length=MS // 10), "garbage collection")
+
+
+@pytest.mark.parametrize(
+    ("start", "count"), [(-9 * MS, 0), (-2 * MS, 1), (20 * MS, 1), (31 * MS, 0)]
+)
+def test_pauses_of_the_profilers_own_work_are_left_out(start, count):
+    """The profiler collects while it starts and stops, before and after the 30 ms of a profile."""
+    ops = [line(1, 1, 0, 30 * MS), pause(2, start, start + 8 * MS, -1)]
+    prof = profile(ops, info=info(30 * MS), sources={"In[1]": "a()\n"})
+    assert len(of_kind(prof, "garbage collection")) == count
 
 
 def test_pauses_while_the_device_works_save_only_the_idle_time():

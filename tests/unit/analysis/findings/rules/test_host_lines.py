@@ -51,6 +51,21 @@ def test_device_work_and_even_lines_have_no_host_line(more):
     assert not [f for f in of_kind(prof, "hot line") if "wall time" in f.text]
 
 
+@pytest.mark.parametrize(("load", "waited"), [
+    ({"own_cores": 0.05}, True),
+    ({"own_cores": 0.05, "waiting": 0.1}, True),
+    ({"own_cores": 0.05, "waiting": 0.95}, False),  # it waited for a core
+    ({"own_cores": 0.4}, False),  # the other line may be what slept
+    ({"own_cores": 1.0}, False),
+    ({}, False),
+    ({"own_cores": "a"}, False),
+])  # fmt: skip
+def test_a_line_that_waits_for_other_processes_is_no_work(load, waited):
+    (found,) = of_kind(on_the_host(30 * MS, 10 * MS, load=load), "hot line")
+    assert ("no thread of this process ran" in found.text) == waited
+    assert ("This code waits" in found.remedy) == waited
+
+
 def test_a_loop_value_by_value_has_a_remedy_of_its_own():
     """Lines that run often share a row."""
     ops = [line(1, 2, 0, 30 * MS), line(2, 3, 0, 29 * MS, 1, count=20_000)]
@@ -120,6 +135,14 @@ def test_the_remedy_is_for_a_cell_or_for_a_script():
         script(importing=900 * MS, training=40 * MS, cell="a.py", script="a.py"), "import"
     )
     assert "-X importtime" in of_script.remedy
+
+
+def test_an_import_is_no_hot_line_as_well():
+    ops = [line(1, 1, 0, 90 * MS, name="import torch"),
+           line(2, 7, 10 * MS, 80 * MS, 1, cell="module.py", name="x = f()"),
+           line(3, 3, 90 * MS, 95 * MS)]  # fmt: skip
+    prof = profile(ops, info=info(100 * MS, cell="In[1]"), sources={"In[1]": SOURCE})
+    assert [kind for kind, _ in named(prof)] == ["import"]
 
 
 @pytest.mark.parametrize("name", ["important = 3", "imports()", "from_file = importer(x)", "yield"])

@@ -51,11 +51,26 @@ def test_gaps_after_waits_are_not_due_to_launches():
     assert not of_kind(prof, "launch-bound")
 
 
-@pytest.mark.parametrize("how", ["queued", "few", "graph"])
+@pytest.mark.parametrize("queued", [20, 60])
+def test_late_launches_are_launch_bound_if_most_kernels_are_late(queued):
+    """Forty launches keep the device waiting, after some that queue."""
+    ops = [line(1, 7, 0, 10 * MS)]
+    work = [kernel(MS + i * 10 * US, MS + (i + 1) * 10 * US, 1, correlation_id=i, thread_id=1)
+            for i in range(queued)]  # fmt: skip
+    calls = [call(i * US, (i + 1) * US, correlation_id=i, op_id=1) for i in range(queued)]
+    for i in range(queued, queued + 40):
+        start = 2 * MS + i * 20 * US
+        calls.append(call(start - 3 * US, start - US, correlation_id=i, op_id=1))
+        work.append(kernel(start, start + 4 * US, 1, correlation_id=i, thread_id=1))
+    end = work[-1]["end_ns"]
+    prof = profile(ops, work, calls, info=info(end), sources={"In[1]": "x = 1\n" * 7})
+    assert len(of_kind(prof, "launch-bound")) == (queued < 40)
+
+
+@pytest.mark.parametrize("how", ["queued", "graph"])
 def test_launches_that_do_not_keep_the_device_waiting_are_no_finding(how):
     prof = {
         "queued": lambda: short_kernels(length=17 * US),
-        "few": lambda: short_kernels(count=40),
         "graph": lambda: short_kernels(graph_id=3, graph_node_id=1),
     }[how]()
     if how == "queued":

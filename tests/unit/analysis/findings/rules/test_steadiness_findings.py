@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.planted import MS, info, of_kind, repeats, steady
-from tests.helpers.tiny import kernel, line, profile
+from tests.helpers.tiny import call, kernel, line, profile
 
 
 def test_warm_up_and_outliers_are_told_from_the_steady_state():
@@ -64,8 +64,11 @@ def test_steady_repeats_are_no_finding(seed):
         assert not of_kind(prof, kind)
 
 
-def loop(walls, coalesced=0):
-    """A loop in line 2 whose body has lines 3 and 4; its last rounds may share a row."""
+def loop(walls, coalesced=0, work=None, setup="x = f()"):
+    """A loop in line 2 whose body has lines 3 and 4; its last rounds may share a row.
+
+    A kernel takes half of each round, or a given time.
+    """
     ends = (MS + np.cumsum(walls)).tolist()
     ops = [line(1, 1, 0, MS), line(2, 2, MS, ends[-1] + coalesced * MS)]
     for i, (wall, end) in enumerate(zip(walls, ends, strict=True)):
@@ -73,9 +76,9 @@ def loop(walls, coalesced=0):
                 line(11 + 2 * i, 4, end - wall // 2, end, 2)]  # fmt: skip
     if coalesced:
         ops.append(line(900, 3, ends[-1], ends[-1] + coalesced * MS, 2, count=coalesced))
-    work = [kernel(end - wall, end - wall // 2, 10 + 2 * i)
+    work = [kernel(end - wall, end - wall + (work or wall // 2), 10 + 2 * i)
             for i, (wall, end) in enumerate(zip(walls, ends, strict=True))]  # fmt: skip
-    source = "x = f()\nfor batch in data:\n    y = g(batch)\n    log(y)\n"
+    source = f"{setup}\nfor batch in data:\n    y = g(batch)\n    log(y)\n"
     return profile(ops, work, info=info(ops[1]["end_ns"]), sources={"In[1]": source})
 
 
@@ -94,6 +97,31 @@ def test_the_warm_up_of_a_loop_is_found(coalesced):
     assert rows.loc[rows["kind"] == "warm-up", "line"].tolist() == [2]
 
 
+@pytest.mark.parametrize(
+    ("excess", "more", "count"),
+    [
+        (3 * MS, {}, 0),
+        (8 * MS, {}, 1),
+        (3 * MS, {"setup": "begin = time.perf_counter()"}, 1),
+    ],
+)
+def test_first_calls_are_no_warm_up_unless_they_are_measured(excess, more, count):
+    """The host takes longer in the first round; the code of the cell may read a clock."""
+    prof = loop([10 * MS + excess, *steady(12)], work=5 * MS, **more)
+    assert prof.steadiness()["phase"].tolist()[0] == "warm-up"
+    assert len(of_kind(prof, "warm-up")) == count
+
+
+def test_a_first_round_in_which_the_gpu_is_slow_is_a_warm_up():
+    prof = loop([13 * MS, *steady(12)])
+    times = prof.tables["activities"]
+    longer = times["duration_ns"].copy()
+    longer[0] += 2 * MS
+    prof.tables["activities"] = times.replace(duration_ns=longer, end_ns=times["start_ns"] + longer)
+    (found,) = of_kind(prof, "warm-up")
+    assert "mostly while the GPU was busy" in found.text
+
+
 @pytest.mark.parametrize("make", [lambda: loop([100 * MS, *steady(8)]), profile])
 def test_without_a_loop_there_are_no_iterations(make):
     assert len(make().steadiness()) == 0
@@ -105,3 +133,55 @@ def test_the_setup_of_a_script_is_no_warm_up():
     assert not of_kind(prof, "warm-up")
     assert of_kind(repeats([90 * MS, *steady()]), "warm-up")
     assert repeats(steady(), first_step=7).steadiness()["number"].tolist() == list(range(7, 27))
+
+
+def read_in_each_tenth(rounds=60, *, ahead=True, slow=()):
+    """A loop that launches 3 ms in 0.1 ms per round; each tenth round waits for all, if `ahead`.
+
+    Else every round waits for the work of the round before; that of the rounds `slow` takes 30 ms.
+    """
+    ops, work, calls, now, free, before = [], [], [], 0, 0, 0
+    for i in range(rounds):
+        begun = now
+        calls.append(call(now, now + MS // 20, correlation_id=i, op_id=2 * i + 2))
+        start = max(now + MS // 20, free)
+        before, free = free, start + (30 if i in slow else 3) * MS
+        work.append(kernel(start, free, 2 * i + 2, correlation_id=i, thread_id=1))
+        now += MS // 10
+        ops.append(line(2 * i + 2, 3, begun, now, 1))
+        if i % 10 == 9 or not ahead:
+            begun, now = now, max(now, free if ahead else before)
+            calls.append(call(begun, now, correlation_id=rounds + i, op_id=2 * i + 3,
+                              name="cuStreamSynchronize"))  # fmt: skip
+            ops.append(line(2 * i + 3, 4, begun, now, 1))
+    ops.insert(0, line(1, 2, 0, now))
+    source = "\nfor i in range(60):\n    y = f(x)\n    if i % 10 == 9: print(y)\n"
+    return profile(ops, work, calls, info=info(now), sources={"In[1]": source})
+
+
+def test_rounds_that_wait_for_work_of_others_are_not_slow():
+    prof = read_in_each_tenth()
+    assert (prof.steadiness()["phase"] == "outlier").sum() == 6
+    assert not of_kind(prof, "outliers")
+
+
+def test_a_round_with_slow_work_of_the_round_before_is_slow():
+    (found,) = of_kind(read_in_each_tenth(ahead=False, slow=(17, 40)), "outliers")
+    assert found.text.startswith("2 iterations (18, 41) of line 2")
+    assert found.gain_ns == pytest.approx(2 * 27 * MS, rel=0.05)
+
+
+@pytest.mark.parametrize("first", [25 * MS, 90 * MS])
+def test_a_first_round_like_later_ones_is_no_warm_up(first):
+    walls = steady(40)
+    walls[::10] = [first, *[25 * MS] * 3]
+    prof = repeats(walls)
+    assert len(of_kind(prof, "warm-up")) == (first > 25 * MS)
+    (found,) = of_kind(prof, "outliers")
+    count = 4 - (first > 25 * MS)
+    assert found.gain_ns == pytest.approx(count * 15 * MS, rel=0.02)
+    assert "once in 10 repeats" in found.remedy
+    walls = steady(40)
+    walls[20:23] = [25 * MS] * 3
+    (found,) = of_kind(repeats(walls), "outliers")
+    assert "other processes" in found.remedy

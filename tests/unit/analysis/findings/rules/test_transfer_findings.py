@@ -3,7 +3,7 @@
 import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.findings.rules.exposed_communication import exposed_communication
+from epprof_nb.analysis.findings.rules.copies.exposed_communication import exposed_communication
 from tests.helpers.planted import MS, US, info, of_kind
 from tests.helpers.tiny import activity, call, kernel, line, op, profile
 
@@ -134,3 +134,55 @@ def test_many_small_copies_are_found(count):
     prof = profile([line(1, 1, 0, 2 * MS)], copies, info=info(2 * MS))
     found = of_kind(prof, "small copies")
     assert [f.gain_ns for f in found] == ([199 * 5 * US] if count == 200 else [])
+
+
+def samples_one_by_one(*, count=200, kernels=0, kernels_at=None):
+    """Copies of 3 KB, each with 25 us of the host and a wait of 5 us; then kernels.
+
+    `kernels_at` is the op of these.
+    """
+    work, calls, now = [], [], 0
+    for _ in range(count):
+        now += 15 * US
+        begun = now
+        now += 5 * US
+        calls.append(call(begun, now, correlation_id=len(calls), name="cuMemcpyHtoDAsync_v2"))
+        work.append(activity("memcpy", now, now + US, bytes=3072, copy_kind="HtoD",
+                             src_kind="pageable", dst_kind="device",
+                             correlation_id=len(calls) - 1, thread_id=1, op_id=1))  # fmt: skip
+        calls.append(call(now, now + 5 * US, correlation_id=len(calls),
+                          name="cuStreamSynchronize"))  # fmt: skip
+        now += 5 * US
+        for _ in range(kernels):
+            calls.append(call(now, now + US, correlation_id=len(calls)))
+            work.append(kernel(now + US, now + 2 * US, correlation_id=len(calls) - 1, thread_id=1,
+                               **({"op_id": kernels_at} if kernels_at else {})))  # fmt: skip
+            now += US
+    return profile([line(1, 1, 0, now)], work, calls, info=info(now),
+                   sources={"In[1]": "z = stack([s.cuda() for s in samples])\n"})  # fmt: skip
+
+
+def test_small_copies_one_by_one_cost_the_host_more_than_the_device():
+    prof = samples_one_by_one()
+    (found,) = of_kind(prof, "small copies")
+    assert found.text == (
+        "200 small copies (614 kB in all) in line 1 (`z = stack([s.cuda() for s in samples])`) "
+        "took 200 µs, 4.97 ms on the host."
+    )
+    # The first copy remains, and 614 kB are gathered.
+    assert found.gain_ns == pytest.approx(199 * 25 * US - 307 * US, rel=0.01)
+    assert found.low_ns < found.gain_ns < found.high_ns
+
+
+def test_copies_between_kernels_keep_the_time_of_the_host():
+    """A value that each turn copies anew cannot be gathered before the loop."""
+    (found,) = of_kind(samples_one_by_one(kernels=1), "small copies")
+    assert found.gain_ns == 199 * US
+
+
+@pytest.mark.parametrize("kernels", [1, 2])
+def test_a_launch_that_puts_each_value_into_its_place_is_saved_with_its_copy(kernels):
+    """``batch[i] = samples[i].cuda()`` launches one kernel per copy, a model several."""
+    (found,) = of_kind(samples_one_by_one(kernels=kernels, kernels_at=1), "small copies")
+    saved = 199 * 26 * US - 307 * US if kernels == 1 else 199 * US
+    assert found.gain_ns == pytest.approx(saved, rel=0.05)

@@ -6,7 +6,7 @@ import pytest
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.findings.ranking import findings
 from tests.helpers.planted import MS, info, of_kind, synchronising
-from tests.helpers.simulated_gpu import US, SimulatedGpu
+from tests.helpers.simulated.gpu import US, SimulatedGpu
 from tests.helpers.tiny import activity, call, kernel, line, op, profile
 
 
@@ -50,7 +50,8 @@ def test_a_line_that_waits_is_found_with_its_call():
     # The kernels of 5 ms remain, and the launch of the first.
     won = 90 * MS - (MS + 10 * 5 * MS)
     assert (found.low_ns, found.gain_ns) == (0.75 * won, won)
-    assert found.high_ns == 1.5 * won
+    # More than the idle time of another run cannot be won.
+    assert found.high_ns == 42 * MS
     rows = prof.insights()
     row = rows[rows["kind"] == "wait"].iloc[0]
     evidence = prof.evidence(row)
@@ -78,6 +79,24 @@ def test_a_wait_of_work_that_the_host_delays_anyway_saves_nothing():
     prof = gpu.profile("\ny = f(x)\ntotal += y.item()\nx = load()\n")
     assert not of_kind(prof, "wait")
     assert "`x = load()`" in findings(ProfileIndex(prof))[0].text
+
+
+@pytest.mark.parametrize("function", [None, "train"])
+def test_work_launched_in_the_line_that_waits_is_not_won(function):
+    """One line copies, launches 20 ms, reads the result, and works on the host for 1 ms."""
+    gpu = SimulatedGpu(function)
+    for _ in range(10):
+        with gpu.line(2):
+            gpu.copy(MS)
+            gpu.launch(20 * MS)
+            gpu.copy(MS, "DtoH")
+            gpu.host(MS)
+    gpu.wait()
+    prof = gpu.profile("for x in data:\n    y = to_device(x); f(y); total += float(y)\n")
+    (found,) = of_kind(prof, "wait")
+    idle, copies = prof.wall_ns - 10 * 22 * MS, 10 * MS
+    assert 19 * MS < found.gain_ns <= idle + copies < 21 * MS
+    assert found.gain_ns <= found.high_ns <= 1.05 * (idle + copies)
 
 
 @pytest.mark.parametrize("prepare", range(1, 40, 3))
@@ -128,6 +147,26 @@ def test_a_copy_to_pageable_memory_is_a_wait_whatever_its_call_is_named(waits):
 def test_the_call_that_waits_is_named(statement, call):
     (found,) = of_kind(synchronising(statement=statement), "wait")
     assert f"waits for the GPU{call} 9 times" in found.text
+    # No record shows a copy to the host, and no name a read.
+    assert ("Remove this wait" in found.remedy) == (not call)
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_synchronization_after_a_copy_of_another_line_reads(reads):
+    gpu = SimulatedGpu()
+    for _ in range(10):
+        with gpu.line(2):
+            gpu.launch(5 * MS)
+            if reads:
+                gpu.copy(US, "DtoH", memory="pinned")
+        with gpu.line(3):
+            gpu.wait()
+        with gpu.line(4):
+            gpu.host(3 * MS)
+    found = of_kind(
+        gpu.profile("\nbuffer.copy_(f(x))\ntorch.cuda.synchronize()\nx = load()\n"), "wait"
+    )
+    assert ["Read the value later" in f.remedy for f in found] == [reads]
 
 
 @pytest.mark.parametrize("waiting", [1, 2], ids=["after the run", "in the run"])
@@ -147,6 +186,11 @@ def test_the_remedy_for_waits_of_a_session_is_binding(waiting):
     assert "run_with_iobinding" in found.remedy
     (other,) = of_kind(synchronising(), "wait")
     assert "run_with_iobinding" not in other.remedy
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_waits_that_delay_a_launch_are_found_however_few(rounds):
+    assert len(of_kind(synchronising(rounds=rounds), "wait")) == (rounds > 1)
 
 
 def test_a_line_that_does_not_wait_is_no_finding():

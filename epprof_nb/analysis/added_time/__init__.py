@@ -1,0 +1,1 @@
+"""Time that profiling added to the profiled code, measured or estimated."""

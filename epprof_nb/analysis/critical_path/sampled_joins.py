@@ -1,0 +1,135 @@
+"""Waits of a thread for others that no op connects, as in ``Thread.join`` and ``Future.result``.
+
+Samples of the host find the thread in a function that waits for another thread. Between two of its
+own events (ops, API calls, samples in other code) it then does nothing but wait.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.base.waiting_frames import FOR_THREADS, waiting_stacks
+from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
+from epprof_nb.arrays.intervals import EARLIEST, LATEST, complement, intersection, union
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+    Rows = npt.NDArray[np.int32]
+    Intervals = tuple[IntArray, IntArray]
+
+_NONE = np.empty(0, np.int64)
+
+
+class _Waited(NamedTuple):
+    """Work of another thread in the waits of a thread, as columns.
+
+    ``wait`` is the number of the wait, and ``goes_on`` whether the work lasted longer than it.
+    """
+
+    start: IntArray
+    end: IntArray
+    wait: IntArray
+    goes_on: npt.NDArray[np.bool_]
+
+
+def sampled_joins(
+    index: ProfileIndex, op_thread: Rows, call_thread: Rows, thread_ids: IntArray, numbers: IntArray
+) -> Joins:
+    """Return the waits of threads for others that samples found.
+
+    A thread waits for the work that ended while it waited; if none did, for that which went on.
+
+    Parameters
+    ----------
+    index
+        Index of the profile.
+    op_thread, call_thread
+        Number of the thread of each op (`MISSING`: it is no part of a thread's time) and of each
+        API call.
+    thread_ids, numbers
+        Operating-system ids of threads, ascending, and their numbers.
+    """
+    samples = index.profile.tables["host_samples"]
+    is_wait = np.append(waiting_stacks(index, FOR_THREADS), False)[samples["stack_id"]]
+    found: list[tuple[_Waited, int, int]] = []
+    if is_wait.any() and len(numbers) > 1:
+        threads = _Threads(index, op_thread, call_thread)
+        of_number = dict(zip(numbers.tolist(), thread_ids.tolist(), strict=True))
+        waits = {}
+        for number in numbers.tolist():
+            of_thread = samples["thread_id"] == of_number[number]
+            times = samples["start_ns"][of_thread]
+            waits[number] = threads.waits(number, times, is_wait[of_thread])
+        work = {
+            number: intersection(threads.work(number), complement(*waits[number], EARLIEST, LATEST))
+            for number in waits
+        }
+        for number, (start, end) in waits.items():
+            if len(start):
+                found += _pieces(number, start, end, work)
+    sizes = [len(part.start) for part, *_ in found]
+    thread, other = (
+        np.repeat(np.array([entry[i] for entry in found], np.int32), sizes) for i in (1, 2)
+    )
+    start, end = (
+        np.concatenate([_NONE, *(getattr(part, name) for part, *_ in found)])
+        for name in ("start", "end")
+    )
+    return Joins(start, end, thread, np.full(len(start), MISSING, np.int32), other)
+
+
+class _Threads:
+    """The work and the waits of the threads of a profile."""
+
+    def __init__(self, index: ProfileIndex, op_thread: Rows, call_thread: Rows) -> None:
+        self._index, self._op_thread, self._call_thread = index, op_thread, call_thread
+        self._ops, self._calls = (index.profile.tables[name] for name in ("ops", "api_calls"))
+
+    def work(self, thread: int) -> Intervals:
+        """Return when a thread had ops or API calls open."""
+        return open_times(self._index, self._op_thread == thread, self._call_thread == thread)
+
+    def waits(self, thread: int, sampled_ns: IntArray, is_wait: npt.NDArray[np.bool_]) -> Intervals:
+        """Return when a thread waited: from the event before a sample that waits to the next."""
+        of_ops, of_calls = self._op_thread == thread, self._call_thread == thread
+        own = [self._ops[name][of_ops] for name in ("start_ns", "end_ns")]
+        own += [self._calls[name][of_calls] for name in ("start_ns", "end_ns")]
+        events = np.unique(np.concatenate([*own, sampled_ns[~is_wait], [0, LATEST]]))
+        at = np.unique(np.searchsorted(events, sampled_ns[is_wait], side="right"))
+        at = at[(at > 0) & (at < len(events))]
+        # The API calls say themselves what they wait for.
+        calls = union(self._calls["start_ns"][of_calls], self._calls["end_ns"][of_calls])
+        return intersection(union(events[at - 1], events[at]), complement(*calls, EARLIEST, LATEST))
+
+
+def _pieces(
+    thread: int, start: IntArray, end: IntArray, work: dict[int, Intervals]
+) -> list[tuple[_Waited, int, int]]:
+    """Return the work of other threads in the waits of a thread that it may have waited for."""
+    found = {
+        other: _waited(start, end, *of_other) for other, of_other in work.items() if other != thread
+    }
+    has_ended = np.zeros(len(start), np.bool_)
+    for part in found.values():
+        has_ended[part.wait[~part.goes_on]] = True
+    kept = []
+    for other, part in found.items():
+        use = ~part.goes_on | ~has_ended[part.wait]
+        of_use = _Waited(part.start[use], part.end[use], part.wait[use], part.goes_on[use])
+        kept.append((of_use, thread, other))
+    return kept
+
+
+def _waited(start: IntArray, end: IntArray, work_start: IntArray, work_end: IntArray) -> _Waited:
+    begin, until = intersection((start, end), (work_start, work_end))
+    wait = np.searchsorted(start, begin, side="right") - 1
+    of_work = np.searchsorted(work_start, begin, side="right") - 1
+    goes_on = work_end[of_work] > end[wait] if len(begin) else np.zeros(0, np.bool_)
+    return _Waited(begin, until, wait, goes_on)

@@ -1,0 +1,43 @@
+"""Threads of the critical path: the home thread, and the ops of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.critical_path.columns import spans
+from epprof_nb.arrays.ids import factorize
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.table import Table
+
+
+class Threads:
+    """Numbers of the threads, the home thread, and the ops that are a part of a thread's time."""
+
+    def __init__(self, ops: Table, calls: Table, call_start: IntArray) -> None:
+        ids = np.append(ops["thread_id"], calls["thread_id"])
+        number, count = factorize(ids)
+        self.count = max(count, 1)
+        id_of_number = np.empty(count, np.int64)
+        id_of_number[number] = ids
+        self.numbers = np.argsort(id_of_number)
+        self.ids = id_of_number[self.numbers]
+        self.of_calls = number[len(ops) :].astype(np.int32)
+        start, end = spans(ops)
+        self.op_start, self.op_end = np.maximum(start, 0), np.maximum(end, 0)
+        # A row of many executions says nothing about the time between them.
+        listed = (ops["count"] <= 1) & (self.op_end > self.op_start)
+        listed &= ~ops.names("status").equals("earlier")
+        self.of_ops = np.where(listed, number[: len(ops)], MISSING).astype(np.int32)
+        self.home = 0
+        rows = np.flatnonzero(listed)
+        cells = rows[ops.names("op_type").take(rows).equals("cell")]
+        rows = cells if len(cells) else rows
+        if len(rows):  # the cell's thread starts the others, else the first op's
+            self.home = int(self.of_ops[rows[self.op_start[rows].argmin()]])
+        elif len(call_start):
+            self.home = int(self.of_calls[call_start.argmin()])

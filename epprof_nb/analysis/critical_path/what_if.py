@@ -1,0 +1,325 @@
+"""what_if: the length of the critical path if some work took more or less time."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY
+from epprof_nb.analysis.base.missing_records import lacks_records
+from epprof_nb.analysis.base.result_table import ResultTable, categorical, objects, optional
+from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.critical_path.by_line import PathLines
+from epprof_nb.analysis.critical_path.chain import (
+    ACTIVITY,
+    API_CALL,
+    HOST,
+    RETURN,
+    CriticalPath,
+    ops_below,
+)
+from epprof_nb.analysis.critical_path.changes import Changes, Owners
+from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.intervals import covered_between, union
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from epprof_nb.analysis.base.attribution import Attribution
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import BoolArray, IntArray
+
+    Factors = npt.NDArray[np.float64]
+    Side = Literal["both", "host", "device"]
+
+WAITS, COPIES = "waits", "copies"
+_LINE = re.compile(r"(?:(?P<file>.+?)[\s:,]+)?line\s+(?P<line>\d+)")
+_ALL = "all of them"
+_HOST, _DEVICE, _DELAY = range(3)
+_LARGEST = 1e6
+"""Largest factor: times of a profile multiplied by it fit in 64 bits for 100 days."""
+
+
+class Target(NamedTuple):
+    """The work that a change applies to: pairs of an op and lines, activities, or all waits."""
+
+    pairs: BoolArray
+    activities: BoolArray
+    on: Side
+    waits: bool = False
+
+
+class WhatIf:
+    """The critical path of a profile with other durations.
+
+    Parameters
+    ----------
+    index
+        Index of the profile.
+    on
+        Side of what `target` returns.
+    attribution
+        See `epprof_nb.Profile.by_op`.
+    """
+
+    def __init__(self, index: ProfileIndex, on: Side, attribution: Attribution) -> None:
+        self._index, self._on, self._attribution = index, on, attribution
+        self._path = path = index.cached(CriticalPath, attribution)
+        self._lines = lines = index.cached(PathLines, attribution)
+        activities = index.profile.tables["activities"]
+        self._duration = np.maximum(activities["end_ns"] - activities["start_ns"], 0)
+        # What is changed together: pairs of an op and a pair of the lines.
+        events, ops = path.input, np.arange(len(index.tree))
+        op = np.concatenate([events.activity_op, events.call_op, ops]).astype(np.int64)
+        pair = np.concatenate([lines.owners.of_activities, lines.owners.of_calls, lines.pair_of_op])
+        codes, first = group_codes(pair, op)
+        self._pairs, self._op, self._line_pair = len(first), op[first], pair[first]
+        owned = np.where((pair == MISSING) & (op == MISSING), MISSING, codes).astype(np.int32)
+        sizes = np.cumsum([len(events.activity_op), len(events.call_op)])
+        of_activities, of_calls, self._of_ops = np.split(owned, sizes)
+        self._owners = Owners(of_activities, of_calls, self._pairs)
+
+    @property
+    def length_ns(self) -> int:
+        """Length of the path as it was recorded."""
+        return self._path.length_ns
+
+    def target(self, name: str) -> Target:
+        """Return what a name of the user stands for; ValueError if nothing has it."""
+        kinds = self._index.kinds
+        pairs = np.zeros(self._pairs, np.bool_)
+        activities = np.zeros(len(kinds), np.bool_)
+        if name == WAITS:
+            return Target(pairs, activities, self._on, waits=True)
+        if name == COPIES:
+            return Target(pairs, kinds == MEMCPY, self._on)
+        ops = self._named_ops(name)
+        if ops.any():
+            return self.target_of_ops(ops, self._on)
+        chosen = self._lines_named(name)
+        if len(chosen):
+            of_lines = self._lines.pairs_of(chosen)
+            if not len(of_lines):
+                raise ValueError(
+                    f"{name!r} is known only from samples of the host, so nothing says when it "
+                    f"ran.{self._callers(chosen)} epprof_nb.op around its code gives it a name."
+                )
+            return Target(np.isin(self._line_pair, of_lines), activities, self._on)
+        names = self._index.profile.tables["activities"].names("name")
+        activities = _matching(names.categories, name)[names.codes]
+        if activities.any():
+            return Target(pairs, activities, self._on)
+        raise ValueError(f"nothing in the profile is called {name!r}.{self._similar(name)}")
+
+    def target_of_ops(self, ops: BoolArray, on: Side) -> Target:
+        """Return one side of ops, given by a mask of the rows, and of all below them."""
+        below = np.append(ops_below(self._index, ops), False)
+        return Target(below[self._op], np.zeros(len(self._index.kinds), np.bool_), on)
+
+    def _named_ops(self, name: str) -> BoolArray:
+        ops = self._index.profile.tables["ops"]
+        found = np.zeros(len(ops), np.bool_)
+        for column in ("name", "op_type"):
+            names = ops.names(column)
+            found |= _matching(names.categories, name)[names.codes]
+        return found
+
+    def _lines_named(self, name: str) -> IntArray:
+        found = _LINE.fullmatch(name.strip())
+        if found is None:
+            return np.empty(0, np.int64)
+        lines, file = self._lines.lines, found["file"]
+        chosen = np.flatnonzero(lines.number == int(found["line"]))
+        if file is None:
+            return chosen
+        return np.array([i for i in chosen.tolist() if _is_file(lines.file[i], file)], np.int64)
+
+    def _callers(self, chosen: IntArray) -> str:
+        """Return what to name instead of lines that only stacks have: the statements around."""
+        lines, parent = self._lines.lines, self._index.cached(StackLines).parent
+        stacks, found = np.flatnonzero(np.isin(lines.of_stack, chosen)), set[int]()
+        while len(stacks):
+            around = lines.of_stack[stacks]
+            found.update(around[(around >= 0) & (lines.statement[around] >= 0)].tolist())
+            stacks = np.unique(parent[stacks])
+            stacks = stacks[stacks >= 0]
+        names = [f"'{lines.file[i]} line {lines.number[i]}'" for i in sorted(found)[:3]]
+        return f" Name the statement that calls it: {' or '.join(names)}." if names else ""
+
+    def _similar(self, name: str) -> str:
+        tables = self._index.profile.tables
+        known = {
+            *tables["ops"].names("name").categories,
+            *tables["activities"].names("name").categories,
+        }
+        close = difflib.get_close_matches(name, sorted(known)[:10_000], n=3)
+        hint = f" Similar names: {', '.join(map(repr, close))}." if close else ""
+        return (
+            f"{hint} Name an op, a type of ops, a kernel, a line as 'line 3' or 'train.py line 3', "
+            f"{WAITS!r} or {COPIES!r}; * stands for any text."
+        )
+
+    def length(
+        self, changes: list[tuple[Target, float]], *, contention: bool
+    ) -> tuple[int, str | None, float]:
+        """Return the length of the path, what takes most of it, and its share.
+
+        With `contention`, kernels that overlapped with removed time lose this time.
+        """
+        waits = any(target.waits for target, _ in changes)
+        host = np.ones(self._pairs + 1)
+        device = np.ones(self._pairs + 1)
+        of_activity = np.ones(len(self._duration))
+        for target, factor in changes:
+            if target.on != "device":
+                host[:-1][target.pairs] *= factor
+            if target.on != "host":
+                device[:-1][target.pairs] *= factor
+                of_activity[target.activities] *= factor
+        of_activity *= device[self._owners.of_activities]
+        length = np.rint(self._duration * of_activity).astype(np.int64)
+        if contention:
+            length -= self._freed(of_activity)
+        # What does not run is not delayed either, and its calls wait for nothing.
+        delay = np.where((host == 0) & (device == 0), 0.0, 1.0)
+        rows, of_pair = np.unique(np.stack([host, delay], axis=1), axis=0, return_inverse=True)
+        if len(rows) > 254:
+            raise ValueError("too many different factors apply to one op; name fewer changes.")
+        code = of_pair.reshape(-1).astype(np.uint8)
+        factors = np.stack([rows[:, 0], np.ones(len(rows)), rows[:, 1]], axis=1)
+        of_ops = np.append(code[self._of_ops], code)
+        change = Changes(of_ops, factors, length, without_waits=waits)
+        total, path = self._path.input.changed_path(change, self._owners)
+        limit, share = self._limit(path, length, host, waits=waits)
+        return total, limit, share
+
+    def _freed(self, of_activity: Factors) -> IntArray:
+        """Return the time of each kernel that overlapped with time which the changes remove."""
+        activities = self._index.profile.tables["activities"]
+        is_kernel = self._index.kinds == KERNEL
+        shorter = is_kernel & (of_activity < 1)
+        freed = np.zeros(len(of_activity), np.int64)
+        for device in np.unique(activities["device_id"][shorter]).tolist():
+            on_device = activities["device_id"] == device
+            cause, rows = shorter & on_device, np.flatnonzero(is_kernel & on_device & ~shorter)
+            start, end = (activities[name] for name in ("start_ns", "end_ns"))
+            busy = union(start[cause], end[cause])
+            removed = np.average(1 - of_activity[cause], weights=self._duration[cause] + 1e-9)
+            overlap = covered_between(*busy, start[rows], end[rows])
+            freed[rows] = (overlap * removed).astype(np.int64)
+        return freed
+
+    def _limit(
+        self,
+        path: dict[str, npt.NDArray[np.int64]],
+        length: IntArray,
+        host: Factors,
+        *,
+        waits: bool,
+    ) -> tuple[str | None, float]:
+        """Return whether the host, a device or delays take most of a path, and their share."""
+        step, row = path["step"], path["row"]
+        spent = (path["end_ns"] - path["start_ns"]).astype(np.float64)
+        of_op, of_call, of_device = step == HOST, step == API_CALL, step == ACTIVITY
+        spent[of_device] = length[row[of_device]]
+        spent[of_op] *= host[np.append(self._of_ops, MISSING)[row[of_op]]]
+        spent[of_call] *= host[self._owners.of_calls[row[of_call]]]
+        if waits:
+            returns = of_call | (step == RETURN)
+            spent[returns] *= ~self._path.input.waiting_calls[row[returns]]
+        parts = {
+            "host": spent[of_op | of_call].sum(),
+            "device": spent[of_device].sum(),
+            "delays": spent[~(of_op | of_call | of_device)].sum(),
+        }
+        total = sum(parts.values())
+        if total <= 0:
+            return None, 0.0
+        largest = max(parts, key=lambda name: parts[name])
+        return largest, float(parts[largest] / total)
+
+
+def what_if_table(
+    index: ProfileIndex, changes: Mapping[str, float], on: Side, attribution: Attribution
+) -> ResultTable:
+    """Return the columns of `Profile.what_if`."""
+    replay = WhatIf(index, on, attribution)
+    targets = [(replay.target(name), factor) for name, factor in changes.items()]
+    names, groups = [*changes], [[change] for change in targets]
+    if len(targets) > 1:
+        names, groups = [*names, _ALL], [*groups, targets]
+    factors = [*changes.values(), *[float("nan")] * (len(groups) - len(targets))]
+    if index.cached(lacks_records):  # the critical path is unknown
+        names, groups, factors = [], [], []
+    columns: dict[str, list[float]] = {"least": [], "most": [], "share": []}
+    limits = list[str | None]()
+    for group in groups:
+        alone, limit, share = replay.length(group, contention=False)
+        shared, *_ = replay.length(group, contention=True)
+        columns["least"].append(replay.length_ns - alone)
+        columns["most"].append(replay.length_ns - shared)
+        columns["share"].append(share)
+        limits.append(limit)
+    least, most = (np.array(columns[name], np.int64) for name in ("least", "most"))
+    wall = index.profile.wall_ns
+    return ResultTable(
+        {
+            "changed": objects(names),
+            "factor": np.array(factors, np.float64),
+            "wall_ns": optional(wall - least),
+            "wall_low_ns": optional(wall - most),
+            "wall_high_ns": optional(wall - least),
+            "saving_ns": least,
+            "saving_low_ns": least,
+            "saving_high_ns": most,
+            "limit": categorical(limits),
+            "limit_share": np.array(columns["share"], np.float64),
+        }
+    )
+
+
+def checked_changes(changes: Mapping[str, float], on: str) -> dict[str, float]:
+    """Return the changes as floats; ValueError or TypeError says what is wrong with them."""
+    if on not in ("both", "host", "device"):
+        raise ValueError(f"on must be 'both', 'host' or 'device', not {on!r}")
+    if not isinstance(changes, Mapping):
+        raise TypeError(
+            "changes must be a mapping of names to factors, as {'attention': 0.5}, not "
+            f"{type(changes).__name__}"
+        )
+    if not changes:
+        raise ValueError("changes is empty. Name what should take another time: {'attention': 0.5}")
+    checked = dict[str, float]()
+    for name, factor in changes.items():
+        if not isinstance(name, str):
+            raise TypeError(f"a name must be text, not {name!r}: {{'attention': 0.5}}")
+        if isinstance(factor, bool) or not isinstance(factor, (int, float, np.number)):
+            raise TypeError(f"the factor of {name!r} must be a number, not {factor!r}")
+        value = float(factor)
+        if not 0 <= value <= _LARGEST:
+            raise ValueError(
+                f"the factor of {name!r} must be from 0 (takes no time) to {_LARGEST:g}, "
+                f"not {factor!r}; 1 changes nothing, 2 takes twice the time"
+            )
+        if name == WAITS and value not in (0, 1):
+            raise ValueError("waits can only be removed: their factor is 0")
+        checked[name] = value
+    return checked
+
+
+def _matching(names: tuple[str, ...], wanted: str) -> BoolArray:
+    """Return which names match, and False for a missing one as the last value."""
+    if "*" in wanted:
+        pattern = wanted.replace("[", "[[]").replace("?", "[?]")
+        return np.array([*(fnmatchcase(name, pattern) for name in names), False], np.bool_)
+    return np.array([*(name == wanted for name in names), False], np.bool_)
+
+
+def _is_file(path: str, wanted: str) -> bool:
+    return path == wanted or path.replace("\\", "/").endswith("/" + wanted)

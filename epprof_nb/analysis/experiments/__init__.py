@@ -1,0 +1,1 @@
+"""Experiments: designs of repeats with delays, and what the delays say about the ops."""

@@ -1,0 +1,307 @@
+"""sensitivity: how much the wall time follows the time of each op, measured and replayed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.base.missing_records import lacks_records
+from epprof_nb.analysis.base.result_table import (
+    OptionalColumn,
+    ResultTable,
+    categorical,
+    objects,
+    optional,
+)
+from epprof_nb.analysis.critical_path.what_if import WhatIf
+from epprof_nb.analysis.experiments.alike import scatter_of, unusual
+from epprof_nb.analysis.experiments.candidates import SIDES, Factor, delayed_ops, ranges
+from epprof_nb.analysis.experiments.design import MAX_WIDTH
+from epprof_nb.analysis.experiments.measured import Measured
+from epprof_nb.analysis.experiments.slopes import NO_SLOPE
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.base.result_table import Column
+    from epprof_nb.analysis.critical_path.what_if import Target
+    from epprof_nb.analysis.experiments.candidates import DelayedOp, Side
+    from epprof_nb.analysis.experiments.measured import Round
+    from epprof_nb.analysis.experiments.slopes import Slope
+
+_HARDLY = 1e-9
+"""Factor of an op that takes no time, but is there: its calls wait as before."""
+_MIN_BASE = 4
+_TOLERANCE = 0.1
+"""Distance of a replayed slope from the measured interval up to which the two agree."""
+
+
+class Saving(NamedTuple):
+    """Saving of a repeat in which an op takes no time, ns: in the replay, and its bounds."""
+
+    ns: float
+    low: float
+    high: float
+    limit: str | None
+
+
+class Sensitivity(NamedTuple):
+    """An op in an experiment.
+
+    Attributes
+    ----------
+    op
+        The op, per repeat.
+    wall_ns
+        Wall time of a repeat.
+    measured, replayed
+        Slope of each side, measured and replayed.
+    saving
+        What the op without any time would save; None if it is unknown.
+    limit
+        What takes most of the critical path now: ``"host"``, ``"device"`` or ``"delays"``.
+    note
+        What to know about the row; empty if there is nothing.
+    """
+
+    op: DelayedOp
+    wall_ns: float
+    measured: dict[Side, Slope]
+    replayed: dict[Side, float]
+    saving: Saving | None = None
+    limit: str | None = None
+    note: str = ""
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the replay has each slope that was measured; None if none was measured.
+
+        An interval that is too wide measures none.
+        """
+        pairs = [
+            (self.measured[side], self.replayed[side])
+            for side in SIDES
+            if self.measured[side].half_width <= MAX_WIDTH and not math.isnan(self.replayed[side])
+        ]
+        return all(_within(*pair) for pair in pairs) if pairs else None
+
+
+def sensitivities(index: ProfileIndex) -> list[Sensitivity]:
+    """Return the named ranges of a profile by descending time; empty without an experiment."""
+    profile = index.profile
+    measured = Measured.from_info(profile.info)
+    if measured is None:
+        return []
+    repeats = max(len(profile.info.get("repeats") or ()), 1)
+    devices = np.unique(profile.tables["activities"]["device_id"]).tolist()
+    ops = delayed_ops(index, devices, repeats)
+    slopes: dict[Factor, Slope] = {}
+    replayed: dict[Factor, float] = {}
+    is_unusual = bool(unusual(profile.wall_ns / repeats, measured.base_ns))
+    is_known = not is_unusual and not index.cached(lacks_records)
+    replays = _Replays(index, ops, repeats) if is_known else None
+    for part in measured.rounds:
+        slopes |= zip(part.factors, part.slopes(), strict=True)
+        if replays is not None:
+            replayed |= replays.slopes(part)
+    rows, spread_ns = [], _spread_ns(measured, profile.wall_ns / repeats)
+    for op in ops:
+        factors = {side: Factor(op.name, side) for side in SIDES}
+        row = Sensitivity(
+            op,
+            profile.wall_ns / repeats,
+            {side: slopes.get(factor, NO_SLOPE) for side, factor in factors.items()},
+            {side: replayed.get(factor, math.nan) for side, factor in factors.items()},
+        )
+        if replays is not None:
+            row = row._replace(
+                saving=_saving(row, replays.saving(op), spread_ns), limit=replays.limit
+            )
+        rows.append(row._replace(note=_note(row, measured)))
+    return rows
+
+
+class _Replays:
+    """Replays of a profile with other times of ops."""
+
+    def __init__(self, index: ProfileIndex, ops: list[DelayedOp], repeats: int) -> None:
+        self._index, self._repeats = index, repeats
+        self._names = index.profile.tables["ops"].names("name")
+        self._ranges = ranges(index)
+        self._ops = {op.name: op for op in ops}
+        self._replay = WhatIf(index, "both", "launch")
+        self.limit = self._replay.length([], contention=False)[1]
+
+    def slopes(self, part: Round) -> dict[Factor, float]:
+        """Return the slopes that the replay has under the conditions of a round.
+
+        A slope is the mean of two: without the delays of the other factors, and with them.
+        """
+        lengths = np.array(part.delay_ns, np.float64).max(axis=0, initial=0.0).tolist()
+        delays = dict(zip(part.factors, lengths, strict=True))
+        known = {
+            factor: ns
+            for factor, ns in delays.items()
+            if ns > 0 and factor.op in self._ops and self._ops[factor.op].time_ns(factor.side) > 0
+        }
+        found = {}
+        for factor, ns in known.items():
+            others = {other: length for other, length in known.items() if other != factor}
+            longer = sum(
+                self._length(some | {factor: ns}) - self._length(some) for some in ({}, others)
+            )
+            found[factor] = longer / 2 / (ns * self._repeats)
+        return found
+
+    def _length(self, delays: dict[Factor, float]) -> int:
+        """Return the length of the path with delays at ops, ns per repeat."""
+        changes = [
+            (
+                self._target(factor.op, factor.side),
+                1 + ns / self._ops[factor.op].time_ns(factor.side),
+            )
+            for factor, ns in delays.items()
+        ]
+        return self._replay.length(changes, contention=False)[0]
+
+    def _target(self, name: str, on: Side | Literal["both"]) -> Target:
+        return self._replay.target_of_ops(self._ranges & self._names.equals(name), on)
+
+    def saving(self, op: DelayedOp) -> _Replayed:
+        """Return what an op without any time saves per repeat, ns."""
+        target = self._target(op.name, "both")
+        kept, _, _ = self._replay.length([(target, _HARDLY)], contention=False)
+        alone, limit, _ = self._replay.length([(target, 0.0)], contention=False)
+        shared, _, _ = self._replay.length([(target, 0.0)], contention=True)
+        timed, alone_ns, shared_ns = (
+            max(self._replay.length_ns - length, 0) / self._repeats
+            for length in (kept, alone, shared)
+        )
+        return _Replayed(timed, alone_ns, shared_ns, limit)
+
+
+class _Replayed(NamedTuple):
+    """Savings in the replay, ns.
+
+    Attributes
+    ----------
+    timed
+        Without the time of the op, but with its waits.
+    alone
+        Without its waits for the device, too.
+    shared
+        The same if other kernels lose the time in which they overlapped.
+    limit
+        What takes most of the path then.
+    """
+
+    timed: float
+    alone: float
+    shared: float
+    limit: str | None
+
+
+def _spread_ns(measured: Measured, wall_ns: float) -> float:
+    """Return how far the recorded repeat may be from the others, ns: it is one that scatters."""
+    if len(measured.base_ns) < _MIN_BASE:
+        return 0.0
+    usual = float(np.median(measured.base_ns))
+    return abs(wall_ns - usual) + 2 * scatter_of(measured.base_ns) * usual
+
+
+def _saving(row: Sensitivity, replayed: _Replayed, spread_ns: float) -> Saving:
+    """Return the saving of the replay within the bounds that the measured slopes set.
+
+    The wall time is a convex function of the times of an op, so without them it falls by at most
+    slope x time. It can fall further because the host no longer waits in the op, which only the
+    replay knows, and because other work shared the device with it.
+    """
+    low = high = 0.0
+    for side in SIDES:
+        slope, time_ns = row.measured[side], row.op.time_ns(side)
+        is_known = not math.isnan(slope.value)
+        low += max(slope.low, 0.0) * time_ns if is_known else 0.0
+        high += max(slope.high, 0.0) * time_ns if is_known else time_ns
+    waits = max(replayed.alone - replayed.timed, 0.0)
+    if row.agrees is not False:
+        high = max(high, replayed.timed + spread_ns)
+    timed = min(replayed.timed, high)
+    return Saving(
+        timed + waits,
+        max(min(timed + waits - spread_ns, low + waits), 0.0),
+        min(high + waits + replayed.shared - replayed.alone, row.wall_ns),
+        replayed.limit,
+    )
+
+
+def _note(row: Sensitivity, experiment: Measured) -> str:
+    notes = []
+    text = unusual(row.wall_ns, experiment.base_ns)
+    if text and experiment.rounds:
+        notes.append(f"no saving: {text}")
+    if row.op.name in experiment.uncovered:
+        notes.append(f"device work not delayed: {experiment.uncovered[row.op.name]}")
+    if row.agrees is False:
+        notes += [
+            f"replayed {side}: {row.replayed[side]:.2f}"
+            for side in SIDES
+            if row.measured[side].half_width <= MAX_WIDTH
+            and not _within(row.measured[side], row.replayed[side])
+        ]
+    for side in SIDES:
+        if row.measured[side].half_width > MAX_WIDTH:
+            notes.append(f"{side} too uncertain")
+    if not experiment.rounds and experiment.refused:
+        notes.append(f"not measured: {experiment.refused}")
+    return "; ".join(notes)
+
+
+def _within(slope: Slope, value: float) -> bool:
+    """Whether a replayed slope is that which was measured, as far as both are known."""
+    if math.isnan(slope.value) or math.isnan(value):
+        return True
+    return slope.low - _TOLERANCE <= value <= slope.high + _TOLERANCE
+
+
+def sensitivity_table(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `Profile.sensitivity`."""
+    rows = sensitivities(index)
+    agrees = [row.agrees for row in rows]
+
+    def numbers(values: Iterable[float]) -> npt.NDArray[np.float64]:
+        return np.fromiter(values, np.float64, len(rows))
+
+    def saving(which: Literal["ns", "low", "high"]) -> OptionalColumn:
+        values = [row.saving and round(getattr(row.saving, which)) for row in rows]
+        return optional(np.array([MISSING if v is None else v for v in values], np.int64))
+
+    columns: dict[str, Column] = {
+        "name": categorical([row.op.name for row in rows]),
+        "device_share": numbers(row.op.device_ns / row.wall_ns for row in rows),
+        "host_share": numbers(row.op.host_ns / row.wall_ns for row in rows),
+    }
+    for side in SIDES:
+        slopes = [row.measured[side] for row in rows]
+        columns[f"{side}_sensitivity"] = numbers(slope.value for slope in slopes)
+        columns[f"{side}_sensitivity_low"] = numbers(slope.low for slope in slopes)
+        columns[f"{side}_sensitivity_high"] = numbers(slope.high for slope in slopes)
+        columns[f"{side}_replayed"] = numbers(row.replayed[side] for row in rows)
+    columns |= {
+        "agrees": OptionalColumn(
+            np.array([bool(value) for value in agrees], np.bool_),
+            np.array([value is None for value in agrees], np.bool_),
+        ),
+        "saving_if_free_ns": saving("ns"),
+        "saving_low_ns": saving("low"),
+        "saving_high_ns": saving("high"),
+        "limit": categorical([row.saving and row.saving.limit for row in rows]),
+        "executions": np.array([row.op.executions for row in rows], np.int64),
+        "note": objects([row.note for row in rows]),
+    }
+    return ResultTable(columns)

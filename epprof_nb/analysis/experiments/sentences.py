@@ -1,0 +1,148 @@
+"""Sentences on the ops of an experiment, for people."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from epprof_nb.analysis.base.devices import device_word
+from epprof_nb.analysis.experiments.candidates import MIN_SHARE, SIDES
+from epprof_nb.analysis.experiments.design import MAX_WIDTH
+from epprof_nb.analysis.experiments.measured import Measured
+from epprof_nb.analysis.experiments.sensitivity import sensitivities
+from epprof_nb.util.format import duration, in_backticks, percent, plural
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.experiments.candidates import Side
+    from epprof_nb.analysis.experiments.sensitivity import Sensitivity
+
+MIN_WIN = 0.02
+"""Least saving that counts, as a share of the wall time."""
+_MIN_SHARE = 0.005
+_NAME = 40
+_LINES = 6
+UNCERTAIN = "too uncertain"
+ADVICE = (
+    "Too uncertain: the repeats scattered more than before the delays. Repeat it when the machine "
+    "is less busy, or with more repeats."
+)
+"""Advice on ops that are `UNCERTAIN`, said once for all of them."""
+_LIMITS = {
+    "host": "the host",
+    "device": "other device work",
+    "delays": "the delay between launches and work",
+}
+
+
+class OpSentence(NamedTuple):
+    """An op in words: its name, shares, sensitivities, and what it would win."""
+
+    name: str
+    shares: str
+    sensitivities: str
+    win: str
+
+
+def op_sentence(row: Sensitivity, device_word: str) -> OpSentence:
+    """Return an op in words; `device_word` is ``"device"`` or ``"GPU"``."""
+    words = {"device": device_word, "host": "host"}
+    shares = [
+        f"{percent(row.op.time_ns(side) / row.wall_ns)} of the {words[side]}"
+        for side in SIDES
+        if row.op.time_ns(side) >= _MIN_SHARE * row.wall_ns
+    ]
+    known = [side for side in SIDES if not math.isnan(row.measured[side].value)]
+    slopes = [
+        # Without the sign of a zero.
+        f"{words[side]} {round(row.measured[side].value, 2) + 0.0:.2f} ± "
+        f"{row.measured[side].half_width:.2f}"
+        if row.measured[side].half_width <= MAX_WIDTH
+        else f"{words[side]} uncertain"
+        for side in known
+    ]
+    return OpSentence(row.op.name, ", ".join(shares), ", ".join(slopes), _win(row, known))
+
+
+def headline_of(measured: Measured) -> str:
+    """Return the number of repeats, or the reason why nothing was measured."""
+    if not measured.repeats:
+        return f"No experiment: {measured.refused}"
+    text = f"Experiment: {plural(measured.repeats, 'repeat')} with delays."
+    if measured.plan:
+        text += f" {measured.plan}"
+    return f"{text} It ended early: {measured.refused}" if measured.refused else text
+
+
+def advice_on(ops: list[OpSentence]) -> list[str]:
+    """Return what to do about ops whose savings are too uncertain; none without such an op."""
+    return [ADVICE] if any(op.win == UNCERTAIN for op in ops) else []
+
+
+def experiment_lines(index: ProfileIndex) -> list[str]:
+    """Return the headline of an experiment and a line per op; none without an experiment."""
+    measured = Measured.from_info(index.profile.info)
+    if measured is None:
+        return []
+    word = device_word(index.profile.info)
+    rows = sensitivities(index)[:_LINES] if measured.repeats else []
+    found = [op_sentence(row, word) for row in rows]
+    return [
+        headline_of(measured),
+        *(f"{op.name}: {'; '.join(text for text in op[1:] if text)}" for op in found),
+        *advice_on(found),
+    ]
+
+
+def wins_nothing(row: Sensitivity) -> bool:
+    """Whether an op without any time would save next to nothing, as far as is known."""
+    return row.saving is not None and row.saving.ns < MIN_WIN * row.wall_ns
+
+
+def _win(row: Sensitivity, known: list[Side]) -> str:
+    doubt = _doubt(row, known)
+    if doubt is not None:
+        return doubt
+    name, saving = in_backticks(row.op.name, _NAME), row.saving
+    if saving is None:
+        return row.note or "records are missing, so what it would win is not known"
+    if not wins_nothing(row):
+        return (
+            f"without its time, {duration(saving.ns)} of {duration(row.wall_ns)} would be saved "
+            f"({duration(saving.low)} to {duration(saving.high)})"
+        )
+    least_ns = MIN_WIN * row.wall_ns
+    if any(row.measured[side].low * row.op.time_ns(side) >= least_ns for side in known):
+        return (
+            f"the wall time follows {name}, but without it, other work would soon take as long: "
+            f"up to {duration(saving.high)} of {duration(row.wall_ns)} would be saved"
+        )
+    text = f"a faster {name} wins next to nothing"
+    if row.limit is not None:
+        text += f": {_LIMITS[row.limit]} is the limit"
+    if saving.high >= MIN_WIN * row.wall_ns:
+        text += f"; at most {duration(saving.high)} of {duration(row.wall_ns)}"
+    return text
+
+
+def _doubt(row: Sensitivity, known: list[Side]) -> str | None:
+    """Return why it is not known what an op would win; None if it is known."""
+    if not known:
+        is_short = max(map(row.op.time_ns, SIDES)) < MIN_SHARE * row.wall_ns
+        why = "it takes less than 2 % of the time" if is_short else "the repeats are too few for it"
+        text = row.note or f"not measured: {why}"
+        if row.saving is None:
+            return text
+        saved = "next to nothing" if wins_nothing(row) else duration(row.saving.ns)
+        return f"{text}; the replay would save {saved} without it"
+    if any(row.measured[side].half_width > MAX_WIDTH for side in known):
+        return UNCERTAIN
+    if row.agrees is not False:
+        return None
+    pairs = [
+        f"{row.replayed[side]:.2f} ({side})" for side in known if not math.isnan(row.replayed[side])
+    ]
+    return (
+        f"by the recording it should be {', '.join(pairs)}: something that waits is not recorded, "
+        "or the machine was busy. What it would save is not known"
+    )

@@ -1,0 +1,1 @@
+"""Findings on code that is compiled again and again."""

@@ -1,0 +1,1 @@
+"""Findings on copies and communication: slow, small, repeated or not overlapped."""

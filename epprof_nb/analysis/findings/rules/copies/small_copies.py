@@ -1,0 +1,126 @@
+"""Finding on many small copies at one place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.copies import copied_bytes
+from epprof_nb.analysis.base.device_work import MEMCPY
+from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.critical_path.changes import Removed
+from epprof_nb.analysis.critical_path.saving import saving_without
+from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
+from epprof_nb.analysis.utilisation.transfers import exposed
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.util.format import duration, plural, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import BoolArray, IntArray
+
+SMALL_BYTES, MANY_COPIES = 65_536, 50
+"""Maximum size of a small copy, in bytes, and minimum number of them at one place."""
+_GATHERED_BYTES_PER_S = 2e9
+"""Minimum rate at which small values are gathered on one side and copied at once."""
+_LEAST, _SPREAD = 0.5, 1.25
+"""Bounds of the gain in other runs, relative to that of the profile."""
+
+
+def small_copies(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield a finding on many small copies at one place."""
+    activities, places = index.profile.tables["activities"], index.cached(Places)
+    rows = np.flatnonzero(index.kinds == MEMCPY)
+    crossing = activities.names("copy_kind")
+    rows = rows[(crossing.equals("HtoD") | crossing.equals("DtoH"))[rows]]
+    rows = rows[copied_bytes(index, rows) <= SMALL_BYTES]
+    if len(rows) < MANY_COPIES:
+        return
+    place = places.of_activities(rows)
+    time = exposed(index, rows)
+    by_place = sum_by_group(place, time, places.count + 1)[:-1]
+    top = int(by_place.argmax())
+    of_top = rows[place == top]
+    if len(of_top) < MANY_COPIES:
+        return
+    total = int(by_place[top])
+    op = int(index.activity_op[of_top[0]])
+    stack = stack_of(index, "activities", int(of_top[0]))
+    where = launcher_name(index, stack, op)
+    copied = int(copied_bytes(index, of_top).sum())
+    # One copy of all bytes takes little longer than one small copy.
+    alone = total - total // len(of_top)
+    between = _between(index, of_top)
+    on_host = int((between.end - between.start).sum())
+    saved = saving_without(index, between) - int(copied / _GATHERED_BYTES_PER_S * 1e9)
+    gain = max(alone, saved)
+    host = f", {duration(on_host)} on the host" if on_host > total else ""
+    yield Finding(
+        f"{plural(len(of_top), 'small copy', 'small copies')} ({size(copied)} in all)"
+        f"{f' in {where}' if where else ''} took {duration(total)}{host}.",
+        gain,
+        int(activities["start_ns"][of_top].min()),
+        int(activities["end_ns"][of_top].max()),
+        kind="small copies",
+        remedy="Gather these values and copy them at once.",
+        gain_low_ns=int(_LEAST * gain),
+        gain_high_ns=max(total, int(_SPREAD * saved)),
+        op_id=op_id_of(index, op),
+        stack_id=stack,
+        rows=lambda: of_top,
+        spans=lambda: (between.start, between.end),
+    )
+
+
+def _between(index: ProfileIndex, copies: IntArray) -> Removed:
+    """Return all but the first of copies that follow each other without other launches between.
+
+    The host's time from the end of one such call to that of the next is removed, too: the host
+    waits, allocates and prepares the next copy. One launch of their line may follow each copy, such
+    as that which puts a value into its place.
+    """
+    tables = index.profile.tables
+    activities, calls = tables["activities"], tables["api_calls"]
+    # The copy of each call; the last element is for copies without a recorded call.
+    copy_of = np.full(len(calls) + 1, MISSING, np.int64)
+    copy_of[index.calls.rows(activities["correlation_id"][copies])] = copies
+    copy_of[-1] = MISSING
+    launches = np.zeros(len(calls) + 1, np.bool_)
+    launches[index.calls.rows(activities["correlation_id"][index.is_device_work])] = True
+    launching = np.flatnonzero(launches[:-1])
+    thread, start = calls["thread_id"][launching], calls["start_ns"][launching]
+    is_later = (thread[1:] > thread[:-1]) | (thread[1:] == thread[:-1]) & (start[1:] >= start[:-1])
+    if not is_later.all():  # the calls of a single thread are mostly in order
+        launching = launching[np.lexsort((start, thread))]
+    launching = launching[~_puts_in_place(index, launching, copy_of)]
+    thread = calls["thread_id"][launching]
+    follows = (copy_of[launching[1:]] >= 0) & (copy_of[launching[:-1]] >= 0)
+    follows &= thread[1:] == thread[:-1]
+    before, after = launching[:-1][follows], launching[1:][follows]
+    return Removed(
+        activities=copy_of[after],
+        thread=calls["thread_id"][after],
+        start=calls["end_ns"][before],
+        end=np.maximum(calls["end_ns"][after], calls["end_ns"][before]),
+    )
+
+
+def _puts_in_place(index: ProfileIndex, calls: IntArray, copy_of: IntArray) -> BoolArray:
+    """Return which calls are the only launches between two copies of their line.
+
+    `calls` launch work, by thread and start; `copy_of` has the copy of each call, or `MISSING`.
+    """
+    work = np.flatnonzero(index.is_device_work)
+    of_work = index.calls.rows(index.profile.tables["activities"]["correlation_id"][work])
+    place = np.full(len(copy_of), MISSING, np.int64)
+    place[of_work] = index.cached(Places).of_activities(work)
+    copies = calls[copy_of[calls] >= 0]
+    is_copy = copy_of[calls] >= 0
+    alone = np.zeros(len(calls), np.bool_)
+    alone[1:-1] = ~is_copy[1:-1] & is_copy[:-2] & is_copy[2:]
+    found: BoolArray = alone & np.isin(place[calls], np.unique(place[copies]))
+    return found

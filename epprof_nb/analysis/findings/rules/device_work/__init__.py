@@ -1,0 +1,1 @@
+"""Findings on device work: the largest part of it, and work that can be avoided."""

@@ -1,0 +1,99 @@
+"""Finding on the line with most host time, in profiles without device work."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.op_status import has_host_time
+from epprof_nb.analysis.base.op_totals import self_host_ns
+from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.wall_time import wall_of
+from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
+from epprof_nb.analysis.findings.rules.host_work.host_waits import (
+    WAIT_REMEDY,
+    WAITS,
+    mostly_waited,
+)
+from epprof_nb.analysis.findings.rules.host_work.hot_function import hot_function
+from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.util.format import duration, percent, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import BoolArray, IntArray
+
+HOT_SHARE = 0.3
+"""Minimum share of the wall time for a line to be named."""
+MANY, SHORT_NS = 1_000, 50_000
+"""A line that runs at least this often, and for less than this time, works value by value."""
+_REMEDY = "Make this work faster, do less of it, or do it beside the rest, in other processes."
+_VALUE_BY_VALUE = (
+    "Replace the loop by operations on whole arrays: most of this time is Python's, for each value "
+    "anew, also where `.item()` or `float(...)` takes one out of a tensor."
+)
+
+
+def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield a finding on the line that takes most of the host's time, without the ops inside."""
+    ops, tree = index.profile.tables["ops"], index.tree
+    is_line = (ops["line"] != MISSING) & has_host_time(ops)
+    is_line &= ~_is_imported(index)
+    if not is_line.any():
+        return
+    own_ns = np.where(is_line, self_host_ns(ops, tree.parent), 0)
+    places = index.cached(Places)
+    place = places.of_op[:-1]
+    by_place = sum_by_group(place, own_ns, places.count)[:-1]
+    top = int(by_place.argmax())
+    rows = np.flatnonzero((place == top) & is_line)
+    total, wall_ns = int(by_place[top]), wall_of(index.profile)
+    # The only line needs no mention.
+    if total < HOT_SHARE * wall_ns or len(np.unique(place[is_line])) < 2:
+        return
+    longest = int(rows[int(own_ns[rows].argmax())])
+    count, word = int(ops["count"][rows].sum()), "execution"
+    rounds = _rounds(index, rows)
+    if rounds >= MANY:  # the lines of the loop have the same remedy
+        count, word = rounds, "round"
+        total = int(ops["duration_ns"][rows].sum())
+    many = count >= MANY and total < SHORT_NS * count
+    if not many and any(hot_function(index)):
+        return  # it says more than the line that calls the function
+    each = f", {duration(total / count)} each" if many else ""
+    waited = not many and mostly_waited(index, total)
+    yield Finding(
+        f"{capitalised(place_name(index, longest))} accounts for {percent(total / wall_ns)} of the "
+        f"wall time ({duration(total)} in {plural(count, word)}{each}){WAITS if waited else ''}.",
+        min(total, wall_ns),
+        int(ops["start_ns"][longest]),
+        int(ops["end_ns"][longest]),
+        kind="hot line",
+        remedy=_VALUE_BY_VALUE if many else WAIT_REMEDY if waited else _REMEDY,
+        op_id=op_id_of(index, longest),
+        table="ops",
+        rows=partial(np.copy, rows),
+    )
+
+
+def _is_imported(index: ProfileIndex) -> BoolArray:
+    """Return which ops are import statements or in one: these have a finding of their own."""
+    is_import = np.zeros(len(index.tree), np.bool_)
+    is_import[index.cached(import_statements)] = True
+    return np.asarray(index.tree.nearest_ancestor(is_import) != MISSING)
+
+
+def _rounds(index: ProfileIndex, loop: IntArray) -> int:
+    """Return how often the body of some executions of a statement ran; 0 for no loop."""
+    ops = index.profile.tables["ops"]
+    in_loop = np.zeros(len(ops) + 1, np.bool_)
+    in_loop[loop] = True
+    inner = np.flatnonzero(in_loop[index.tree.parent] & (ops["line"] != MISSING))
+    place = index.cached(Places).of_op[inner]
+    return int(sum_by_group(place, ops["count"][inner], index.cached(Places).count).max())

@@ -1,0 +1,35 @@
+"""Waits of the host for something other than a device: a process, a lock, a disk, the network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epprof_nb.analysis.base.host_load import asleep_ns
+from epprof_nb.analysis.base.wall_time import wall_of
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
+
+WAITS = ", and for most of that no thread of this process ran"
+"""Continuation of the sentence on code that mostly waited."""
+WAIT_REMEDY = (
+    "This code waits: for another process, a lock, a disk, the network or a timer. Shorten what it "
+    "waits for, or do other work meanwhile. With `--children`, child processes have profiles of "
+    "their own, and with `--cluster`, workers of Dask have."
+)
+CALL_REMEDY = (
+    "This code waits for a thread or another process. Submit this work earlier, so that it is done "
+    "when its result is needed, or make it faster. Threads of this process share the GIL: Python "
+    "code runs beside them only in other processes."
+)
+"""Remedy of code that waits in a known call."""
+
+
+def mostly_waited(index: ProfileIndex, total_ns: int) -> bool:
+    """Return whether code that took `total_ns` certainly waited for at least half of it.
+
+    The process may have slept during other code: that time is not counted.
+    """
+    wall_ns = wall_of(index.profile)
+    elsewhere = max(wall_ns - total_ns, 0)
+    return 2 * (asleep_ns(index.profile.info, wall_ns) - elsewhere) >= total_ns > 0

@@ -1,0 +1,167 @@
+"""Finding on the function that takes most of the host's time, in profiles without device work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.base.busiest_line import busiest_line
+from epprof_nb.analysis.base.op_status import has_host_time
+from epprof_nb.analysis.base.source_text import source_line
+from epprof_nb.analysis.base.stack_lines import StackLines, enclosing_function, short_function
+from epprof_nb.analysis.base.wall_time import wall_of
+from epprof_nb.analysis.findings.finding import Finding, capitalised, code, launcher_name
+from epprof_nb.analysis.findings.host_name import host_name
+from epprof_nb.analysis.findings.rules.host_work.host_waits import (
+    WAIT_REMEDY,
+    WAITS,
+    mostly_waited,
+)
+from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
+from epprof_nb.analysis.frameworks.phases import is_of_type
+from epprof_nb.analysis.utilisation.host_activity import (
+    functions_of_host,
+    host_activity,
+    main_threads,
+)
+from epprof_nb.analysis.utilisation.idle_causes import is_wait
+from epprof_nb.analysis.utilisation.overlap import length, union_of
+from epprof_nb.arrays.intervals import complement
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.util.format import base_name, duration, percent, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+HOT_SHARE = 0.3
+"""Minimum share of the sampled time for a function to be named."""
+_LEAST_SHARE, _ERRORS = 0.2, 3.0
+"""Minimum lower bound of the share, and its distance from the share in standard errors: 3 samples
+of 3, 6 of 10 and 33 of 100 reach it."""
+_REMEDY = (
+    "Make this function faster, call it less often, or do its work beside the rest, in other "
+    "processes."
+)
+
+
+def hot_function(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield a finding on the innermost function of the user's code with most samples.
+
+    Time that other findings are on does not count: in waits, data loaders, imports and the garbage
+    collector. Code outside of functions has findings on its lines.
+    """
+    wall_ns = wall_of(index.profile)
+    start, end = complement(*_counted_elsewhere(index), 0, wall_ns)
+    found = functions_of_host(index, start, end)
+    lines = index.cached(StackLines)
+    names = lines.function.take(np.maximum(found.stack, 0)).to_list() if len(found.stack) else []
+    of_function = np.array([name not in (None, "", "<module>") for name in names], np.bool_)
+    of_function &= found.stack >= 0
+    if not of_function.any():
+        return
+    top = int(of_function.argmax())  # the first one has most
+    stack, part = int(found.stack[top]), length(start, end) / wall_ns
+    share = part * float(found.share[top])
+    least = part * _lower_bound(float(found.share[top]), int(found.samples.sum()))
+    if share < HOT_SHARE or least < _LEAST_SHARE:
+        return
+    place = _place(index, stack, start, end)
+    waited = mostly_waited(index, int(share * wall_ns))
+    yield Finding(
+        f"{capitalised(place.name)} took {percent(share)} of the host's time "
+        f"({duration(share * wall_ns)}, in {plural(int(found.samples[top]), 'sample')})"
+        f"{place.detail}{WAITS if waited else ''}.",
+        int(share * wall_ns),
+        0,
+        wall_ns,
+        kind="hot function",
+        remedy=WAIT_REMEDY if waited else _REMEDY,
+        stack_id=stack if place.at is None else MISSING,
+        at=place.at,
+        table="ops",
+    )
+
+
+class _Place(NamedTuple):
+    """Code to change: the name of the function, where most of its time is, and file and line.
+
+    ``at`` is None if these are those of the stack.
+    """
+
+    name: str
+    detail: str
+    at: tuple[str, int] | None
+
+
+def _place(index: ProfileIndex, stack: int, start: IntArray, end: IntArray) -> _Place:
+    """Return the busiest line of a function.
+
+    Samples in the line of the ``def`` are of its calls: then it is the line of the caller.
+    """
+    lines = index.cached(StackLines)
+    file, function = _file_and_function(lines, stack)
+    text = index.profile.sources.get(file, "")
+    found = host_activity(index, start, end)
+    shares: dict[int, float] = {}
+    for row, share in zip(found.stack.tolist(), found.share.tolist(), strict=True):
+        if row >= 0 and _file_and_function(lines, row) == (file, function):
+            line = int(lines.line[row])
+            shares[line] = shares.get(line, 0.0) + share
+    busiest = busiest_line(text, shares)
+    short = short_function(function)
+    if busiest is None:
+        caller = int(lines.own[lines.parent[stack]]) if lines.parent[stack] >= 0 else MISSING
+        name = host_name(index, stack)
+        if caller < 0:
+            return _Place(name, "", None)
+        where = launcher_name(index, caller, MISSING)
+        called = (_file_and_function(lines, caller)[0], int(lines.line[caller]))
+        return _Place(name, f", most of it to begin and end its calls, by {where}", called)
+    line, loop = busiest
+    source = source_line(index.profile, file, line)
+    if short == "<module>":
+        name = launcher_name(index, stack, MISSING)
+        return _Place(name, f", most of it in its {loop.kind}" if loop else "", None)
+    name = f"{code(short)} ({base_name(file)}:{line})"
+    detail = f", most of it at {code(source)}" if source else ""
+    if loop is not None and source:
+        detail = f", most of it in the {loop.kind} at {code(source)}"
+        if line != loop.line:
+            header = code(source_line(index.profile, file, loop.line))
+            detail = f", most of it at {code(source)} in the loop at line {loop.line} ({header})"
+    return _Place(name, detail, (file, line))
+
+
+def _file_and_function(lines: StackLines, stack: int) -> tuple[str, str]:
+    """Return file and function of a frame; of a loop in an expression, the function around it."""
+    at = slice(stack, stack + 1)
+    (file,), (function,) = (names.take(at).to_list() for names in (lines.file, lines.function))
+    return file or "", enclosing_function(function or "")
+
+
+def _counted_elsewhere(index: ProfileIndex) -> tuple[IntArray, IntArray]:
+    """Return the time of the sampled threads that other findings are on."""
+    ops, calls = (index.profile.tables[name] for name in ("ops", "api_calls"))
+    # Pauses of the garbage collector that have a row of their own.
+    pauses = ops.names("op_type").equals("gc") & (ops["count"] == 1)
+    named = np.flatnonzero((is_of_type(index, "data") | pauses) & has_host_time(ops))
+    found = []
+    for table, anywhere in (
+        (calls, np.flatnonzero(index.cached(is_wait))),
+        (ops, np.append(named, index.cached(import_statements))),
+    ):
+        of_thread = np.isin(table["thread_id"][anywhere], index.cached(main_threads))
+        rows = anywhere[of_thread]
+        found.append((table["start_ns"][rows], table["end_ns"][rows]))
+    return union_of(found)
+
+
+def _lower_bound(share: float, samples: int) -> float:
+    """Return the lower bound of a share, by Wilson's interval."""
+    z = _ERRORS**2 / samples
+    spread = float(np.sqrt(z * (share * (1 - share) + z / 4)))
+    return (share + z / 2 - spread) / (1 + z)

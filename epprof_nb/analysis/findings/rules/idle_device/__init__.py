@@ -1,0 +1,1 @@
+"""Findings on devices that idle because the host works, waits, or loads data."""

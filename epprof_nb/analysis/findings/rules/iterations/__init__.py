@@ -1,0 +1,1 @@
+"""Findings on iterations that take longer than others."""

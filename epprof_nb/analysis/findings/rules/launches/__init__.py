@@ -1,0 +1,1 @@
+"""Findings on launches: too many, or captured in graphs that are hardly replayed."""

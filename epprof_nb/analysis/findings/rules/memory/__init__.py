@@ -1,0 +1,1 @@
+"""Findings on memory that is allocated and freed again and again, and on the garbage collector."""

@@ -1,0 +1,1 @@
+"""Findings on the nodes of ONNX Runtime's sessions."""

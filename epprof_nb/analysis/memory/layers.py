@@ -1,0 +1,156 @@
+"""Layers of memory that have no blocks: pools of libraries, the context and the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.memory.in_use import ALWAYS_BEFORE, lifetimes
+from epprof_nb.analysis.onnx.fallback import has_accelerator, providers_of
+from epprof_nb.core.ort_binding import ONNX_RUNTIME, PROVIDER
+from epprof_nb.util.format import percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import BoolArray
+
+DRIVER, CONTEXT, UNNAMED, HOST_DEVICE = "driver", "context", "(unnamed)", "host device"
+
+_AT_END = "at the end of the profile"
+
+
+class Layer(NamedTuple):
+    """Memory without blocks. Numbers are bytes at the end of the profile; None if unknown."""
+
+    pool: str
+    held: int | None
+    note: str
+    device_id: int | None = None
+    in_use: int | None = None
+
+    @property
+    def free(self) -> int | None:
+        """Bytes held and not in use."""
+        known = self.held is not None and self.in_use is not None
+        return self.held - self.in_use if known else None  # type: ignore[operator]
+
+
+class WithinDriver(NamedTuple):
+    """Allocations from the driver that are in the pools of libraries, in bytes."""
+
+    nbytes: int
+    note: str
+
+
+def layers(index: ProfileIndex) -> list[Layer]:
+    """Return the pools of libraries, the context, and what is left of the process's memory."""
+    tables = index.profile.tables
+    if not (len(tables["memory_segments"]) or len(tables["memory_blocks"]) or _memory(index)):
+        return []  # memory was not recorded
+    found = [*_libraries(index), *_unknown(index)]
+    context = _memory(index).get("context_bytes")
+    if context is not None:
+        found.append(Layer(CONTEXT, int(context), "measured when CUDA had started"))
+    rest = _rest(index, found)
+    return found if rest is None else [*found, rest]
+
+
+def process_bytes(index: ProfileIndex) -> int | None:
+    """Return the bytes that the process held on all GPUs at the end; None if nothing told them."""
+    known = _memory(index).get("process_bytes")
+    if known is not None:
+        return int(known)
+    after = (index.profile.info.get("gpu") or {}).get("after") or {}
+    gpus = after.get("gpus") if isinstance(after, dict) else None
+    found = [gpu.get("own_memory_bytes") for gpu in gpus or () if isinstance(gpu, dict)]
+    numbers = [nbytes for nbytes in found if isinstance(nbytes, int)]
+    return sum(numbers) if numbers else None
+
+
+def within_driver(index: ProfileIndex, device_id: int) -> WithinDriver | None:
+    """Return what the pools of libraries took from the driver of a device in the profile.
+
+    This is how much they grew, and at most what was released of older memory, which they may have
+    replaced. None if there are no such pools.
+    """
+    pools = [one for one in _pools(index) if one["device_id"] == device_id and one["held_bytes"]]
+    if not pools:
+        return None
+    segments = index.profile.tables["memory_segments"]
+    begin, end = lifetimes(segments)
+    is_released = (begin == ALWAYS_BEFORE) & (end < np.iinfo(np.int64).max)
+    is_released &= segments.names("pool").equals(DRIVER) & (segments["device_id"] == device_id)
+    released = int(segments["bytes"][is_released].sum())
+    growth = sum(one["held_bytes"] - one.get("held_before_bytes", 0) for one in pools)
+    names = ", ".join(sorted({one["pool"] for one in pools}))
+    return WithinDriver(max(0, growth + released), f"without what is in the pools of {names}")
+
+
+def without_timeline(index: ProfileIndex) -> BoolArray:
+    """Return the mask of the blocks that are sums of pools of which only the end is known."""
+    names = {one["pool"] for one in _pools(index)}
+    pools = index.profile.tables["memory_blocks"].names("pool")
+    of_library = np.array([*(name in names for name in pools.categories), False], np.bool_)
+    found: BoolArray = of_library[pools.codes]
+    return found
+
+
+def _memory(index: ProfileIndex) -> dict[str, Any]:
+    return index.profile.info.get("memory") or {}
+
+
+def _pools(index: ProfileIndex) -> list[dict[str, Any]]:
+    return _memory(index).get("pools") or []
+
+
+def _libraries(index: ProfileIndex) -> Iterator[Layer]:
+    for one in _pools(index):
+        note = one.get("note") or _AT_END
+        yield Layer(one["pool"], one["held_bytes"], note, one["device_id"], one["in_use_bytes"])
+
+
+def _unknown(index: ProfileIndex) -> Iterator[Layer]:
+    """Yield the arenas of sessions of ONNX Runtime that had ended before they could be read."""
+    info = index.profile.info
+    names = info.get("onnxruntime_sessions") or {}
+    known = {one["pool"] for one in _pools(index)}
+    sessions = []
+    for number in filter(str.isdecimal, info.get("onnxruntime_providers") or {}):
+        name = str(names.get(number, number))
+        others = [each for each in providers_of(info, int(number)) if each != PROVIDER]
+        if has_accelerator(others) and not known & {ONNX_RUNTIME, f"{ONNX_RUNTIME} {name}"}:
+            sessions.append(name)
+    if sessions:
+        note = "the arenas of sessions that had ended, or of other providers than NVIDIA's: "
+        yield Layer(ONNX_RUNTIME, None, note + ", ".join(sessions))
+
+
+def _rest(index: ProfileIndex, found: list[Layer]) -> Layer | None:
+    """Return what the process holds besides the pools; None without a process on a GPU."""
+    whole = process_bytes(index)
+    if whole is None:
+        reason = "the memory of this process is unknown: NVML does not list it"
+        return Layer(UNNAMED, None, reason) if _memory(index) else None
+    segments = index.profile.tables["memory_segments"]
+    on_gpu = ~segments.names("pool").equals(HOST_DEVICE)
+    at_end = segments.take(on_gpu & (lifetimes(segments)[1] == np.iinfo(np.int64).max))
+    held = int(at_end["bytes"].sum()) + sum(one.held or 0 for one in found)
+    for device in np.unique(at_end["device_id"]).tolist():
+        own = at_end.names("pool").equals(DRIVER) & (at_end["device_id"] == device)
+        libraries = within_driver(index, device)
+        held -= min(int(at_end["bytes"][own].sum()), libraries.nbytes if libraries else 0)
+    missing = [one.pool for one in found if one.held is None]
+    note = "loaded code, CUPTI and allocations of libraries from before this profile"
+    if not any(one.pool == CONTEXT for one in found):
+        note = f"context, {note}"
+    if missing:
+        note += f"; also {', '.join(missing)}"
+    rest = max(0, whole - held)
+    if whole < held:
+        note = f"the pools report {held - whole:,} bytes more than NVML"
+    elif whole:
+        note = f"{percent(rest / whole)} of what the process holds: {note}"
+    return Layer(UNNAMED, rest, note)

@@ -1,0 +1,1 @@
+"""Analyses across the ranks of a job: collectives, and which rank the others waited for."""

@@ -1,0 +1,114 @@
+"""Columns of the tables on memory."""
+
+from __future__ import annotations
+
+from epprof_nb.data import schema
+from epprof_nb.data.column_docs.description import TableDoc, column, columns, of_schema
+
+_POOL = column("pool", "category", "pool that holds it, as in `memory_blocks`")
+
+_SUMS = (
+    column("allocated_bytes", "int64", "bytes that it allocated in the profile"),
+    column("freed_bytes", "int64", "bytes that it released"),
+    column("net_bytes", "int64", "the difference"),
+    column("peak_bytes", "int64", "bytes that it allocated and that are in use at the peak"),
+    column("blocks", "int64", "number of blocks that it allocated"),
+)
+
+_LINE = (
+    column("cell", "category", "cell or file of the line of your code that allocated it, as In[3]"),
+    column("line", "Int64", "that line; of a statement, its first"),
+)
+_CALLER = (
+    column("function", "category", "function of that line; missing without a stack"),
+    column(
+        "caller_cell", "category",
+        "cell of the line of the profiled cell that called it, or file of the outermost line of "
+        "your code; the same as `cell` without a stack",
+    ),
+    column("caller_line", "Int64", "that line"),
+)  # fmt: skip
+
+MEMORY: dict[str, TableDoc] = {
+    "by_op_memory": TableDoc(
+        "prof.by_op(memory=True)",
+        "One row per op that allocated or released memory itself.",
+        (*columns("name", "op_type", "cell", "line"), *_SUMS),
+    ),
+    "by_line_memory": TableDoc(
+        "prof.by_line(memory=True)",
+        "One row per line that allocated or released memory, and line of the profiled cell that "
+        "called it. PyTorch's allocator has no stacks: the line of its block is the one that "
+        "launched next, within the op of the block. Lines of libraries belong to yours that "
+        "called them.",
+        (*_LINE, column("name", "category", "text of the line, or its function"), *_CALLER, *_SUMS),
+    ),
+    "by_module_memory": TableDoc(
+        "prof.by_module(memory=True)",
+        "One row per module in whose innermost call memory was allocated or released.",
+        (column("path", "category", "path of the module in its model"), *_SUMS),
+    ),
+    "memory_blocks": TableDoc(
+        "prof.memory_blocks",
+        "One row per block of memory in use at some time of the profile.",
+        of_schema(schema.MEMORY_BLOCKS),
+    ),
+    "memory_segments": TableDoc(
+        "prof.memory_segments",
+        "One row per piece of memory that a pool held at some time of the profile.",
+        of_schema(schema.MEMORY_SEGMENTS),
+    ),
+    "memory_at": TableDoc(
+        "prof.memory_at()",
+        "One row per pool, category, module, line and op that holds memory at the peak, or at "
+        "another time.",
+        (
+            _POOL,
+            column("device_id", "Int64", "device"),
+            column("category", "category", "kind of content, as in `memory_blocks`"),
+            column("module", "category", "module of PyTorch in whose call it was allocated"),
+            *_LINE,
+            *_CALLER,
+            column(
+                "name",
+                "category",
+                "op that allocated it, or why none is known; `(as at the end of the profile)` for "
+                "pools without a timeline",
+            ),
+            column("bytes", "int64", "bytes of its blocks"),
+            column("requested_bytes", "int64", "bytes that the program requested"),
+            column(
+                "blocks",
+                "int64",
+                "number of blocks; what the host device held before the profile is one",
+            ),
+        ),
+    ),
+    "memory_pools": TableDoc(
+        "prof.memory_pools()",
+        "One row per pool of memory and device, and one each for the context of CUDA, if it "
+        "started in a profile or after `%load_ext epprof_nb`, and for what is left of the memory "
+        "of the process. No memory is in two rows. Pools of CuPy, JAX and sessions of ONNX "
+        "Runtime have no history: their numbers are those of the end of the profile.",
+        (
+            column(
+                "pool",
+                "category",
+                "pool, as in `memory_blocks`; a library; `context`, `(unnamed)`",
+            ),
+            column("device_id", "Int64", "device"),
+            column("held_bytes", "Int64", "bytes that it took from the driver; missing if unknown"),
+            column("in_use_bytes", "Int64", "bytes of blocks in use"),
+            column("peak_bytes", "Int64", "most bytes of its blocks in use in the profile"),
+            column("free_bytes", "Int64", "bytes held and not in use"),
+            column("largest_free_bytes", "Int64", "largest piece of them"),
+            column(
+                "fragmentation",
+                "float64",
+                "1 - largest free piece / free bytes; 0 without any",
+                "fraction",
+            ),
+            column("note", "object", "origin of the numbers, or why they are unknown"),
+        ),
+    ),
+}

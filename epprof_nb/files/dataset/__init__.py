@@ -1,0 +1,1 @@
+"""Folders of parts, one per process of a job."""

@@ -1,0 +1,1 @@
+"""Jobs: the profiles of several processes as one."""

@@ -1,0 +1,363 @@
+"""Child process of a job: it follows the order of its parent, and writes its part."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from epprof_nb import _native
+from epprof_nb.core.errors import CaptureError
+from epprof_nb.recording.children.giving_orders import give_order
+from epprof_nb.recording.children.order import Order
+from epprof_nb.recording.children.popen import is_helper
+from epprof_nb.util.after_import import after_import, cancel
+from epprof_nb.util.cuda_state import FORKED_AFTER_CUDA, broken_by_fork
+from epprof_nb.util.own_modules import leave_to_program, own_imports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.files.dataset.manifest import Followed
+    from epprof_nb.jobs.process_part import ProcessPart
+    from epprof_nb.recording.children.journal import Journal
+    from epprof_nb.recording.session.running_totals import Progress
+    from epprof_nb.recording.session.session import Session
+    from epprof_nb.recording.session.session_progress import SessionProgress
+
+LIBRARIES = (
+    "numpy", "torch", "cupy", "jax", "jaxlib", "onnxruntime", "tensorflow", "tensorrt", "triton",
+    "numba", "cuda", "pycuda", "warp", "paddle", "llama_cpp",
+)  # fmt: skip
+"""Modules with which a child begins to record: others do no work worth the start of a session."""
+
+_OWN = tuple(
+    f"epprof_nb.{name}"
+    for name in ("ep", "host", "onnxruntime", "profiles", "recording.ranges.ranges", "testing")
+)
+"""Modules of the package that programs use and that import NumPy, with which they begin, too."""
+
+
+class ChildSession:
+    """A session of this process that ends with a part of a job.
+
+    Parameters
+    ----------
+    order
+        The order of the job.
+    followed
+        How it reached the process.
+    reason
+        Why the recording is not as it should be; part of the manifest.
+    part
+        The part, if its folder exists.
+    """
+
+    def __init__(
+        self, order: Order, followed: Followed, reason: str = "", *, part: ProcessPart | None = None
+    ) -> None:
+        self.order, self.followed, self._reason = order, followed, reason
+        self.part = part
+        self._session: Session | None = None
+        self._journal: Journal | None = None
+        self._data: ProfileData | None = None
+        self._times = (0, 0)
+        self._progress: SessionProgress | None = None
+
+    def begin(
+        self, *, cell: str | None = None, source: str | None = None, script: str | None = None
+    ) -> Session:
+        """Make the folder of the part, if it does not exist yet, and start to record.
+
+        `cell`, `source` and `script` come from the session.
+
+        Raises
+        ------
+        OSError
+            If the folder cannot be made.
+        CaptureError
+            If the recording cannot start.
+        """
+        from epprof_nb.jobs.process_part import ProcessPart
+        from epprof_nb.recording.session import session
+
+        if self.part is None:
+            self.part = ProcessPart(self.order, self.followed)
+        self._session = session.start(self.order.options, cell=cell, source=source, script=script)
+        self._journal = self.part.journal_of(self._session)
+        self._journal.start()
+        return self._session
+
+    def progress(self) -> Progress | None:
+        """Return the progress of the recording; None if there is none."""
+        from epprof_nb.recording.session.session_progress import SessionProgress
+
+        if self._session is None:
+            return None
+        if self._progress is None:
+            self._progress = SessionProgress(self._session)
+        return self._progress.latest()
+
+    def stop(self, *, error: str | None = None, ended_ns: int | None = None) -> ProfileData | None:
+        """End the recording, with the name of the exception that ended the code; return its data.
+
+        `ended_ns` is when the code ended, if that is not now; see `Session.stop`.
+        None if it was not begun.
+        """
+        opened, self._session = self._session, None
+        if opened is None:
+            return self._data
+        self._end_journal()
+        try:
+            self._data = opened.stop(error=error, ended_ns=ended_ns)
+        except BaseException:
+            opened.abort()
+            raise
+        self._times = opened.opened_ns, _native.now_ns()
+        return self._data
+
+    def finish(self) -> Path:
+        """End the recording, write the part and return its folder.
+
+        Raises
+        ------
+        CaptureError
+            If it was not begun.
+        OSError
+            If the part cannot be written.
+        """
+        self.stop()
+        return self.write_part("")
+
+    def write_part(self, why_unrecorded: str) -> Path:
+        """Write the part after `stop`, or the reason why there is no recording; return its folder.
+
+        Raises
+        ------
+        CaptureError
+            If no part was begun.
+        OSError
+            If it cannot be written. The part then says so, if the disk has space for that and there
+            is no journal, from which the part can be made later.
+        """
+        if self.part is None:
+            raise CaptureError("This part has no data: its recording was not begun. Call begin().")
+        if self._data is None:
+            self.part.write_unrecorded(why_unrecorded)
+        else:
+            begin, end = self._times
+            try:
+                self.part.write(self._data, begin_ns=begin, end_ns=end, reason=self._reason)
+            except OSError as error:
+                if self._journal is None or not self._journal.is_written:
+                    with suppress(OSError):
+                        self.part.write_unrecorded(f"its part could not be written: {error}")
+                        if self._journal is not None:
+                            self._journal.remove()
+                raise
+        if self._journal is not None:
+            self._journal.remove()
+        return self.part.folder
+
+    def abort(self) -> None:
+        """End the recording and discard it."""
+        opened, self._session = self._session, None
+        if opened is not None:
+            self._end_journal()
+            opened.abort()
+        if self._journal is not None:
+            self._journal.remove()
+        if self.part is not None:
+            self.part.remove()
+
+    @property
+    def is_in_journal(self) -> bool:
+        """Whether a part of the recording is in the journal: it is some seconds long."""
+        return self._journal is not None and self._journal.is_written
+
+    def _end_journal(self) -> None:
+        if self._journal is not None:
+            self._journal.end()
+
+
+class _Child:
+    """State of a child of a job: it waits for a library, records, and ends."""
+
+    def __init__(self, path: str, order: Order, followed: Followed) -> None:
+        from epprof_nb.jobs.process_part import ProcessPart
+        from epprof_nb.recording.children.ending import Ending
+
+        self.path, self._order = path, order
+        self._session = ChildSession(order, followed, part=ProcessPart(order, followed))
+        self._process = os.getpid()
+        self._began = False
+        self._waiting: dict[str, Callable[[], None]] = {}
+        self._why = f"it imported no GPU library, nor {LIBRARIES[0]}"
+        Ending(stop=self._stop, save=self._save, discard=self._discard).install(watch=True)
+
+    def begin_when_needed(self) -> None:
+        """Begin now, or when the first of the libraries has been imported."""
+        if broken_by_fork():
+            self._why = FORKED_AFTER_CUDA
+        elif any(name in sys.modules for name in LIBRARIES):
+            self._begin()
+        else:
+            for name in (*LIBRARIES, *_OWN):
+                self._waiting[name] = partial(self._begin, name)
+            for name, begin in [*self._waiting.items()]:
+                after_import(name, begin)
+
+    def cancel(self) -> None:
+        """Do not wait any longer."""
+        while self._waiting:
+            cancel(*self._waiting.popitem())
+
+    def withdraw(self) -> None:
+        """Record nothing: the process records itself in another way."""
+        self.cancel()
+        if self._session.part is not None:
+            self._session.part.remove()
+            self._session.part = None
+
+    def _begin(self, imported: str = "") -> None:
+        if _own_imports() - {imported}:
+            return  # the modules that this needs are incomplete; it is called again at the end
+        self.cancel()
+        if self._began or self._session.part is None or os.getpid() != self._process:
+            return
+        self._began = True
+        try:
+            with own_imports():
+                prepare()
+                self._session.begin()
+        except Exception as error:  # noqa: BLE001 - the process must run in any case
+            self._why = f"profiling could not be started ({type(error).__name__}: {error})"
+
+    def _stop(self) -> None:
+        self.cancel()
+        self._session.stop()
+
+    def _discard(self) -> bool:
+        """Record nothing if this process was only forked to execute another program."""
+        if self._session.followed != "fork" or self._session.is_in_journal:
+            return False
+        self.cancel()
+        self._session.abort()
+        self._session.part = None
+        return True
+
+    def _save(self) -> bool:
+        if self._session.part is None:
+            return True
+        from epprof_nb.recording.children.ending import say
+
+        try:
+            list_unrecorded(self._order)
+            self._session.write_part(self._why)
+        except Exception as error:  # noqa: BLE001 - reported, as nobody can catch it
+            say(f"the part of process {os.getpid()} could not be written ({error})")
+        return True
+
+
+def _own_imports() -> set[str]:
+    """Return the modules of the package that are being imported."""
+    return {
+        name
+        for name, module in [*sys.modules.items()]
+        if name.startswith("epprof_nb.")
+        and getattr(getattr(module, "__spec__", None), "_initializing", False)
+    }
+
+
+_current: list[_Child] = []
+"""State of this process, if it follows an order."""
+
+
+def follow(path: str, followed: Followed, folder: str | None = None) -> None:
+    """Follow an order: record this process once it uses a GPU library, and pass the order on.
+
+    Parameters
+    ----------
+    path
+        File of the order.
+    followed
+        How the order reached this process.
+    folder
+        The folder from which the program imports its modules; None if it does so from none, or has
+        begun to.
+
+    Notes
+    -----
+    Nothing is raised: the process runs in any case.
+    """
+    try:
+        if _current and _current[0].path == path and _current[0]._process == os.getpid():  # noqa: SLF001
+            return
+        _current.clear()
+        if followed == "forkserver" and not is_helper(sys.orig_argv):
+            followed = "subprocess"
+        order = Order.read(path)
+        if not order.creator_runs and not order.listen:
+            from epprof_nb.jobs.launch import is_over
+
+            if is_over(order):
+                order.path.unlink()  # further processes do not read it
+                return
+        give_order(path, in_fork=follow_in_fork)
+        if is_helper(sys.orig_argv) and followed == "subprocess":
+            return
+        if order.listen:
+            from epprof_nb.jobs.running.listening import listen_when_needed
+
+            after_import("onnxruntime", prepare)
+            listen_when_needed(order, path, followed, ChildSession)
+            return
+        _current.append(_Child(path, order, followed))
+        _current[0].begin_when_needed()
+    except Exception:  # noqa: BLE001, S110 - the job has ended, or its folder is gone
+        pass
+    finally:
+        if folder is not None:
+            leave_to_program(folder)
+
+
+def follow_in_fork(path: str) -> None:
+    """Follow the order of the parent in a forked child."""
+    followed: Followed = "forkserver" if is_helper(sys.orig_argv) else "fork"
+    follow(path, followed)
+
+
+def stop_waiting() -> None:
+    """Leave the recording of this process to the caller, who records it."""
+    while _current:
+        _current.pop().withdraw()
+
+
+def prepare() -> None:
+    """Observe ONNX Runtime, before a session starts."""
+    from epprof_nb import onnxruntime
+    from epprof_nb.recording.onnxruntime import sessions
+
+    try:
+        onnxruntime.install()
+    except CaptureError as error:
+        sessions.disable_with_reason(str(error))
+
+
+def list_unrecorded(order: Order) -> None:
+    """Write which of the Pythons that this process started did not obey, and why."""
+    from epprof_nb.jobs.process_part import part_folders, write_unrecorded
+    from epprof_nb.recording.children.popen import started
+
+    known = {pid for _, pid in part_folders(Path(order.folder))}
+    for process in started.known:
+        if process.pid not in known:
+            write_unrecorded(
+                order, pid=process.pid, parent_pid=os.getpid(), command=process.command,
+                followed="subprocess", reason=process.why_unrecorded,
+            )  # fmt: skip
+    started.known.clear()

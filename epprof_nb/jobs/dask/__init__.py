@@ -1,0 +1,1 @@
+"""Jobs of the workers of a Dask cluster."""

@@ -1,0 +1,357 @@
+"""On a worker: one recording per process and job, which ends with a part.
+
+Sessions begin and end on threads of their own, so that the worker's event loop goes on. Workers of
+one process share its recording. The notebook's own process uses the notebook's recording.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import shutil
+import socket
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb.core.own_thread import ListedThread
+from epprof_nb.jobs.child import ChildSession, prepare
+from epprof_nb.jobs.dask import limits
+from epprof_nb.jobs.dask.comparison import Comparison
+from epprof_nb.jobs.dask.pool_processes import PoolProcesses
+from epprof_nb.jobs.dask.presence import make_check
+from epprof_nb.jobs.process_part import ProcessPart
+from epprof_nb.recording.children.order import Order
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
+from epprof_nb.util.format import format_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+_KEPT_S = 900.0
+"""How long a part is kept that the notebook has not read."""
+
+_CLOSING = ("closing", "closed", "failed")
+
+_recordings: dict[str, _Recording] = {}
+_own: set[str] = set()
+_lock = fork_safe_lock()
+
+
+def keep_out(job_id: str) -> None:
+    """Let the workers of this process take no part in a job: the caller records the process."""
+    _own.add(job_id)
+
+
+def let_in(job_id: str) -> None:
+    """End `keep_out`."""
+    _own.discard(job_id)
+
+
+class _Recording:
+    """The recording of this process for one job, while workers of it run here.
+
+    The process of the notebook records itself; only those that it starts are recorded here.
+    """
+
+    def __init__(self, message: Mapping[str, Any]) -> None:
+        self.order = Order.from_json(message["order"])
+        self.is_own = self.order.job_id in _own
+        self.reason = self.note = ""
+        self.parts: list[Path] = []
+        self.executors: list[Any] = []
+        self._lock = threading.Lock()
+        self._workers: set[str] = set()
+        self._session: ChildSession | None = None
+        self._pool: PoolProcesses | None = None
+        self._own_folder: Path | None = None
+        self.comparison = Comparison(message["echo"], self.order.token)
+
+    def join(self, worker: str) -> str:
+        """Begin, if this is the first worker; return why there is no recording."""
+        with self._lock:
+            self._workers.add(worker)
+            if not self._is_open:
+                self._begin()
+            return self.reason
+
+    @property
+    def _is_open(self) -> bool:
+        return self._session is not None or self._pool is not None
+
+    def leave(self, worker: str) -> None:
+        """End, if this is the last worker, and write the part."""
+        with self._lock:
+            self._workers.discard(worker)
+            if not self._workers and self._is_open:
+                self._end()
+
+    def end(self) -> None:
+        """End, whoever is there."""
+        with self._lock:
+            self._workers.clear()
+            if self._is_open:
+                self._end()
+
+    def _begin(self) -> None:
+        self._pool = PoolProcesses(self.order)
+        try:
+            self._pool.begin()
+        except OSError as error:
+            self._note_missing(error)
+            self._discard_pool()
+        if not self.is_own:
+            self._begin_session()
+        if self.reason:
+            self._discard_pool()
+
+    def _discard_pool(self) -> None:
+        if self._pool is not None:
+            self._pool.discard()
+            self._pool = None
+
+    def _begin_session(self) -> None:
+        self._session = session = ChildSession(self._reachable(), "dask")
+        self.reason = ""
+        try:
+            prepare()
+            self.comparison.begin()
+            session.begin()
+        except Exception as error:  # noqa: BLE001 - the worker must run in any case
+            self.reason = f"it could not begin to record ({format_error(error)})"
+            self._session = None
+            session.abort()
+
+    def _reachable(self) -> Order:
+        """Return the order with a folder that this process can write: the job's, or its own."""
+        folder = Path(self.order.folder)
+        with suppress(OSError, ValueError):
+            found = Order.read(folder / self.order.path.name)
+            if hmac.compare_digest(found.token, self.order.token) and os.access(folder, os.W_OK):
+                return self.order
+        return self._in_own_folder()
+
+    def _in_own_folder(self) -> Order:
+        if self._own_folder is None:
+            self._own_folder = Path(tempfile.mkdtemp(prefix="epprof-dask-"))
+        return replace(self.order, folder=os.fspath(self._own_folder))
+
+    def _end(self) -> None:
+        session, self._session = self._session, None
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.send_end()
+        if session is not None:
+            self._end_session(session)
+        if pool is not None:
+            self._collect(pool)
+
+    def _collect(self, pool: PoolProcesses) -> None:
+        """Add the parts of the processes that this one has started."""
+        try:
+            folder = Path(self._reachable().folder)
+            pids = {pid for pids in map(_pids, self.executors) for pid in pids}
+            self.parts += pool.collect(folder, self.comparison.known(), pids)
+        except Exception as error:  # noqa: BLE001 - reported to the notebook
+            self._note_missing(error)
+
+    def _note_missing(self, error: Exception) -> None:
+        self.note = (
+            f"the processes that worker {os.getpid()} started are missing ({format_error(error)})"
+        )
+
+    def _end_session(self, session: ChildSession) -> None:
+        try:
+            session.stop()
+            clock = self.comparison.end()
+            if session.part is not None:
+                session.part.clock.update(clock)
+            try:
+                part = session.write_part("")
+            except OSError:  # the storage fails: the notebook reads the part from here
+                failed = session.part
+                session.part = ProcessPart(self._in_own_folder(), "dask")
+                session.part.clock.update(clock)
+                part = session.write_part("")
+                if failed is not None:  # what it says of this process is in the other part
+                    shutil.rmtree(failed.folder, ignore_errors=True)
+            self.parts.append(part)
+        except Exception as error:  # noqa: BLE001 - reported to the notebook
+            self.reason = f"its part is lost ({format_error(error)})"
+            session.abort()
+
+    def to_send(self) -> dict[str, dict[str, int]]:
+        """Return the parts that the notebook has to read: folder to the sizes of its files."""
+        own = self._own_folder
+        return {
+            part.name: {file.name: file.stat().st_size for file in part.iterdir()}
+            for part in self.parts
+            if own is not None and part.parent == own
+        }
+
+    def piece(self, part: str, file: str, offset: int, size: int) -> bytes:
+        """Return a piece of a file of a part."""
+        if self._own_folder is None or file not in self.to_send().get(part, {}):
+            raise FileNotFoundError(f"{part}/{file} is not a file of this job")
+        with (self._own_folder / part / file).open("rb") as opened:
+            opened.seek(offset)
+            return opened.read(size)
+
+    def remove(self) -> None:
+        """End, and remove the parts that were not sent."""
+        self.end()
+        if self._own_folder is not None:
+            shutil.rmtree(self._own_folder, ignore_errors=True)
+
+
+def _pids(executor: Any) -> Collection[int]:  # noqa: ANN401
+    """Return the processes of an executor of Python's `concurrent.futures`; others have none."""
+    found = getattr(executor, "_processes", None)
+    return [*found] if isinstance(found, dict) else []
+
+
+async def join(worker: Any, message: Mapping[str, Any]) -> str:  # noqa: ANN401
+    """Record the process of a worker; return why it is not recorded."""
+    with _lock:
+        recording = _recordings.setdefault(message["job_id"], _Recording(message))
+    recording.executors += getattr(worker, "executors", {}).values()
+    reason: str = await _off_loop(recording.join, worker.address)
+    if not reason:
+        worker.loop.add_callback(_watch, worker, message, recording)
+    return reason
+
+
+async def leave(worker: Any, job_id: str) -> None:  # noqa: ANN401
+    """End the recording of a worker, and write the part."""
+    recording = _recordings.get(job_id)
+    if recording is not None:
+        await _off_loop(recording.leave, worker.address)
+        asyncio.get_running_loop().call_later(_KEPT_S, _forget, job_id)
+
+
+async def outcome(job_id: str, token: str) -> dict[str, Any]:
+    """Tell the notebook what has become of the recording, which has ended.
+
+    Returns
+    -------
+    outcome
+        ``pid``, ``hostname``, ``recorded``, ``reason``, ``note`` and ``to_send``, see
+        `_Recording.to_send`.
+    """
+    recording = _of_job(job_id, token)
+    who = {"pid": os.getpid(), "hostname": socket.gethostname()}
+    if recording is None:
+        missing = "it has no recording"
+        return {**who, "recorded": False, "reason": missing, "note": "", "to_send": {}}
+    await _off_loop(recording.end)
+    return {
+        **who,
+        "recorded": recording.is_own or bool(recording.parts),
+        "reason": recording.reason,
+        "note": recording.note,
+        "to_send": recording.to_send(),
+    }
+
+
+def lacks_clock(job_id: str) -> bool:
+    """Whether the clock of this process is another one, and the echo has not answered."""
+    recording = _recordings.get(job_id)
+    return recording is not None and recording.comparison.is_needed
+
+
+def add_samples(job_id: str, token: str, samples: list[tuple[int, int, int]]) -> None:
+    """Keep comparisons of the clocks by messages of Dask."""
+    recording = _of_job(job_id, token)
+    if recording is not None:
+        recording.comparison.add(samples)
+
+
+def piece(job_id: str, token: str, part: str, file: str, offset: int, size: int) -> bytes:  # noqa: PLR0917 - a message
+    """Return a piece of a file of a part; see `_Recording.piece`."""
+    recording = _of_job(job_id, token)
+    if recording is None:
+        raise FileNotFoundError("this worker has no part of the job any more")
+    return recording.piece(part, file, offset, size)
+
+
+async def forget(job_id: str, token: str) -> None:
+    """Remove what is left of a job; a recording that still runs is discarded."""
+    if _of_job(job_id, token) is not None:
+        await _off_loop(_forget, job_id)
+
+
+def _of_job(job_id: str, token: str) -> _Recording | None:
+    recording = _recordings.get(job_id)
+    if recording is None or not hmac.compare_digest(recording.order.token, token):
+        return None
+    return recording
+
+
+def _forget(job_id: str) -> None:
+    recording = _recordings.pop(job_id, None)
+    if recording is not None:
+        recording.remove()
+
+
+async def _watch(worker: Any, message: Mapping[str, Any], recording: _Recording) -> None:  # noqa: ANN401
+    """End the recording if the client is gone, or has removed the plugin and not reached us."""
+    from distributed.protocol.pickle import dumps
+
+    check = dumps(make_check(message["client"], message["plugin"]))
+    job_id, gone_s = message["job_id"], 0.0
+    while _recordings.get(job_id) is recording and message["plugin"] in worker.plugins:
+        if await _closes(worker, message["check_s"]):
+            await leave(worker, job_id)
+            return
+        try:
+            answer = await worker.scheduler.run_function(
+                function=check, args=dumps(()), kwargs=dumps({}), wait=True
+            )
+            has_client, has_plugin = answer["result"]
+        except Exception:  # noqa: BLE001, S112 - a worker without a scheduler ends by itself
+            continue
+        gone_s = 0.0 if has_client else gone_s + message["check_s"]
+        if not has_plugin or gone_s >= message["gone_s"]:
+            worker.plugins.pop(message["plugin"], None)
+            await leave(worker, job_id)
+            return
+
+
+async def _closes(worker: Any, within_s: float) -> bool:  # noqa: ANN401
+    """Whether a worker is being closed, within some time: its plugins end only after its nanny."""
+    end = asyncio.get_running_loop().time() + within_s
+    while (left := end - asyncio.get_running_loop().time()) > 0:
+        if worker.status.name in _CLOSING:
+            return True
+        await asyncio.sleep(min(limits.LOOK_S, left))
+    return False
+
+
+async def _off_loop(function: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401
+    """Call a function on a thread of its own, which recordings leave out."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def give(result: Any, error: BaseException | None) -> None:  # noqa: ANN401
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(result)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = function(*args)
+        except BaseException as raised:  # noqa: BLE001 - raised where the result is awaited
+            error = raised
+        with suppress(RuntimeError):  # the loop has been closed
+            loop.call_soon_threadsafe(give, result, error)
+
+    ListedThread(target=run, name=f"epprof {function.__name__}", daemon=True).start()
+    return await done

@@ -1,0 +1,110 @@
+"""Profiles of a job: in memory, or in parts that are read on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.files.dataset.part import read_columns, read_pieces, read_profile
+from epprof_nb.files.epprof.reading_writing import VERSION
+from epprof_nb.jobs.stretch_of_part import read_stretch
+from epprof_nb.profiles import Profile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from epprof_nb.data.table import Table
+    from epprof_nb.files.dataset.manifest import Manifest
+
+_KEPT_BYTES = 2**30
+
+
+class PartProfiles(Mapping[int, Profile]):
+    """Profiles of parts by number; each is read on demand.
+
+    The latest ones stay in memory, up to 1 GiB of tables. A profile that is
+    still in use is returned again.
+
+    Parameters
+    ----------
+    parts
+        Number to the folder of the part and its manifest.
+    max_bytes
+        Maximum memory of the tables of one part in bytes.
+    """
+
+    def __init__(self, parts: Mapping[int, tuple[Path, Manifest]], max_bytes: int) -> None:
+        self._parts = dict(parts)
+        self._max_bytes = max_bytes
+        self._alive: WeakValueDictionary[int, Profile] = WeakValueDictionary()
+        self._latest: dict[int, Profile] = {}
+        self._kept_bytes = 0
+
+    @property
+    def parts(self) -> Mapping[int, tuple[Path, Manifest]]:
+        """Number to the folder of the part and its manifest."""
+        return self._parts
+
+    def __getitem__(self, number: int) -> Profile:
+        """Return the profile of a process; ProfileFileError if its part is damaged."""
+        profile = self._alive[number] = self.read(number)
+        if self._latest.pop(number, None) is None:
+            self._kept_bytes += _size(profile)
+        self._latest[number] = profile
+        while len(self._latest) > 1 and self._kept_bytes > _KEPT_BYTES:
+            self._kept_bytes -= _size(self._latest.pop(next(iter(self._latest))))
+        return profile
+
+    def read(self, number: int) -> Profile:
+        """Return the profile of a process, which stays in memory only if it was there."""
+        profile = self._alive.get(number)
+        if profile is not None:
+            return profile
+        folder, manifest = self._parts[number]
+        return Profile.from_data(read_profile(folder, manifest, max_bytes=self._max_bytes))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __contains__(self, number: object) -> bool:
+        # Mapping's own method would read the part.
+        return number in self._parts
+
+    def columns(self, number: int, columns: Mapping[str, Collection[str]]) -> ProfileData:
+        """Return a profile of which only some columns were read; the other ones are filled."""
+        profile = self._alive.get(number)
+        if profile is not None:
+            return profile
+        folder, manifest = self._parts[number]
+        tables = read_columns(folder, manifest, columns, max_bytes=self._max_bytes)
+        return ProfileData(tables, manifest.info)
+
+    def pieces(self, number: int, table: str, columns: Collection[str]) -> Iterator[Table]:
+        """Iterate over a table of a process in pieces, of which only some columns are read."""
+        profile = self._alive.get(number)
+        if profile is not None:
+            return iter([profile.tables[table]])
+        folder, manifest = self._parts[number]
+        return read_pieces(folder, manifest, table, columns, max_bytes=self._max_bytes)
+
+    def stretch(self, number: int, begin_ns: int, end_ns: int) -> ProfileData:
+        """Return a process with at least the rows that a window of this time needs."""
+        profile = self._alive.get(number)
+        folder, manifest = self._parts[number]
+        # Without a stated length, it is that of all events.
+        if profile is None and manifest.format_version >= VERSION and _states_wall(manifest):
+            return read_stretch(folder, manifest, begin_ns, end_ns, max_bytes=self._max_bytes)
+        return self[number] if profile is None else profile
+
+
+def _states_wall(manifest: Manifest) -> bool:
+    return ProfileData({}, manifest.info).wall_ns > 0
+
+
+def _size(profile: Profile) -> int:
+    return sum(table.nbytes for table in profile.tables.values())

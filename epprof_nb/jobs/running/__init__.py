@@ -1,0 +1,1 @@
+"""Processes that already run when a cell begins: they listen for it, and record while it runs."""

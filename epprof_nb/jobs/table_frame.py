@@ -1,0 +1,40 @@
+"""Tables of a job as DataFrames that say what the job lacks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epprof_nb.data.empty_tables import explained
+from epprof_nb.profiles import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import pandas as pd
+
+    from epprof_nb.analysis.base.result_table import ResultTable
+    from epprof_nb.jobs.job_data import JobData
+
+
+def table_frame(
+    job: JobData, name: str, table: ResultTable, more_notes: Collection[str] = ()
+) -> pd.DataFrame:
+    """Return a table as a frame that says below its rows what the job lacks."""
+    frame = table.to_frame()
+    notes = [*more_notes, *job.incomplete_notes()]
+    if not notes and len(frame):
+        return frame
+    if not notes:
+        return explained(Profile(), name, frame)
+    return noted(frame, notes)
+
+
+def noted(frame: pd.DataFrame, notes: Collection[str]) -> pd.DataFrame:
+    """Return a frame with notes below its rows."""
+    if not notes:
+        return frame
+    from epprof_nb.data.noted_frame import NOTE, NotedFrame
+
+    result = NotedFrame(frame)
+    result.attrs[NOTE] = " ".join(notes)
+    return result

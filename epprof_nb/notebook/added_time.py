@@ -1,0 +1,52 @@
+"""Time that profiling added to a cell, in the info of its profile."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epprof_nb.notebook.arguments import Request
+    from epprof_nb.profiles import Profile
+
+_MAX_WAIT = 0.01
+"""Maximum device work after the code, as a share of a repeat."""
+
+
+def add_time(profile: Profile, request: Request, warmups: Sequence[int]) -> None:
+    """Add what profiling added to the info: measured, else estimated if that is wanted.
+
+    `warmups` has the begins of the warm-ups and the end of the last one, ns; none if their times
+    do not match the code.
+    """
+    from epprof_nb.analysis.added_time.added_time import soon_added_time
+    from epprof_nb.analysis.base.index import index_of
+
+    _measure(profile.info, request, warmups)
+    added = soon_added_time(index_of(profile))
+    if added is not None:
+        profile.info["added_ns"] = added.as_info()
+
+
+def _measure(info: dict[str, Any], request: Request, warmups: Sequence[int]) -> None:
+    """Compare the times of the repeats with those of the warm-ups, which are not profiled."""
+    import numpy as np
+
+    from epprof_nb.analysis.added_time.measured_time import measured_time
+
+    repeats = np.array(info.get("repeats") or (), np.int64).reshape(-1, 2)
+    times = repeats[:, 1] - repeats[:, 0]
+    # An error or a limit ended the last repeat early. Device work that the code did not wait for,
+    # at its end, counts for no warm-up.
+    if (
+        warmups
+        and len(times) == request.repeat > 1
+        and not info.get("error")
+        and request.options.time_limit_s is None
+        and info["wall_ns"] - info["code_ns"] < _MAX_WAIT * times.min()
+    ):
+        unprofiled = [end - begin for begin, end in pairwise(warmups)]
+        if added := measured_time(unprofiled, times, info["wall_ns"]):
+            info["added_ns"] = added

@@ -1,0 +1,57 @@
+"""The order to listen that the child processes of a notebook get while the settings ask for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epprof_nb.notebook.messages import warn
+from epprof_nb.util.format import format_error
+
+if TYPE_CHECKING:
+    from epprof_nb.notebook.settings import GpuProfile
+
+_HOLDER = "the notebook"
+
+
+class ChildOrder:
+    """Standing order of a notebook, given while ``GpuProfile.children`` is set."""
+
+    def __init__(self, settings: GpuProfile) -> None:
+        self._settings = settings
+        self._is_given = False
+
+    def follow(self) -> None:
+        """Follow the setting from now on."""
+        self._settings.observe(self._update, "children")
+        self._update()
+
+    def end(self) -> None:
+        """Withdraw the order, let no child listen any more, and do not follow the setting."""
+        from epprof_nb.jobs.running.standing_order import standing_order
+
+        self._settings.unobserve(self._update, "children")
+        self._withdraw()
+        if not standing_order.is_given:  # otherwise the jobs of a cluster use it
+            standing_order.close()
+
+    def _update(self, _: object = None) -> None:
+        if not self._settings.children:
+            self._withdraw()
+            return
+        from epprof_nb.jobs.running.standing_order import standing_order
+
+        try:
+            standing_order.give(_HOLDER)
+            self._is_given = True
+        except OSError as error:
+            warn(
+                f"child processes cannot be told to listen ({format_error(error)}). Set TMPDIR to "
+                "a folder that can be written, then set GpuProfile.children again."
+            )
+
+    def _withdraw(self) -> None:
+        if self._is_given:
+            from epprof_nb.jobs.running.standing_order import standing_order
+
+            self._is_given = False
+            standing_order.withdraw(_HOLDER)

@@ -1,0 +1,136 @@
+"""The critical path of a profile, and its replay with other durations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from epprof_nb.data.column_docs import with_columns
+from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.profiles.table_frame import table_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+
+class CriticalPath(ProfileData):
+    """Work that the wall time depends on, and what it would be without some of it."""
+
+    @with_columns("critical_path", "critical_path_op", "critical_path_line")
+    def critical_path(
+        self,
+        by: Literal["step", "op", "line"] = "step",
+        *,
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Longest chain of work and waits from the start of the profile to its end.
+
+        A change can make the profiled code faster only if it shortens this path.
+
+        Parameters
+        ----------
+        by
+            ``"step"`` for the steps of the path, in order; ``"op"`` for the time of each op on it,
+            and the maximum that the op could save: the path is computed again without its time;
+            ``"line"`` for the same of each line of your code, in whichever cell or file.
+        attribution
+            See `by_op`.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+            The activities of a CUDA graph's replay are on the path like others. Records do not say
+            for which event a stream waited. The path takes the work of another stream that was
+            launched before the wait and ended last before the next activity. There are no rows if
+            missing records leave 2 % of the time or more unknown.
+
+        Raises
+        ------
+        ValueError
+            If an argument is unknown.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> prof = synthetic_profile(activities=100)
+        >>> prof.critical_path(by="op")[["name", "line"]].iloc[1]
+        name    model, optimizer = build(layers=4, width=1024)
+        line                                                 1
+        Name: 1, dtype: object
+        """
+        from epprof_nb.analysis.critical_path.by_line import critical_path_line_table
+        from epprof_nb.analysis.critical_path.chain import (
+            critical_path_op_table,
+            critical_path_table,
+        )
+
+        tables = {
+            "step": critical_path_table,
+            "op": critical_path_op_table,
+            "line": critical_path_line_table,
+        }
+        if by not in tables:
+            raise ValueError(f"by must be 'step', 'op' or 'line', not {by!r}")
+        return table_frame(self, "critical_path", tables[by], attribution)
+
+    @with_columns("what_if")
+    def what_if(
+        self,
+        changes: Mapping[str, float],
+        *,
+        on: Literal["both", "host", "device"] = "both",
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Wall time of the profiled code if some of its work took more or less time.
+
+        The recorded launches, streams, event waits and threads are replayed with other durations:
+        the critical path is computed again. What was hidden by the changed work becomes the limit.
+
+        Parameters
+        ----------
+        changes
+            Factor of the duration by name: 0 takes no time, 0.5 half of it, 2 twice. A name is an
+            op or a type of ops, with all below them; a line, as ``"line 12"``, ``"In[3] line 12"``
+            or ``"train.py line 12"``, with all that it calls; a kernel; ``"copies"``; or
+            ``"waits"``, which can only be removed: API calls no longer wait for a device. ``*``
+            stands for any text. Where names apply to the same work, their factors multiply.
+        on
+            ``"host"`` or ``"device"`` to change only the code, or only the kernels and copies.
+        attribution
+            See `by_op`.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+            ``saving_ns`` is that of the replay, in which other work keeps its durations. Kernels
+            that run at the same time share the device, so removing one can make others faster: the
+            high saving counts all time in which they overlapped. Without an op or line (the factor
+            0), its calls wait for nothing, either. Without rows if records are missing: the
+            critical path is then unknown.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If nothing has a name, only samples of the host have it, or a factor is not a number
+            from 0 to 1,000,000.
+
+        See Also
+        --------
+        critical_path : Its ``saving_ns`` is the one with the factor 0.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> prof = synthetic_profile(activities=100)
+        >>> prof.what_if({"waits": 0, "line 1": 0.5})["changed"].tolist()
+        ['waits', 'line 1', 'all of them']
+        """
+        from epprof_nb.analysis.critical_path.what_if import checked_changes, what_if_table
+
+        checked = checked_changes(changes, on)
+        return table_frame(self, "what_if", what_if_table, checked, on, attribution)

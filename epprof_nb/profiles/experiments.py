@@ -1,0 +1,52 @@
+"""Experiments: what the delays of repeats have shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epprof_nb.data.column_docs import with_columns
+from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.profiles.table_frame import table_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Experiments(ProfileData):
+    """Results of an experiment."""
+
+    @with_columns("sensitivity")
+    def sensitivity(self) -> pd.DataFrame:
+        """Return how much the wall time follows the time of each op, and what the op could win.
+
+        ``%%gpuprofile --experiment 40`` and ``epprof run --experiment 40`` measure it: they repeat
+        the code with short delays at the ends of its named ops.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+            A sensitivity of 1 means that each nanosecond of the op is one of the wall time, 0 that
+            something else is the limit. It holds for small changes: an op that takes no time saves
+            at most sensitivity x time, and less if other work becomes the limit. How much less says
+            the replay of the profile, as in `what_if`. The intervals are 95 % intervals.
+
+        Notes
+        -----
+        Kernels that run at the same time share the device, so an op of sensitivity 0 can save time
+        nevertheless: ``saving_high_ns`` counts all time in which others overlapped with it.
+
+        See Also
+        --------
+        what_if : The replay, for other changes.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> synthetic_profile(activities=100).sensitivity().empty
+        True
+        """
+        from epprof_nb.analysis.experiments.sensitivity import sensitivity_table
+
+        return table_frame(self, "sensitivity", sensitivity_table)

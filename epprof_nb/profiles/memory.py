@@ -1,0 +1,138 @@
+"""Memory of GPUs: its holders, its pools and its blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epprof_nb.data.column_docs import with_columns
+from epprof_nb.data.empty_tables import explained
+from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.profiles.table_frame import table_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Memory(ProfileData):
+    """Tables of who holds the memory of GPUs, with `--detail memory`."""
+
+    @with_columns("memory_at")
+    def memory_at(self, at: str | int = "peak") -> pd.DataFrame:
+        """Holders of memory at some time: pools, modules, lines and ops.
+
+        Parameters
+        ----------
+        at
+            ``"peak"`` for the time at which all blocks together hold most, ``"end"`` for the end of
+            the profile, or nanoseconds since its start.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Raises
+        ------
+        ValueError
+            If `at` is another text, or a time outside of the profile.
+
+        Examples
+        --------
+        >>> import epprof_nb
+        >>> from epprof_nb import host
+        >>> with epprof_nb.profile(detail="memory") as prof:
+        ...     with epprof_nb.op("load"):
+        ...         weights = host.empty(1000)
+        >>> prof.memory_at().query("name == 'load'")[["pool", "name", "bytes"]].to_dict("records")
+        [{'pool': 'host device', 'name': 'load', 'bytes': 4000}]
+        """
+        from epprof_nb.analysis.memory.holders import holder_table
+
+        self._check_time(at)
+        return table_frame(self, "memory_at", holder_table, at)
+
+    @with_columns("memory_pools")
+    def memory_pools(self, at: str | int = "end") -> pd.DataFrame:
+        """Pools of memory, and how much of each is in use.
+
+        Parameters
+        ----------
+        at
+            See `memory_at`.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Raises
+        ------
+        ValueError
+            See `memory_at`.
+
+        Examples
+        --------
+        >>> import epprof_nb
+        >>> from epprof_nb import host
+        >>> with epprof_nb.profile(detail="memory") as prof:
+        ...     weights = host.empty(1000)
+        >>> pool = prof.memory_pools().set_index("pool").loc["host device"]
+        >>> bool(pool["in_use_bytes"] >= weights.nbytes)  # arrays from before the profile, too
+        True
+        """
+        from epprof_nb.analysis.memory.pools import pool_table
+
+        self._check_time(at)
+        return table_frame(self, "memory_pools", pool_table, at)
+
+    def _check_time(self, at: str | int) -> None:
+        """Raise ValueError for a time outside of the profile."""
+        from epprof_nb.analysis.base.index import index_of
+        from epprof_nb.analysis.memory.in_use import last_ns
+
+        if isinstance(at, str):
+            return
+        end = last_ns(index_of(self))
+        if not 0 <= at <= end:
+            raise ValueError(
+                f"{at} ns is outside of the profile, which is from 0 to {end} ns; choose a time of "
+                "this range, 'peak' or 'end'"
+            )
+
+    @property
+    @with_columns("memory_blocks")
+    def memory_blocks(self) -> pd.DataFrame:
+        """One row per block of memory in use at some time of the profile.
+
+        {columns}
+
+        Examples
+        --------
+        >>> import epprof_nb
+        >>> from epprof_nb import host
+        >>> with epprof_nb.profile(detail="memory") as prof:
+        ...     weights = host.empty(1000)
+        >>> new = prof.memory_blocks.query("allocated_ns > 0")  # NA: before the profile
+        >>> new[["pool", "requested_bytes"]].to_dict("records")
+        [{'pool': 'host device', 'requested_bytes': 4000}]
+        """
+        return explained(self, "memory_blocks", self.tables["memory_blocks"].to_frame())
+
+    @property
+    @with_columns("memory_segments")
+    def memory_segments(self) -> pd.DataFrame:
+        """One row per piece of memory that a pool held at some time of the profile.
+
+        {columns}
+
+        Examples
+        --------
+        >>> import epprof_nb
+        >>> from epprof_nb import host
+        >>> with epprof_nb.profile(detail="memory") as prof:
+        ...     weights = host.empty(1000)
+        >>> new = prof.memory_segments.query("allocated_ns > 0")  # NA: before the profile
+        >>> new[["pool", "bytes"]].to_dict("records")
+        [{'pool': 'host device', 'bytes': 4000}]
+        """
+        return explained(self, "memory_segments", self.tables["memory_segments"].to_frame())

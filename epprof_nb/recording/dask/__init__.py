@@ -1,0 +1,1 @@
+"""Recording of the tasks that Dask runs in this process."""

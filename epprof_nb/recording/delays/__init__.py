@@ -1,0 +1,1 @@
+"""Delays at the ends of ops, in repeats that are not recorded."""

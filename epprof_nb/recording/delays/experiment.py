@@ -1,0 +1,247 @@
+"""Experiments: repeats of the user's code, with random delays at the ends of some of its ops.
+
+Whoever runs the repeats calls `Experiment.begin` with the profile of a recorded repeat, then
+`Experiment.next` before each repeat until it returns False, and `Experiment.end` in any case.
+Nothing is recorded meanwhile, because recording slows down the launches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb import _native
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.experiments.alike import check_executions, planned, unusual
+from epprof_nb.analysis.experiments.candidates import delayed_ops, factors_of
+from epprof_nb.analysis.experiments.design import (
+    MAX_DELAYED,
+    MAX_FACTORS,
+    executions_to_delay,
+    fold_over,
+)
+from epprof_nb.analysis.experiments.measured import Measured, Round
+from epprof_nb.core.errors import ExperimentError
+from epprof_nb.recording.delays.op_ends import OpEnds, spin_on_host
+from epprof_nb.util.format import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from epprof_nb.analysis.experiments.candidates import Factor
+    from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.recording.delays.device import DelayDevice
+
+BASE_REPEATS = 10
+"""Repeats with delays of length zero, which show how much repeats scatter."""
+_RECORDINGS = 3
+"""Number of times that the code is recorded until a recorded repeat is a usual one."""
+
+
+class Experiment:
+    """Delays in repeats of some code.
+
+    Parameters
+    ----------
+    repeats
+        Maximum number of repeats with delays.
+    device
+        The device whose work is delayed.
+    say
+        Called with a sentence before the repeats with delays: how exact they will be.
+    seed
+        Seed of the design; None for a random one.
+    may_record
+        Whether whoever runs the repeats can record again.
+    clock, spin
+        Return the time (ns), and delay the host; see `OpEnds`.
+
+    Attributes
+    ----------
+    measured
+        What was measured so far.
+    total
+        Number of repeats, those without delays included.
+    delayed
+        Number of repeats with delays; 0 before they are planned.
+    wants_recording
+        Whether to record again and call `begin` with the new profile: the recorded repeat was no
+        usual one.
+    """
+
+    def __init__(
+        self,
+        repeats: int,
+        device: DelayDevice,
+        say: Callable[[str], None],
+        *,
+        seed: int | None = None,
+        may_record: bool = False,
+        clock: Callable[[], int] = _native.now_ns,
+        spin: Callable[[int, bool], int] = spin_on_host,
+    ) -> None:
+        self.measured = Measured(repeats)
+        self.total, self.delayed = BASE_REPEATS + repeats, 0
+        self._device, self._say, self._clock, self._spin = device, say, clock, spin
+        self.wants_recording = False
+        self._recordings = _RECORDINGS if may_record else 1
+        self._random = np.random.default_rng(seed)
+        self._executions: dict[str, int] = {}
+        self._host_ns: dict[str, float] = {}
+        self._busy: set[str] = set()  # ops that use the processor
+        self._ends: OpEnds | None = None
+        self._steps: Iterator[None] = iter(())
+
+    @property
+    def done(self) -> int:
+        """Number of repeats that have ended, of `total`."""
+        return len(self.measured.base_ns) + self.measured.repeats
+
+    def begin(self, profile: ProfileData) -> None:
+        """Choose the ops to delay.
+
+        Called again with the profile of another recording, it goes on after the repeats without
+        delays.
+
+        Parameters
+        ----------
+        profile
+            A profile of repeats without delays.
+
+        Raises
+        ------
+        ExperimentError
+            If there is nothing to delay.
+        """
+        self.wants_recording = False
+        self._recordings -= 1
+        repeats = max(len(profile.info.get("repeats") or ()), 1)
+        found = delayed_ops(ProfileIndex(profile), self._device.device_ids, repeats)
+        if not found:
+            raise ExperimentError(
+                "the code has no named op to delay. Name its parts: "
+                'with epprof_nb.op("forward"): ...'
+            )
+        self.measured.uncovered = {op.name: op.uncovered for op in found if op.uncovered}
+        self._executions = {op.name: op.executions for op in found}
+        self._busy = set(self._executions)
+        self._host_ns = {op.name: op.host_ns for op in found}
+        factors = factors_of(found, profile.wall_ns / repeats)
+        if not factors:
+            raise ExperimentError(
+                f"none of the {plural(len(found), 'named op')} takes 2 % of the time, or none can "
+                "be delayed. Name longer parts of the code with epprof_nb.op."
+            )
+        self._steps = self._repeats(factors, profile.wall_ns / repeats)
+
+    def next(self) -> bool:
+        """End the repeat that runs, and begin the next one; False if there is none.
+
+        Raises
+        ------
+        ExperimentError
+            If the experiment cannot go on.
+        """
+        try:
+            next(self._steps)
+        except StopIteration:
+            self.end()
+            return False
+        return True
+
+    def end(self) -> None:
+        """Remove the delays. A repeat that runs is not counted."""
+        self._steps = iter(())
+        ends, self._ends = self._ends, None
+        if ends is not None:
+            ends.remove()
+
+    def _repeats(self, factors: list[Factor], wall_ns: float) -> Iterator[None]:
+        """Yield at the begin of each repeat; what runs until the next call is the repeat."""
+        if not self.measured.base_ns:
+            yield from self._base_repeats(factors[:MAX_FACTORS], wall_ns)
+        walls = self.measured.base_ns
+        plan, sentence = planned(walls, self.measured.asked, len(factors))
+        if text := unusual(wall_ns, walls):
+            self.wants_recording = self._recordings > 0
+            if self.wants_recording:
+                return
+            raise ExperimentError(
+                f"{text}. What the ops would save is not known. Run it again, with warm-ups if "
+                "the first runs are slower."
+            )
+        self.measured.plan = sentence
+        self._say(self.measured.plan)
+        self.delayed = plan.rounds * plan.repeats
+        self.total = len(walls) + self.delayed
+        wall_ns = float(np.median(walls))
+        for number in range(plan.rounds):
+            some = factors[number * plan.factors :][: plan.factors]
+            yield from self._round(some, plan.repeats, wall_ns)
+
+    def _base_repeats(self, base: list[Factor], wall_ns: float) -> Iterator[None]:
+        """Yield at the begin of each repeat with delays of length zero."""
+        ends, walls = self._install(base), list[int]()
+        for _ in range(BASE_REPEATS + 1):
+            chosen = self._chosen(base, wall_ns)
+            begun = self._begin_repeat(ends, chosen, [0] * len(base))
+            yield
+            ends.end_repeat()
+            walls.append(self._clock() - begun)
+            check_executions(self._executions, ends.executions())
+            self._see_processor(ends)
+            self.measured.base_ns = walls[1:]  # the first was the first with delays
+
+    def _round(self, factors: list[Factor], repeats: int, wall_ns: float) -> Iterator[None]:
+        found = Round(factors)
+        self.measured.rounds.append(found)
+        ends = self._install(factors)
+        length_ns = MAX_DELAYED * wall_ns / len(factors)
+        chosen = list[list[int]]()
+        for number, levels in enumerate(fold_over(len(factors), repeats, self._random).tolist()):
+            if number % 2 == 0:  # both of a pair delay the same executions
+                chosen = self._chosen(factors, wall_ns)
+            lengths = [
+                round(length_ns / len(some)) if level > 0 else 0
+                for some, level in zip(chosen, levels, strict=True)
+            ]
+            begun = self._begin_repeat(ends, chosen, lengths)
+            yield
+            delays = ends.end_repeat()
+            wall = self._clock() - begun
+            found.levels.append(levels)
+            found.delay_ns.append(delays)
+            found.wall_ns.append(wall)
+
+    def _see_processor(self, ends: OpEnds) -> None:
+        """Find the ops whose code computes, with the GIL, and does not sleep or wait."""
+        for name, ns in ends.processor_ns().items():
+            (self._busy.add if ns >= self._host_ns[name] / 2 else self._busy.discard)(name)
+
+    def _install(self, factors: list[Factor]) -> OpEnds:
+        if self._ends is not None:
+            self._ends.remove()
+        self._ends = OpEnds(factors, self._device, self._spin)
+        self._ends.keep_gil(self._busy)
+        self._ends.install()
+        return self._ends
+
+    def _chosen(self, factors: list[Factor], wall_ns: float) -> list[list[int]]:
+        """Draw the executions of each factor's op to delay."""
+        length_ns = MAX_DELAYED * wall_ns / len(factors)
+        found = list[list[int]]()
+        for factor in factors:
+            count = self._executions[factor.op]
+            some = self._random.choice(count, executions_to_delay(count, length_ns), replace=False)
+            found.append(some.tolist())
+        return found
+
+    def _begin_repeat(
+        self, ends: OpEnds, chosen: Sequence[Sequence[int]], lengths: Sequence[int]
+    ) -> int:
+        """Begin a repeat with delays, and return when it began."""
+        ends.begin_repeat(
+            [dict.fromkeys(some, ns) for some, ns in zip(chosen, lengths, strict=True)]
+        )
+        return self._clock()

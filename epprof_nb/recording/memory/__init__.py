@@ -1,0 +1,1 @@
+"""Memory of GPUs: what the allocators of libraries hold, block by block."""

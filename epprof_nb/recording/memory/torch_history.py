@@ -1,0 +1,272 @@
+"""The history of PyTorch's allocator of GPU memory during a session."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb import _native
+from epprof_nb.recording.clock import pair_with_epoch
+from epprof_nb.recording.memory.called_models import CalledModels
+from epprof_nb.recording.memory.earlier_blocks import EarlierBlocks, StorageReferences
+from epprof_nb.recording.memory.thread_marks import ThreadMark
+from epprof_nb.recording.memory.torch_snapshot import TorchSnapshot, read_snapshot
+from epprof_nb.recording.memory.torch_tensors import KeptTensors, addresses_of
+from epprof_nb.recording.memory.workspaces import workspace_addresses
+from epprof_nb.util.after_import import after_import, cancel
+from epprof_nb.util.user_errors import USER_ERRORS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.recording.memory.earlier_blocks import Place
+    from epprof_nb.recording.memory.process_memory import ProcessMemory
+
+MAX_ENTRIES = 2_000_000
+"""Events that PyTorch keeps, about 100 bytes each; older ones are dropped."""
+
+_FAILED = "Blocks of PyTorch's memory are not recorded: {error}."
+_NEEDED = "global_record_annotations"
+"""A parameter of the releases that remove their hooks again (pytorch #153571)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TorchMemory:
+    """Record of PyTorch's allocator in a session.
+
+    Attributes
+    ----------
+    before, after
+        Snapshots at the begin and the end; `after` has the events between them.
+    offset_ns
+        Time since the epoch minus CLOCK_MONOTONIC; None if the clock of the events cannot be
+        trusted, because the time of day was set.
+    dropped
+        Allocations of which the history has no event any more.
+    kept
+        Addresses of the tensors that models and optimizers keep at the end, by category.
+    marked_thread
+        The thread whose events have a mark; None if threads cannot be told apart.
+    noted
+        Time (CLOCK_MONOTONIC) and address of tensors that were in use then, of shape (n, 2), by
+        category: those given to models, and the parameters of models.
+    earlier
+        Cells and lines of blocks that earlier profiles saw, by address.
+    keep_places
+        Gets those of the blocks in use at the end, for later profiles.
+    """
+
+    before: TorchSnapshot
+    after: TorchSnapshot
+    offset_ns: int | None
+    dropped: int
+    kept: dict[str, IntArray] = field(default_factory=dict)
+    marked_thread: int | None = None
+    noted: Mapping[str, IntArray] = field(default_factory=dict)
+    earlier: Mapping[int, Place] = field(default_factory=dict)
+    keep_places: Callable[[dict[int, Place]], None] = lambda _: None
+
+
+class TorchHistory:
+    """Records the history of PyTorch's allocator between `start` and `stop`.
+
+    It begins once the program has started CUDA, and never starts CUDA itself. A history that the
+    program recorded is left alone.
+    """
+
+    def __init__(self, process: ProcessMemory) -> None:
+        self._process = process
+        self.is_wanted = False
+        """Whether `start` was called, and not `stop`."""
+        self._is_on = False
+        self._before: TorchSnapshot | None = None
+        self._bracket = (0, 0)
+        self._allocations = 0
+        self._kept, self._called, self._mark = KeptTensors(), CalledModels(), ThreadMark()
+        self._earlier, self._references = EarlierBlocks(), StorageReferences()
+        self._certain: Mapping[int, Place] = {}
+        self._note: str | None = None
+        self._missing: list[str] = []
+
+    def start(self) -> None:
+        """Start now, or as soon as the program has started CUDA with PyTorch."""
+        if not self.is_wanted:
+            self.is_wanted, self._note, self._missing = True, None, []
+            after_import("torch", self._when_started)
+
+    def stop(self) -> None:
+        """Stop, and leave PyTorch as it was."""
+        self.is_wanted, self._note, self._missing = False, None, []
+        cancel("torch", self._when_started)
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return
+        with suppress(AttributeError):
+            queued = torch.cuda._queued_calls  # noqa: SLF001 - it has no public name
+            queued[:] = [call for call in queued if call[0] != self._begin_with_cuda]
+        self._kept.stop()
+        self._called.stop()
+        with suppress(Exception):
+            self._mark.remove()
+        self._before = None
+        if self._is_on:
+            self._is_on = False
+            with suppress(Exception):  # the device may be lost
+                torch.cuda.memory._record_memory_history(enabled=None)  # noqa: SLF001
+
+    def forget(self) -> None:
+        """Forget the history in a forked child, which cannot use CUDA."""
+        self.is_wanted = self._is_on = False
+        self._before = None
+        cancel("torch", self._when_started)
+
+    def notes(self) -> list[str]:
+        """Return why there is no history, or what `take` found to be missing in it."""
+        return [self._note, *self._missing] if self._note else self._missing
+
+    def take(self) -> TorchMemory | None:
+        """Return what was recorded since `start`; None without a history."""
+        if self._before is None:
+            return None
+        try:
+            return self._take(self._before, sys.modules["torch"])
+        except Exception as error:  # noqa: BLE001 - the profile has other data
+            self._missing = [_FAILED.format(error=f"{type(error).__name__}: {error}")]
+            return None
+
+    def _take(self, before: TorchSnapshot, torch: Any) -> TorchMemory | None:  # noqa: ANN401
+        if not torch._C._cuda_isHistoryEnabled():  # noqa: SLF001
+            self._before, self._is_on = None, False
+            self._missing = [_FAILED.format(error="the program ended PyTorch's history")]
+            return None
+        ended = _allocations(torch)  # before the snapshot: later blocks are not in it
+        monotonic, epoch = pair_with_epoch()
+        after = read_snapshot(torch.cuda.memory._snapshot())  # noqa: SLF001
+        made = _allocations(torch) - self._allocations
+        dropped = max(0, made - int(after.events.of("alloc").sum()))
+        offset = epoch - monotonic
+        is_same_clock = self._agrees(after, offset)
+        self._missing = list(_missing(dropped, is_same_clock=is_same_clock))
+        tensors = self._kept.tensors(self._called.models())
+        addresses = {name: addresses_of(found) for name, found in tensors.items()}
+        self._references = StorageReferences(chain.from_iterable(tensors.values()))
+        return TorchMemory(
+            before,
+            after,
+            offset if is_same_clock else None,
+            dropped,
+            {**_workspaces(before, after), **addresses},
+            self._mark.thread(),
+            self._called.read(),
+            {} if dropped else self._certain,
+            lambda places: self._earlier.keep(places, ended),
+        )
+
+    def _agrees(self, after: TorchSnapshot, offset: int) -> bool:
+        """Return whether the event of the first snapshot is between our readings of the clock."""
+        rows = after.events.of("snapshot").nonzero()[0]
+        if not len(rows):
+            return True  # it is among the dropped events
+        time = int(after.events.time_us[rows[0]]) * 1000 - offset
+        return self._bracket[0] - 1000 <= time <= self._bracket[1] + 1000
+
+    def _when_started(self) -> None:
+        if self.is_wanted:
+            try:
+                self._await(sys.modules["torch"])
+            except Exception as error:  # noqa: BLE001 - the program imports torch now, or a stand-in
+                self._note = _FAILED.format(error=f"{type(error).__name__}: {error}")
+
+    def _await(self, torch: Any) -> None:  # noqa: ANN401
+        if torch.version.cuda is not None:
+            begin = self._begin if torch.cuda.is_initialized() else self._begin_with_cuda
+            torch.cuda._lazy_call(begin)  # noqa: SLF001
+
+    def _begin_with_cuda(self) -> None:
+        if self.is_wanted:
+            self._process.cuda_started()
+            self._begin()
+
+    def _begin(self) -> None:
+        if self.is_wanted and self._before is None:
+            try:
+                self._record(sys.modules["torch"])
+            except Exception as error:  # noqa: BLE001 - the program starts CUDA now
+                self._note = _FAILED.format(error=f"{type(error).__name__}: {error}")
+
+    def _record(self, torch: Any) -> None:  # noqa: ANN401
+        self._note = _why_not(torch)
+        if self._note is not None:
+            return
+        memory = torch.cuda.memory
+        # Another thread may end the session, and removes only hooks of all threads.
+        memory._record_memory_history(  # noqa: SLF001
+            context=None, max_entries=MAX_ENTRIES, clear_history=True, **{_NEEDED: True}
+        )
+        self._is_on = True
+        self._mark.set()
+        self._allocations = _allocations(torch)
+        begin = _native.now_ns()
+        raw = memory._snapshot()  # noqa: SLF001
+        self._bracket = (begin, _native.now_ns())
+        self._before = read_snapshot(raw)
+        self._certain = {}
+        with suppress(Exception):  # the profile has other data
+            self._certain = self._earlier.certain(_allocations(torch), self._references)
+        self._kept.start()
+        self._called.start()
+
+
+def _workspaces(before: TorchSnapshot, after: TorchSnapshot) -> dict[str, IntArray]:
+    try:
+        return {"workspace": workspace_addresses(before, after)}
+    except USER_ERRORS:  # tensors of the program may be anything
+        return {}
+
+
+def _missing(dropped: int, *, is_same_clock: bool) -> Iterator[str]:
+    if dropped:
+        yield (
+            f"The history of PyTorch's memory begins late: {dropped:,} allocations before it were "
+            f"dropped, because PyTorch keeps {MAX_ENTRIES:,} events. Blocks in use later are "
+            "complete, but the ops of older ones are unknown. Profile fewer steps."
+        )
+    if not is_same_clock:
+        yield (
+            "The ops of PyTorch's blocks are unknown, because the time of day was set after "
+            "PyTorch started, and its history has that clock. Restart the Jupyter kernel."
+        )
+
+
+def _why_not(torch: Any) -> str | None:  # noqa: ANN401
+    backend = torch.cuda.memory.get_allocator_backend()
+    version = torch.__version__
+    if backend != "native":
+        return (
+            f"Blocks of PyTorch's memory are not recorded: its allocator is {backend}, which has "
+            "no history. Use PyTorch's own allocator to see them."
+        )
+    record = torch.cuda.memory._record_memory_history  # noqa: SLF001
+    if _NEEDED not in inspect.signature(record).parameters:
+        return (
+            f"Blocks of PyTorch's memory are not recorded, because torch {version} would slow down "
+            "all later code (pytorch #153571). Use torch 2.9 or newer."
+        )
+    if torch._C._cuda_isHistoryEnabled():  # noqa: SLF001
+        return (
+            "Blocks of PyTorch's memory are not recorded, because the program records a history of "
+            "its own. Call torch.cuda.memory._record_memory_history(enabled=None) before the "
+            "profile."
+        )
+    return None
+
+
+def _allocations(torch: Any) -> int:  # noqa: ANN401
+    """Return how many blocks were allocated so far, on all devices."""
+    stats = (torch.cuda.memory_stats(device) for device in range(torch.cuda.device_count()))
+    return sum(of.get("allocation.all.allocated", 0) for of in stats)

@@ -1,0 +1,113 @@
+"""State of torch's CUDA memory: bytes in use, cached and free, and the blocks of its segments."""
+
+from __future__ import annotations
+
+import sys
+from inspect import signature
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from epprof_nb.recording.memory.torch_snapshot import INACTIVE, read_snapshot
+
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.recording.memory.torch_snapshot import TorchSnapshot
+
+NO_BLOCKS_ASYNC = (
+    "torch uses the allocator cudaMallocAsync here, which does not report its blocks, so the free "
+    "pieces are unknown."
+)
+NO_BLOCKS_HISTORY = (
+    "A memory history with stacks is switched on (torch.cuda.memory._record_memory_history). "
+    "Reading it can take minutes, so the free pieces are unknown."
+)
+
+
+class TorchPool(NamedTuple):
+    """torch's memory of one device. All sizes are in bytes.
+
+    Attributes
+    ----------
+    in_use
+        Blocks that hold tensors or wait for another stream.
+    held
+        Segments that torch has from the driver.
+    free_blocks
+        Sizes of the cached free blocks, the largest first; None if they cannot be read.
+    graph_bytes
+        Blocks in use in the private pools of CUDA graphs.
+    addresses, sizes
+        The blocks in use, int64, by address; empty if they cannot be read.
+    reason
+        Why the blocks cannot be read; "" if they were.
+    """
+
+    in_use: int
+    held: int
+    free_blocks: tuple[int, ...] | None
+    graph_bytes: int
+    addresses: IntArray
+    sizes: IntArray
+    reason: str = ""
+
+
+def read_pool(device: int) -> TorchPool:
+    """Read the state of torch's memory on a device, without allocating there.
+
+    Raises
+    ------
+    Exception
+        An error of torch, if it cannot report its memory.
+    """
+    memory = sys.modules["torch"].cuda.memory
+    if memory.get_allocator_backend() != "native":
+        return _totals(memory, device, NO_BLOCKS_ASYNC)
+    if _has_frames():
+        return _totals(memory, device, NO_BLOCKS_HISTORY)
+    return pool_of(_snapshot(), device)
+
+
+def pool_of(read: TorchSnapshot, device: int) -> TorchPool:
+    """Return the state of a device in a snapshot."""
+    blocks, segments = read.blocks, read.segments
+    here = segments.device[blocks.segment] == device
+    used = here & read.in_use()
+    is_private = (segments.pool != 0).sum(axis=1)[blocks.segment] > 0
+    free = np.sort(blocks.nbytes[here & (blocks.state == INACTIVE)])[::-1]
+    order = np.argsort(blocks.address[used])
+    return TorchPool(
+        int(blocks.nbytes[used].sum()),
+        int(segments.nbytes[segments.device == device].sum()),
+        tuple(free.tolist()),
+        int(blocks.nbytes[used & is_private].sum()),
+        blocks.address[used][order],
+        blocks.nbytes[used][order],
+    )
+
+
+def _snapshot() -> TorchSnapshot:
+    function = sys.modules["torch"].cuda.memory.memory_snapshot
+    new = "include_traces" in signature(function).parameters  # the history is not needed
+    segments = function(include_traces=False) if new else function()
+    return read_snapshot({"segments": segments, "device_traces": []})
+
+
+def _has_frames() -> bool:
+    """Return whether the history is on: a snapshot would symbolize the stacks of its blocks."""
+    is_on = getattr(sys.modules["torch"]._C, "_cuda_isHistoryEnabled", None)  # noqa: SLF001
+    return is_on is not None and bool(is_on())
+
+
+def _totals(memory: Any, device: int, reason: str) -> TorchPool:  # noqa: ANN401
+    none = np.zeros(0, np.int64)
+    stats = memory.memory_stats(device)
+    return TorchPool(
+        stats.get("allocated_bytes.all.current", 0),
+        stats.get("reserved_bytes.all.current", 0),
+        None,
+        0,
+        none,
+        none,
+        reason,
+    )

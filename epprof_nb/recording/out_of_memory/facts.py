@@ -1,0 +1,309 @@
+"""Explanation of an out-of-memory error in numbers and names, which keeps no objects of the user.
+
+It is made while the exception still exists, because its traceback may hold most of the memory.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from contextlib import suppress
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.data.out_of_memory import Explanation, FreeMemory, Pool
+from epprof_nb.recording.memory import torch_failures
+from epprof_nb.recording.out_of_memory.device_arrays import HOST
+from epprof_nb.recording.out_of_memory.errors import ON_HOST, allocation_error, chain, class_name
+from epprof_nb.recording.out_of_memory.holders import Root, Search, frame_variables
+from epprof_nb.recording.out_of_memory.places import (
+    frames_of,
+    is_own,
+    place_of,
+    running_frames,
+    short_file,
+    users_frames,
+    users_modules,
+)
+from epprof_nb.recording.out_of_memory.pools import (
+    DeviceMemory,
+    device_memory,
+    other_pools,
+    torch_pool,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from epprof_nb.recording.memory.torch_failures import FailedAllocation
+    from epprof_nb.recording.memory.torch_pool import TorchPool
+    from epprof_nb.recording.out_of_memory.errors import AllocationError
+
+_ARGS = vars(BaseException)["args"].__get__
+_OUTPUTS = ("Out", "_oh", "_", "__", "___")
+"""Names by which IPython keeps the outputs of cells."""
+TORCH, HOST_DEVICE = "torch", "host device"
+
+
+def explain(
+    error: BaseException,
+    variables: Mapping[str, object] | None = None,
+    *,
+    failures_before: int = 0,
+) -> Explanation | None:
+    """Explain an out-of-memory error; None for other errors.
+
+    Parameters
+    ----------
+    error
+        The exception, with its traceback.
+    variables
+        Variables of the notebook; those of ``__main__`` without one.
+    failures_before
+        Value of `torch_failures.failures` before the code ran.
+    """
+    found = allocation_error(error)
+    if found is None:
+        return None
+    was_collecting = gc.isenabled()
+    gc.disable()  # the garbage of the user goes when it would go without this
+    try:
+        return _explained(error, found, variables, failures_before)
+    finally:
+        if was_collecting:
+            gc.enable()
+
+
+def _explained(
+    error: BaseException,
+    found: AllocationError,
+    variables: Mapping[str, object] | None,
+    failures_before: int,
+) -> Explanation:
+    made = Explanation(_device_name(found), found.library, found.requested)
+    users = users_frames(frames_of(found.error.__traceback__))
+    if users:
+        made.requested_at = place_of(*users[-1])
+        outer = place_of(*users[0])
+        made.called_at = outer if outer != made.requested_at else None
+    if found.error is not error:
+        made.raised_as = class_name(type(error))
+    pool = None
+    if found.library == "host":
+        _of_host_device(made)
+    elif found.device != ON_HOST:  # else the memory of the machine, which no limit divides
+        pool = _of_cuda_device(made, found, failures_before)
+    search = Search(HOST if found.device == ON_HOST else made.device)
+    try:
+        _search(search, error, variables)
+        made.holders = search.holders()
+        made.is_complete = search.is_complete
+        if pool is not None:
+            _match_blocks(made, pool, search)
+    finally:
+        search.close()
+    made.chained = sum(member.__traceback__ is not None for member in chain(error))
+    return made
+
+
+def _device_name(found: AllocationError) -> str:
+    if found.device == ON_HOST:
+        return HOST_DEVICE
+    if found.device is not None:
+        return f"cuda:{found.device}"
+    number = 0
+    with suppress(Exception):
+        if found.library == "cupy":
+            number = sys.modules["cupy"].cuda.runtime.getDevice()
+        elif found.library == "torch":
+            number = sys.modules["torch"].cuda.current_device()
+    return f"cuda:{number}"
+
+
+# -- the memory of the device
+
+
+def _of_host_device(made: Explanation) -> None:
+    from epprof_nb import host
+    from epprof_nb.host.memory import last_refusal
+
+    info, refusal = host.memory_info(), last_refusal()
+    limit, used = info.limit, info.used
+    if refusal is not None and _is_about(refusal.requested, made.requested):
+        made.requested, used, limit = refusal.requested, refusal.used, refusal.limit
+    made.limit = made.total = limit
+    free = max(limit - used, 0)
+    made.free = FreeMemory(free, free, 1)
+    made.pools = [Pool(HOST_DEVICE, used, used)]
+
+
+def _of_cuda_device(
+    made: Explanation, found: AllocationError, failures_before: int
+) -> TorchPool | None:
+    """Add the memory of a CUDA device and return torch's, which is None if torch has none."""
+    number = int(made.device.removeprefix("cuda:"))
+    failure = _failure(found, number, failures_before)
+    now = torch_pool(number)
+    pool = (failure and failure.pool) or now
+    device = device_memory(number)
+    if device is not None:
+        made.limit = made.total = device.total
+    if failure is not None:
+        made.requested, made.limit = failure.requested, failure.limit
+        device = DeviceMemory(device.total if device else failure.limit, failure.device_free)
+        if failure.pool is None:
+            made.notes.append(
+                "torch's memory was read after the cell had ended, because other allocations "
+                "failed less than a second before."
+            )
+    if pool is not None:
+        made.pools.append(Pool(TORCH, pool.in_use, pool.held))
+        if pool.reason:
+            made.notes.append(pool.reason)
+        if now is not None and failure is not None and failure.pool is not None:
+            made.released = max(pool.in_use - now.in_use, 0)
+    others = other_pools(number)
+    made.pools += others
+    if device is not None:
+        made.rest = max(device.total - device.free - sum(p.held for p in made.pools), 0)
+        made.free = _free(made, device, pool, found.library)
+    return pool
+
+
+def _free(
+    made: Explanation, device: DeviceMemory, pool: TorchPool | None, library: str
+) -> FreeMemory:
+    """Return the free memory that the library whose allocation failed could use."""
+    if library != TORCH or pool is None:
+        own = next((p for p in made.pools if p.library.lower() == library), None)
+        cached = 0 if own is None else own.held - own.in_use
+        return FreeMemory(device.free + cached, None if cached else device.free)
+    from_driver = max(min(device.free, (made.limit or device.total) - pool.held), 0)
+    if pool.free_blocks is None:
+        return FreeMemory(from_driver + pool.held - pool.in_use)
+    largest = max([from_driver, *pool.free_blocks[:1]])
+    pieces = len(pool.free_blocks) + (from_driver > 0)
+    return FreeMemory(from_driver + sum(pool.free_blocks), largest, pieces)
+
+
+def _failure(found: AllocationError, device: int, failures_before: int) -> FailedAllocation | None:
+    """Return what the observer saw of an error; None if it is not the failure that it saw last."""
+    last = torch_failures.last_failure()
+    if found.library != TORCH or last is None or last.number <= failures_before:
+        return None
+    is_same = _is_about(last.requested, found.requested) and last.device == device
+    return last if is_same else None
+
+
+def _is_about(requested: int, says: int | None) -> bool:
+    """Whether a request is the one of a message, whose number has three digits, as 2.00 GiB."""
+    return says is None or abs(requested - says) <= 0.006 * says
+
+
+def _match_blocks(made: Explanation, pool: TorchPool, search: Search) -> None:
+    """Compare what was found with torch's blocks."""
+    if not len(pool.addresses):
+        return
+    found = np.array(sorted(search.addresses), np.int64)
+    row = np.searchsorted(pool.addresses, found, side="right") - 1
+    inside = (row >= 0) & (found < pool.addresses[row] + pool.sizes[row])
+    matched = np.unique(row[inside])
+    held = int(pool.sizes[matched].sum())
+    made.unheld = max(pool.in_use - held - made.released, 0)
+
+
+# -- the holders
+
+
+def _search(search: Search, error: BaseException, variables: Mapping[str, object] | None) -> None:
+    """Follow variables, then outputs and then the traceback: each has what those before lack."""
+    names = sys.modules["__main__"].__dict__ if variables is None else variables
+    hidden: Mapping[str, object] = {}
+    get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = get_shell() if get_shell else None
+    if shell is not None:
+        hidden = shell.user_ns_hidden
+        search.ignore(shell, names, hidden, names.get("Out"))
+    search.follow(
+        Root(name, value, "variable")
+        for name, value in list(names.items())
+        if type(name) is str  # `globals()[1] = 2` is possible
+        and not name.startswith("_")
+        and name not in hidden
+        and name not in (*_OUTPUTS, "In")
+    )
+    search.follow(_of_modules())
+    search.follow(_running())
+    search.follow(_of_outputs(names, hidden))
+    search.follow(_of_traceback(error))
+    # Not the whole list: it would hold the dictionaries of frames, see `frame_variables`.
+    known = [
+        thing
+        for thing in gc.get_objects()
+        if search.is_array(thing) or (type(thing) is FrameType and not is_own(thing))
+    ]
+    search.follow(_of_earlier(known, error))
+    search.follow(Root("", thing, "object") for thing in known if search.is_array(thing))
+
+
+def _of_modules() -> Iterator[Root]:
+    for file, attributes in users_modules():
+        where = f"in `{short_file(file)}`"
+        for name, value in list(attributes.items()):
+            if type(name) is str and not name.startswith("__"):
+                yield Root(name, value, "variable", where)
+
+
+def _of_outputs(names: Mapping[str, object], hidden: Mapping[str, object]) -> Iterator[Root]:
+    """Yield the outputs of cells; IPython has the last ones twice, also after ``%reset out``."""
+    outputs = names.get("Out")
+    if isinstance(outputs, dict):
+        for number, value in list(outputs.items()):
+            yield Root(f"Out[{number}]", value, "output")
+    for name in ("_", "__", "___"):
+        yield Root(name, names.get(name), "output")
+        yield Root(name, hidden.get(name), "output")
+
+
+def _running() -> Iterator[Root]:
+    """Yield the variables of functions of the user that still run, on any thread."""
+    for frame, line in users_frames(running_frames()):
+        place = place_of(frame, line)
+        where = f"in `{place.function}` ({place.file}:{line})"
+        for name, value in frame_variables(frame).items():
+            yield Root(name, value, "variable", where)
+
+
+def _frames_of_all(error: BaseException) -> list[tuple[FrameType, int]]:
+    return [pair for member in chain(error) for pair in frames_of(member.__traceback__)]
+
+
+def _of_traceback(error: BaseException) -> Iterator[Root]:
+    """Yield the variables in the frames of an error, those of the user's functions first."""
+    frames = _frames_of_all(error)
+    users = users_frames(frames)
+    ids = {id(frame) for frame, _ in users}
+    for frame, line in (*users, *(pair for pair in frames if id(pair[0]) not in ids)):
+        file = short_file(frame.f_code.co_filename)
+        for name, value in frame_variables(frame).items():
+            where = f"in `{frame.f_code.co_name}` ({file}:{line})"
+            yield Root(name, value, "traceback", where)
+    for member in chain(error):
+        yield Root("args", _ARGS(member), "traceback", f"of {class_name(type(member))}")
+
+
+def _of_earlier(known: list[object], error: BaseException) -> Iterator[Root]:
+    """Yield the variables of functions of the user that have ended, which earlier errors keep."""
+    seen = {id(frame) for frame, _ in (*running_frames(), *_frames_of_all(error))}
+    ended = [
+        (thing, thing.f_lineno)
+        for thing in known
+        if type(thing) is FrameType and id(thing) not in seen
+    ]
+    for frame, line in users_frames(ended):
+        place = place_of(frame, line)
+        where = f"in `{place.function}` ({place.file}:{line}), which an earlier error keeps"
+        for name, value in frame_variables(frame).items():
+            yield Root(name, value, "earlier", where)

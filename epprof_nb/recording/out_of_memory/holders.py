@@ -1,0 +1,314 @@
+"""Holders of device memory: the variables, outputs and frames that lead to arrays.
+
+Objects are only read: no code of users runs, and nothing is allocated on a device. References to
+what was found end with the search; its results are names and numbers.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+import types
+from collections import deque
+from contextlib import suppress
+from inspect import CO_OPTIMIZED
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from epprof_nb.data.out_of_memory import Holder
+from epprof_nb.recording.out_of_memory.device_arrays import DeviceArrays
+from epprof_nb.util.user_errors import USER_ERRORS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from epprof_nb.data.out_of_memory import Scope
+
+_SKIPPED = (
+    types.ModuleType, types.CodeType, types.BuiltinFunctionType, types.FrameType,
+    types.TracebackType, types.MappingProxyType, str, bytes, int, float,
+)  # fmt: skip
+_CLASS_ATTRIBUTES = vars(type)["__dict__"].__get__
+_LIMIT_S = 1.0
+"""Longest search from some roots; arrays not found by then are held by unknown objects."""
+_TURN = 2_000
+"""Objects between looks at the time, and until the next root has its turn."""
+
+
+class Root(NamedTuple):
+    """A name that leads to objects: a variable, as ``"cache"``, and where it is, as text."""
+
+    name: str
+    value: object
+    scope: Scope
+    where: str = ""
+
+
+class Search:
+    """A search for the holders of the memory of one device.
+
+    Parameters
+    ----------
+    device
+        Name of the device: ``"cuda:0"`` or ``"host"``.
+
+    Attributes
+    ----------
+    is_complete
+        Whether the search ended before its time limit.
+    addresses
+        Addresses of the buffers that were found, with their bytes.
+    """
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._arrays = DeviceArrays()
+        self._torch_types = {
+            name: kind
+            for path, name in (
+                ("torch", "Tensor"),
+                ("torch.nn", "Module"),
+                ("torch.nn", "Parameter"),
+                ("torch.optim", "Optimizer"),
+            )
+            if isinstance(kind := getattr(sys.modules.get(path), name, None), type)
+        }
+        self._seen: set[int] = {id(vars(m)) for m in _modules()}
+        self._kept: list[object] = []  # else a later object may have the id of one that was seen
+        self._holders: dict[tuple[str, str, str], Holder] = {}
+        self._ends_s = 0.0
+        self._steps = 0
+        self._is_late = False
+        self.is_complete = True
+        self.addresses: dict[int, int] = {}
+
+    def close(self) -> None:
+        """Drop all references."""
+        self._kept.clear()
+        self._seen.clear()
+
+    def holders(self) -> list[Holder]:
+        """Return the holders, those of most bytes first."""
+        return sorted(self._holders.values(), key=lambda h: -h.nbytes)
+
+    def follow(self, roots: Iterable[Root]) -> None:
+        """Find the arrays of some roots; those of earlier calls are left out.
+
+        Arrays that objects lead to come first, then those that only the backward pass needs.
+        """
+        self._ends_s, self._is_late = time.monotonic() + _LIMIT_S, False
+        nodes: list[tuple[Root, object]] = []
+        # Roots take turns, so that one with millions of objects does not use up the time.
+        turns = deque((root, self._objects(root)) for root in sorted(roots, key=self._order))
+        while turns:
+            root, found = turns.popleft()
+            for node in found:
+                if node is None:  # the end of a turn
+                    turns.append((root, found))
+                    break
+                nodes.append((root, node))
+        for root, node in nodes:
+            self._graph(root, node)
+
+    def ignore(self, *things: object) -> None:
+        """Follow none of these objects."""
+        self._seen.update(map(id, things))
+
+    def is_array(self, thing: object) -> bool:
+        """Whether an object is an array, on any device."""
+        return self._arrays.is_array(thing)
+
+    def _order(self, root: Root) -> int:
+        """Models, then containers and other objects, then single arrays, which may be in these."""
+        if self._is_a(root.value, "Module"):
+            return 0
+        return 2 if self._arrays.is_array(root.value) else 1
+
+    def _objects(self, root: Root) -> Iterator[object]:
+        """Follow objects from a root and yield the nodes of backward passes that they lead to.
+
+        None is the end of a turn: there are more objects.
+        """
+        # An object with its name, its kind, and whether its attributes extend the name.
+        waiting = [(root, "", True)]
+        while waiting:
+            at, kind, extends = waiting.pop()
+            thing = at.value
+            if id(thing) in self._seen or issubclass(type(thing), _SKIPPED):
+                continue
+            self._seen.add(id(thing))
+            self._kept.append(thing)
+            if self._arrays.is_array(thing):
+                yield from self._array(at, kind, waiting)
+                continue
+            if self._ends():
+                return
+            if self._steps % _TURN == 0:
+                yield None
+            if self._is_a(thing, "Optimizer"):
+                kind = "optimizer state"
+            with suppress(*USER_ERRORS):  # an object that cannot be read hides no other
+                children = [(child, kind, longer) for child, longer in self._children(at, extends)]
+                waiting += reversed(children)  # so that the first is followed first
+
+    def _array(
+        self, at: Root, kind: str, waiting: list[tuple[Root, str, bool]]
+    ) -> Iterator[object]:
+        array = at.value
+        is_tensor = self._is_a(array, "Tensor")
+        if is_tensor and self._is_a(array, "Parameter"):
+            kind = "parameters"
+        self._count(at, kind)
+        if not is_tensor:
+            return
+        try:
+            with sys.modules["torch"]._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - no code of users
+                node = array.grad_fn  # type: ignore[attr-defined]
+                gradient = array.grad if node is None else None  # type: ignore[attr-defined]
+        except USER_ERRORS:  # some subclasses have none
+            return
+        if gradient is not None:
+            waiting.append((at._replace(value=gradient), "gradients", False))
+        attributes = _own_attributes(array).values()
+        waiting += [(at._replace(value=value), kind, False) for value in attributes]
+        if node is not None:
+            yield node
+
+    def _count(self, at: Root, kind: str) -> None:
+        memory = self._arrays.memory_of(at.value)
+        if memory is None or memory.device != self._device or not memory.nbytes:
+            return
+        if memory.address in self.addresses:
+            return
+        self.addresses[memory.address] = memory.nbytes
+        key = (at.name, at.where, kind)
+        holder = self._holders.get(key)
+        if holder is None:
+            holder = self._holders[key] = Holder(at.name, at.where, kind, at.scope)
+        holder.add(memory.nbytes, memory.form)
+
+    def _children(self, at: Root, extends: bool) -> Iterator[tuple[Root, bool]]:  # noqa: FBT001
+        """Yield what an object leads to, and whether attributes extend the names further."""
+        thing = at.value
+        if type(thing) is types.FunctionType:
+            yield from _of_function(thing, at)
+            return
+        attributes: dict[str, Any] = {}
+        if issubclass(type(thing), type):
+            attributes = dict(_CLASS_ATTRIBUTES(thing))
+            if attributes.get("__module__") != "__main__":  # other classes are not of the user
+                return
+        elif extends and self._extends_name(thing):
+            attributes = _own_attributes(thing)
+        for name, value in attributes.items():
+            yield at._replace(name=f"{at.name}.{name}" if at.name else "", value=value), True
+        if issubclass(type(thing), type):
+            return
+        named = {id(value) for value in attributes.values()}
+        if attributes:
+            named.add(id(object.__getattribute__(thing, "__dict__")))
+        for child in gc.get_referents(thing):
+            if id(child) in named or (
+                not gc.is_tracked(child) and not self._arrays.is_array(child)
+            ):
+                continue
+            yield at._replace(value=child), False
+
+    def _extends_name(self, thing: object) -> bool:
+        """Whether rows are of the attributes of an object, and not of the object as a whole."""
+        return not (
+            issubclass(type(thing), dict | list | tuple | set | frozenset | types.MethodType)
+            or self._is_a(thing, "Module")
+            or self._is_a(thing, "Optimizer")
+        )
+
+    def _graph(self, root: Root, node: Any) -> None:  # noqa: ANN401
+        """Follow the backward pass from a node to the arrays that it has saved."""
+        kind = "saved for the backward pass"
+        waiting = [node]
+        while waiting:
+            node = waiting.pop()
+            if node is None or id(node) in self._seen:
+                continue
+            if self._ends():
+                return
+            self._seen.add(id(node))
+            self._kept.append(node)
+            for thing in _saved(node):
+                at = root._replace(value=thing)
+                if self._arrays.is_array(thing):
+                    self._count(at, kind)
+                else:  # of a hook for saved tensors
+                    waiting += filter(None, self._objects(at))
+            waiting += [following for following, _ in node.next_functions]
+
+    def _is_a(self, thing: object, name: str) -> bool:
+        base = self._torch_types.get(name)
+        # Unlike `issubclass` and `in`, it runs no code of metaclasses.
+        return base is not None and type.__subclasscheck__(base, type(thing))
+
+    def _ends(self) -> bool:
+        """Count an object, and return whether the time is up."""
+        self._steps += 1
+        if self._steps % _TURN == 0 and time.monotonic() > self._ends_s:
+            self._is_late, self.is_complete = True, False
+        return self._is_late
+
+
+def frame_variables(frame: types.FrameType) -> dict[str, object]:
+    """Return the local variables of a frame; {} for the code of a module, whose are global.
+
+    Before Python 3.13, a frame keeps the dictionary that reading its variables makes, and with it
+    their values even after ``frame.clear()``. It is emptied, unless others have it, too.
+    """
+    if not frame.f_code.co_flags & CO_OPTIMIZED:
+        values: dict[str, object] = frame.f_locals
+        return {} if values is frame.f_globals else dict(values)
+    values = frame.f_locals
+    copied = dict(values)
+    if isinstance(values, dict) and sys.getrefcount(values) == 3:
+        values.clear()
+    return copied
+
+
+def _modules() -> list[types.ModuleType]:
+    return [module for module in list(sys.modules.values()) if type(module) is types.ModuleType]
+
+
+def _of_function(function: types.FunctionType, at: Root) -> Iterator[tuple[Root, bool]]:
+    """Yield what a function holds; its globals are roots of their own."""
+    code = function.__code__
+    for variable, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            value = cell.cell_contents
+        except ValueError:  # empty
+            continue
+        yield Root(variable, value, at.scope, f"in the closure of `{function.__name__}`"), True
+    for value in (function.__defaults__, function.__kwdefaults__, function.__dict__):
+        yield at._replace(value=value), False
+
+
+def _own_attributes(thing: object) -> dict[str, Any]:
+    try:
+        found = object.__getattribute__(thing, "__dict__")
+    except USER_ERRORS:  # objects with slots
+        return {}
+    return {k: v for k, v in found.items() if type(k) is str} if type(found) is dict else {}
+
+
+def _saved(node: Any) -> Iterator[object]:  # noqa: ANN401
+    """Yield the tensors that a node of a backward pass has saved, without unpacking them.
+
+    Unpacking would run the hooks of users, which may copy to the device.
+    """
+    for name in dir(type(node)):
+        if not name.startswith("_raw_saved_"):
+            continue
+        try:
+            saved = getattr(node, name)
+            several = saved if isinstance(saved, tuple | list) else (saved,)
+            found = [one.data for one in several if one is not None]
+        except USER_ERRORS:
+            continue
+        yield from (thing for thing in found if thing is not None)
+    yield from _own_attributes(node).values()

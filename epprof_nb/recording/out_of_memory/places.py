@@ -1,0 +1,97 @@
+"""Lines of the user's code in the traceback of an error."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb.core.options import Options
+from epprof_nb.data.out_of_memory import Place
+from epprof_nb.recording.ranges.range_sources import shown_file
+from epprof_nb.recording.session.stack_code import owner_of_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import FrameType, TracebackType
+
+_PACKAGE = str(Path(__file__).parents[2])
+
+
+def frames_of(traceback: TracebackType | None) -> list[tuple[FrameType, int]]:
+    """Return the frames of a traceback and their lines, the outermost first."""
+    found = []
+    while traceback is not None:
+        found.append((traceback.tb_frame, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    return found
+
+
+def is_own(frame: FrameType) -> bool:
+    """Whether a frame is of this package.
+
+    A list of frames must not have the frame whose variable it is: it would live, with all that the
+    others hold, until garbage is collected.
+    """
+    return frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def running_frames() -> list[tuple[FrameType, int]]:
+    """Return the frames of all threads and their lines, without those of this package."""
+    found = []
+    tops = [*sys._current_frames().values()]  # noqa: SLF001
+    while tops:  # one of them is the frame of this function, which must not keep itself
+        frame: FrameType | None = tops.pop()
+        while frame is not None:
+            if not is_own(frame):
+                found.append((frame, frame.f_lineno))
+            frame = frame.f_back
+    return found
+
+
+def users_frames(frames: Iterable[tuple[FrameType, int]]) -> list[tuple[FrameType, int]]:
+    """Return the frames whose code is of a cell or of the user's files, in the same order."""
+    frames = list(frames)
+    owners = owner_of_files({frame.f_code.co_filename for frame, _ in frames}, Options())
+    return [
+        (frame, line)
+        for frame, line in frames
+        if owners[frame.f_code.co_filename] in ("cell", "own")
+    ]
+
+
+def users_modules() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the files and attributes of the imported modules whose files are the user's."""
+    files = {}
+    main = sys.modules.get("__main__")
+    for module in list(sys.modules.values()):
+        with suppress(AttributeError):
+            # Other ways to read attributes would import a module that waits for its first use.
+            attributes = object.__getattribute__(module, "__dict__")
+            file = attributes.get("__file__")
+            if isinstance(file, str) and module is not main:
+                files[file] = attributes
+    owners = owner_of_files(files, Options())
+    yield from (item for item in files.items() if owners[item[0]] in ("cell", "own"))
+
+
+def place_of(frame: FrameType, line: int) -> Place:
+    """Return the line at which a frame is."""
+    file, function = frame.f_code.co_filename, frame.f_code.co_name
+    text = ""
+    with suppress(Exception):  # loaders and linecache run code of others, which may fail
+        text = linecache.getline(file, line, frame.f_globals).strip()
+    return Place(short_file(file), line, text, "" if function == "<module>" else function)
+
+
+def short_file(file: str) -> str:
+    """Return the name of a cell, or the path of a file from the working directory."""
+    shown = shown_file(file)
+    try:
+        relative = os.path.relpath(shown)
+    except (OSError, ValueError):
+        return shown
+    return relative if os.path.isabs(shown) and not relative.startswith("..") else shown  # noqa: PTH117

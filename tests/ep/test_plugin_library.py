@@ -1,0 +1,192 @@
+"""The library as users of ONNX Runtime's plugin API meet it: no function of epprof_nb is called."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ep.plugin_programs import run
+
+
+@pytest.mark.parametrize("name", ["EpprofExecutionProvider", "any name"])
+@pytest.mark.parametrize("before", ["", "import epprof_nb.ep", "import epprof_nb"])
+def test_a_library_registered_by_hand_runs_sessions(name, before):
+    run(f"""
+{before}
+register({name!r})
+check(ort.InferenceSession(models.chain(), options()))
+check(ort.InferenceSession(models.chain(), providers=[OURS]))
+check(ort.InferenceSession(models.chain(), providers=[(OURS, {{}}), CPU]))
+""")
+
+
+def test_the_first_session_of_another_thread_works():
+    run("""
+register()
+def work():
+    check(ort.InferenceSession(models.chain(), options()))
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+""")
+
+
+def test_memory_and_data_of_the_device_need_no_session():
+    run("""
+register()
+device = ours()[0]
+for info in [device.memory_info(ort.OrtDeviceMemoryType.DEFAULT)]:
+    assert info.name == "EpprofHost", info.name
+value = ort.OrtValue.ortvalue_from_numpy(x, "gpu", 0)
+np.testing.assert_array_equal(value.numpy(), x)
+""")
+
+
+def test_the_options_of_the_cuda_provider_are_accepted_or_refused_by_name():
+    run("""
+register()
+device = ours()[0]
+for prefix in ("", "ep.cuda."):
+    for given in ({"device_id": "0"}, {"use_tf32": "1"}, {"prefer_nhwc_layout": "1"},
+                  {"user_compute_stream": "0"}, {"gpu_mem_limit": str(2**64 - 1)},
+                  {"arena_extend_strategy": "kNextPowerOfTwo"}, {"arena.use_cuda_mempool": "1"},
+                  {"arena_extend_strategy": "kSameAsRequested"}, {"enable_cudnn": "0"}):
+        given = {prefix + key: value for key, value in given.items()}
+        check(ort.InferenceSession(models.chain(), options(**given)))
+        check(ort.InferenceSession(models.chain(), providers=[(OURS, given), CPU]))
+        check(ort.InferenceSession(models.chain(), providers=[OURS, CPU],
+                                   provider_options=[given, {}]))
+    for given, reason in (({"device_id": "9"}, "device_id"), ({"gpu_mem_limit": "10"}, "arena"),
+                          ({"user_compute_stream": "16"}, "stream"), ({"speed": "1"}, "speed"),
+                          ({"prefer_nhwc_layout": "maybe"}, "neither"),
+                          ({"arena.max_mem": "10"}, "arena"), ({"gpu_mem_limit": "-1"}, "bytes"),
+                          ({"arena_extend_strategy": "fast"}, "kSameAsRequested"),
+                          ({"use_tf23": "1"}, "use_tf32")):
+        given = {prefix + key: value for key, value in given.items()}
+        refused(lambda: ort.InferenceSession(models.chain(), options(**given)), reason)
+        refused(lambda: ort.InferenceSession(models.chain(), providers=[(OURS, given)]), reason)
+config = options()
+config.add_session_config_entry("ep.cuda.prefer_nhwc_layout", "maybe")
+refused(lambda: ort.InferenceSession(models.chain(), config), "neither 0 nor 1")
+both = options(**{"prefer_nhwc": "0", "ep.cuda.prefer_nhwc_layout": "1"})
+refused(lambda: ort.InferenceSession(models.chain(), both), "are the same option")
+""")
+
+
+def test_operators_of_a_new_domain_run_however_the_provider_is_chosen():
+    run("""
+from epprof_nb import ep
+from tests.ep.sessions import model_of
+register()
+for factor in (2, 3):  # the second one changes the operator of the domain
+    def scale(ctx, x): np.multiply(x, factor, out=ctx.out(x.shape, x.dtype))
+    ep.kernel("Scale", domain="com.example", types="float32")(scale)
+    ep.kernel(f"Scale{factor}", domain=f"com.example{factor}", types="float32")(scale)
+    for name, domain in (("Scale", "com.example"), (f"Scale{factor}", f"com.example{factor}")):
+        by_name, by_delegate = ort.SessionOptions(), ort.SessionOptions()
+        if hasattr(by_name, "add_provider"): by_name.add_provider(OURS, {})
+        else: by_name = options()
+        by_delegate.set_provider_selection_policy_delegate(lambda devices, *_: ours())
+        for given in (options(), by_name, by_delegate):
+            made = ort.InferenceSession(model_of(name, {"x": x}, domain=domain), given)
+            assert made.get_providers() == [OURS, CPU]
+            np.testing.assert_array_equal(made.run(None, {"x": x})[0], x * factor)
+""")
+
+
+def test_registrations_come_and_go_with_live_sessions():
+    run("""
+live = []
+for i in range(5):
+    register(name := OURS if i % 2 else f"name{i}")
+    live.append(check(ort.InferenceSession(models.chain(), options())))
+    ort.unregister_execution_provider_library(name)
+    assert not ours()
+    for session in live: check(session)
+from epprof_nb import ep
+for _ in range(3):
+    live.append(check(ort.InferenceSession(models.chain(), providers=[ep.provider("host"), CPU])))
+    ort.unregister_execution_provider_library(OURS)
+register()
+live.append(check(ort.InferenceSession(models.chain(), providers=[ep.provider("host"), CPU])))
+register("again")
+live.append(check(ort.InferenceSession(models.chain(), options(ours()[-1]))))
+ort.unregister_execution_provider_library("again")
+live.append(check(ort.InferenceSession(models.chain(), providers=[OURS])))
+ort.unregister_execution_provider_library(OURS)
+live.append(check(ort.InferenceSession(models.chain(), providers=[ep.provider("host"), CPU])))
+for session in live: check(session)
+np.testing.assert_array_equal(ort.OrtValue.ortvalue_from_numpy(x, "gpu", 0).numpy(), x)
+""")
+
+
+def test_profiles_show_the_nodes_of_sessions_that_exist_already():
+    run("""
+register()
+by_hand = check(ort.InferenceSession(models.chain(), options()))
+import epprof_nb
+from epprof_nb import ep
+by_name = ep.session(models.chain())
+other = ort.InferenceSession(models.chain(), providers=[CPU])
+for made, nodes in ((by_hand, 3), (by_name, 3), (other, 0)):
+    with epprof_nb.profile() as prof:
+        made.run(None, {"x": x})
+    by_node = prof.by_node() if nodes else []
+    assert len(by_node) == nodes, by_node
+    kernels = prof.activities
+    assert len(kernels) == nodes, kernels
+    assert not nodes or (kernels["op_id"] > 0).all(), kernels
+epprof_nb.onnxruntime.install()
+installed = check(ort.InferenceSession(models.chain(), options()))
+for made in (by_hand, installed):
+    with epprof_nb.profile() as prof:
+        made.run(None, {"x": x})
+    assert len(prof.ops[prof.ops["category"] == "node"]) == 3, prof.ops
+epprof_nb.onnxruntime.uninstall()
+for made in (by_hand, installed, check(ort.InferenceSession(models.chain(), options()))):
+    with epprof_nb.profile() as prof:
+        made.run(None, {"x": x})
+    assert len(prof.activities) == 3
+""")
+
+
+def test_memory_streams_and_refusals_are_those_of_the_plugin_api():
+    done = run("""
+register()
+device = ours()[0]
+assert device.ep_options == {"device_id": "0"}
+assert device.ep_metadata["device"] == "host" and device.ep_metadata["cuda_device_id"] == "-1"
+if hasattr(device, "create_sync_stream"):
+    assert device.create_sync_stream() is not None
+made = check(ort.InferenceSession(models.chain(), options()))
+shrinking = ort.RunOptions()
+shrinking.add_run_config_entry("memory.enable_memory_arena_shrinkage", "gpu:0")
+np.testing.assert_allclose(made.run(None, {"x": x}, shrinking)[0], want, rtol=1e-6)
+compiled = options()
+compiled.add_session_config_entry("ep.context_enable", "1")
+refused(lambda: ort.InferenceSession(models.chain(), compiled), "ep.context_enable=1")
+named = ort.SessionOptions()
+named.add_session_config_entry("ep.context_enable", "1")
+refused(lambda: ort.InferenceSession(models.chain(), named, providers=[OURS]), "context_enable")
+logged = options(nodes='["first"]')
+logged.log_severity_level = 1
+ort.InferenceSession(models.chain(), logged)
+""")
+    said = [line for line in done.stderr.splitlines() if "leaves node" in line]
+    assert len(said) == 2
+    assert "'second' (MatMul) to other providers: it is not selected" in said[0]
+
+
+def test_devices_of_one_kind_can_be_told_apart(ep, driver):
+    import onnxruntime
+
+    from epprof_nb.ep import registration
+
+    registration.register(0)
+    found = [d for d in onnxruntime.get_ep_devices() if d.ep_metadata.get("device", "") > "cuda"]
+    found = [d for d in found if d.ep_metadata["device"] != "host"]
+    assert [d.ep_metadata["device"] for d in found] == ["cuda:0", "cuda:1"]
+    assert [d.ep_options["device_id"] for d in found] == ["0", "1"]
+    keys = ("name", "pci_bus_id")
+    assert len({tuple(d.ep_metadata[key] for key in keys) for d in found}) == 2
+    assert all(d.ep_metadata["compute_capability"] == "9.0" for d in found)
+    assert all(d.ep_metadata["total_memory"] == str(2**30) for d in found)

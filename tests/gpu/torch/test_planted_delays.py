@@ -1,0 +1,17 @@
+"""Delays planted on a random rank and op of two GPUs with NCCL: rank, op and line are named."""
+
+import pytest
+
+from tests.benchmarks.planted_delays import random_trials
+from tests.benchmarks.shared.delayed_ranks import run_trials
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytestmark = pytest.mark.gpu
+
+
+def test_rank_op_and_line_of_planted_delays_are_named(tmp_path):
+    if torch.cuda.device_count() < 2 or not torch.distributed.is_nccl_available():
+        pytest.skip("needs two GPUs and NCCL")
+    outcomes = run_trials(tmp_path, random_trials(20, 2, on_gpus=True), 2, on_gpus=True)
+    wrong = [(outcome.trial, outcome.named) for outcome in outcomes if not outcome.is_right]
+    assert len(wrong) <= 1, wrong

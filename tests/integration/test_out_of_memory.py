@@ -1,0 +1,229 @@
+"""Cells and scripts that run out of memory: what is shown, and what stays as it is without us."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import weakref
+
+import pytest
+from scripts import execute
+
+from epprof_nb import host
+from epprof_nb.notebook import failed_cell
+from epprof_nb.recording.memory import torch_failures
+
+LIMIT = 100_000_000
+SETUP = "from epprof_nb import host\nimport numpy as np\n"
+
+
+@pytest.fixture(autouse=True)
+def limit():
+    """At most 100 MB more than other tests have left on the host device."""
+    gc.collect()
+    before = host.memory_info()
+    host.set_memory_limit(before.used + LIMIT)
+    yield
+    gc.collect()
+    host.set_memory_limit(before.limit)
+
+
+@pytest.fixture
+def explained(run, monkeypatch):
+    """Run cells; the text of the explanation of the last one, "" without one."""
+    outputs = []
+    monkeypatch.setattr(failed_cell, "display", outputs.append)
+
+    def run_all(*cells):
+        outputs.clear()
+        for cell in (SETUP, *cells):
+            run(cell)
+        bundles = [output._repr_mimebundle_() for output in outputs]
+        assert len(bundles) <= 1
+        assert all(set(bundle) == {"text/plain", "text/html"} for bundle in bundles)
+        return bundles[0]["text/plain"] if bundles else ""
+
+    return run_all
+
+
+def watched():
+    """Whether anything watches for failures of torch."""
+    watch = torch_failures.Watch()
+    watch.begin()
+    is_watched = not watch.is_open
+    watch.end()
+    return is_watched
+
+
+def test_a_cell_is_explained(explained):
+    text = explained(
+        "cache = [host.empty(5_000_000) for _ in range(4)]", "x = 1\nhost.empty(10**7)"
+    )
+    first, code, *_ = text.split("\n")
+    assert first == "Out of memory on host device: line 2 of In[3] requested 40.0 MB."
+    assert code == "    host.empty(10**7)"
+    assert "Too little was free: 20.0 MB." in text
+    assert "4 arrays, the largest 5000000 float32" in text
+
+
+def test_a_request_above_the_limit_gets_advice(explained, run):
+    text = explained("host.empty(10**9)")
+    assert "more than all that the host device may use" in text
+    assert "Request less, or raise the limit with `epprof_nb.host.set_memory_limit`." in text
+    assert "Too little was free" not in text
+    assert "No array of Python" not in text
+    host.set_memory_limit(host.memory_info().used + 5 * 10**9)
+    assert run("host.empty(10**9)").success
+
+
+def test_other_errors_and_caught_ones_are_not(explained):
+    assert explained("1 / 0") == ""
+    assert explained("bytearray(10**15)") == ""
+    caught = "try:\n    host.empty(10**9)\nexcept MemoryError:\n    pass\n"
+    assert explained(caught) == ""
+    assert explained(f"{caught}1 / 0") == ""
+
+
+def test_the_setting_switches_it_off_and_on(explained):
+    assert (
+        explained("%config GpuProfile.explain_out_of_memory = False\n", "host.empty(10**9)") == ""
+    )
+    assert not watched()
+    assert explained("%config GpuProfile.explain_out_of_memory = True\n", "host.empty(10**9)")
+    assert watched()
+
+
+@pytest.mark.parametrize("magic", ["", "%%gpuprofile -q prof\n"])
+def test_the_error_stays_as_it_is(explained, run, shell, magic):
+    text = explained(f"{magic}def f():\n    return host.empty(10**9)\nf()")
+    assert f"line {3 if magic else 2} of In[2] in `f` requested 4.00 GB" in text
+    error = shell.last_execution_result.error_in_exec
+    assert type(error) is MemoryError
+    assert len(error.args) == 1
+    assert not hasattr(error, "__notes__")
+
+
+@pytest.mark.parametrize(
+    "handler", ["raise ValueError('a') from e", "{}['a']", "raise ExceptionGroup('g', [e])"]
+)
+def test_wrapped_errors(explained, handler):
+    text = explained(f"try:\n    host.empty(10**9)\nexcept MemoryError as e:\n    {handler}")
+    assert "line 2 of In[2] requested 4.00 GB" in text
+    assert "The cell ended in" in text
+
+
+DEEP = "def deep():\n    mine = host.empty(5_000_000)\n    return deep()\n"
+
+
+def code_after(text, sentence):
+    """The code that an explanation gives below a sentence."""
+    below = text.split(f"{sentence}\n")[1].split("\n")
+    return "\n".join(line[6:] for line in below if line.startswith("      "))
+
+
+def test_the_advice_releases_the_memory(explained, run, shell):
+    text = explained(DEEP, "host.empty(10**6)", "deep()")
+    assert "The traceback of this error keeps 80.0 MB alive" in text
+    before = host.memory_info().used
+    run(code_after(text.split("\n  The outputs")[0], "This releases it:"))
+    assert host.memory_info().used == before - 80_000_000
+    run(code_after(text, "This releases them:"))
+    gc.collect()
+    assert host.memory_info().used == before - 84_000_000
+
+
+@pytest.mark.parametrize("error", ["ValueError('a') from e", "ExceptionGroup('g', [e])"])
+def test_the_advice_for_chained_errors(explained, run, error):
+    text = explained(DEEP, f"try:\n    deep()\nexcept MemoryError as e:\n    raise {error}")
+    before = host.memory_info().used
+    run(code_after(text, "This releases it:"))
+    assert host.memory_info().used == before - 100_000_000
+
+
+def test_an_earlier_error_is_found(explained, run):
+    explained(DEEP, "deep()")
+    text = explained("host.empty(10**6 * 20)")
+    assert "`mine` in `deep` (In[2]:3), which an earlier error keeps" in text
+
+
+def test_nothing_is_kept(explained, run, shell):
+    explained(
+        "class Thing: pass\nthing = Thing()\nthing.data = host.empty(10**6)", "host.empty(10**9)"
+    )
+    gone = weakref.ref(shell.user_ns["thing"])
+    run("del thing")
+    gc.collect()
+    assert gone() is None
+
+
+def test_an_explanation_that_fails_is_reported(explained, capsys, monkeypatch):
+    from epprof_nb.recording.out_of_memory import facts
+
+    def fail(*_, **__):
+        raise ValueError("planted")
+
+    monkeypatch.setattr(facts, "explain", fail)
+    assert explained("host.empty(10**9)") == ""
+    assert "could not be explained (ValueError: planted)" in capsys.readouterr().err
+
+
+SCRIPT = """
+import sys
+import epprof_nb
+from epprof_nb import host
+
+host.set_memory_limit(100_000_000)
+
+def load(kept):
+    kept.append(host.empty(5_000_000))
+
+def main():
+    kept = []
+    if "caught" in sys.argv:
+        try:
+            host.empty(10**9)
+        except MemoryError:
+            pass
+        return
+    if "profile" in sys.argv:
+        with epprof_nb.profile():
+            while True:
+                load(kept)
+    while True:
+        load(kept)
+
+main()
+"""
+
+
+def test_epprof_run_explains_once(profiled):
+    done = profiled(SCRIPT)
+    assert done.returncode == 1
+    text = done.stderr
+    assert text.count("Out of memory on host device") == 1
+    assert "line 9 of job.py in `load` requested 20.0 MB" in text
+    assert "`kept` in `main` (job.py:" in text
+    assert text.index("MemoryError: the host") < text.index("Out of memory on host device")
+    assert profiled(SCRIPT, "profile").stderr.count("Out of memory on host device") == 1
+    assert "Out of memory on host" not in profiled(SCRIPT, "caught").stderr
+
+
+def test_profile_explains_once(tmp_path):
+    (tmp_path / "job.py").write_text(SCRIPT)
+    done = execute([sys.executable, "job.py", "profile"], tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.count("Out of memory on host device") == 1
+    assert "line 9 of job.py in `load` requested 20.0 MB" in done.stderr
+    assert "Traceback" in done.stderr
+
+
+def test_loading_the_extension_imports_neither_torch_nor_the_search(tmp_path):
+    code = (
+        "from IPython.core.interactiveshell import InteractiveShell as S\n"
+        "import sys; S.instance().run_line_magic('load_ext', 'epprof_nb')\n"
+        "names = ('torch', 'epprof_nb.recording.out_of_memory.facts')\n"
+        "print([name for name in names if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("[]")

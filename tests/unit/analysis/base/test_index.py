@@ -1,0 +1,27 @@
+"""An index of a profile: when its arrays are freed."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.testing import synthetic_profile
+
+
+def test_an_index_is_freed_with_its_last_reference():
+    prof = synthetic_profile(activities=100)
+    index = ProfileIndex(ProfileData(prof.tables, prof.info))
+    index.cached(lambda whole: whole.device_ids)
+    index.op_sums("launch")
+    index.busy()
+    freed = weakref.ref(index.profile)
+    was_enabled = gc.isenabled()
+    gc.disable()  # a pass over pieces makes an index of each, and collections may come late
+    try:
+        del index
+        assert freed() is None
+    finally:
+        if was_enabled:
+            gc.enable()

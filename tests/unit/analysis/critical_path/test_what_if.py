@@ -1,0 +1,187 @@
+"""what_if: against the program that really takes the other time."""
+
+import numpy as np
+import pytest
+
+import epprof_nb
+from epprof_nb.data.schema import HOST_SAMPLES
+from tests.helpers import tiny
+from tests.helpers.planted import info
+from tests.helpers.tiny import call, kernel, line, op, profile
+from tests.helpers.walked_stacks import stack_rows, with_stacks
+
+BACK = 7
+
+
+def run(program):
+    """Execute steps on a host thread and two streams, and return the profile.
+
+    A step is ("host", name, ns), ("launch", name, ns of the host, ns of the device, stream) or
+    ("wait",), which waits for the first stream.
+    """
+    now, done, work, calls, ops = 0, {7: 0, 8: 0}, [], [], []
+    for number, (what, *how) in enumerate(program, 1):
+        start = now
+        if what == "host":
+            name, ns = how
+            now += ns
+            ops.append(op(number, name, start, now))
+        elif what == "launch":
+            name, ns, length, stream = how
+            now += ns
+            begin = max(done[stream], now)
+            done[stream] = begin + length
+            more = {"name": name, "stream_id": stream, "correlation_id": number}
+            work.append(kernel(begin, done[stream], **more))
+            calls.append(call(start, now, correlation_id=number))
+        else:
+            now = max(now, done[7]) + BACK
+            calls.append(call(start, now, correlation_id=number, name="cuStreamSynchronize"))
+            work.append({**kernel(start, now, correlation_id=number, stream_id=7),
+                         "kind": "synchronization", "name": "stream"})  # fmt: skip
+    return profile(ops, work, calls, info=info(max(now, *done.values())))
+
+
+def random_program(seed, streams=(7,)):
+    rng = np.random.default_rng(seed)
+    scale = rng.choice([1, 20])  # bound by the host, or by the device
+    program = []
+    for _ in range(200):
+        what = rng.choice(["host", "launch", "wait"], p=[0.3, 0.5, 0.2])
+        name, ns = str(rng.choice(["a", "b", "c"])), int(rng.integers(1, 2_000))
+        program.append({
+            "host": ("host", f"work {name}", ns),
+            "launch": ("launch", f"kernel {name}", ns // 10 + 1, int(scale * ns),
+                       int(rng.choice(streams))),
+            "wait": ("wait",),
+        }[what])  # fmt: skip
+    return [*program, ("wait",)]
+
+
+def changed(program, name, factor):
+    """The program in which the steps of a name take another time."""
+    index = {"host": 2, "launch": 3}
+    return [
+        (*step[: (i := index[step[0]])], round(step[i] * factor), *step[i + 1 :])
+        if len(step) > 1 and step[1] == name
+        else step
+        for step in program
+    ]
+
+
+@pytest.mark.parametrize("factor", [0.25, 0.5, 3])
+@pytest.mark.parametrize("name", ["work a", "kernel b"])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_wall_time_is_that_of_the_program_with_other_times(seed, name, factor):
+    program = random_program(seed)
+    found = run(program).what_if({name: factor}).iloc[0]
+    true = run(changed(program, name, factor)).info["wall_ns"]
+    moved = abs(true - run(program).info["wall_ns"])
+    assert found["wall_ns"] == pytest.approx(true, abs=4 * BACK + 0.03 * moved)
+    assert found["wall_low_ns"] == found["wall_high_ns"]  # one stream: nothing overlaps
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_on_two_streams_the_program_is_within_the_bounds(seed):
+    program = random_program(seed, streams=(7, 8))
+    prof = run(program)
+    found = prof.what_if({"kernel a": 0.5}).iloc[0]
+    true = run(changed(program, "kernel a", 0.5)).info["wall_ns"]
+    slack = 4 * BACK + 0.02 * abs(true - prof.info["wall_ns"])
+    assert found["wall_low_ns"] - slack <= true <= found["wall_high_ns"] + slack
+
+
+def test_without_its_waits_the_host_runs_on():
+    program = [("launch", "k", 10, 1_000, 7), ("wait",), ("host", "work", 600)] * 3
+    found = run(program).what_if({"waits": 0}).iloc[0]
+    # Three launches and host steps, beside three kernels one after another.
+    assert found["wall_ns"] == pytest.approx(10 + 3 * 1_000, abs=40)
+    assert found["limit"] == "device"
+
+
+def test_kernels_that_shared_the_device_may_get_faster():
+    work = [kernel(10, 1_010, name="long", stream_id=7, correlation_id=1),
+            kernel(20, 520, name="short", stream_id=8, correlation_id=2)]  # fmt: skip
+    calls = [call(0, 10, correlation_id=1), call(10, 20, correlation_id=2)]
+    found = profile([], work, calls, info=info(1_010)).what_if({"short": 0}).iloc[0]
+    assert (found["saving_ns"], found["saving_low_ns"], found["saving_high_ns"]) == (0, 0, 500)
+
+
+def test_changes_are_rows_and_all_of_them_is_the_last():
+    program = random_program(3)
+    both = {"work a": 0.5, "kernel *": 0}
+    found = run(program).what_if(both)
+    assert found["changed"].tolist() == ["work a", "kernel *", "all of them"]
+    for name in ("kernel a", "kernel b", "kernel c"):
+        program = changed(program, name, 0)
+    program = changed(program, "work a", 0.5)
+    assert found["wall_ns"].iloc[-1] == pytest.approx(run(program).info["wall_ns"], rel=0.02)
+    assert found["limit"].iloc[-1] == "host"
+
+
+def test_the_factor_0_is_the_saving_of_the_critical_path():
+    prof = epprof_nb.testing.synthetic_profile(activities=2_000)
+    for by, name in (("op", "{name}"), ("line", "{cell} line {line}")):
+        path = prof.critical_path(by=by)
+        for row in path[path["saving_ns"].notna()].head(8).to_dict("records"):
+            found = prof.what_if({name.format(**row): 0}).iloc[0]
+            assert found["saving_ns"] == row["saving_ns"], row
+    assert prof.what_if({"In[3]": 1})["saving_high_ns"].tolist() == [0]
+
+
+def test_only_one_side():
+    ops = [line(1, 3, 0, 100), op(2, "step", 0, 100, 1)]
+    calls = [call(0, 20, correlation_id=1, op_id=2),
+             call(20, 500, correlation_id=2, op_id=2, name="cuStreamSynchronize")]  # fmt: skip
+    ops[0] |= {"end_ns": 600, "duration_ns": 600}
+    ops[1] |= {"end_ns": 600, "duration_ns": 600}
+    prof = profile(ops, [kernel(20, 490, 2, correlation_id=1)], calls, info=info(600))
+    on_device, on_host = (prof.what_if({"line 3": 0.5}, on=on) for on in ("device", "host"))
+    assert on_device["saving_ns"].item() == pytest.approx(235, abs=2)
+    assert on_host["saving_ns"].item() == pytest.approx(60, abs=12)  # of 120 ns of host time
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"forwrd": 0}, ValueError, "Similar names: 'forward'"),
+        ({"line 999": 0}, ValueError, "nothing in the profile is called 'line 999'"),
+        ({}, ValueError, "changes is empty"),
+        ({"forward": -1}, ValueError, "must be from 0"),
+        ({"forward": float("nan")}, ValueError, "must be from 0"),
+        ({"forward": "fast"}, TypeError, "must be a number"),
+        ({"forward": True}, TypeError, "must be a number"),
+        ("forward", TypeError, "must be a mapping of names to factors"),
+        (["forward"], TypeError, "must be a mapping of names to factors, .* not list"),
+        ({3: 0.5}, TypeError, "a name must be text, not 3"),
+        ({"waits": 0.5}, ValueError, "waits can only be removed"),
+    ],
+)
+def test_a_change_that_cannot_be_made_is_refused(changes, error, message):
+    prof = epprof_nb.testing.synthetic_profile(activities=100)
+    with pytest.raises(error, match=message):
+        prof.what_if(changes)
+
+
+def test_a_line_that_only_samples_have_is_refused_and_its_statement_named():
+    """No op or call is at line 5 of `parse`, so the path does not know when it ran."""
+    rows, (stack,) = stack_rows("In[1]:2 In[1]:parse:5")
+    prof = with_stacks(profile([line(1, 2, 0, 100, cell="In[1]")], info=info(100)), rows)
+    prof.tables["host_samples"] = tiny.table(
+        HOST_SAMPLES, [{"start_ns": 0, "stack_id": stack, "interval_ns": 100, "thread_id": 1}]
+    )
+    with pytest.raises(ValueError, match=r"from samples of the host.*calls it: 'In\[1\] line 2'\."):
+        prof.what_if({"In[1] line 5": 0})
+    assert prof.what_if({"In[1] line 2": 0})["saving_ns"].item() == 100
+
+
+def test_a_side_that_is_none_is_refused():
+    prof = epprof_nb.testing.synthetic_profile(activities=100)
+    with pytest.raises(ValueError, match="on must be"):
+        prof.what_if({"forward": 0}, on="gpu")
+
+
+def test_an_empty_profile_has_no_names():
+    with pytest.raises(ValueError, match="nothing in the profile"):
+        profile().what_if({"forward": 0})
+    assert profile().what_if({"waits": 0})["saving_ns"].tolist() == [0]

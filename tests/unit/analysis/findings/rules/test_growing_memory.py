@@ -1,0 +1,166 @@
+"""Findings on memory that grows from step to step."""
+
+import gc
+import time
+from collections import deque
+
+import pytest
+
+import epprof_nb
+from epprof_nb import host
+from epprof_nb.data.schema import MEMORY_BLOCKS
+from tests.helpers import tiny
+
+MB = 1_000_000
+TURN = 1000
+
+
+def fill(array):
+    array[:] = 1
+
+
+def growing(prof):
+    found = prof.insights()
+    return found[found["kind"] == "growing memory"].reset_index(drop=True)
+
+
+def loop(n, blocks, *, kernels=True, allocates=False):
+    """A loop of a cell with two lines a turn, the first of which launches a kernel."""
+    ops = [tiny.line(1, 1, 0, n * TURN)]
+    calls, activities = [], []
+    for i in range(n):
+        t = i * TURN
+        ops.append(tiny.line(2 + 2 * i, 2, t, t + 500, 1))
+        ops.append(tiny.line(3 + 2 * i, 3, t + 500, t + 900, 1))
+        calls.append(tiny.call(t + 10, t + 20, correlation_id=i + 1, op_id=2 + 2 * i))
+        kind = tiny.kernel if kernels else lambda *a, **k: tiny.activity("memcpy", *a, **k)
+        if allocates:
+            calls.append(tiny.call(t + 50, t + 450, name="cuMemAlloc_v2", op_id=2 + 2 * i))
+        activities.append(kind(t + 30, t + 40, 2 + 2 * i, correlation_id=i + 1))
+    prof = tiny.profile(
+        ops, activities, calls, info={"wall_ns": n * TURN, "cell": "In[1]", "detail": "memory"}
+    )
+    prof.tables["memory_blocks"] = tiny.table(MEMORY_BLOCKS, blocks)
+    return prof
+
+
+def block(size, turn, until=None, *, line=2, **more):
+    """A block that a line allocates in a turn; it is in use until the end of another one."""
+    op = 2 + 2 * turn + (line == 3)
+    begin = turn * TURN + (550 if line == 3 else 50)
+    freed = None if until is None else until * TURN + 950
+    row = {"pool": "torch", "device_id": 0, "bytes": size, "requested_bytes": size, "address": 0}
+    return row | {"allocated_ns": begin, "freed_ns": freed, "op_id": op} | more
+
+
+def test_the_line_that_allocates_what_stays():
+    blocks = [block(MB, i, line=3) for i in range(20)]
+    blocks += [block(9 * MB, i, i) for i in range(20)]  # released in its turn
+    blocks += [block(5 * MB, i, i + 1) for i in range(19)]  # replaced in the next one
+    (row,) = growing(loop(20, blocks)).itertuples()
+    assert row.text == (
+        "Device memory grows by 1.00 MB from iteration to iteration, to 20.0 MB more after 20: "
+        "line 3 allocates all of it, and it is not released."
+    )
+    assert (row.cell, row.line, row.gain_ns) == ("In[1]", 3, 0)
+    assert "loss.item()" in row.remedy
+    prof = loop(20, blocks)
+    evidence = prof.evidence(int(row.rank))
+    assert evidence["bytes"].tolist() == [MB] * 20
+
+
+def test_allocations_of_the_driver_for_what_stays_have_its_remedy():
+    for blocks, remedy in (
+        ([block(MB, i) for i in range(20)], "Release the memory that grows"),
+        ([], "Keep the memory"),
+    ):
+        found = loop(20, blocks, allocates=True).insights().set_index("kind")
+        assert found.loc["driver allocation", "gain_ns"] > 0
+        assert remedy in found.loc["driver allocation", "remedy"]
+        assert ("growing memory" in found.index) == bool(blocks)
+
+
+def test_the_main_line_of_several():
+    blocks = [block(3 * MB, i) for i in range(20)] + [block(MB, i, line=3) for i in range(20)]
+    (row,) = growing(loop(20, blocks)).itertuples()
+    assert "grows by 4.00 MB" in row.text
+    assert "line 2 allocates 75 % of it, 1 other line the rest" in row.text
+
+
+def test_what_is_kept_only_until_the_end_of_the_loop():
+    blocks = [block(MB, i, 20) for i in range(20)]
+    assert len(growing(loop(20, blocks))) == 1
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [block(MB, i) for i in range(6)],  # a cache that is full
+        [block(5 * MB, 0)],
+        [block(512, i) for i in range(20)],  # a list of losses
+        [block(MB, i, i + 7) for i in range(20)],  # a buffer of the last ones
+        [block((1 + i) * MB, i, i + 1) for i in range(20)],  # longer and longer batches
+        [block(MB, i, category="parameter") for i in range(20)],
+        [block(MB, 0, allocated_ns=None, op_id=None) for _ in range(20)],
+        [block(MB, i) for i in (0, 1, 2, 3, 5, 8, 13)],  # a cache that fills by chance
+    ],
+)
+def test_what_does_not_grow(blocks):
+    assert not len(growing(loop(20, blocks)))
+
+
+def test_loading_data_and_few_turns_are_no_growth():
+    blocks = [block(MB, i) for i in range(20)]
+    assert not len(growing(loop(20, blocks, kernels=False)))
+    assert not len(growing(loop(9, blocks[:9])))
+
+
+def test_a_leak_of_a_step_in_ten():
+    blocks = [block(4 * MB, i) for i in range(0, 60, 10)]
+    assert len(growing(loop(60, blocks))) == 1
+
+
+def train(keep, steps):
+    for step in range(steps):
+        batch = host.empty(500_000)
+        host.launch(fill, batch)
+        output = host.empty(250_000)  # the line
+        host.launch(fill, output)
+        keep(step, output)
+        host.synchronize()
+
+
+LINE = train.__code__.co_firstlineno + 4
+
+
+def test_a_loop_of_a_function_on_the_host_device(tmp_path):
+    kept = {}
+    with epprof_nb.profile(detail="memory") as prof:
+        train(kept.__setitem__, 20)
+    prof.save(tmp_path / "leak.epprof")
+    for shown in (prof, epprof_nb.load(tmp_path / "leak.epprof")):
+        (row,) = growing(shown).itertuples()
+        assert row.line == LINE
+        assert "1.00 MB" in row.text
+
+
+def test_memory_that_only_waits_for_launched_work_is_no_growth():
+    with epprof_nb.profile(detail="memory") as prof:
+        for _ in range(20):
+            batch = host.empty(250_000)
+            host.launch(lambda _: time.sleep(0.002), batch)
+        host.synchronize()
+    assert not len(growing(prof))
+
+
+def test_without_a_history_or_with_a_bounded_buffer():
+    kept = deque(maxlen=5)
+    with epprof_nb.profile(detail="memory") as bounded:
+        train(lambda _, output: kept.append(output), 20)
+    every = []
+    with epprof_nb.profile() as without:
+        train(lambda _, output: every.append(output), 20)
+    gc.collect()
+    assert not len(growing(bounded))
+    if not len(without.tables["memory_blocks"]):
+        assert not len(growing(without))

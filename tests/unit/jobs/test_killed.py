@@ -1,0 +1,90 @@
+"""Parts of killed processes, made of their journals."""
+
+import os
+import socket
+import time
+
+import numpy as np
+import pytest
+
+from epprof_nb import host
+from epprof_nb.core.errors import ProfileFileError
+from epprof_nb.core.options import Options
+from epprof_nb.files.dataset.part import read_part
+from epprof_nb.jobs.killed import complete_killed
+from epprof_nb.recording.children.journal import BEGUN, JOURNAL, Journal
+from epprof_nb.recording.children.processes import boot_id
+from epprof_nb.recording.session import session
+from tests.helpers.jobs import manifest
+
+
+@pytest.fixture
+def part(tmp_path):
+    """A part with the journal of a process on another machine."""
+    opened = session.start(Options(samples=False))
+    stated = manifest(pid=2**22 + 1, hostname="elsewhere").to_json().decode()
+    journal = Journal(tmp_path / JOURNAL, opened, {"manifest": stated, "start_ticks": 5})
+    x = host.to_device(np.ones(8, np.float32))
+    host.launch(np.add, x, x, x, name="killed")
+    host.synchronize()
+    journal._write(opened.so_far())
+    journal.end()
+    opened.abort()
+    return tmp_path
+
+
+def test_a_journal_that_another_machine_still_writes_remains(part):
+    assert not complete_killed(part)
+    assert [path.name for path in part.iterdir()] == [JOURNAL]
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """A part of a process that has been killed before it had written its journal."""
+
+    def begun(**fields):
+        opened = session.start(Options(samples=False))
+        stated = manifest(**{"pid": 2**22 + 1, **fields}).to_json().decode()
+        journal = Journal(tmp_path / JOURNAL, opened, {"manifest": stated, "start_ticks": 5})
+        journal.start()
+        journal.end()
+        opened.abort()
+        assert [path.name for path in tmp_path.iterdir()] == [BEGUN]
+        return tmp_path
+
+    return begun
+
+
+def test_a_process_that_was_killed_before_its_journal_is_listed_with_its_command(begun):
+    here = {"hostname": socket.gethostname(), "clock": {"boot_id": boot_id()}}
+    part = begun(**here)
+    assert complete_killed(part)
+    assert not (part / BEGUN).exists()
+    data, stated = read_part(part)
+    assert stated.command == ("python", "train.py")
+    assert (stated.state, len(data.tables["ops"])) == ("not recorded", 0)
+    assert stated.reason.startswith("it crashed or was killed")
+
+
+def test_a_process_of_another_machine_may_run_for_a_minute(begun):
+    part = begun(hostname="elsewhere")
+    assert not complete_killed(part)
+    before = time.time() - 3600
+    os.utime(part / BEGUN, (before, before))
+    assert complete_killed(part)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"manifest": 1}', "[" * 100_000])
+def test_a_damaged_begin_is_named(tmp_path, text):
+    (tmp_path / BEGUN).write_text(text)
+    with pytest.raises(ProfileFileError, match=f"{BEGUN} could not be read"):
+        complete_killed(tmp_path)
+
+
+def test_a_journal_of_another_machine_becomes_a_part_when_it_rests(part):
+    before = time.time() - 3600
+    os.utime(part / JOURNAL, (before, before))
+    assert complete_killed(part)
+    data, stated = read_part(part)
+    assert stated.state == "killed"
+    assert "killed" in data.activities["name"].tolist()

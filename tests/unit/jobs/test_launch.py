@@ -1,0 +1,121 @@
+"""Begin of a job in a folder that has something in it already."""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from epprof_nb.core.options import Options
+from epprof_nb.files.dataset.manifest import MANIFEST
+from epprof_nb.jobs.launch import FolderInUseError, begin_job, is_over
+from epprof_nb.recording.children.order import ORDER_FILE, VARIABLE, Order
+from epprof_nb.recording.children.processes import start_ticks
+from tests.helpers.jobs import add_part
+
+
+@pytest.fixture(autouse=True)
+def no_launcher(monkeypatch):
+    for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def running():
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield process.pid
+    process.communicate()
+
+
+def test_parts_of_an_earlier_job_are_replaced(tmp_path):
+    part = add_part(tmp_path, 3, pid=2**22 + 1)
+    _, own = begin_job(tmp_path, Options())
+    assert not part.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [ORDER_FILE, own.folder.name]
+
+
+def run(command, **variables):
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+
+def test_an_order_of_a_job_that_is_over_is_ignored(tmp_path, running):
+    begins = (
+        "import sys; from epprof_nb.jobs.launch import *; begin_job(Path(sys.argv[1]), Options())"
+    )
+    begins = f"from epprof_nb.core.options import Options; {begins}"
+    run([sys.executable, "-c", begins, str(tmp_path)])
+    for part in (*tmp_path.glob("rank*"), tmp_path):
+        os.utime(part, (1, 1))
+    order = tmp_path / ORDER_FILE
+    follows = [sys.executable, "-c", "import numpy"]
+    job = Order.read(order)
+    live = tmp_path / f"rank-none-{running}"
+    live.mkdir()
+    os.utime(tmp_path, (1, 1))
+    assert not is_over(job)  # one of its processes records
+    live.rmdir()
+    assert not is_over(job)  # it has just ended
+    os.utime(tmp_path, (1, 1))
+    assert not is_over(replace(job, namespace="pid:[1]"))
+    assert not is_over(
+        replace(job, creator_pid=os.getpid(), creator_start=start_ticks(os.getpid()))
+    )
+    assert is_over(job)
+    for _ in range(2):
+        done = run(follows, **{VARIABLE: str(order)})
+        assert (done.stdout, done.stderr) == ("", "")
+        assert not order.exists()
+    assert len([*tmp_path.iterdir()]) == 1
+
+
+def test_files_of_others_remain(tmp_path):
+    part = add_part(tmp_path, 3, pid=2**22 + 1)
+    (part / "results.parquet").write_text("mine")
+    begin_job(tmp_path, Options())
+    assert [path.name for path in part.iterdir()] == ["results.parquet"]
+
+
+def test_files_behind_a_link_remain(tmp_path):
+    job = tmp_path / "run"
+    elsewhere = add_part(tmp_path / "other", 3)
+    before = sorted(elsewhere.iterdir())
+    job.mkdir()
+    (job / elsewhere.name).symlink_to(elsewhere)
+    begin_job(job, Options())
+    assert sorted(elsewhere.iterdir()) == before
+
+
+def test_a_part_that_records_is_in_use(tmp_path, running):
+    (tmp_path / f"rank-none-{running}").mkdir()
+    with pytest.raises(FolderInUseError, match=f"process {running} records"):
+        begin_job(tmp_path, Options())
+
+
+def test_a_later_process_with_the_same_pid_does_not_record(tmp_path, running):
+    begun = time.time() - 60
+    for pid in (running, os.getpid()):
+        part = tmp_path / f"rank-none-{pid}"
+        part.mkdir()
+        os.utime(part, (begun, begun))
+    _, own = begin_job(tmp_path, Options())
+    assert [path.name for path in tmp_path.glob("rank-*")] == [own.folder.name]
+    assert not (own.folder / MANIFEST).exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"options": {"detail": 5}}', '{"options": {"max_records": -1}}', "[" * 10**5],
+)
+def test_a_damaged_order_is_replaced(tmp_path, text):
+    (tmp_path / ORDER_FILE).write_text(text)
+    order, _ = begin_job(tmp_path, Options())
+    assert Order.read(tmp_path / ORDER_FILE) == order
+
+
+def test_a_pipe_is_no_order(tmp_path):
+    os.mkfifo(tmp_path / ORDER_FILE)
+    order, _ = begin_job(tmp_path, Options())
+    assert Order.read(tmp_path / ORDER_FILE) == order

@@ -1,0 +1,377 @@
+"""The history of PyTorch's allocator in a session, with a stand-in for torch and a model of its
+allocator."""
+
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import epprof_nb
+from epprof_nb import _native
+from epprof_nb.recording.cupti import nvml
+from epprof_nb.recording.memory import torch_history
+from epprof_nb.recording.memory.called_models import CalledModels
+from epprof_nb.recording.session import service
+from tests.helpers.torch_snapshots import Allocator
+
+
+class StandIn:
+    """The functions of torch that the history uses."""
+
+    def __init__(self, *, started=True):
+        self.allocator = Allocator(8 << 20)
+        self.shift_us = 0
+        self.max_entries, self.on, self.started, self.made = None, False, started, 0
+        self.hooks = []
+        memory = SimpleNamespace(
+            get_allocator_backend=lambda: "native",
+            _record_memory_history=self.record,
+            _snapshot=self.snapshot,
+        )
+        self.torch = SimpleNamespace(
+            __version__="2.11",
+            __spec__=None,
+            version=SimpleNamespace(cuda="13.0"),
+            cuda=SimpleNamespace(
+                memory=memory,
+                memory_stats=self.statistics,
+                is_initialized=lambda: self.started,
+                device_count=lambda: 1,
+                _lazy_call=self.lazy_call,
+                _queued_calls=[],
+            ),
+            _C=SimpleNamespace(_cuda_isHistoryEnabled=lambda: self.on),
+            nn=SimpleNamespace(Module=type("Module", (), {})),
+            Tensor=type("Tensor", (), {}),
+        )
+
+    def keep_texts(self):
+        """Give each thread a text, as newer releases do."""
+        memory, texts = self.torch.cuda.memory, self.allocator.texts
+        memory._set_memory_metadata = lambda text: setattr(texts, "value", text)
+        memory._get_memory_metadata = lambda: getattr(texts, "value", "")
+
+    def lazy_call(self, function):
+        if self.started:
+            function()
+        else:
+            self.torch.cuda._queued_calls.append((function, []))
+
+    def start_cuda(self):
+        self.started = True
+        for function, _ in list(self.torch.cuda._queued_calls):
+            function()
+
+    def record(
+        self,
+        enabled="all",
+        context="all",
+        *,
+        max_entries=None,
+        clear_history=False,
+        global_record_annotations=False,
+    ):
+        self.on = enabled is not None
+        self.context, self.max_entries = context, max_entries
+        self.allocator.trace.clear()
+
+    def snapshot(self):
+        self.tick()
+        taken = self.allocator.snapshot()
+        if not self.on:
+            self.allocator.trace.clear()
+        taken["device_traces"][0] = taken["device_traces"][0][-(self.max_entries or 1) :]
+        return taken
+
+    def statistics(self, device):
+        return {"allocation.all.allocated": self.made}
+
+    def tick(self):
+        self.allocator.now_us = time.time_ns() // 1000 + self.shift_us
+
+    def alloc(self, size):
+        self.tick()
+        self.made += 1
+        return self.allocator.alloc(size)
+
+    def free(self, address):
+        self.tick()
+        self.allocator.free(address)
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    def install(**options):
+        made = StandIn(**options)
+        monkeypatch.setitem(sys.modules, "torch", made.torch)
+        monkeypatch.setitem(
+            sys.modules,
+            "torch.optim.optimizer",
+            SimpleNamespace(
+                register_optimizer_step_post_hook=lambda hook: (
+                    made.hooks.append(hook) or SimpleNamespace(remove=made.hooks.clear)
+                )
+            ),
+        )
+        return made
+
+    return install
+
+
+def recorded(body):
+    with epprof_nb.profile(detail="memory", frameworks=()) as prof:
+        body()
+    return prof
+
+
+def spin(seconds=0.0001):
+    """Let some microseconds pass, so that an event is not at the boundary of an op."""
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        pass
+
+
+def test_blocks_have_the_ops_that_allocated_and_released_them(stand_in):
+    torch = stand_in()
+    before = torch.alloc(5000)
+
+    def body():
+        with epprof_nb.op("first"):
+            spin()
+            kept = torch.alloc(1000)
+            gone = torch.alloc(2 << 20)
+            spin()
+        with epprof_nb.op("second"):
+            spin()
+            torch.free(gone)
+            torch.free(before)
+            spin()
+        return kept
+
+    prof = recorded(body)
+    blocks = prof.memory_blocks
+    names = prof.ops["name"]
+    shown = [
+        tuple(names.get(op) for op in pair)
+        for pair in blocks[["op_id", "freed_op_id"]].astype(object).to_numpy()
+    ]
+    assert shown == [(None, "second"), ("first", None), ("first", "second")]
+    assert blocks["bytes"].tolist() == [5120, 1024, 2 << 20]
+    assert blocks["requested_bytes"].tolist() == [5000, 1000, 2 << 20]
+    assert prof.memory_at()["bytes"].sum() == torch.allocator.peak
+    held = prof.memory_pools().set_index("pool").loc["torch"]
+    assert held["held_bytes"] == 8 << 20
+    assert held["in_use_bytes"] == torch.allocator.allocated
+    assert not torch.on
+    assert torch.hooks == []
+
+
+def on_thread(body):
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+
+
+def names_of_allocations(torch):
+    def body():
+        with epprof_nb.op("first"):
+            spin()
+            torch.alloc(1000)
+            on_thread(lambda: torch.alloc(2000))
+            spin()
+
+    prof = recorded(body)
+    names = prof.ops["name"]
+    return [names.get(op) for op in prof.memory_blocks["op_id"].astype(object)]
+
+
+def test_blocks_of_a_thread_without_ops_are_not_of_another_one(stand_in):
+    torch = stand_in()
+    torch.keep_texts()
+    assert names_of_allocations(torch) == ["first", None]
+    assert torch.allocator.texts.value == ""
+
+
+def test_a_text_of_the_program_is_left_alone(stand_in):
+    torch = stand_in()
+    torch.keep_texts()
+    torch.allocator.texts.value = "step 1"
+    assert names_of_allocations(torch)[0] == "first"
+    assert torch.allocator.texts.value == "step 1"
+
+
+def test_a_text_that_the_program_sets_later_ends_the_mark(stand_in):
+    torch = stand_in()
+    torch.keep_texts()
+
+    def body():
+        torch.allocator.texts.value = ""
+        with epprof_nb.op("first"):
+            spin()
+            torch.alloc(1000)
+            spin()
+
+    prof = recorded(body)
+    assert prof.memory_blocks["op_id"].notna().all()
+
+
+def test_tensors_given_to_models_are_inputs(stand_in, monkeypatch):
+    torch, noted = stand_in(), []
+    monkeypatch.setattr(
+        CalledModels, "read", lambda self: {"input": np.array(noted).reshape(-1, 2)}
+    )
+    before = torch.alloc(512)
+
+    def give(address):
+        spin()
+        noted.append((_native.now_ns(), address))
+        spin()
+
+    def body():
+        other = torch.alloc(1024)
+        give(before)
+        batch = torch.alloc(2048)
+        give(batch)
+        torch.free(batch)
+        spin()
+        assert torch.alloc(2048) == batch  # other memory at the same address
+        give(0x1234)
+        torch.free(other)
+
+    blocks = recorded(body).memory_blocks.sort_values("allocated_ns")
+    assert blocks["category"].astype(object).fillna("").tolist() == ["", "input", "", "input"]
+
+
+def test_parameters_of_models_that_are_gone_have_their_category(stand_in, monkeypatch):
+    torch, noted = stand_in(), {"input": [], "parameter": []}
+    monkeypatch.setattr(
+        CalledModels,
+        "read",
+        lambda self: {name: np.array(rows).reshape(-1, 2) for name, rows in noted.items()},
+    )
+
+    def body():
+        weights = torch.alloc(1024)
+        spin()
+        for rows in noted.values():
+            rows.append((_native.now_ns(), weights))
+        spin()
+        torch.free(weights)
+        spin()
+        assert torch.alloc(1024) == weights  # other memory at the same address
+
+    blocks = recorded(body).memory_blocks.sort_values("allocated_ns")
+    assert blocks["category"].astype(object).fillna("").tolist() == ["parameter", ""]
+
+
+def test_a_clock_that_was_set_leaves_the_ops_unknown(stand_in):
+    torch = stand_in()
+    torch.shift_us = 3_000_000
+
+    def body():
+        with epprof_nb.op("first"):
+            spin()
+            torch.alloc(1000)
+            spin()
+
+    prof = recorded(body)
+    assert prof.memory_blocks["op_id"].isna().all()
+    assert prof.memory_blocks["bytes"].tolist() == [1024]
+    assert any("time of day" in note for note in prof.info["notes"])
+
+
+def test_a_history_of_the_program_is_left_alone(stand_in):
+    torch = stand_in()
+    torch.record()
+    prof = recorded(lambda: torch.alloc(1000))
+    assert torch.on
+    assert torch.context == "all"
+    assert len(prof.memory_blocks) == 0
+    assert any("a history of its own" in note for note in prof.info["notes"])
+
+
+def test_the_history_begins_when_the_program_starts_cuda(stand_in, monkeypatch):
+    torch = stand_in(started=False)
+
+    def body():
+        assert not torch.on
+        torch.start_cuda()
+        torch.alloc(1000)
+
+    (recorder,) = (one for one in service._recorders() if one.name == "memory")
+    monkeypatch.setattr(recorder._process, "context_bytes", None)
+    monkeypatch.setattr(nvml, "own_memory_bytes", lambda: 500)
+    prof = recorded(body)
+    assert prof.memory_blocks["bytes"].tolist() == [1024]
+    assert prof.info["memory"] == {"context_bytes": 500}
+    torch = stand_in(started=False)
+    assert len(recorded(lambda: None).memory_blocks) == 0
+    assert torch.torch.cuda._queued_calls == []
+
+
+def test_an_allocator_without_a_history_is_named(stand_in):
+    torch = stand_in()
+    torch.torch.cuda.memory.get_allocator_backend = lambda: "cudaMallocAsync"
+    prof = recorded(lambda: torch.alloc(1000))
+    assert len(prof.memory_blocks) == 0
+    assert any("cudaMallocAsync" in note for note in prof.info["notes"])
+
+
+def test_a_release_that_keeps_its_hooks_is_not_used(stand_in):
+    torch = stand_in()
+    torch.torch.cuda.memory._record_memory_history = lambda enabled=None: None
+    prof = recorded(lambda: torch.alloc(1000))
+    assert len(prof.memory_blocks) == 0
+    assert any("153571" in note for note in prof.info["notes"])
+
+
+def test_a_history_that_the_program_ends_is_told(stand_in):
+    torch = stand_in()
+    prof = recorded(lambda: torch.record(enabled=None))
+    assert len(prof.memory_blocks) == 0
+    assert any("the program ended" in note for note in prof.info["notes"])
+
+
+@pytest.mark.parametrize("fails_at_once", [True, False])
+def test_an_error_of_torch_costs_only_the_blocks(stand_in, fails_at_once):
+    torch = stand_in()
+
+    def fail():
+        raise RuntimeError("device lost")
+
+    def body():
+        torch.torch.cuda.memory._snapshot = fail
+
+    if fails_at_once:
+        body()
+    with epprof_nb.op("work"):
+        prof = recorded(body)
+    assert len(prof.memory_blocks) == 0
+    assert any("RuntimeError: device lost" in note for note in prof.info["notes"])
+    assert not torch.on
+
+
+def test_dropped_events_are_counted(stand_in, monkeypatch):
+    monkeypatch.setattr(torch_history, "MAX_ENTRIES", 4)
+    torch = stand_in()
+
+    def body():
+        for _ in range(10):
+            torch.free(torch.alloc(1000))
+        torch.alloc(3000)
+
+    prof = recorded(body)
+    assert any("9 allocations" in note for note in prof.info["notes"])
+    assert prof.memory_at("end")["bytes"].sum() == torch.allocator.allocated
+
+
+def test_no_history_without_the_option(stand_in):
+    torch = stand_in()
+    with epprof_nb.profile(frameworks=()) as prof:
+        assert not torch.on
+        torch.alloc(1000)
+    assert len(prof.memory_blocks) == 0
+    assert prof.memory_at().attrs["note"] == "Nothing was recorded in this profile."

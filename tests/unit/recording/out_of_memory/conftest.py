@@ -1,0 +1,58 @@
+"""A simulated CUDA device for torch's out-of-memory errors."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from epprof_nb.recording.memory import torch_failures
+from epprof_nb.recording.out_of_memory import device_arrays, facts
+
+MB = 2**20
+
+
+@pytest.fixture
+def simulated(monkeypatch):
+    """A function that makes a device of 100 MB, which the observer watches."""
+    from tests.helpers.simulated.torch_memory import SimulatedMemory
+
+    monkeypatch.setattr(torch_failures, "_OBSERVER", torch_failures._Observer())
+    # All tensors are taken for the device's, and modules of other tests keep some.
+    modules = facts.users_modules
+    monkeypatch.setattr(facts, "users_modules", lambda: filter(_is_not_of_tests, modules()))
+
+    def make(**options):
+        made = SimulatedMemory(100 * MB, **options)
+        made.patch(monkeypatch)
+        of_torch = device_arrays._of_torch
+        monkeypatch.setattr(
+            device_arrays,
+            "_of_torch",
+            lambda tensor: of_torch(tensor)._replace(device=f"cuda:{made.device}"),
+        )
+        torch_failures.install()
+        return made
+
+    yield make
+    if torch_failures._OBSERVER.users:
+        torch_failures.uninstall()
+
+
+def _is_not_of_tests(module):
+    _, attributes = module
+    return not attributes.get("__name__", "").startswith("tests.")
+
+
+@pytest.fixture
+def memory(simulated):
+    return simulated()
+
+
+@pytest.fixture(autouse=True)
+def no_arrays_of_other_tests():
+    """Arrays of the host device in garbage would be holders, too."""
+    import gc
+
+    gc.collect()
+    sys.last_value = sys.last_traceback = None

@@ -1,0 +1,168 @@
+"""Explanations in programs with unusual names, modules, classes and streams."""
+
+from __future__ import annotations
+
+import gc
+import io
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import epprof_nb
+from epprof_nb import host
+from epprof_nb.recording.memory import torch_failures
+from epprof_nb.recording.out_of_memory.errors import allocation_error, requested_bytes
+from epprof_nb.recording.out_of_memory.facts import explain
+
+
+@pytest.fixture(autouse=True)
+def limit():
+    """At most 1 MB more than other tests have left on the host device."""
+    gc.collect()
+    before = host.memory_info()
+    host.set_memory_limit(before.used + 1_000_000)
+    yield
+    host.set_memory_limit(before.limit)
+
+
+def ask():
+    host.empty(2_000_000, "u1")
+
+
+def names(variables):
+    """The names of the holders in the explanation of an error."""
+    with pytest.raises(MemoryError) as raised:
+        ask()
+    return {holder.name for holder in explain(raised.value, variables).holders}
+
+
+class _NoHash(type):
+    __hash__ = None
+
+    def __eq__(cls, other):
+        return cls is other
+
+
+class _NoAttributes(type):
+    def __getattribute__(cls, name):
+        raise RuntimeError(name)
+
+
+class _Name(str):
+    __slots__ = ()
+
+    def __format__(self, _):
+        raise RuntimeError
+
+    __str__ = startswith = __format__
+    __hash__ = str.__hash__
+
+
+class _Plain:
+    pass
+
+
+def test_one_object_that_cannot_be_read_hides_no_other():
+    holder = _Plain()
+    holder.array = host.empty(10)
+    vars(holder)[_Name("other")] = 1
+    variables = {
+        1: 2,
+        _Name("name"): 3,
+        "without_hash": _NoHash("A", (), {})(),
+        "hostile": _NoAttributes("B", (), {}),
+        "hostile_object": _NoAttributes("C", (), {})(),
+        "holder": holder,
+    }
+    assert "holder.array" in names(variables)
+
+
+def test_modules_are_read_without_their_code(monkeypatch):
+    class Lazy:
+        def __getattr__(self, name):
+            raise RuntimeError(name)
+
+    asked = []
+    module = types.ModuleType("odd")
+    module.__getattr__ = asked.append
+    named = types.ModuleType("nameless")
+    del named.__name__
+    vars(named).update(
+        {5: 6, "__file__": str(Path("nameless.py").absolute()), "kept": host.empty(10)}
+    )
+    for name, value in (("lazy", Lazy()), ("odd", module), ("nameless", named)):
+        monkeypatch.setitem(sys.modules, name, value)
+    assert "kept" in names({})
+    assert not asked
+
+
+def test_a_module_that_only_has_the_name_of_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", types.ModuleType("torch"))
+    kept = [host.empty(10)]
+    assert "kept" in names({"kept": kept})
+
+
+@pytest.mark.parametrize("name", ["__cause__", "__context__", "__suppress_context__", "__str__"])
+def test_code_of_an_exception_does_not_replace_it(name):
+    def fail(_):
+        raise SystemExit(name)
+
+    kind = type("Odd", (Exception,), {name: fail if name == "__str__" else property(fail)})
+    with pytest.raises(kind), epprof_nb.profile():
+        raise kind("odd")
+
+
+def test_a_class_without_the_name_of_its_module():
+    error = type("Odd", (Exception,), {"__module__": 5})("CUDA out of memory")
+    assert allocation_error(error).library == ""
+
+
+@pytest.mark.parametrize("size", ["9" * 400 + " GiB", "9" * 5000 + " bytes", "1e999"])
+def test_sizes_and_devices_that_cannot_be(size):
+    message = f"CUDA out of memory. Tried to allocate {size}. GPU {'9' * 5000} is full"
+    found = allocation_error(RuntimeError(message))
+    assert found.device is None
+    assert found.requested in (None, 1)
+    assert requested_bytes(f"Tried to allocate {2**62} bytes") == 2**62
+
+
+class _Full(io.TextIOBase):
+    def write(self, _):
+        raise OSError(28, "No space left on device")
+
+
+def test_the_error_is_that_of_the_program_wherever_stderr_leads(monkeypatch):
+    closed = io.StringIO()
+    closed.close()
+    for stream in (None, closed, _Full()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with pytest.raises(MemoryError, match="host device"), epprof_nb.profile():
+            ask()
+
+
+def test_stderr_without_the_characters_of_a_name(monkeypatch):
+    # A notebook of another test in this process would explain the error itself.
+    monkeypatch.setattr(torch_failures, "_OBSERVER", torch_failures._Observer())
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(raw, "ascii", write_through=True))
+    monkeypatch.setattr(sys.modules["__main__"], "gr\xf6\xdfe", host.empty(10), raising=False)
+    with pytest.raises(MemoryError), epprof_nb.profile():
+        ask()
+    assert b"gr\\xf6\\xdfe" in raw.getvalue()
+
+
+@pytest.mark.parametrize("name", ["__mro__", "__module__", "__name__"])
+def test_code_of_a_metaclass_does_not_replace_the_error(name):
+    class Meta(type):
+        def __getattribute__(cls, asked):
+            if asked == name:
+                raise SystemExit(7)
+            return super().__getattribute__(asked)
+
+    error = Meta("Odd", (RuntimeError,), {"__module__": "torch"})("CUDA out of memory")
+    assert allocation_error(error).library == "torch"
+    outer = Meta("Outer", (RuntimeError,), {})("no")
+    outer.__cause__ = error
+    assert explain(outer, failures_before=0).raised_as == "Outer"

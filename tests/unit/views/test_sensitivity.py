@@ -1,0 +1,142 @@
+"""The result of an experiment as text, HTML and a picture."""
+
+import base64
+import io
+
+import pytest
+from PIL import Image
+
+import epprof_nb
+from epprof_nb.analysis.experiments import sentences
+from epprof_nb.views.sensitivity import SensitivityView
+from tests.helpers.simulated.step import Machine
+
+MS = 1_000_000
+
+
+def host_bound(machine):
+    for _ in range(10):
+        with machine.op("prepare"):
+            machine.host(int(0.7 * MS))
+        with machine.op("attention"):
+            machine.launch(int(0.3 * MS))
+    machine.synchronize()
+
+
+@pytest.fixture(scope="module")
+def prof():
+    return Machine(scatter=20_000).experiment(host_bound)[0]
+
+
+def test_a_line_says_what_an_op_wins(prof):
+    headline, prepare, attention = SensitivityView(prof).as_text().splitlines()
+    assert headline.startswith("Experiment: 40 repeats with delays. Repeats scatter by")
+    assert prepare.split()[0] == "prepare"
+    assert "host 1.0" in prepare or "host 0.9" in prepare
+    assert "of 7.32 ms would be saved (" in prepare
+    assert attention.split()[0] == "attention"
+    assert "41 % of the GPU" in attention
+    assert "a faster `attention` wins next to nothing: the host is the limit" not in prepare
+
+
+def test_an_op_that_wins_nothing_is_named_with_the_limit():
+    def step(machine):
+        with machine.op("hidden"):
+            machine.launch(3 * MS, 8)
+        with machine.op("prepare"):
+            machine.host(8 * MS)
+
+    prof, _ = Machine(scatter=20_000).experiment(step)
+    text = SensitivityView(prof).as_text()
+    assert "a faster `hidden` wins next to nothing: the host is the limit" in text
+
+
+def test_next_to_nothing_is_not_said_beside_a_slope():
+    """Without the first of two chains of nearly one length, the second is the limit."""
+
+    def step(machine):
+        with machine.op("first"):
+            machine.launch(8 * MS)
+        with machine.op("second"):
+            machine.launch(int(7.9 * MS), 8)
+        machine.synchronize()
+        machine.synchronize(8)
+
+    text = SensitivityView(Machine(scatter=20_000).experiment(step)[0]).as_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("  first")]
+    assert "the wall time follows `first`, but without it, other work would soon take" in line
+    assert "next to nothing" not in line
+
+
+def test_an_interval_without_an_end_agrees_with_nothing():
+    prof = Machine(scatter=20_000).experiment(host_bound)[0]
+    for part in prof.info["experiment"]["rounds"]:
+        # Some delays did not happen, and others without an order did.
+        part["delay_ns"] = [
+            [number % 3 * 100_000 for _ in row] for number, row in enumerate(part["delay_ns"])
+        ]
+    found = prof.sensitivity()
+    widths = found[["device_sensitivity_high", "host_sensitivity_high"]].max(axis=1)
+    assert (widths == float("inf")).any()
+    assert found["agrees"][widths == float("inf")].isna().all()
+    text = SensitivityView(prof).as_text()
+    assert "inf" not in text
+    assert "uncertain" in text
+
+
+def test_the_picture_has_a_legend(prof):
+    page = SensitivityView(prof).as_html()
+    for text in ("replayed", "95 % interval", "next to nothing in the replay"):
+        assert f">{text}<" in page
+
+
+def test_what_to_do_about_uncertain_ops_is_said_once(prof, monkeypatch):
+    monkeypatch.setattr(sentences, "MAX_WIDTH", 0.0)
+    view = SensitivityView(prof)
+    for text in (view.as_text(), view.as_html()):
+        assert text.count("too uncertain") == 2
+        assert text.count("Repeat it when the machine is less busy") == 1
+
+
+def test_every_form_has_the_ops(prof):
+    view = SensitivityView(prof)
+    bundle = view._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "text/html", "image/png"}
+    assert bundle["text/plain"] == repr(view)
+    for name in ("prepare", "attention"):
+        assert f"<code>{name}</code>" in bundle["text/html"]
+        assert bundle["text/html"].count("<svg") == 1
+    picture = Image.open(io.BytesIO(base64.b64decode(bundle["image/png"])))
+    assert picture.width == 1440
+    assert view.to_frame().equals(prof.sensitivity())
+
+
+def test_pages_and_summaries_have_the_experiment(prof, tmp_path):
+    prof.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "<code>prepare</code>" in page
+    assert page.count("Experiment: 40 repeats with delays.") == 1
+    for form in ("text", "json"):
+        summary = prof.summary(format=form)
+        assert "Experiment: 40 repeats with delays." in summary
+        assert "of 7.32 ms would be saved" in summary
+
+
+def test_names_are_escaped():
+    def step(machine):
+        with machine.op("<script>alert(1)</script>"):
+            machine.launch(5 * MS)
+        machine.synchronize()
+
+    view = SensitivityView(Machine(scatter=20_000).experiment(step)[0])
+    assert "<script" not in view.as_html()
+
+
+@pytest.mark.parametrize("info", [{}, {"refused": "the repeats scatter by 40 %."}])
+def test_without_measurements_only_the_reason_is_shown(info):
+    prof = epprof_nb.testing.synthetic_profile(activities=100)
+    prof.info["experiment"] = info
+    bundle = SensitivityView(prof)._repr_mimebundle_()
+    assert bundle["text/plain"] == f"No experiment: {info.get('refused', '')}"
+    assert set(bundle) == {"text/plain", "text/html"}
+    assert "<table" not in bundle["text/html"]
