@@ -2,11 +2,13 @@
 
 ::
 
-    python -m tests.benchmarks.planted_delays [--trials 10] [--ranks 3] [--gpus]
+    python -m tests.benchmarks.planted_delays [--trials 10] [--ranks 3] [--gpus] [--keep FOLDER]
+    python -m tests.benchmarks.planted_delays [--trials 10] [--ranks 3] [--gpus] --again FOLDER
 
 On the host device, each delay is 20 ms. With ``--gpus``, each rank has a GPU, and delays are 0.2 to
 5 ms. A trial is right if rank, op and line of the first reason are the planted ones. Waiting and
 transfer are right within 5 % or 20 us of the clocks of the kernels; on GPUs, of CUDA events.
+``--keep`` keeps the profiles, and ``--again`` judges kept ones.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.shared.delayed_ranks import OPS, Trial, run_trials
+from tests.benchmarks.shared.delayed_ranks import OPS, Trial, judge_trials, run_trials
 from tests.benchmarks.shared.harness import header
 
 DELAY, GPU_DELAYS = 0.02, (0.0002, 0.005)
@@ -49,12 +51,20 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--ranks", type=int)
     parser.add_argument("--gpus", action="store_true")
+    parser.add_argument("--keep", type=Path, help="a new folder for the profiles")
+    parser.add_argument("--again", type=Path, help="a folder of kept profiles")
     given = parser.parse_args()
     ranks = given.ranks or (2 if given.gpus else 3)
     header("Planted delays")
     trials = random_trials(given.trials, ranks, on_gpus=given.gpus)
-    with tempfile.TemporaryDirectory() as folder:
-        outcomes = run_trials(Path(folder), trials, ranks, on_gpus=given.gpus)
+    if given.again:
+        outcomes = judge_trials(given.again, trials, ranks, on_gpus=given.gpus)
+    elif given.keep:
+        given.keep.mkdir(parents=True)
+        outcomes = run_trials(given.keep, trials, ranks, on_gpus=given.gpus)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            outcomes = run_trials(Path(folder), trials, ranks, on_gpus=given.gpus)
     for outcome in outcomes:
         trial = outcome.trial
         planted = f"rank {trial.rank}, op {trial.op}, {trial.delay * 1000:.2f} ms"

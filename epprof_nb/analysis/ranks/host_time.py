@@ -37,6 +37,17 @@ class Place(NamedTuple):
 NOWHERE = Place(None, None)
 
 
+class Sampled(NamedTuple):
+    """Time for which samples stand, nanoseconds, and their number."""
+
+    ns: float = 0.0
+    count: int = 0
+
+    def plus(self, other: Sampled) -> Sampled:
+        """Return the sum of both."""
+        return Sampled(self.ns + other.ns, self.count + other.count)
+
+
 class HostTime:
     """The innermost op of each thread over time, for `ProfileIndex.cached`.
 
@@ -151,26 +162,26 @@ class HostTime:
 
     def lines(
         self, threads: Sequence[int], intervals: Iterable[tuple[int, int]]
-    ) -> dict[Place, dict[tuple[str, str, int], float]]:
+    ) -> dict[Place, dict[tuple[str, str, int], Sampled]]:
         """Return the time that samples of the threads found on each line, by place.
 
         Returns
         -------
         dict
             Place to a dict of the innermost line of the user's code (file, function, line) to the
-            time, nanoseconds, for which its samples stand.
+            time for which its samples stand. A sample stands for the interval before it, also where
+            that began before the given one: of many, as much is too much as is missing.
         """
         samples = self._index.profile.tables["host_samples"]
         lines = self._index.cached(StackLines)
-        found: defaultdict[Place, defaultdict[tuple[str, str, int], float]] = defaultdict(
-            lambda: defaultdict(float)
+        found: defaultdict[Place, defaultdict[tuple[str, str, int], Sampled]] = defaultdict(
+            lambda: defaultdict(Sampled)
         )
         known = np.flatnonzero(np.isin(samples["thread_id"], list(threads)))
         time = samples["start_ns"][known]
         # A long interval is one without samples, in which something else may have run.
         most = 2 * int(np.median(samples["interval_ns"][known])) if len(known) else 0
         for begin, end in intervals:
-            # The interval of a sample ends with it.
             for row in known[slice(*np.searchsorted(time, [begin, end]).tolist())].tolist():
                 own = int(lines.own[samples["stack_id"][row]])
                 if own < 0:
@@ -179,6 +190,7 @@ class HostTime:
                 innermost = next((p[0] for p in self._merged(threads, at, at + 1)), _NO_OP)
                 file = lines.file.take(np.array([own])).to_list()[0] or ""
                 function = lines.function.take(np.array([own])).to_list()[0] or ""
-                weight = min(int(samples["interval_ns"][row]), at - begin + 1, most)
-                found[self.place(innermost)][file, function, int(lines.line[own])] += weight
+                weight = min(int(samples["interval_ns"][row]), most)
+                at_place, key = found[self.place(innermost)], (file, function, int(lines.line[own]))
+                at_place[key] = at_place[key].plus(Sampled(weight, 1))
         return {place: dict(times) for place, times in found.items()}

@@ -10,7 +10,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
 from epprof_nb.analysis.ranks.device_time import DeviceTime
-from epprof_nb.analysis.ranks.host_time import NOWHERE, SYNCHRONIZATION, HostTime, Place
+from epprof_nb.analysis.ranks.host_time import NOWHERE, SYNCHRONIZATION, HostTime, Place, Sampled
 from epprof_nb.analysis.ranks.lateness import judged_collectives, stragglers_of
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import base_name, duration, plural
@@ -37,7 +37,9 @@ _MOST_NAMED = 3
 _LEAST_SHARE = 0.02
 """Reasons that explain less count as unexplained."""
 _LEAST_SAMPLED = 0.5
-"""Least share of the time of a reason that samples of its lines must have found."""
+"""Least share of the time of a reason that samples of its lines may have found."""
+_ERRORS = 2.0
+"""Standard errors of the time that samples found, up to which it may have been more."""
 _LEAST_LINE = 0.1
 """Lines with less of the time of a reason are not told apart."""
 
@@ -80,7 +82,7 @@ def explained(ranks: Ranks) -> list[Explained]:
     ]
 
 
-_Lines = dict[Place, dict[tuple[str, str, int], float]]
+_Lines = dict[Place, dict[tuple[str, str, int], Sampled]]
 
 
 class _Times(NamedTuple):
@@ -100,8 +102,8 @@ def _times(ranks: Ranks, index: ProfileIndex, rank: int, straggler: Straggler) -
     known: dict[Place, Place] = {}
     device: list[dict[Place, int]] = []
     host: list[dict[Place, int]] = []
-    lines: defaultdict[Place, defaultdict[tuple[str, str, int], float]] = defaultdict(
-        lambda: defaultdict(float)
+    lines: defaultdict[Place, defaultdict[tuple[str, str, int], Sampled]] = defaultdict(
+        lambda: defaultdict(Sampled)
     )
     for judged in straggler.late:
         if rank not in judged.spent_ns:
@@ -116,8 +118,8 @@ def _times(ranks: Ranks, index: ProfileIndex, rank: int, straggler: Straggler) -
         device.append({known.setdefault(place, place): ns for place, ns in worked.items()})
         host.append({known.setdefault(place, place): ns for place, ns in ran.items()})
         for place, of_line in on_host.lines(threads, [(begin, end)]).items():
-            for line, ns in of_line.items():
-                lines[place][line] += ns
+            for line, sampled in of_line.items():
+                lines[place][line] = lines[place][line].plus(sampled)
     return _Times(device, host, {place: dict(of_line) for place, of_line in lines.items()})
 
 
@@ -197,11 +199,15 @@ def _lines(rank: int, times: Mapping[int, _Times]) -> _Lines:
     own, others = times[rank].lines, [of.lines for other, of in times.items() if other != rank]
     longer: _Lines = {}
     for place, of_line in own.items():
-        more = {
-            line: ns - float(np.median([other.get(place, {}).get(line, 0.0) for other in others]))
-            for line, ns in of_line.items()
+        usual = {
+            line: float(np.median([o.get(place, {}).get(line, Sampled()).ns for o in others]))
+            for line in of_line
         }
-        longer[place] = {line: ns for line, ns in more.items() if ns > 0}
+        longer[place] = {
+            line: sampled._replace(ns=sampled.ns - usual[line])
+            for line, sampled in of_line.items()
+            if sampled.ns > usual[line]
+        }
     return longer
 
 
@@ -209,22 +215,24 @@ def _by_line(reason: Reason, lines: _Lines, took_ns: float) -> dict[Reason, floa
     """Return the parts of a reason by line, each with its share.
 
     Samples miss code that calls and returns too quickly. If they found less than half of the time,
-    the line of the rest is not known.
+    by more than chance, the line of the rest is not known. The number of samples of a line has a
+    Poisson distribution, with its square root as the standard error.
     """
     place = reason.place
     known = lines.get(place, {}) if reason.side == "host" and place.line == MISSING else {}
-    most = sum(known.values())
-    known = {line: ns for line, ns in known.items() if ns >= _LEAST_LINE * most}
-    whole = sum(known.values())
+    found = sum(sampled.ns for sampled in known.values())
+    count = sum(sampled.count for sampled in known.values())
+    known = {line: s for line, s in known.items() if s.ns >= _LEAST_LINE * found}
+    whole = sum(sampled.ns for sampled in known.values())
     if not whole:
         return {reason: 1.0}
     rest = {}
-    if most < _LEAST_SAMPLED * took_ns:
+    if found * (1 + _ERRORS / count**0.5) < _LEAST_SAMPLED * took_ns:
+        rest = {reason: 1.0 - whole / took_ns}
         whole = took_ns
-        rest = {reason: 1.0 - sum(known.values()) / took_ns}
     return rest | {
-        Reason("host", place._replace(file=file, line=line), function): ns / whole
-        for (file, function, line), ns in known.items()
+        Reason("host", place._replace(file=file, line=line), function): sampled.ns / whole
+        for (file, function, line), sampled in known.items()
     }
 
 

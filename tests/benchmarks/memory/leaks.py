@@ -141,13 +141,13 @@ def main() -> None:
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
-    from epprof_nb.notebook import magic
+    from epprof_nb.notebook import extension
 
     header(f"Leaks of 1 MB a step in {args.steps} steps, on the {args.device} device")
     config = Config()
     config.HistoryManager.hist_file = ":memory:"
     shell = InteractiveShell.instance(config=config)
-    magic.load_ipython_extension(shell)
+    extension.load_ipython_extension(shell)
     counts: Counter[str] = Counter()
     # Code below the working directory is the user's.
     with tempfile.TemporaryDirectory() as temporary, contextlib.chdir(temporary):

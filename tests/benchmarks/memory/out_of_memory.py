@@ -114,7 +114,7 @@ def run_cells(cells: list[str], *, plain: bool) -> Told:
     if plain:
         cells = [re.sub(r"^%%gpuprofile.*", "# plain", cell) for cell in cells]
     else:
-        from epprof_nb.notebook import failed_cell, magic
+        from epprof_nb.notebook import extension, failed_cell
 
         def keep(output):
             made = output._explanation
@@ -133,7 +133,7 @@ def run_cells(cells: list[str], *, plain: bool) -> Told:
             )
 
         failed_cell.display = keep
-        magic.load_ipython_extension(shell)
+        extension.load_ipython_extension(shell)
     error = None
     for cell in cells:
         result = shell.run_cell(cell, store_history=True)

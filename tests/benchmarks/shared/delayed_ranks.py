@@ -84,7 +84,7 @@ cycles_per_second = 10**8 / (begin.elapsed_time(end) / 1000)
 
 def all_reduce():
     around = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-    torch.cuda._sleep(int(0.0001 * cycles_per_second))
+    torch.cuda._sleep(int(0.001 * cycles_per_second))
     around[0].record()
     dist.all_reduce(values)
     around[1].record()
@@ -94,19 +94,20 @@ def oracle():
     ns = lambda before, after: round(before.elapsed_time(after) * 1e6)
     return [[ns(times[i - 1][1], times[i][0]), ns(*times[i])] for i in range(1, len(times))]
 
-def busy(seconds):
-    until = time.perf_counter() + seconds
-    while time.perf_counter() < until:
-        pass
-
 synchronize = torch.cuda.synchronize
 """
 
 _HOST_OP = """
 def op_{i}(delay):
     with epprof_nb.op("op {i}"):
-        {work}({seconds})
-        if delay: {work}(delay)  # planted in {i}
+        time.sleep({seconds})
+        if delay: time.sleep(delay)  # planted in {i}
+"""
+_GPU_HOST_OP = """
+def op_{i}(delay):
+    with epprof_nb.op("op {i}"):
+        until = time.perf_counter() + {seconds} + delay
+        while time.perf_counter() < until: pass  # planted in {i}
 """
 _DEVICE_OP = """
 def op_{i}(delay):
@@ -175,12 +176,10 @@ def run_trials(
     """Run a program with the trials one after the other, and return what came out."""
     seconds = 0.0002 if on_gpus else 0.001
     launch = _GPU_LAUNCH if on_gpus else _HOST_LAUNCH
+    host_op = _GPU_HOST_OP if on_gpus else _HOST_OP
     ops = "".join(
-        (_DEVICE_OP if i % 2 else _HOST_OP).format(
-            i=i,
-            seconds=seconds,
-            work="busy" if on_gpus else "time.sleep",
-            launch=launch.format(i=i, seconds=seconds),
+        (_DEVICE_OP if i % 2 else host_op).format(
+            i=i, seconds=seconds, launch=launch.format(i=i, seconds=seconds)
         )
         for i in range(OPS)
     )
@@ -195,6 +194,13 @@ def run_trials(
     begin = _GPU_BEGIN if on_gpus else _HOST_BEGIN
     program = f"COUNT = {OPS}\n{ops}{_END}"
     start_ranks(folder, program, ranks, begin, TRIALS=json.dumps(listed))
+    return judge_trials(folder, trials, ranks, on_gpus=on_gpus)
+
+
+def judge_trials(
+    folder: Path, trials: list[Trial], ranks: int, *, on_gpus: bool = False
+) -> list[Outcome]:
+    """Return what came out of the trials that ran in a folder."""
     lines = (folder / "train.py").read_text(encoding="utf-8").splitlines()
     places = [
         next(n for n, text in enumerate(lines, 1) if text.endswith(f"# planted in {i}"))

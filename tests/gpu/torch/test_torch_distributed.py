@@ -87,7 +87,8 @@ def test_modules_have_their_kernels(ranks):
     from tests.gpu.torch.test_torch_modules import EXPECTED
 
     expected = {
-        name: [path and path.replace("model", "wrapped", 1)] for name, path in EXPECTED.items()
+        name: [path and path.replace("model", "wrapped", 1) for path in paths]
+        for name, paths in EXPECTED.items()
     }
     assert [found["modules"] for found in ranks] == [expected] * 2
     assert [found["notes"] for found in ranks] == [[], []]

@@ -4,10 +4,15 @@ import json
 from collections.abc import Mapping
 from weakref import WeakSet
 
+import pandas as pd
+import pytest
+
+from epprof_nb.data.schema import HOST_SAMPLES
 from epprof_nb.jobs.job import Job
 from epprof_nb.profiles import Profile
 from tests.helpers.jobs import manifest
-from tests.helpers.tiny import kernel, line, op, profile
+from tests.helpers.tiny import kernel, line, op, profile, table
+from tests.helpers.walked_stacks import stack_rows, with_stacks
 
 MS = 1_000_000
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
@@ -51,6 +56,35 @@ def test_the_late_rank_and_its_op_are_named():
     assert first["waited_ns"] == 2 * 11 * 5 * MS
     assert first["share"] == 1.0
     assert (first["late"], first["collectives"]) == (11, 11)
+
+
+def sampled(prof, interval_ms, steps):
+    """The profile with a sample of a line of `augment` in some steps, 4 ms after their begin."""
+    rows, ids = stack_rows("train.py:augment:31")
+    found = with_stacks(prof, rows)
+    samples = [
+        {"start_ns": (10 * step + 4) * MS, "stack_id": ids[0], "interval_ns": interval_ms * MS,
+         "thread_id": 1}
+        for step in steps
+    ]  # fmt: skip
+    found.tables["host_samples"] = table(HOST_SAMPLES, samples)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("interval_ms", "steps", "lines"),
+    [
+        (10, range(2, 12, 2), [31]),  # five samples stand for 50 of 55 ms
+        (6, [3, 9], [31]),  # two stand for 12 ms, which may be 29 by chance: more than half
+        (1, range(1, 12), [None, 31]),  # eleven, at most for 18 ms
+    ],
+)
+def test_few_samples_name_the_line_if_they_may_stand_for_half_of_the_time(
+    interval_ms, steps, lines
+):
+    late = sampled(rank_of(slow_ms=5), interval_ms, steps)
+    rows = job_of(rank_of(), late, rank_of()).stragglers()
+    assert [None if n is pd.NA else n for n in rows["line"].astype(object)] == lines
 
 
 def gloo_rank(slow_ms=0, steps=12):
