@@ -41,11 +41,11 @@ class Sampled(NamedTuple):
     """Time for which samples stand, nanoseconds, and their number."""
 
     ns: float = 0.0
-    count: int = 0
+    samples: int = 0
 
     def plus(self, other: Sampled) -> Sampled:
         """Return the sum of both."""
-        return Sampled(self.ns + other.ns, self.count + other.count)
+        return Sampled(self.ns + other.ns, self.samples + other.samples)
 
 
 class HostTime:

@@ -221,7 +221,7 @@ def _by_line(reason: Reason, lines: _Lines, took_ns: float) -> dict[Reason, floa
     place = reason.place
     known = lines.get(place, {}) if reason.side == "host" and place.line == MISSING else {}
     found = sum(sampled.ns for sampled in known.values())
-    count = sum(sampled.count for sampled in known.values())
+    count = sum(sampled.samples for sampled in known.values())
     known = {line: s for line, s in known.items() if s.ns >= _LEAST_LINE * found}
     whole = sum(sampled.ns for sampled in known.values())
     if not whole:
