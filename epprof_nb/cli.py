@@ -14,7 +14,6 @@ from epprof_nb.commands.convert import convert
 from epprof_nb.commands.demo import demo
 from epprof_nb.commands.doctor import doctor
 from epprof_nb.commands.info import info
-from epprof_nb.commands.learn_costs import learn_costs
 from epprof_nb.commands.mcp import mcp
 from epprof_nb.commands.parity import parity
 from epprof_nb.commands.report import report
@@ -35,7 +34,7 @@ def ep() -> None:
 
 
 for command in (
-    calibrate, compare, convert, demo, doctor, info, learn_costs, mcp, report, run, summary,
+    calibrate, compare, convert, demo, doctor, info, mcp, report, run, summary,
 ):  # fmt: skip
     main.add_command(command)
 ep.add_command(parity)

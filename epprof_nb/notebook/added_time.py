@@ -9,29 +9,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.notebook.arguments import Request
-    from epprof_nb.profiles import Profile
 
 _MAX_WAIT = 0.01
 """Maximum device work after the code, as a share of a repeat."""
 
 
-def add_time(profile: Profile, request: Request, warmups: Sequence[int]) -> None:
-    """Add what profiling added to the info: measured, else estimated if that is wanted.
+def add_time(info: dict[str, Any], request: Request, warmups: Sequence[int]) -> None:
+    """Add what profiling added to the info of a profile, if its runs tell that.
 
+    The times of the repeats are compared with those of the warm-ups, which are not profiled.
     `warmups` has the begins of the warm-ups and the end of the last one, ns; none if their times
     do not match the code.
     """
-    from epprof_nb.analysis.added_time.added_time import soon_added_time
-    from epprof_nb.analysis.base.index import index_of
-
-    _measure(profile.info, request, warmups)
-    added = soon_added_time(index_of(profile))
-    if added is not None:
-        profile.info["added_ns"] = added.as_info()
-
-
-def _measure(info: dict[str, Any], request: Request, warmups: Sequence[int]) -> None:
-    """Compare the times of the repeats with those of the warm-ups, which are not profiled."""
     import numpy as np
 
     from epprof_nb.analysis.added_time.measured_time import measured_time

@@ -43,7 +43,6 @@ class Request:
     interleave: bool = False
     experiment: int = 0
     calibrate: bool = True
-    estimate_added: bool = False
 
 
 def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
@@ -204,7 +203,6 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
         children=args.children,
         cluster=args.cluster,
         calibrate=settings.calibrate,
-        estimate_added=settings.estimate_added,
         save=save,
         baseline=args.baseline.strip("\"'") if args.baseline else None,
         interleave=args.interleave,

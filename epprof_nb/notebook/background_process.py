@@ -48,8 +48,8 @@ class BackgroundProcess:
         self._owner = os.getpid()
         self.thread: threading.Thread | None = None
 
-    def start(self, *options: str) -> bool:
-        """Start the command, with further options.
+    def start(self) -> bool:
+        """Start the command.
 
         Returns False if it cannot start or was started before.
         """
@@ -63,7 +63,7 @@ class BackgroundProcess:
                 # process dies.
                 # The pipe closes when this process ends in any way. That ends the command, too.
                 self._process = subprocess.Popen(  # noqa: S603 - our own command
-                    (*self._command, *options), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                    self._command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL, process_group=0, env=_environment(),
                 )  # fmt: skip
             except OSError:

@@ -262,10 +262,6 @@ class CellRun:
             # Not before the session has ended: in the first cell the import takes long.
             from epprof_nb.profiles import Profile
 
-            if self.request.estimate_added:
-                from epprof_nb.profiles.recording_costs import add_recording_costs
-
-                add_recording_costs(data.info)
             if self._interleaving is None:
                 self.profile = Profile.from_data(data)
             else:
@@ -345,10 +341,6 @@ class CellRun:
                 self.request.name,
                 may_calibrate=self.request.calibrate,
             )
-        if self.request.estimate_added and self.request.calibrate:
-            from epprof_nb.notebook.background_costs import learn_missing_costs
-
-            learn_missing_costs(self.profile.info)  # not before the output is shown
 
     def _say_nothing_recorded(self, error: BaseException | None) -> None:
         """Say that a run before the recorded one failed, if one did."""
@@ -367,11 +359,11 @@ class CellRun:
         return job
 
     def _add_time(self, profile: Profile) -> None:
-        """Add what profiling added to the info: measured, else estimated if that is wanted."""
+        """Add what profiling added to the info, if it was measured."""
         # Warm-ups alternate with the baseline, too, but are not timed one by one.
         warmups = () if self._interleaving is not None else self._warmups_begun
         try:
-            added_time.add_time(profile, self.request, warmups)
+            added_time.add_time(profile.info, self.request, warmups)
         except Exception as failure:  # noqa: BLE001 - the profile is complete without it
             warn(f"what profiling added is not known ({format_error(failure)}).")
 

@@ -77,12 +77,6 @@ class GpuProfile(Configurable):
         help="After the first comparison on a machine that was not calibrated, run `epprof "
         "calibrate` once, in the background at the lowest priority.",
     ).tag(config=True)
-    estimate_added = Bool(
-        False,  # noqa: FBT003
-        help="Estimate what profiling added to cells without --warmup and --repeat. A process in "
-        "the background first learns what recording costs on this machine, unless calibrate is "
-        "False. The estimates were never compared with unprofiled runs on a GPU.",
-    ).tag(config=True)
 
     @default("calibrate")
     def _may_calibrate(self) -> bool:

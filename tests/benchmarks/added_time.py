@@ -2,13 +2,12 @@
 
 ::
 
-    python -m tests.benchmarks.added_time [--rounds 20] [--estimated] [--gpu]
+    python -m tests.benchmarks.added_time [--rounds 20] [--gpu]
 
 Each round times ten runs of a program without a profiler, then runs a profiled cell of it: with
-five warm-ups and five repeats, or alone if cells are to estimate from the costs of recording, which
-are learned first. The truth is the median over the rounds of the ratio of the two. What a cell says
-is right if it differs from the truth by at most 30 % of it, or two points. Cells that vary too much
-say nothing. ``--gpu`` adds programs on an NVIDIA GPU.
+five warm-ups and five repeats. The truth is the median over the rounds of the ratio of the two.
+What a cell says is right if it differs from the truth by at most 30 % of it, or two points. Cells
+that vary too much say nothing. ``--gpu`` adds programs on an NVIDIA GPU.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from epprof_nb.commands.recording_costs import learned_costs
-from epprof_nb.files.recording_costs import load_costs, save_costs
 from tests.benchmarks.shared.harness import header
 
 if TYPE_CHECKING:
@@ -122,7 +119,6 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--estimated", action="store_true", help="cells without warm-ups")
     parser.add_argument("--gpu", action="store_true", help="programs on a GPU, too")
     given = parser.parse_args()
     header("What cells say that profiling added")
@@ -135,11 +131,7 @@ def main() -> None:
     if given.gpu:
         shell.run_cell(GPU_SETUP).raise_error()
         programs = PROGRAMS | GPU_PROGRAMS
-    if given.estimated:
-        shell.run_line_magic("config", "GpuProfile.estimate_added = True")
-        save_costs(learned_costs(modules=True, gpu=given.gpu))
-        print("  ".join(f"{kind} {cost:,.0f} ns" for kind, cost in load_costs().items()))
-    options = "" if given.estimated else f"--warmup {_WARMUPS} --repeat {_REPEATS}"
+    options = f"--warmup {_WARMUPS} --repeat {_REPEATS}"
     print(f"{'program':26} {'one run':>10} {'truth':>8} {'error':>7} {'median said':>12}  cells")
     right = [measure(name, programs[name], shell, given.rounds, options) for name in programs]
     print(f"{sum(right)} of {len(right)} programs: the median of what cells say is right")

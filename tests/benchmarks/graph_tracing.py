@@ -19,8 +19,8 @@ import time
 from ctypes import byref, c_uint8, c_uint32, c_uint64, c_void_p
 from typing import TYPE_CHECKING
 
-from epprof_nb.commands.driver_kernel import DriverKernel
 from epprof_nb.recording.cupti import library
+from tests.benchmarks.shared.driver_kernel import DriverKernel
 from tests.benchmarks.shared.harness import header, median_error
 
 if TYPE_CHECKING:

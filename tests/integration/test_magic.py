@@ -11,15 +11,10 @@ import time
 import pytest
 from marked_lines import lines
 
-import epprof_nb
 from epprof_nb import _native, load
 from epprof_nb.analysis.added_time import measured_time as measured
 from epprof_nb.analysis.added_time.measured_time import measured_time
-from epprof_nb.data.recording_costs import KINDS
-from epprof_nb.files.machine_values import values_path
-from epprof_nb.files.recording_costs import save_costs
-from epprof_nb.notebook import added_time, background_costs, background_process
-from epprof_nb.notebook.background_process import BackgroundProcess
+from epprof_nb.notebook import added_time
 from epprof_nb.notebook.extension import load_ipython_extension, unload_ipython_extension
 from epprof_nb.recording.session import session
 from epprof_nb.recording.session.service import service
@@ -129,7 +124,6 @@ def test_warm_up_and_repeat(run, shell, capsys):
 def test_warm_ups_tell_what_profiling_added(
     run, shell, tmp_path, monkeypatch, options, more, is_measured
 ):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # no costs of this machine
     runs = []
 
     def of_planted_times(unprofiled, profiled, wall_ns):
@@ -152,59 +146,6 @@ def test_warm_ups_tell_what_profiling_added(
         assert prof.info["added_ns"]["total"] == round(0.9 * prof.wall_ns)
         prof.save(tmp_path / "cell.epprof")
         assert load(tmp_path / "cell.epprof").info["added_ns"] == prof.info["added_ns"]
-
-
-def test_nothing_is_estimated_or_learned_unless_asked_for(run, shell, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    learning = BackgroundProcess(background_costs._COMMAND, 600)
-    monkeypatch.setattr(background_costs, "COSTS", learning)
-    run("%config GpuProfile.calibrate = True")
-    try:
-        run("%%gpuprofile -q prof\nx = 1")
-    finally:
-        run("%config GpuProfile.calibrate = False")
-    assert learning.thread is None
-    save_costs(dict.fromkeys(KINDS, 1e6))
-    run("%%gpuprofile -q prof\nx = 1\ny = 2")
-    prof = shell.user_ns["prof"]
-    with epprof_nb.profile() as block:
-        pass
-    assert not {"added_ns", "recording_costs"} & {*prof.info, *block.info}
-    assert "profiling added" not in repr(prof)
-
-
-def test_costs_of_this_machine_tell_what_profiling_added(run, shell, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    save_costs(dict.fromkeys(KINDS, 1_000.0))
-    run("%config GpuProfile.estimate_added = True")
-    try:
-        run("%%gpuprofile -q prof\nx = 1\ny = 2")
-    finally:
-        run("%config GpuProfile.estimate_added = False")
-    prof = shell.user_ns["prof"]
-    added = prof.info["added_ns"]
-    assert added["estimated"] == 1
-    assert added["statements"] == added["total"] == 2_000
-    prof.save(tmp_path / "cell.epprof")
-    loaded = load(tmp_path / "cell.epprof")
-    assert (loaded.info["added_ns"], repr(loaded)) == (added, repr(prof))
-
-
-def test_the_first_estimated_cell_learns_the_costs(run, shell, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("EPPROF_CALIBRATE", "1")
-    monkeypatch.setattr(background_process, "_LOWEST_PRIORITY", 0)  # beside other tests
-    learning = BackgroundProcess(background_costs._COMMAND, 600)
-    monkeypatch.setattr(background_costs, "COSTS", learning)
-    run("%config GpuProfile.calibrate = True\n%config GpuProfile.estimate_added = True")
-    try:
-        run("%%gpuprofile -q prof\nx = 1")
-        assert "added_ns" not in shell.user_ns["prof"].info
-        learning.thread.join(600)
-    finally:
-        run("%config GpuProfile.calibrate = False\n%config GpuProfile.estimate_added = False")
-        learning.end()
-    assert values_path("recording_costs").exists()
 
 
 def test_the_last_statement_of_a_repeat_ends_before_the_next_repeat(run, shell):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.added_time.added_time import soon_added_time
+from epprof_nb.analysis.added_time.added_time import added_time
 from epprof_nb.analysis.base.device_memory import nearly_full
 from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.base.places import lines_at
@@ -166,7 +166,7 @@ def _of_one(index: ProfileIndex) -> list[Finding]:
     found = [_within(f, wall_ns) for function in (*of_work, *ALWAYS) for f in function(index)]
     least = MIN_GAIN_SHARE * wall_ns
     found = [f for f in found if f.gain_ns >= least or f.kind in WITHOUT_GAIN]
-    added = soon_added_time(index)
+    added = index.cached(added_time)
     if added is not None and wall_ns:
         found = [_without_profiler(f, 1 - added.total_ns / wall_ns) for f in found]
     shown = with_causes(found)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.added_time.added_time import soon_added_time
+from epprof_nb.analysis.added_time.added_time import added_time
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.base.devices import device_labels, device_name, device_word
 from epprof_nb.analysis.base.index import ProfileIndex, index_of
@@ -80,7 +80,7 @@ class Headline:
     ``recorded`` is the number of records, without and with the missing ones, ``overhead`` the
     profiler's own time, and ``slowdown`` the ratio of the profiled to the unprofiled time of ONNX
     Runtime's runs; None if unknown. ``added`` is what profiling added, as a share of the unprofiled
-    wall time, None if unknown, and ``is_added_measured`` whether unprofiled runs were measured.
+    wall time, and None if unknown.
     ``says_no_gpu`` is whether this profile is the first of its process without a GPU. ``repeats``
     are the statistics of the repeats, training steps or decode steps; None without any.
     """
@@ -98,7 +98,6 @@ class Headline:
     overhead: Overhead | None
     slowdown: float | None
     added: float | None
-    is_added_measured: bool
     unattributed: int
     error: str | None
     is_blank: bool
@@ -191,13 +190,10 @@ class Headline:
                 f"ONNX Runtime's runs took {self.slowdown:.3g} times as long as unprofiled ones."
             )
         if self.added is not None:
-            how = (
-                "measured by the warm-ups, which are not profiled"
-                if self.is_added_measured
-                else "estimated from what recording costs on this machine; --warmup 4 --repeat 3 "
-                "measures it"
+            sentences.append(
+                f"Profiling added {percent(self.added)} to the wall time, measured by the "
+                "warm-ups, which are not profiled."
             )
-            sentences.append(f"Profiling added {percent(self.added)} to the wall time, {how}.")
         elif sentences and self.slowdown is None:
             sentences.append("How much recording slowed the code down is not known.")
         return " ".join(sentences)
@@ -276,7 +272,7 @@ def headline_of(index: ProfileIndex) -> Headline:
     is_copy = index.kinds == MEMCPY
     wall = wall_of(profile)
     error = profile.info.get("error")
-    added = soon_added_time(index)
+    added = index.cached(added_time)
     sizes = profile.tables["activities"]["bytes"][is_copy]
     return Headline(
         wall_ns=wall,
@@ -292,7 +288,6 @@ def headline_of(index: ProfileIndex) -> Headline:
         overhead=_overhead(profile.info, wall),
         slowdown=largest_slowdown(profile.info),
         added=None if added is None else added.share(),
-        is_added_measured=added is not None and added.is_measured,
         unattributed=total_count((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),
         says_no_gpu=is_first_without_gpu(profile.info),

@@ -85,7 +85,6 @@ _TYPES: dict[str, Any] = {
         "waits": _flag,
     },
     "added_ns": _COUNTS,
-    "recording_costs": {_ANY: _number},
     "stacks": _COUNTS,
     "no_stacks": _optional_text,
     "samples": _COUNTS,
