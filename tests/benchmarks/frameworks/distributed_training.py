@@ -6,7 +6,8 @@
 The program starts a process per GPU (``--device cpu``: per rank, with gloo). All ranks profile the
 same steps at the same time, in each variant by turns; a step takes as long as on the slowest rank.
 
-``cost``: a training step in a profile, beside torch.profiler on all ranks.
+``cost``: a training step in a profile, beside CUPTI's kernel records alone and torch.profiler on
+all ranks. With ``--batch 64``, the GPUs are the limit.
 
 ``table``: from the end of the last kernel to a table over all ranks. Here, each rank ends its
 recording and writes its part, and the first one loads the job and calls `Job.by_rank`. With
@@ -43,6 +44,7 @@ from epprof_nb.jobs.child import ChildSession
 from epprof_nb.jobs.launch import begin_job
 from epprof_nb.jobs.loading import load_job
 from tests.benchmarks.shared.harness import header, paired, show
+from tests.benchmarks.shared.kernel_records import kernel_records
 from tests.benchmarks.shared.torch_cuda_models import VOCABULARY, Gpt
 
 if TYPE_CHECKING:
@@ -142,10 +144,17 @@ def cost(ranks: Ranks, rounds: int) -> None:
             ranks.steps(1)
             return ranks.steps(ranks.count)
 
+    def of_cupti() -> float:
+        with kernel_records(memset=True):
+            ranks.steps(1)
+            return ranks.steps(ranks.count)
+
     variants: dict[str, Callable[[], float]] = {
         "no profile": lambda: ranks.steps(ranks.count),
+        **({"CUPTI's kernel records": of_cupti} if ranks.on_gpus else {}),
         "default": recorded,
         "frameworks = []": lambda: recorded(frameworks=[]),
+        "no stacks, samples": lambda: recorded(frameworks=[], stacks=False, samples=False),
         "torch.profiler": theirs,
     }
     for variant in variants.values():
