@@ -9,6 +9,8 @@ import numpy as np
 from epprof_nb.analysis.base.attribution import Attribution, attributed_op_rows
 from epprof_nb.analysis.base.op_paths import SESSION
 from epprof_nb.analysis.base.result_table import (
+    Column,
+    OptionalColumn,
     ResultTable,
     categorical,
     names_at,
@@ -21,7 +23,7 @@ from epprof_nb.arrays.types import MISSING
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.op_paths import OpPaths
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.names import CategoryColumn
 
 
@@ -30,6 +32,7 @@ def table_of_paths(
     paths: OpPaths,
     count: IntArray,
     host_ns: IntArray,
+    has_host_time: BoolArray,
     *,
     attribution: Attribution,
 ) -> ResultTable:
@@ -43,6 +46,8 @@ def table_of_paths(
         Nodes of the ops; nodes of activities are added.
     count, host_ns
         int64 arrays, one value per node of `paths`.
+    has_host_time
+        bool array, one value per node of `paths`: whether the host time of the node is known.
     attribution
         See `by_path`.
 
@@ -80,7 +85,6 @@ def table_of_paths(
     count[SESSION] = 1
     launched = sum_by_group(owner, durations, inner)[:-1]
     columns = {
-        "depth": depth,
         "count": count,
         "device_ns": subtree_sum(of_leaves(durations), parent, depth),
         # The row above already includes the time of a leaf.
@@ -93,6 +97,10 @@ def table_of_paths(
     kept = np.flatnonzero(subtree_sum(count, parent, depth) > 0)
     number = np.full(len(parent) + 1, MISSING, np.int64)
     number[kept] = np.arange(len(kept))
+    # Activities run on no host, and the nodes of graphs only as a whole.
+    is_timed = np.append(has_host_time, np.zeros(len(parent) - uncaptured, np.bool_))[kept]
+    sums: dict[str, Column] = {name: values[kept] for name, values in columns.items()}
+    sums["host_ns"] = OptionalColumn(columns["host_ns"][kept], ~is_timed)
     # Steps beyond the ops have labels.
     example_op = np.where(paths.row < len(ops), paths.row, MISSING)
 
@@ -113,13 +121,13 @@ def table_of_paths(
     return ResultTable(
         {
             "parent": optional(number[parent[kept]]),
-            "depth": columns.pop("depth")[kept],
+            "depth": depth[kept],
             "level": texts(levels, kinds.take(example).to_list()),
             "name": texts(op_names, names.take(example).to_list()),
             "op_type": texts(types, none),
             "cell": texts(of_example("cell"), none),
             "line": optional(line[kept]),
-            **{name: values[kept] for name, values in columns.items()},
+            **sums,
         },
         index="node",
     )

@@ -28,8 +28,11 @@ def path_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> R
         counted = np.where((tree.depth < MAX_DEPTH) & counts_op, values, 0)
         return sum_by_group(paths.of_op, counted, n)[:-1]
 
-    host = of_ops(ops["duration_ns"], has_host_time(ops))
-    host[SESSION] = host[paths.parent == SESSION].sum()
-    return table_of_paths(
-        index, paths, of_ops(ops["count"], ran(ops)), host, attribution=attribution
+    host, timed = (
+        of_ops(values, has_host_time(ops))
+        for values in (ops["duration_ns"], np.ones(len(ops), np.int64))
     )
+    for column in (host, timed):
+        column[SESSION] = column[paths.parent == SESSION].sum()
+    count = of_ops(ops["count"], ran(ops))
+    return table_of_paths(index, paths, count, host, timed > 0, attribution=attribution)

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.op_path_rows import subtree_sum, table_of_paths
 from epprof_nb.analysis.base.op_paths import MAX_DEPTH, OpPaths, Steps, op_keys
-from epprof_nb.analysis.base.op_status import ran
+from epprof_nb.analysis.base.op_status import has_host_time, ran
 from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.frameworks.by_module import OUTSIDE, is_call
 from epprof_nb.analysis.frameworks.phases import (
@@ -72,9 +72,11 @@ def module_tree(index: ProfileIndex, *, attribution: Attribution = "launch") -> 
     count = sum_by_group(paths.of_op[calls], ops["count"][calls], size)
     counted = np.where(is_call(index) | (~is_module & ran(ops)), ops["count"], 0)
     count += sum_by_group(paths.of_row[:n], counted, size)
-    own_host = sum_by_group(paths.of_op, self_host_ns(ops, tree.parent), size)[:-1]
-    host = subtree_sum(own_host, paths.parent, paths.depth)
-    return table_of_paths(index, paths, count[:-1], host, attribution=attribution)
+    host, timed = (
+        subtree_sum(sum_by_group(paths.of_op, values, size)[:-1], paths.parent, paths.depth)
+        for values in (self_host_ns(ops, tree.parent), has_host_time(ops).astype(np.int64))
+    )
+    return table_of_paths(index, paths, count[:-1], host, timed > 0, attribution=attribution)
 
 
 def _steps(index: ProfileIndex, calls: IntArray, work_step: IntArray, outside: int) -> Steps:

@@ -51,13 +51,24 @@ def test_paths_of_one_name_are_one_row_with_their_sums():
     inner = found["session", "In[1]", "line 1", "f", "f"]
     assert (inner["count"], inner["device_ns"], inner["self_device_ns"]) == (1, 15, 15)
     k = found["session", "In[1]", "line 1", "f", "kernel k"]
-    assert (k["count"], k["device_ns"], k["self_device_ns"], k["host_ns"]) == (2, 70, 0, 0)
+    assert (k["count"], k["device_ns"], k["self_device_ns"]) == (2, 70, 0)
+    assert k["host_ns"] is pd.NA
     session = found["session",]
     assert (session["device_ns"], session["host_ns"], session["kernels"]) == (92, 1000, 4)
     stray = found["session", "(no op)", "kernel k"]
     assert stray["device_ns"] == 7
     statement = found["session", "In[1]", "line 1"]
     assert (statement["level"], statement["cell"], statement["line"]) == ("line", "In[1]", 1)
+
+
+def test_host_time_is_missing_where_none_was_measured():
+    ops = [
+        op(1, "main", 0, 100),
+        op(2, "Conv", 10, 20, 1, op_type="node", status="learned"),
+    ]
+    found = by_names(profile(ops, [kernel(12, 15, 2)]).by_path())
+    assert found["session", "main"]["host_ns"] == found["session",]["host_ns"] == 100
+    assert found["session", "main", "Conv"]["host_ns"] is pd.NA
 
 
 def test_device_time_of_leaves_adds_up_on_every_step():
