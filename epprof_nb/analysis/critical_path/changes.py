@@ -67,6 +67,8 @@ class Changes(NamedTuple):
         Calls with a delay factor of 0 do not exist: they wait for nothing.
     activity_ns
         int64 array: durations of the activities.
+    freed_ns
+        int64 array: the part of the delay before each activity that is left out. Empty for none.
     without_waits
         Whether API calls that wait take no time, and no longer wait.
     """
@@ -74,4 +76,5 @@ class Changes(NamedTuple):
     of_ops: npt.NDArray[np.uint8]
     factors: npt.NDArray[np.float64]
     activity_ns: IntArray
+    freed_ns: IntArray = _NONE
     without_waits: bool = False

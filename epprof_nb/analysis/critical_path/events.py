@@ -45,6 +45,7 @@ from epprof_nb.analysis.critical_path.waits import (
     waiting_calls,
 )
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.util.cached import cached_property
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -101,7 +102,7 @@ class CriticalPathEvents:
         is_work = np.where(index.is_device_work, lane, np.int32(MISSING))
         events = EventMarks(index, lane, streams)
         self._activities = (
-            start, end, _NONE, is_work, call, self.activity_op, events.mark_of_activity,
+            start, end, _NONE, _NONE, is_work, call, self.activity_op, events.mark_of_activity,
             row_order(start),
         )  # fmt: skip
         call_wait, call_lane = waiting_calls(index, call, lane, end, events)
@@ -176,15 +177,15 @@ class CriticalPathEvents:
 
     def _without(self, removed: Removed, free_op: int) -> Columns:
         """Return the columns of the activities without what is removed of them."""
-        start, end, _, lane, call, op, *more = self._activities
+        start, end, _, freed, lane, call, op, *more = self._activities
         rows = removed.activities
         if not len(removed.remains):
             op = op.copy()
             op[rows] = free_op
-            return start, end, _NONE, lane, call, op, *more
+            return start, end, _NONE, freed, lane, call, op, *more
         length = end - start
         length[rows] = (length[rows] * removed.remains).astype(np.int64)
-        return start, end, length, lane, call, op, *more
+        return start, end, length, freed, lane, call, op, *more
 
     def changed_path(
         self, changes: Changes, owners: Owners
@@ -201,7 +202,7 @@ class CriticalPathEvents:
             of_ops = np.insert(of_ops, -1, np.uint8(len(factors)))
             factors = np.append(factors, [[0.0, 0.0, 0.0]], axis=0)
         ops, calls, activities = self._owned(owners)
-        activities = (*activities[:2], changes.activity_ns, *activities[3:])
+        activities = (*activities[:2], changes.activity_ns, changes.freed_ns, *activities[4:])
         found = self._compute(of_ops, factors, rows=True, changed=(ops, calls, activities))
         return int(np.frombuffer(found["length_ns"], np.int64)[0]), _rows(found)
 
@@ -210,6 +211,18 @@ class CriticalPathEvents:
         """Boolean array: the API calls that wait for a device."""
         waiting: BoolArray = self._calls[5][: len(self.call_op)] != NO_WAIT
         return waiting
+
+    @cached_property
+    def ready(self) -> IntArray:
+        """int64 array: when each activity was launched, and earlier work of its stream ended."""
+        start, end, _, _, lane, call, *_ = self._activities
+        launched = np.append(self._calls[0] + self._latency, -MAX_NS)
+        ready = launched[np.where(call >= 0, call, -1)]
+        order = np.lexsort((start, lane))
+        begins = np.flatnonzero(np.diff(lane[order], prepend=MISSING - 1))
+        for rows in np.split(order, begins[1:]):
+            ready[rows[1:]] = np.maximum(ready[rows[1:]], np.maximum.accumulate(end[rows])[:-1])
+        return ready
 
     def _numbers(self, thread_ids: IntArray) -> Rows:
         """Return the numbers of threads; of the home thread for one without ops and calls."""
@@ -264,7 +277,7 @@ class CriticalPathEvents:
         )
         joins = self._calls[3][len(of_calls) :]
         calls = (*self._calls[:3], np.append(of_calls, joins), *self._calls[4:])
-        return ops, calls, (*self._activities[:5], of_activities, *self._activities[6:])
+        return ops, calls, (*self._activities[:6], of_activities, *self._activities[7:])
 
     def _with_ops(self, more: int) -> Columns:
         """Return the columns of ops with further ones at the end, which are on no thread."""

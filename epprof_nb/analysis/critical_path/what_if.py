@@ -170,7 +170,8 @@ class WhatIf:
     ) -> tuple[int, str | None, float]:
         """Return the length of the path, what takes most of it, and its share.
 
-        With `contention`, kernels that overlapped with removed time lose this time.
+        With `contention`, kernels lose the removed time in which they overlapped with it, or waited
+        though they were launched and their stream was free.
         """
         waits = any(target.waits for target, _ in changes)
         host = np.ones(self._pairs + 1)
@@ -184,8 +185,10 @@ class WhatIf:
                 of_activity[target.activities] *= factor
         of_activity *= device[self._owners.of_activities]
         length = np.rint(self._duration * of_activity).astype(np.int64)
+        freed = np.empty(0, np.int64)
         if contention:
-            length -= self._freed(of_activity)
+            overlapped, freed = self._freed(of_activity)
+            length -= overlapped
         # What does not run is not delayed either, and its calls wait for nothing.
         delay = np.where((host == 0) & (device == 0), 0.0, 1.0)
         rows, of_pair = np.unique(np.stack([host, delay], axis=1), axis=0, return_inverse=True)
@@ -194,26 +197,32 @@ class WhatIf:
         code = of_pair.reshape(-1).astype(np.uint8)
         factors = np.stack([rows[:, 0], np.ones(len(rows)), rows[:, 1]], axis=1)
         of_ops = np.append(code[self._of_ops], code)
-        change = Changes(of_ops, factors, length, without_waits=waits)
+        change = Changes(of_ops, factors, length, freed, without_waits=waits)
         total, path = self._path.input.changed_path(change, self._owners)
         limit, share = self._limit(path, length, host, waits=waits)
         return total, limit, share
 
-    def _freed(self, of_activity: Factors) -> IntArray:
-        """Return the time of each kernel that overlapped with time which the changes remove."""
+    def _freed(self, of_activity: Factors) -> tuple[IntArray, IntArray]:
+        """Return the time that kernels lose if others are shorter: of their own, and of delays.
+
+        A kernel that fills the device makes those of other streams wait, so that they do not
+        overlap but take turns.
+        """
         activities = self._index.profile.tables["activities"]
+        start, end = (activities[name] for name in ("start_ns", "end_ns"))
+        ready = np.minimum(self._path.input.ready, start)
         is_kernel = self._index.kinds == KERNEL
         shorter = is_kernel & (of_activity < 1)
-        freed = np.zeros(len(of_activity), np.int64)
+        overlapped, waited = (np.zeros(len(start), np.int64) for _ in range(2))
         for device in np.unique(activities["device_id"][shorter]).tolist():
             on_device = activities["device_id"] == device
-            cause, rows = shorter & on_device, np.flatnonzero(is_kernel & on_device & ~shorter)
-            start, end = (activities[name] for name in ("start_ns", "end_ns"))
+            cause, rows = shorter & on_device, np.flatnonzero(is_kernel & on_device)
             busy = union(start[cause], end[cause])
             removed = np.average(1 - of_activity[cause], weights=self._duration[cause] + 1e-9)
-            overlap = covered_between(*busy, start[rows], end[rows])
-            freed[rows] = (overlap * removed).astype(np.int64)
-        return freed
+            waited[rows] = covered_between(*busy, ready[rows], start[rows]) * removed
+            rows = rows[~shorter[rows]]
+            overlapped[rows] = covered_between(*busy, start[rows], end[rows]) * removed
+        return overlapped, waited
 
     def _limit(
         self,

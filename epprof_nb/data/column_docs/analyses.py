@@ -291,7 +291,8 @@ ANALYSES: dict[str, TableDoc] = {
             column("saving_low_ns", "int64", "the same: other work keeps its durations"),
             column(
                 "saving_high_ns", "int64",
-                "saving if other kernels lose the time in which they overlapped removed time",
+                "saving if other kernels lose the removed time in which they ran, too, or only "
+                "waited for the device",
             ),
             column(
                 "limit", "category",
@@ -350,7 +351,7 @@ ANALYSES: dict[str, TableDoc] = {
             column(
                 "saving_high_ns", "Int64",
                 "high ends of the sensitivities x time, what its waits for the device save, and "
-                "the time in which other kernels overlapped with its device work",
+                "the time in which other kernels overlapped with its device work or waited for it",
             ),
             column(
                 "limit", "category",

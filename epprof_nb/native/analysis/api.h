@@ -63,6 +63,7 @@ typedef struct {
   const int32_t *call_start_order, *call_end_order;
   const int64_t *activity_start, *activity_end;
   const int64_t* activity_length;  // null: from start to end
+  const int64_t* activity_freed;  // what is left out of the delay before an activity; null: nothing
   const int32_t *activity_lane, *activity_call, *activity_op;  // lane -1: not part of the path
   const int32_t* activity_mark;  // number of the mark of an event that stands for it; -1: none
   const int32_t *activity_order;

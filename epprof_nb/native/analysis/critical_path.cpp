@@ -258,7 +258,13 @@ class Sweep {
       cause = From::kLane;
       last = before.end;
     }
-    if (event.last >= 0 && event.end > last) cause = From::kEvent;
+    if (event.last >= 0 && event.end > last) {
+      cause = From::kEvent;
+      last = event.end;
+    }
+    // When it had started without the delay that is left out.
+    int64_t begun = start;
+    if (in_.activity_freed) begun = std::max(last, start - in_.activity_freed[a]);
 
     Distances<K> distance{};
     From from = From::kStart;
@@ -275,15 +281,15 @@ class Sweep {
       take_longer(distance, other);
     };
     if (event.last >= 0) {
-      depend(event.distance, cause == From::kEvent ? start - event.end : 0, From::kEvent,
+      depend(event.distance, cause == From::kEvent ? begun - event.end : 0, From::kEvent,
              event.longest);
     }
     if (before.last >= 0) {
-      depend(before.distance, cause == From::kLane ? start - before.end : 0, From::kLane,
+      depend(before.distance, cause == From::kLane ? begun - before.end : 0, From::kLane,
              before.longest);
     }
     if (call >= 0) {
-      int64_t delay = (cause == From::kCall ? start : arrived) - called;
+      int64_t delay = (cause == From::kCall ? begun : arrived) - called;
       depend(call_distance_[static_cast<size_t>(call)], delay, From::kCall, -1);
     } else if (cause == From::kHost) {
       // The launching thread is unknown. The home thread's work until now is the best bound.

@@ -3,20 +3,20 @@
 
 #include "analysis/api.h"
 
-enum { kOps = 6, kCalls = 8, kActivities = 8, kWaits = 3, kLanes = 1, kChanges = 1, kFactors = 1 };
+enum { kOps = 6, kCalls = 8, kActivities = 9, kWaits = 3, kLanes = 1, kChanges = 1, kFactors = 1 };
 enum { kColumns = kOps + kCalls + kActivities + kWaits + kLanes + kChanges + kFactors };
 
 // Size of an item, and whether the column may be empty: an order of rows that are in order.
 static const struct {
   unsigned char size, optional;
 } columns_of[kColumns] = {
-    {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 1}, {4, 1},                  // ops
-    {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 0}, {1, 0}, {4, 1}, {4, 1},  // calls
-    {8, 0}, {8, 0}, {8, 1}, {4, 0}, {4, 0}, {4, 0}, {4, 0}, {4, 1},  // activities
-    {8, 0}, {4, 0}, {4, 0},                                          // waits
-    {4, 0},                                                          // lanes
-    {1, 0},                                                          // changes of ops
-    {8, 0},                                                          // factors
+    {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 1}, {4, 1},                          // ops
+    {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 0}, {1, 0}, {4, 1}, {4, 1},          // calls
+    {8, 0}, {8, 0}, {8, 1}, {8, 1}, {4, 0}, {4, 0}, {4, 0}, {4, 0}, {4, 1},  // activities
+    {8, 0}, {4, 0}, {4, 0},                                                  // waits
+    {4, 0},                                                                  // lanes
+    {1, 0},                                                                  // changes of ops
+    {8, 0},                                                                  // factors
 };
 
 // Sets the number of rows of the columns from `first`. Returns -1 if they differ in length.
@@ -74,6 +74,7 @@ static int fill(epprof_path_input* in, const Py_buffer* views, size_t variants) 
   in->activity_start = *at++;
   in->activity_end = *at++;
   in->activity_length = *at++;
+  in->activity_freed = *at++;
   in->activity_lane = *at++;
   in->activity_call = *at++;
   in->activity_op = *at++;

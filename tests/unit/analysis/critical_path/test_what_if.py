@@ -107,6 +107,80 @@ def test_kernels_that_shared_the_device_may_get_faster():
     assert (found["saving_ns"], found["saving_low_ns"], found["saving_high_ns"]) == (0, 0, 500)
 
 
+def taking_turns(chains):
+    """Return the times of the kernels of two streams, each of which fills the device."""
+    now, spans = 20, ([], [])
+    for number in range(max(map(len, chains))):
+        for chain, found in zip(chains, spans, strict=True):
+            if number < len(chain):
+                found.append((now, now + chain[number]))
+                now += chain[number]
+    return spans
+
+
+def sharing(chains):
+    """Return the times of the kernels of two streams, which take twice as long at one time."""
+    now, spans, left = 20, ([], []), [list(chain) for chain in chains]
+    begun = [now, now]
+    while any(left):
+        at_work = [stream for stream in (0, 1) if left[stream]]
+        step = min(left[stream][0] for stream in at_work)
+        now += step * len(at_work)
+        for stream in at_work:
+            left[stream][0] -= step
+            if not left[stream][0]:
+                spans[stream].append((begun[stream], now))
+                begun[stream] = now
+                del left[stream][0]
+    return spans
+
+
+def contending(times, chains):
+    """Return a profile of two chains of kernels that were launched at once."""
+    rows = [
+        (name, stream, span)
+        for (name, stream), spans in zip((("kept", 7), ("changed", 8)), times(chains), strict=True)
+        for span in spans
+    ]
+    work = [kernel(*span, name=name, stream_id=stream, correlation_id=number)
+            for number, (name, stream, span) in enumerate(rows)]  # fmt: skip
+    calls = [call(0, 10, correlation_id=number) for number in range(len(rows))]
+    return profile([], work, calls, info=info(max(end for *_, (_, end) in rows)))
+
+
+@pytest.mark.parametrize("factor", [0, 0.5])
+@pytest.mark.parametrize("times", [taking_turns, sharing])
+@pytest.mark.parametrize("seed", range(4))
+def test_kernels_that_contend_may_free_all_the_time_of_the_others(seed, times, factor):
+    rng = np.random.default_rng(seed)
+    chains = [(2 * rng.integers(50, 200, rng.integers(8, 16))).tolist() for _ in range(2)]
+    chains[1] = chains[1][: len(chains[0])]  # so that what is left is the limit
+    found = contending(times, chains).what_if({"changed": factor}).iloc[0]
+    changed = [round(ns * factor) for ns in chains[1]] if factor else []
+    true = contending(times, [chains[0], changed]).info["wall_ns"]
+    assert found["wall_low_ns"] <= true <= found["wall_high_ns"]
+
+
+def test_kernels_that_take_turns_free_no_more_than_the_time_that_is_removed():
+    for factor, most in ((0, 300), (0.5, 150), (1, 0), (2, -300)):
+        prof = contending(taking_turns, [[100] * 3, [100] * 3])
+        found = prof.what_if({"changed": factor}).iloc[0]
+        assert found["saving_high_ns"] == most
+        assert found["saving_ns"] == min(most, 100)
+
+
+def test_a_kernel_that_waited_for_an_event_frees_only_the_rest_of_its_delay():
+    """The copy is the limit, however short the kernels are that ran beside it."""
+    waited = {"name": "stream_wait_event", "event_stream_id": 7, "event_correlation_id": 2}
+    work = [tiny.activity("memcpy", 20, 500, correlation_id=1, stream_id=7),
+            kernel(20, 450, correlation_id=3, stream_id=8, name="beside"),
+            tiny.activity("synchronization", 7, 8, correlation_id=4, stream_id=9, **waited),
+            kernel(600, 700, correlation_id=5, stream_id=9, name="after")]  # fmt: skip
+    calls = [call(at, at + 1, correlation_id=at) for at in (1, 2, 3, 4, 5)]
+    found = profile([], work, calls, info=info(700)).what_if({"beside": 0}).iloc[0]
+    assert (found["saving_ns"], found["saving_high_ns"]) == (0, 100)
+
+
 def test_changes_are_rows_and_all_of_them_is_the_last():
     program = random_program(3)
     both = {"work a": 0.5, "kernel *": 0}
