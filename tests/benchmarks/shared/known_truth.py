@@ -65,10 +65,10 @@ class HostDevice:
         if ms > 0:
             host.launch(lambda: time.sleep(ms / 1e3), stream=self.streams[stream], name="sleep")
 
-    def contend(self, ms: float, stream: int = 0) -> None:
+    def contend(self, count: int, stream: int = 0) -> None:
         """Launch kernels that share the memory's bandwidth with those of another stream."""
         values = self._big[stream]
-        for _ in range(round(ms)):
+        for _ in range(count):
             host.launch(
                 lambda: np.add(values, 1, out=values), stream=self.streams[stream], name="add"
             )
@@ -107,10 +107,10 @@ class CudaDevice:
             with self.streams[stream]:
                 self._spin((1,), (1,), (int(ms * 1e6),))
 
-    def contend(self, ms: float, stream: int = 0) -> None:
+    def contend(self, count: int, stream: int = 0) -> None:
         """Launch kernels that share the memory's bandwidth with those of another stream."""
         with self.streams[stream]:
-            for _ in range(round(ms)):
+            for _ in range(count):
                 self._big[stream] += 1
 
     def follow(self, stream: int, other: int) -> None:
@@ -140,11 +140,13 @@ def _hidden_stream(d: HostDevice | CudaDevice, scale: Scale, main: str, side: st
 
 
 def _contending(d: HostDevice | CudaDevice, scale: Scale) -> None:
+    # Even numbers, so that half of the kernels is half of the time.
+    first, second = (2 * round(scale.ms(6)) for _ in range(2))
     with epprof_nb.op("first"):
-        d.contend(scale.ms(12), 0)
+        d.contend(first, 0)
     factor = scale.of("changed")
     with epprof_nb.op("changed"):
-        d.contend(factor * scale.ms(12), 1)
+        d.contend(round(factor * second), 1)
     d.wait()
 
 
