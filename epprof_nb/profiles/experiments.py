@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epprof_nb.data.column_docs import with_columns
+from epprof_nb.data.empty_tables import explained
 from epprof_nb.data.profile_data import ProfileData
-from epprof_nb.profiles.table_frame import table_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,12 +30,14 @@ class Experiments(ProfileData):
             A sensitivity of 1 means that each nanosecond of the op is one of the wall time, 0 that
             something else is the limit. It holds for small changes: an op that takes no time saves
             at most sensitivity x time, and less if other work becomes the limit. How much less says
-            the replay of the profile, as in `what_if`. The intervals are 95 % intervals.
+            the replay of the profile, as in `what_if`. The intervals are 95 % intervals. The frame
+            is displayed in short; a selection of its columns or rows is a plain DataFrame.
 
         Notes
         -----
         Kernels that run at the same time share the device, so an op of sensitivity 0 can save time
-        nevertheless: ``saving_high_ns`` counts all time in which others overlapped with it.
+        nevertheless: ``saving_high_ns`` counts all time in which others overlapped with it, or
+        waited for it.
 
         See Also
         --------
@@ -47,6 +49,9 @@ class Experiments(ProfileData):
         >>> synthetic_profile(activities=100).sensitivity().empty
         True
         """
+        from epprof_nb.analysis.base.index import index_of
         from epprof_nb.analysis.experiments.sensitivity import sensitivity_table
+        from epprof_nb.analysis.experiments.sensitivity_frame import SensitivityFrame
 
-        return table_frame(self, "sensitivity", sensitivity_table)
+        frame = SensitivityFrame(sensitivity_table(index_of(self)).to_frame())
+        return explained(self, "sensitivity", frame)

@@ -69,7 +69,9 @@ class SensitivityView:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of `epprof_nb.Profile.sensitivity`."""
-        return sensitivity_table(index_of(self._profile)).to_frame()
+        from epprof_nb.analysis.experiments.sensitivity_frame import SensitivityFrame
+
+        return SensitivityFrame(sensitivity_table(index_of(self._profile)).to_frame())
 
     def as_text(self) -> str:
         """Return the headline, and a line per op."""

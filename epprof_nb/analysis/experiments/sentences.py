@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.experiments.candidates import Side
     from epprof_nb.analysis.experiments.sensitivity import Sensitivity
+    from epprof_nb.analysis.experiments.slopes import Slope
 
 MIN_WIN = 0.02
 """Least saving that counts, as a share of the wall time."""
@@ -53,15 +54,18 @@ def op_sentence(row: Sensitivity, device_word: str) -> OpSentence:
         if row.op.time_ns(side) >= _MIN_SHARE * row.wall_ns
     ]
     known = [side for side in SIDES if not math.isnan(row.measured[side].value)]
-    slopes = [
-        # Without the sign of a zero.
-        f"{words[side]} {round(row.measured[side].value, 2) + 0.0:.2f} ± "
-        f"{row.measured[side].half_width:.2f}"
-        if row.measured[side].half_width <= MAX_WIDTH
-        else f"{words[side]} uncertain"
-        for side in known
-    ]
+    slopes = [f"{words[side]} {slope_text(row.measured[side])}" for side in known]
     return OpSentence(row.op.name, ", ".join(shares), ", ".join(slopes), _win(row, known))
+
+
+def slope_text(slope: Slope) -> str:
+    """Return a slope with its interval in words; empty if it was not measured."""
+    if math.isnan(slope.value):
+        return ""
+    if slope.half_width > MAX_WIDTH:
+        return "uncertain"
+    # Without the sign of a zero.
+    return f"{round(slope.value, 2) + 0.0:.2f} ± {slope.half_width:.2f}"
 
 
 def headline_of(measured: Measured) -> str:

@@ -3,11 +3,13 @@
 import base64
 import io
 
+import pandas as pd
 import pytest
 from PIL import Image
 
 import epprof_nb
 from epprof_nb.analysis.experiments import sentences
+from epprof_nb.util.format import duration
 from epprof_nb.views.sensitivity import SensitivityView
 from tests.helpers.simulated.step import Machine
 
@@ -109,6 +111,37 @@ def test_every_form_has_the_ops(prof):
     picture = Image.open(io.BytesIO(base64.b64decode(bundle["image/png"])))
     assert picture.width == 1440
     assert view.to_frame().equals(prof.sensitivity())
+
+
+def test_the_table_is_displayed_in_short(prof):
+    found = prof.sensitivity()
+    head = "name device   host device sensitivity host sensitivity saving if free limit"
+    lines = repr(found).splitlines()
+    assert lines[0].split() == head.split()
+    row = found.iloc[0]
+    assert lines[1].split()[1:3] == ["prepare", "0"]
+    assert len(lines) == 1 + len(found) + 1  # a line per row
+    slope = f"{row['host_sensitivity']:.2f} ± "
+    for text in (lines[1], page := found._repr_html_()):
+        assert slope in text
+        assert f"({duration(row['saving_low_ns'])} to {duration(row['saving_high_ns'])})" in text
+    assert page.count("<th>") == 1 + 7 + len(found)
+    for column in found.columns:
+        assert column in lines[-1]
+        assert column in page
+    assert type(found[["name", "agrees"]]) is pd.DataFrame
+    del found["note"]
+    assert "device_share" in repr(found).splitlines()[0]
+
+
+def test_the_note_of_an_op_and_the_reason_of_an_empty_table_are_displayed(prof):
+    found = prof.sensitivity()
+    found.loc[0, "note"] = "replayed host: 0.10"
+    assert "replayed host: 0.10" in repr(found)
+    assert "replayed host: 0.10" in found._repr_html_()
+    empty = epprof_nb.testing.synthetic_profile(activities=100).sensitivity()
+    assert "No experiment was made" in repr(empty)
+    assert "not all is shown" not in repr(empty)
 
 
 def test_pages_and_summaries_have_the_experiment(prof, tmp_path):
