@@ -45,3 +45,7 @@ def test_a_child_of_a_fork_never_waits_for_threads_of_its_parent(core, tmp_path)
     # A sanitizer's allocator, preloaded, has locks of its own that a fork does not reset.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     build_and_run("fork_stress", [*core, *ort], tmp_path, env=environment)
+
+
+def test_a_buffer_keeps_its_first_pages(tmp_path):
+    build_and_run("buffer_pages", [], tmp_path)
