@@ -10,10 +10,12 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
+from epprof_nb.data.schema import MEMORY_SEGMENTS
 from epprof_nb.recording.memory import pool_totals, process_memory, recorder
 from epprof_nb.recording.onnxruntime import arenas as module
 from epprof_nb.recording.onnxruntime.arenas import arenas
 from epprof_nb.recording.onnxruntime.session_pointer import session_pointer
+from tests.helpers import tiny
 from tests.ort import models
 
 CPU = "CPUExecutionProvider"
@@ -99,11 +101,19 @@ def test_a_profile_has_the_arenas(on_cpu, monkeypatch, tmp_path, no_arenas):
     session = made(path=str(path))
     for each in (pool_totals, recorder, process_memory):
         monkeypatch.setattr(each, "used_devices", lambda: [0])
+    x = np.ones((500_000, 4), np.float32)
     with epprof_nb.profile(detail="memory") as prof:
-        session.run(None, {"x": np.ones((500_000, 4), np.float32)})
+        session.run(None, {"x": x})
+    given = {"pool": "driver", "device_id": 0, "address": 64, "bytes": 1 << 30, "allocated_ns": 0}
+    prof.tables["memory_segments"] = tiny.table(MEMORY_SEGMENTS, [given])
     pools = prof.memory_pools().set_index("pool")
     row, now = pools.loc["ONNX Runtime shown.onnx"], arena("shown.onnx")
+    assert row["note"] == "at the end of the profile"
     assert row["held_bytes"] == now.held
     assert row["in_use_bytes"] == now.in_use
     assert row["free_bytes"] == now.held - now.in_use
+    # The row of the driver leaves out what the arena took from it, and says so.
+    of_driver = pools.loc["driver"]
+    assert of_driver["note"] == "without what is in the pools of ONNX Runtime shown.onnx"
+    assert (1 << 30) - now.held <= of_driver["held_bytes"] <= (1 << 30) - x.nbytes
     assert "ONNX Runtime" not in pools.index
