@@ -35,20 +35,29 @@ class LaunchComparison:
         Number of runs to record next.
     has_given_up
         Whether runs with inputs of one size keep launching work of other sizes.
+    mismatched
+        Number of runs whose launches were not known when they ended.
     """
 
-    __slots__ = ("_any_size", "_compared", "_hits", "_known", "_misses", "has_given_up", "owed")
+    __slots__ = (
+        "_any_size", "_compared", "_hits", "_known", "_last_mismatched",
+        "_mismatched_before_recorded", "_misses", "has_given_up", "mismatched", "owed",
+    )  # fmt: skip
 
     def __init__(self, *, any_size: bool) -> None:
         self._any_size = any_size
         self._known: dict[int, int | None] = {}
         """Exact hash of the run that was recorded, by hash; None if runs of any size match."""
         self.owed = self._compared = self._hits = self._misses = 0
+        self.mismatched = self._mismatched_before_recorded = 0
+        self._last_mismatched: tuple[tuple[int, int], ...] = ()
+        """Hash of the launches of the last mismatched runs, with their number."""
         self.has_given_up = False
 
     def add_recorded(self, launches: int, launch_hash: int, function_hash: int) -> None:
         """Add a run that was recorded."""
         self.owed = max(self.owed - 1, 0)
+        self._mismatched_before_recorded = self.mismatched
         if not launches:
             return
         key = function_hash if self._any_size else launch_hash
@@ -61,11 +70,12 @@ class LaunchComparison:
             self._keep(key, None)
             self._misses = max(self._misses - 1, 0)
 
-    def compare(self, launch_hash: int, function_hash: int) -> None:
-        """Add a run that was not recorded.
+    def compare(self, launch_hash: int, function_hash: int, mismatched: int) -> None:
+        """Add a run that was not recorded; `mismatched` has the value of when it began.
 
         Each consecutive mismatch doubles the number of runs to record next. A session whose
-        launches always differ is soon recorded run by run.
+        launches always differ is soon recorded run by run. Runs that launch the same count once if
+        they overlap, or until another one was recorded.
         """
         key = function_hash if self._any_size else launch_hash
         known = self._known
@@ -77,6 +87,13 @@ class LaunchComparison:
             if self._compared >= _FIRST_CHECK and not self._compared & (self._compared - 1):
                 self.owed = max(self.owed, 1)
             return
+        since = min(mismatched, self._mismatched_before_recorded)
+        if any(other == key and number > since for other, number in self._last_mismatched):
+            self.owed = max(self.owed, 1)
+            return
+        self.mismatched += 1
+        missed = (*self._last_mismatched, (key, self.mismatched))
+        self._last_mismatched = missed[-MAX_HASHES:]
         self._hits = 0
         self.owed = min(1 << self._misses, _MAX_OWED)
         self._misses = min(self._misses + 1, 16)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from epprof_nb.recording.onnxruntime.launch_sequences import LaunchSequence
-    from epprof_nb.recording.onnxruntime.run_log import LoggedRun
+    from epprof_nb.recording.onnxruntime.run_log import LoggedRun, RunInProgress
 
 MAX_SEQUENCES = MAX_HASHES
 """Launch sequences kept per session and input shapes."""
@@ -75,17 +75,20 @@ class RunHistory:
         had different nodes.
     may_learn
         Whether equal launches mean equal nodes.
+    being_recorded
+        Runs that are being recorded, without the first ones of threads.
     """
 
     __slots__ = (
         "__weakref__", "_distrust", "_first_runs", "_launches", "_operators", "_plain_ns",
         "_plain_runs", "_recorded", "_recorded_ns", "_spent_ns", "_total_ns", "any_size",
-        "comparison", "may_learn", "sequences", "used",
+        "being_recorded", "comparison", "may_learn", "sequences", "used",
     )  # fmt: skip
 
     def __init__(self, *, any_size: bool = False) -> None:
         self.any_size = any_size
         self.may_learn = True
+        self.being_recorded: set[RunInProgress] = set()
         self.used = 0
         self._launches = False
         self._plain_runs = 0
@@ -106,7 +109,11 @@ class RunHistory:
 
     def must_record(self, *, first: bool) -> bool:
         """Whether to record the next run; `first` if it is the first one of its thread."""
-        if self._recorded < FIRST_RUNS or self.comparison.owed > 0:
+        # Threads that begin at once need not all record the same.
+        others = sum(run.is_current for run in list(self.being_recorded))
+        later = self._recorded - self._first_runs
+        known = self._recorded if first else min(self._first_runs, 1) + later + others
+        if known < FIRST_RUNS or self.comparison.owed > others:
             return True
         if self._launches or self.sequences:
             return not self.may_learn or (first and self._first_runs < MAX_FIRST_RUNS)
@@ -124,15 +131,16 @@ class RunHistory:
         launch_hash: int,
         function_hash: int,
         duration_ns: int,
+        mismatched: int,
     ) -> None:
-        """Add a run that has ended."""
+        """Add a run that has ended; `mismatched` is that of the comparison when it began."""
         self._launches |= launches > 0
         if recorded:
             self._recorded += 1
             self._first_runs += first
             self.comparison.add_recorded(launches, launch_hash, function_hash)
         elif self._launches:
-            self.comparison.compare(launch_hash, function_hash)
+            self.comparison.compare(launch_hash, function_hash, mismatched)
         if self._recorded > 1:  # the first run is not representative
             self._add_time(duration_ns, recorded=recorded)
 

@@ -49,25 +49,41 @@ class RunInProgress:
         Whether the run is to be recorded node by node.
     """
 
-    __slots__ = ("_first", "_history", "_recording", "records_nodes")
+    __slots__ = ("_first", "_history", "_mismatched", "_recording", "records_nodes")
 
     def __init__(self, runs: SessionRuns, key: object) -> None:
         self._recording = _recordings
         self._history = None if key is None else runs.history(key)
         self._first = self._history is not None and runs.is_first_of_thread()
-        self.records_nodes = self._history is not None and self._history.must_record(
-            first=self._first
-        )
+        self._mismatched = 0
+        self.records_nodes = False
+        if (history := self._history) is not None:
+            self._mismatched = history.comparison.mismatched
+            self.records_nodes = history.must_record(first=self._first)
+            if self.records_nodes and not self._first:
+                history.being_recorded.add(self)
         _native.ort_observe_run(runs.number)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the recording in which the run began has not ended."""
+        return self._recording == _recordings
 
     def end(self, duration_ns: int, *, failed: bool) -> None:
         """Add the run to its history and to the log of the recording."""
+        try:
+            self._add(duration_ns, failed=failed)
+        finally:
+            if self._history is not None:
+                self._history.being_recorded.discard(self)
+
+    def _add(self, duration_ns: int, *, failed: bool) -> None:
         op_id, launches, launch_hash, function_hash, is_recorded, has_subgraphs = (
             _native.ort_take_run()
         )
         if not op_id:
             return  # refused, for example because of the shapes of its inputs
-        if self._recording != _recordings:
+        if not self.is_current:
             return  # the recording ended, and with it the log of launches
         history = self._history
         if history is not None and has_subgraphs:
@@ -80,6 +96,7 @@ class RunInProgress:
                 launch_hash=launch_hash,
                 function_hash=function_hash,
                 duration_ns=duration_ns,
+                mismatched=self._mismatched,
             )
         _log.append(LoggedRun(op_id, history, is_recorded, failed, launch_hash, function_hash))
 

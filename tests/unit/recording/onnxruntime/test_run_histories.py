@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
 import threading
+from random import Random
+from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
+from epprof_nb.recording.onnxruntime import run_log
 from epprof_nb.recording.onnxruntime.run_histories import (
     MAX_FIRST_RUNS,
     MAX_INPUTS,
@@ -20,6 +25,7 @@ from tests.helpers.threads import run_all
 
 def ran(history, *, launches=0, launch_hash=0, functions=0, recorded_ns=0, plain_ns=0, first=False):
     """Whether the next run is recorded, as the history then knows."""
+    mismatched = history.comparison.mismatched
     recorded = history.must_record(first=first)
     history.add(
         recorded=recorded,
@@ -28,6 +34,7 @@ def ran(history, *, launches=0, launch_hash=0, functions=0, recorded_ns=0, plain
         launch_hash=launch_hash,
         function_hash=functions,
         duration_ns=recorded_ns if recorded else plain_ns,
+        mismatched=mismatched,
     )
     return recorded
 
@@ -83,6 +90,77 @@ def test_all_runs_of_threads_that_begin_at_once_are_recorded_or_launch_what_such
     assert sum(is_recorded for _, is_recorded in made) <= 3 * threads
 
 
+class Threads:
+    """Threads that run a session at once, each run as long as `length_of` says."""
+
+    def __init__(self, monkeypatch):
+        self.runs = SessionRuns(1, must_record_all=False)
+        self.ended = ()
+        self.is_first = False
+        native = SimpleNamespace(ort_observe_run=lambda _: None, ort_take_run=lambda: self.ended)
+        monkeypatch.setattr(run_log, "_native", native)
+        monkeypatch.setattr(SessionRuns, "is_first_of_thread", lambda _: self.is_first)
+
+    def launched(self, each, length_of, hash_of):
+        """Run `each` runs on 4 threads; return what each launched, and whether it was recorded."""
+        made, waiting, left = [], [], [each] * 4
+
+        def begin(time, number):
+            if left[number]:
+                self.is_first = left[number] == each
+                run = run_log.RunInProgress(self.runs, "key")
+                launches = 100 + number if self.is_first else hash_of(number, each - left[number])
+                left[number] -= 1
+                end = time + length_of(run.records_nodes)
+                heapq.heappush(waiting, (end, number, launches, run))
+
+        for number in range(4):
+            begin(0, number)
+        while waiting:
+            time, number, launches, run = heapq.heappop(waiting)
+            self.ended = 1, 9, launches, launches, run.records_nodes, False
+            run.end(1000, failed=False)
+            made.append((launches, run.records_nodes))
+            begin(time, number)
+        return made
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_threads_that_begin_at_once_do_not_all_record_the_same(monkeypatch, seed):
+    random = Random(seed)
+    threads = Threads(monkeypatch)
+    made = threads.launched(
+        25, lambda recorded: random.uniform(1, 3) * (2 if recorded else 1), lambda *_: 5
+    )
+    known = {launches for launches, recorded in made if recorded}
+    assert known == {5, 100, 101, 102, 103}
+    assert sum(recorded for _, recorded in made) <= 8
+
+
+def test_runs_that_overlap_and_launch_the_same_are_one_mismatch(monkeypatch):
+    threads = Threads(monkeypatch)
+    made = threads.launched(40, lambda _: 1, lambda _, number: 5 if number < 20 else 6)
+    changed = [recorded for launches, recorded in made if launches == 6]
+    assert 1 <= changed.count(True) <= 2
+
+
+def test_overlapping_runs_whose_launches_always_differ_are_recorded(monkeypatch):
+    threads = Threads(monkeypatch)
+    made = threads.launched(40, lambda _: 1, lambda thread, number: 1000 * thread + number)
+    assert sum(recorded for _, recorded in made) >= 0.8 * len(made)
+
+
+def test_a_recording_that_ended_does_not_keep_runs_open(monkeypatch):
+    threads = Threads(monkeypatch)
+    threads.launched(1, lambda _: 1, lambda *_: 5)
+    threads.is_first = False
+    run = run_log.RunInProgress(threads.runs, "key")
+    assert run.records_nodes
+    assert not run_log.RunInProgress(threads.runs, "key").records_nodes
+    run_log.end_recording()
+    assert run_log.RunInProgress(threads.runs, "key").records_nodes
+
+
 def test_after_other_launches_the_next_run_is_recorded():
     history = RunHistory()
     for _ in range(5):
@@ -136,6 +214,7 @@ def test_an_interrupted_run_does_not_make_recording_look_free():
             launch_hash=0,
             function_hash=0,
             duration_ns=1_500_000 if recorded[-1] else next(plain_ns),
+            mismatched=0,
         )
     assert recorded[2:].count(True) < 0.15 * len(recorded)
 
