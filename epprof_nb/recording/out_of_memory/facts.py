@@ -132,7 +132,8 @@ def _of_host_device(made: Explanation) -> None:
     info, refusal = host.memory_info(), last_refusal()
     limit, used = info.limit, info.used
     if refusal is not None and _is_about(refusal.requested, made.requested):
-        made.requested, used, limit = refusal.requested, refusal.used, refusal.limit
+        made.requested, used, limit = refusal
+        made.released = max(used - info.used, 0)
     made.limit = made.total = limit
     free = max(limit - used, 0)
     made.free = FreeMemory(free, free, 1)

@@ -15,12 +15,17 @@ from contextlib import suppress
 from inspect import CO_OPTIMIZED
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from epprof_nb.data.out_of_memory import Holder
 from epprof_nb.recording.out_of_memory.device_arrays import DeviceArrays
 from epprof_nb.util.user_errors import USER_ERRORS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import TypeGuard
+
+    import numpy.typing as npt
 
     from epprof_nb.data.out_of_memory import Scope
 
@@ -28,7 +33,7 @@ _SKIPPED = (
     types.ModuleType, types.CodeType, types.BuiltinFunctionType, types.FrameType,
     types.TracebackType, types.MappingProxyType, str, bytes, int, float,
 )  # fmt: skip
-_CLASS_ATTRIBUTES = vars(type)["__dict__"].__get__
+_CLASS_ATTRIBUTES, _CLASS_NAME = (vars(type)[name].__get__ for name in ("__dict__", "__qualname__"))
 _LIMIT_S = 1.0
 """Longest search from some roots; arrays not found by then are held by unknown objects."""
 _TURN = 2_000
@@ -51,6 +56,8 @@ class Search:
     ----------
     device
         Name of the device: ``"cuda:0"`` or ``"host"``.
+    modules
+        Names of the user's modules, whose classes are followed, with their places as in `Root`.
 
     Attributes
     ----------
@@ -60,8 +67,9 @@ class Search:
         Addresses of the buffers that were found, with their bytes.
     """
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, modules: Mapping[str, str]) -> None:
         self._device = device
+        self._modules = modules
         self._arrays = DeviceArrays()
         self._torch_types = {
             name: kind
@@ -191,28 +199,43 @@ class Search:
         """Yield what an object leads to, and whether attributes extend the names further."""
         thing = at.value
         if type(thing) is types.FunctionType:
-            yield from _of_function(thing, at)
+            is_own = self._place(thing.__globals__.get("__name__")) is not None
+            yield from _of_function(thing, at, is_own=is_own)
             return
         attributes: dict[str, Any] = {}
         if issubclass(type(thing), type):
             attributes = dict(_CLASS_ATTRIBUTES(thing))
-            if attributes.get("__module__") != "__main__":  # other classes are not of the user
+            place, name = self._place(attributes.get("__module__")), _CLASS_NAME(thing)
+            if place is None:
                 return
+            if "<locals>" not in name:  # its name leads to it, wherever it was found
+                at = Root(name, thing, "variable", place)
         elif extends and self._extends_name(thing):
             attributes = _own_attributes(thing)
+        module = _CLASS_ATTRIBUTES(type(thing)).get("__module__")
+        is_own = issubclass(type(thing), type) or self._place(module) is not None
         for name, value in attributes.items():
-            yield at._replace(name=f"{at.name}.{name}" if at.name else "", value=value), True
+            if not at.name or (name.startswith("_") and not is_own):
+                yield at._replace(value=value), False
+            else:
+                yield at._replace(name=f"{at.name}.{name}", value=value), True
         if issubclass(type(thing), type):
             return
         named = {id(value) for value in attributes.values()}
         if attributes:
             named.add(id(object.__getattribute__(thing, "__dict__")))
-        for child in gc.get_referents(thing):
+        for child in thing.flat if _has_objects(thing) else gc.get_referents(thing):
             if id(child) in named or (
-                not gc.is_tracked(child) and not self._arrays.is_array(child)
+                not gc.is_tracked(child)
+                and not self._arrays.is_array(child)
+                and not _has_objects(child)
             ):
                 continue
             yield at._replace(value=child), False
+
+    def _place(self, module: object) -> str | None:
+        """Return the place of a module of the user by its name; None for others."""
+        return self._modules.get(module) if type(module) is str else None
 
     def _extends_name(self, thing: object) -> bool:
         """Whether rows are of the attributes of an object, and not of the object as a whole."""
@@ -275,15 +298,26 @@ def _modules() -> list[types.ModuleType]:
     return [module for module in list(sys.modules.values()) if type(module) is types.ModuleType]
 
 
-def _of_function(function: types.FunctionType, at: Root) -> Iterator[tuple[Root, bool]]:
-    """Yield what a function holds; its globals are roots of their own."""
+def _has_objects(thing: object) -> TypeGuard[npt.NDArray[np.object_]]:
+    """Whether a thing is an array of NumPy with elements that the garbage collector ignores."""
+    return type(thing) is np.ndarray and thing.dtype == np.object_
+
+
+def _of_function(
+    function: types.FunctionType, at: Root, *, is_own: bool
+) -> Iterator[tuple[Root, bool]]:
+    """Yield what a function holds; its globals are roots of their own.
+
+    Only the variables of the user's functions (`is_own`) have their names.
+    """
     code = function.__code__
     for variable, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
         try:
             value = cell.cell_contents
         except ValueError:  # empty
             continue
-        yield Root(variable, value, at.scope, f"in the closure of `{function.__name__}`"), True
+        where = f"in the closure of `{function.__name__}`"
+        yield Root(variable, value, at.scope, where) if is_own else at._replace(value=value), True
     for value in (function.__defaults__, function.__kwdefaults__, function.__dict__):
         yield at._replace(value=value), False
 

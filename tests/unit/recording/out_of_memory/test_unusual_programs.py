@@ -79,6 +79,14 @@ def test_one_object_that_cannot_be_read_hides_no_other():
     assert "holder.array" in names(variables)
 
 
+def test_what_was_released_with_the_error_is_known():
+    with pytest.raises(MemoryError) as raised:
+        [host.empty(50_000) for _ in range(100)]
+    made = explain(raised.value, {})
+    assert made.released >= 4 * 200_000
+    assert sum(pool.in_use for pool in made.pools) >= made.released
+
+
 def test_modules_are_read_without_their_code(monkeypatch):
     class Lazy:
         def __getattr__(self, name):
