@@ -9,7 +9,7 @@ import gc
 import sys
 from contextlib import suppress
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -95,9 +95,14 @@ def _explained(
         _of_host_device(made)
     elif found.device != ON_HOST:  # else the memory of the machine, which no limit divides
         pool = _of_cuda_device(made, found, failures_before)
-    search = Search(HOST if found.device == ON_HOST else made.device)
+    modules = [(f"in `{short_file(file)}`", values) for file, values in users_modules()]
+    places = {
+        name: where for where, values in modules if type(name := values.get("__name__")) is str
+    }
+    device = HOST if found.device == ON_HOST else made.device
+    search = Search(device, {**places, "__main__": ""})
     try:
-        _search(search, error, variables)
+        _search(search, error, variables, modules)
         made.holders = search.holders()
         made.is_complete = search.is_complete
         if pool is not None:
@@ -218,7 +223,12 @@ def _match_blocks(made: Explanation, pool: TorchPool, search: Search) -> None:
 # -- the holders
 
 
-def _search(search: Search, error: BaseException, variables: Mapping[str, object] | None) -> None:
+def _search(
+    search: Search,
+    error: BaseException,
+    variables: Mapping[str, object] | None,
+    modules: list[tuple[str, dict[str, Any]]],
+) -> None:
     """Follow variables, then outputs and then the traceback: each has what those before lack."""
     names = sys.modules["__main__"].__dict__ if variables is None else variables
     hidden: Mapping[str, object] = {}
@@ -235,7 +245,7 @@ def _search(search: Search, error: BaseException, variables: Mapping[str, object
         and name not in hidden
         and name not in (*_OUTPUTS, "In")
     )
-    search.follow(_of_modules())
+    search.follow(_of_modules(modules))
     search.follow(_running())
     search.follow(_of_outputs(names, hidden))
     search.follow(_of_traceback(error))
@@ -249,9 +259,8 @@ def _search(search: Search, error: BaseException, variables: Mapping[str, object
     search.follow(Root("", thing, "object") for thing in known if search.is_array(thing))
 
 
-def _of_modules() -> Iterator[Root]:
-    for file, attributes in users_modules():
-        where = f"in `{short_file(file)}`"
+def _of_modules(modules: list[tuple[str, dict[str, Any]]]) -> Iterator[Root]:
+    for where, attributes in modules:
         for name, value in list(attributes.items()):
             if type(name) is str and not name.startswith("__"):
                 yield Root(name, value, "variable", where)

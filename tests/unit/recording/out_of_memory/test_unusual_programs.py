@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import io
 import sys
 import types
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import epprof_nb
@@ -31,11 +35,15 @@ def ask():
     host.empty(2_000_000, "u1")
 
 
-def names(variables):
-    """The names of the holders in the explanation of an error."""
+def explained(variables):
     with pytest.raises(MemoryError) as raised:
         ask()
-    return {holder.name for holder in explain(raised.value, variables).holders}
+    return explain(raised.value, variables)
+
+
+def names(variables):
+    """The names of the holders in the explanation of an error."""
+    return {holder.name for holder in explained(variables).holders}
 
 
 class _NoHash(type):
@@ -77,6 +85,66 @@ def test_one_object_that_cannot_be_read_hides_no_other():
         "holder": holder,
     }
     assert "holder.array" in names(variables)
+
+
+OWN_MODULE = """
+import functools
+from epprof_nb import host
+
+class Model:
+    cache = {}
+    class Inner:
+        kept = [host.empty(1001)]
+
+    def __init__(self):
+        Model.cache[0] = host.empty(1002)
+
+model = [Model()]
+
+def remembering(function):
+    seen = []
+    @functools.wraps(function)
+    def call():
+        seen.append(host.empty(1003))
+    return call
+
+@remembering
+def remembered():
+    pass
+
+remembered()
+"""
+
+
+def test_classes_and_closures_of_modules_have_their_names(tmp_path, monkeypatch):
+    (tmp_path / "own_module.py").write_text(OWN_MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_module", raising=False)
+    own = importlib.import_module("own_module")
+    try:
+        # The instance leads to the class, too, which has a name of its own all the same.
+        found = {
+            holder.nbytes: (holder.name, holder.where, holder.scope)
+            for holder in explained({"first": [own.Model()]}).holders
+        }
+    finally:
+        del sys.modules["own_module"]
+    assert found[4004] == ("Model.Inner.kept", "in `own_module.py`", "variable")
+    assert found[4008] == ("Model.cache", "in `own_module.py`", "variable")
+    assert found[4012] == ("seen", "in the closure of `remembered`", "variable")
+
+
+def test_arrays_in_objects_of_libraries_have_the_name_of_the_variable():
+    stack = contextlib.ExitStack()
+    stack.callback(print, host.empty(1001))
+    series = pd.Series([host.empty(1002), "text"])
+    column = np.empty((1, 2), object)
+    column[0, 1] = host.empty(1003)
+    held = {"stack": stack, "column": column, "series": series}
+    found = {holder.nbytes: holder.name for holder in explained(held).holders}
+    stack.pop_all()
+    assert (found[4004], found[4008], found[4012]) == ("stack", "series", "column")
 
 
 def test_what_was_released_with_the_error_is_known():
