@@ -77,6 +77,11 @@ def _longest_loop(index: ProfileIndex, least: int) -> Iterations:
     begins = ops["line"][inner] == first_line[outer]
     inner, outer = inner[begins], outer[begins]
     groups, first = group_codes(outer)
+    # The line may have several statements, as in `x = load(); work(x)`.
+    name = ops.names("name").codes[inner]
+    begins = name == name[first][groups]
+    inner, outer = inner[begins], outer[begins]
+    groups, first = group_codes(outer)
     count = sum_by_group(groups, np.ones(len(groups), np.int64), len(first))[:-1]
     time = np.where(count >= least, ops["duration_ns"][outer[first]], MISSING)
     longest = int(time.argmax())

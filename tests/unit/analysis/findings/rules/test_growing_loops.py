@@ -7,7 +7,7 @@ from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.analysis.steps.launch_loops import launch_loop
 from tests.helpers.planted import MS, US, info, of_kind
-from tests.helpers.tiny import call, kernel, profile
+from tests.helpers.tiny import call, kernel, line, profile
 from tests.helpers.walked_stacks import stack_rows, with_stacks
 
 SOURCE = """def run():
@@ -72,6 +72,16 @@ def test_turns_of_a_loop_begin_with_its_first_line(turns):
     assert set((found.end - found.start).tolist()) == {length}
     assert found.stack >= 0
     assert iterations(ProfileIndex(prof)).start.tolist() == found.start.tolist()
+
+
+def test_several_statements_in_one_line_are_one_turn():
+    ops = [line(1, 1, 0, 120 * US, name="for i in range(12): x = load(); work(x)")]
+    for i in range(12):
+        begin = i * 10 * US
+        ops.append(line(3 * i + 2, 2, begin, begin + 4 * US, name="x = load()", parent=1))
+        ops.append(line(3 * i + 3, 2, begin + 4 * US, begin + 9 * US, name="work(x)", parent=1))
+    found = iterations(ProfileIndex(profile(ops, info=info(120 * US))))
+    assert found.start.tolist() == [i * 10 * US for i in range(12)]
 
 
 def test_one_line_that_launches_is_no_loop():
