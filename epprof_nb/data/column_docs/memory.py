@@ -86,9 +86,9 @@ MEMORY: dict[str, TableDoc] = {
     ),
     "memory_pools": TableDoc(
         "prof.memory_pools()",
-        "One row per pool of memory and device, and one each for the context of CUDA, if it "
-        "started in a profile or after `%load_ext epprof_nb`, and for what is left of the memory "
-        "of the process. No memory is in two rows. Pools of CuPy, JAX and sessions of ONNX "
+        "One row per pool of memory and device, and one each for the context of CUDA, if PyTorch "
+        "started it in a profile with `--detail memory` on one GPU, and for what is left of the "
+        "memory of the process. No memory is in two rows. Pools of CuPy, JAX and sessions of ONNX "
         "Runtime have no history: their numbers are those of the end of the profile.",
         (
             column(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from epprof_nb.recording.cupti import nvml
 from epprof_nb.recording.memory.pool_totals import used_devices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _IDLE_BYTES = 32 << 20
 """Most memory of GPUs that no process uses: the driver itself takes some megabytes."""
@@ -20,12 +25,13 @@ class ProcessMemory:
     def __init__(self) -> None:
         self._was_alone = False
         self.context_bytes: int | None = None
-        """Memory of the process when CUDA had started and nothing was allocated; None if that was
-        not seen, or if nothing tells it."""
+        """Memory of the process when CUDA had a context and nothing was allocated; None if that was
+        not measured, or if nothing tells it."""
 
-    def cuda_started(self) -> None:
-        """Measure the context of CUDA, which has started in this moment."""
-        if self.context_bytes is None:
+    def measure_context(self, create: Callable[[], None]) -> None:
+        """Measure the context of CUDA that `create` makes, if the process has none yet."""
+        if self.context_bytes is None and not used_devices():
+            create()
             self.context_bytes = self.read()
 
     def look(self) -> None:

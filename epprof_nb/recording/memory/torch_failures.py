@@ -154,8 +154,4 @@ def _attach_when_started() -> None:
 
 def _started() -> None:
     if _OBSERVER.users:
-        with suppress(Exception):  # torch starts CUDA now
-            from epprof_nb.recording.memory.process_memory import PROCESS
-
-            PROCESS.cuda_started()
         _OBSERVER.attach()

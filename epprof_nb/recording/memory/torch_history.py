@@ -75,8 +75,9 @@ class TorchMemory:
 class TorchHistory:
     """Records the history of PyTorch's allocator between `start` and `stop`.
 
-    It begins once the program has started CUDA, and never starts CUDA itself. A history that the
-    program recorded is left alone.
+    It begins once the program has started CUDA, and never starts CUDA itself. PyTorch does not make
+    the context yet then; if there is one GPU, it is made at once, so that it can be measured. A
+    history that the program recorded is left alone.
     """
 
     def __init__(self, process: ProcessMemory) -> None:
@@ -189,7 +190,11 @@ class TorchHistory:
 
     def _begin_with_cuda(self) -> None:
         if self.is_wanted:
-            self._process.cuda_started()
+            with suppress(Exception):  # the program starts CUDA now
+                cuda = sys.modules["torch"].cuda
+                # Of several devices, it is not known yet which ones the program will use.
+                if cuda.device_count() == 1:
+                    self._process.measure_context(cuda.synchronize)
             self._begin()
 
     def _begin(self) -> None:

@@ -1,6 +1,7 @@
 """Blocks of PyTorch's memory on a GPU: their sums, ops and categories against PyTorch's own."""
 
 import gc
+import os
 import subprocess
 import sys
 
@@ -110,6 +111,42 @@ def test_parameters_of_a_model_that_is_gone_have_their_category():
     found = prof.memory_blocks[prof.memory_blocks["category"] == "parameter"]
     assert found["requested_bytes"].sum() == nbytes
     assert found["freed_ns"].notna().all()
+
+
+CONTEXT = """
+import torch, epprof_nb
+
+def held():
+    return torch.zeros(1 << 20, device="cuda")
+
+with epprof_nb.profile(detail="memory") as prof:
+    first = held()
+    torch.cuda.synchronize()
+with epprof_nb.profile(detail="memory") as again:
+    second = held()
+    torch.cuda.synchronize()
+for each in (prof, again):
+    pools = each.memory_pools().set_index("pool")["held_bytes"]
+    print(*(pools.fillna(-1).get(name, -2) for name in ("context", "(unnamed)", "torch")))
+"""
+
+
+def test_the_context_is_measured():
+    """It is most of what the process holds besides PyTorch, also in a later profile."""
+    run = subprocess.run(
+        [sys.executable, "-c", CONTEXT], capture_output=True, text=True, timeout=600, check=False,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "0"},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    rows = [[int(number) for number in line.split()] for line in run.stdout.splitlines()]
+    print(rows)
+    if rows[0][1] == -1:
+        pytest.skip("NVML does not list this process")
+    for context, unnamed, pytorch in rows:
+        assert pytorch >= 4 << 20
+        assert context >= 100 << 20
+        assert unnamed < context
+    assert rows[0][0] == rows[1][0]
 
 
 THREADS = """

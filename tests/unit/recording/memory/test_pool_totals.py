@@ -182,12 +182,19 @@ def gpu(monkeypatch):
 def test_the_gpu_stands_for_the_process_only_if_it_was_idle(gpu):
     memory = process_memory.ProcessMemory()
     memory.look()
-    gpu.used, gpu.devices = 500 << 20, [0]
-    assert memory.read() == 500 << 20
+
+    def create():
+        gpu.used, gpu.devices = 500 << 20, [0]
+
+    memory.measure_context(create)
+    gpu.used += 1 << 20
+    memory.measure_context(create)  # it has one
+    assert (memory.read(), memory.context_bytes) == (501 << 20, 500 << 20)
     gpu.processes = [SimpleNamespace(pid=2**22 + 1, usedGpuMemory=None)] * 2
     assert memory.read() is None  # one of them is another process
     gpu.processes = []
     memory.forget()
+    assert memory.context_bytes is None
     memory.look()  # too late: this process uses the GPU
     assert memory.read() is None
 

@@ -12,7 +12,7 @@ import pytest
 import epprof_nb
 from epprof_nb import _native
 from epprof_nb.recording.cupti import nvml
-from epprof_nb.recording.memory import torch_history
+from epprof_nb.recording.memory import process_memory, torch_history
 from epprof_nb.recording.memory.called_models import CalledModels
 from epprof_nb.recording.session import service
 from tests.helpers.torch_snapshots import Allocator
@@ -24,6 +24,7 @@ class StandIn:
     def __init__(self, *, started=True):
         self.allocator = Allocator(8 << 20)
         self.shift_us = 0
+        self.devices, self.contexts = 1, []
         self.max_entries, self.on, self.started, self.made = None, False, started, 0
         self.hooks = []
         memory = SimpleNamespace(
@@ -39,7 +40,8 @@ class StandIn:
                 memory=memory,
                 memory_stats=self.statistics,
                 is_initialized=lambda: self.started,
-                device_count=lambda: 1,
+                device_count=lambda: self.devices,
+                synchronize=lambda: self.contexts.append(0),
                 _lazy_call=self.lazy_call,
                 _queued_calls=[],
             ),
@@ -303,13 +305,56 @@ def test_the_history_begins_when_the_program_starts_cuda(stand_in, monkeypatch):
 
     (recorder,) = (one for one in service._recorders() if one.name == "memory")
     monkeypatch.setattr(recorder._process, "context_bytes", None)
-    monkeypatch.setattr(nvml, "own_memory_bytes", lambda: 500)
     prof = recorded(body)
     assert prof.memory_blocks["bytes"].tolist() == [1024]
-    assert prof.info["memory"] == {"context_bytes": 500}
     torch = stand_in(started=False)
     assert len(recorded(lambda: None).memory_blocks) == 0
     assert torch.torch.cuda._queued_calls == []
+    assert torch.contexts == []
+
+
+@pytest.mark.parametrize(
+    ("devices", "others", "measured"), [(1, False, 500), (2, False, None), (1, True, None)]
+)
+def test_the_context_is_measured_before_there_is_memory(
+    stand_in, monkeypatch, devices, others, measured
+):
+    """NVML lists the process once it has a context, which PyTorch has not made when it starts."""
+    torch = stand_in(started=False)
+    torch.devices = devices
+    monkeypatch.setattr(process_memory, "used_devices", lambda: [0] if others else torch.contexts)
+    monkeypatch.setattr(
+        nvml, "own_memory_bytes", lambda: 500 + torch.made * 1024 if torch.contexts else None
+    )
+
+    def body():
+        torch.start_cuda()
+        torch.alloc(1000)
+
+    (recorder,) = (one for one in service._recorders() if one.name == "memory")
+    monkeypatch.setattr(recorder._process, "context_bytes", None)
+    prof = recorded(body)
+    assert prof.memory_blocks["bytes"].tolist() == [1024]
+    assert prof.info.get("memory", {}).get("context_bytes") == measured
+    assert torch.contexts == ([0] if measured else [])
+
+
+def test_a_device_that_cannot_be_used_starts_as_without_us(stand_in, monkeypatch):
+    torch = stand_in(started=False)
+
+    def fail():
+        raise RuntimeError("device is busy")
+
+    torch.torch.cuda.synchronize = fail
+    (recorder,) = (one for one in service._recorders() if one.name == "memory")
+    monkeypatch.setattr(recorder._process, "context_bytes", None)
+
+    def body():
+        torch.start_cuda()
+        torch.alloc(1000)
+
+    assert recorded(body).memory_blocks["bytes"].tolist() == [1024]
+    assert recorder._process.context_bytes is None
 
 
 def test_an_allocator_without_a_history_is_named(stand_in):

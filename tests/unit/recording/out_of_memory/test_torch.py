@@ -11,8 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from epprof_nb.recording.cupti import nvml  # noqa: E402
-from epprof_nb.recording.memory import process_memory, torch_failures  # noqa: E402
+from epprof_nb.recording.memory import torch_failures  # noqa: E402
 from epprof_nb.recording.out_of_memory.facts import explain  # noqa: E402
 from epprof_nb.views.renderers.out_of_memory import as_html, as_text  # noqa: E402
 
@@ -176,25 +175,6 @@ def test_attaching_waits_until_torch_starts_cuda(simulated, monkeypatch):
     for call, _ in queued:
         call()
     assert len(memory.observers) == 2  # one for the process
-
-
-def test_the_context_is_measured_when_torch_starts_cuda(simulated, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "_queued_calls", queued := [])
-    process = process_memory.ProcessMemory()
-    monkeypatch.setattr(process_memory, "PROCESS", process)
-    held = iter([500, 900])
-    monkeypatch.setattr(nvml, "own_memory_bytes", lambda: next(held))
-    simulated()  # CUDA runs, so that its context may not be all that is held
-    assert process.context_bytes is None
-    monkeypatch.setattr(torch_failures, "_OBSERVER", torch_failures._Observer())
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
-    torch_failures.install()
-    for _ in range(2):
-        for call, _ in queued:
-            call()
-    assert process.context_bytes == 500
-    process.forget()  # as in a forked child
-    assert process.context_bytes is None
 
 
 def test_an_allocator_without_observers_starts_as_without_us(simulated, monkeypatch):
