@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +13,8 @@ from epprof_nb.arrays.order import stable_order
 from epprof_nb.recording.memory.torch_snapshot import ALLOCATED, Blocks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.recording.memory.torch_snapshot import Events, TorchSnapshot
 
@@ -55,6 +59,9 @@ class Lives:
 def segment_lives(before: TorchSnapshot, after: TorchSnapshot) -> Lives:
     """Return the segments that the allocator held at some time of a history.
 
+    An expandable segment has a life for each stretch of it that stays as it is: one ends where
+    memory is mapped beside it, or part of it is unmapped.
+
     Parameters
     ----------
     before
@@ -62,23 +69,87 @@ def segment_lives(before: TorchSnapshot, after: TorchSnapshot) -> Lives:
     after
         The snapshot at its end, with the events between the two.
     """
-    held = before.segments
-    pairs = _Pairs(
-        after.events, ("segment_alloc", "segment_map"), ("segment_free", "segment_unmap"),
-        held.address,
-    )  # fmt: skip
-    nbytes = np.concatenate([held.nbytes, pairs.of_begins(after.events.nbytes)])
-    address = np.concatenate([held.address, pairs.of_begins(after.events.address)])
+    held, events = before.segments, after.events
+    rows = np.flatnonzero(~held.is_expandable)
+    pairs = _Pairs(events, ("segment_alloc",), ("segment_free",), held.address[rows])
+    mapped = np.array(list(_mapped(before, events)), np.int64).reshape(-1, 6)
+    begin_row, end_row, *columns = mapped.T
+
+    def joined(of_held: IntArray, of_events: IntArray, of_mapped: IntArray) -> IntArray:
+        return np.concatenate([of_held[rows], pairs.of_begins(of_events), of_mapped])
+
+    def of_both(values: IntArray) -> Iterator[IntArray]:
+        known = np.append(values, UNKNOWN)
+        for found, row in zip(pairs.of_both(values), (begin_row, end_row), strict=True):
+            yield np.concatenate([found, known[row]])
+
+    address, nbytes, device, stream = map(
+        joined,
+        (held.address, held.nbytes, held.device, held.stream),
+        (events.address, events.nbytes, events.device, events.stream),
+        columns,
+    )
     return Lives(
-        np.concatenate([held.device, pairs.of_begins(after.events.device)]),
+        device,
         address,
         nbytes,
         nbytes,
-        np.concatenate([held.stream, pairs.of_begins(after.events.stream)]),
+        stream,
         _pools(before, after, address),
-        *pairs.of_both(after.events.time_ns),
-        *pairs.of_both(after.events.thread),
+        *of_both(events.time_ns),
+        *of_both(events.thread),
     )
+
+
+def _mapped(before: TorchSnapshot, events: Events) -> Iterator[tuple[int, ...]]:
+    """Yield the stretches of mapped memory of expandable segments.
+
+    Each has the rows of the events with which it begins and ends, or -1, its address, bytes, device
+    and stream.
+    """
+    held = before.segments
+    # The stretches that are mapped now, in order: address, end, row of the begin, device, stream.
+    now = sorted(
+        (address, address + nbytes, -1, device, stream)
+        for address, nbytes, device, stream in zip(
+            *(column[held.is_expandable].tolist()
+              for column in (held.address, held.nbytes, held.device, held.stream)),
+            strict=True,
+        )
+    )  # fmt: skip
+
+    def ended(stretch: tuple[int, ...], row: int) -> tuple[int, ...]:
+        address, end, begin, *more = stretch
+        return (begin, row, address, end - address, *more)
+
+    is_map = events.of("segment_map")
+    for row in np.flatnonzero(is_map | events.of("segment_unmap")).tolist():
+        begin = int(events.address[row])
+        end = begin + int(events.nbytes[row])
+        # What is mapped becomes one with its neighbours.
+        from_end, to_begin = (
+            (bisect_left, bisect_right) if is_map[row] else (bisect_right, bisect_left)
+        )
+        first = from_end(now, begin, key=itemgetter(1))
+        last = to_begin(now, end, key=itemgetter(0))
+        touched = now[first:last]
+        yield from (ended(stretch, row) for stretch in touched)
+        if is_map[row]:
+            begin, end = (
+                min([begin, *(s[0] for s in touched)]),
+                max([end, *(s[1] for s in touched)]),
+            )
+            left = [(begin, end, row, int(events.device[row]), int(events.stream[row]))]
+        else:
+            left = [
+                (address, until, row, *stretch[3:])
+                for stretch in touched
+                for address, until in ((stretch[0], min(stretch[1], begin)),
+                                       (max(stretch[0], end), stretch[1]))
+                if address < until
+            ]  # fmt: skip
+        now[first:last] = left
+    yield from (ended(stretch, -1) for stretch in now)
 
 
 def block_lives(before: TorchSnapshot, after: TorchSnapshot) -> Lives:

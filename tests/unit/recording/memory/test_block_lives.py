@@ -66,6 +66,54 @@ def test_sizes_are_those_of_the_allocator(seed):
     assert lives.nbytes[at_end].sum() == allocator.allocated
 
 
+PAGE = 2 << 20
+
+
+def expandable(first, count):
+    return {
+        "device": 1, "address": first * PAGE, "total_size": count * PAGE, "stream": 5,
+        "segment_type": "large", "is_expandable": True, "blocks": [],
+    }  # fmt: skip
+
+
+def stretches(pages):
+    """The begins and ends of runs of numbers."""
+    begins = sorted(page for page in pages if page - 1 not in pages)
+    ends = sorted(page + 1 for page in pages if page + 1 not in pages)
+    return list(zip(begins, ends, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_expandable_segments_are_held_as_far_as_they_are_mapped(seed):
+    choose = random.Random(seed)
+    pages = {*range(10, 15), *range(40, 43)}
+    segments = [expandable(10, 5), expandable(40, 3)]
+    fixed = expandable(90, 4) | {"is_expandable": False, "device": 0}
+    trace, states = [], []
+    for time in range(60):
+        first, count = choose.randrange(60), choose.randrange(1, 8)
+        change = set(range(first, first + count))
+        is_map = not change & pages
+        if not is_map and not change <= pages:
+            continue
+        pages = pages | change if is_map else pages - change
+        states.append((1000 * time, stretches(pages)))
+        trace.append({
+            "action": "segment_map" if is_map else "segment_unmap", "addr": first * PAGE,
+            "size": count * PAGE, "stream": 5, "time_us": time,
+        })  # fmt: skip
+    before = read_snapshot({"segments": [*segments, fixed], "device_traces": []})
+    lives = segment_lives(before, read_snapshot({"segments": [], "device_traces": [[], trace]}))
+    ended = np.where(lives.end_ns == UNKNOWN, 10**9, lives.end_ns)
+    for time, expected in states:
+        held = (lives.begin_ns <= time) & (ended > time)
+        ends = (lives.address + lives.nbytes)[held] // PAGE
+        found = sorted(zip(lives.address[held] // PAGE, ends, strict=True))
+        assert found == [*expected, (90, 94)]
+    assert set(lives.device.tolist()) == {0, 1}
+    assert set(lives.stream.tolist()) == {5}
+
+
 def test_events_in_one_microsecond_keep_their_order():
     events = read_snapshot(recorded_snapshot("training")).events
     times = events.time_ns
