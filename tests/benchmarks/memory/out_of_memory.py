@@ -158,8 +158,7 @@ def left_after_cleanup(shell) -> int:
     sys.last_type = sys.last_value = sys.last_traceback = sys.last_exc = error = None
     shell.last_execution_result = None
     shell.reset()
-    if "planted" in sys.modules:
-        sys.modules["planted"].STORE.clear()
+    sys.modules.pop("planted", None)
     gc.collect()
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():

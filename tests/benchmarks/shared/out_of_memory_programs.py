@@ -79,6 +79,41 @@ def fill():
         STORE[i] = NEW(25)@  # asks
 """,
     ),
+    "a class of a module": Program(
+        """
+import planted
+model = planted.Model()
+# %%
+# padding
+for i in range(1000):
+    # padding
+    model.forward(i)
+""",
+        "`Model.cache` in `planted.py`",
+        module="""
+@HOST@
+class Model:
+    cache = {}
+    # padding
+    def forward(self, i):
+        # padding
+        Model.cache[i] = NEW(25)@  # asks
+""",
+    ),
+    "a column of objects": Program(
+        """
+import pandas
+# padding
+table = pandas.DataFrame({"text": ["a"] * 100, "embedding": [None] * 100})
+for i in range(12):
+    # padding
+    table.at[i, "embedding"] = NEW(30)@
+# %%
+# padding
+late = NEW(60)@  # asks
+""",
+        "`table`",
+    ),
     "a closure": Program(
         """
 def make():
