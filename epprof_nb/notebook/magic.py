@@ -337,11 +337,11 @@ class ProfileMagics(Magics):
             self.runs.pop().finish()
 
     def _post_run_cell(self, result: ExecutionResult | None) -> None:
-        ended, failures_before = None, 0
+        ended, before = None, None
         for i in range(len(self.infos) - 1, -1, -1):
             # IPython creates a new info for an interrupted cell.
             if result is None or getattr(result.info, "raw_cell", None) == self.infos[i].raw_cell:
-                ended, failures_before = self.infos[i], self.failures.end_cells(i)
+                ended, before = self.infos[i], self.failures.end_cells(i)
                 del self.infos[i:]
                 break
         if not self.infos:
@@ -354,8 +354,7 @@ class ProfileMagics(Magics):
             and self.runs[-1].info is ended
         ):
             self.runs.pop().finish(error)
-        if error is not None:
-            self.failures.explain(error, self.shell.user_ns, failures_before)
+        self.failures.explain(error, self.shell.user_ns, before)
 
     # -- code run by the magic itself
 

@@ -94,6 +94,19 @@ def test_the_setting_switches_it_off_and_on(explained):
     assert watched()
 
 
+def test_an_error_that_run_shows_is_explained_once(explained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "script.py"
+    script.write_text(f"{SETUP}kept = host.empty(10**7)\nhost.empty(10**9)\n")
+    text = explained(f"%run {script}")
+    assert "line 4 of script.py requested 4.00 GB" in text
+    assert explained("1 + 1") == ""
+    assert explained("1 / 0") == ""
+    # A cell that a cell runs has its own explanation; `explained` has at most one.
+    assert explained("get_ipython().run_cell('host.empty(10**9)')\n1")
+    assert explained(f"try:\n    get_ipython().run_line_magic('run', '{script}')\nfinally:\n    1")
+
+
 @pytest.mark.parametrize("magic", ["", "%%gpuprofile -q prof\n"])
 def test_the_error_stays_as_it_is(explained, run, shell, magic):
     text = explained(f"{magic}def f():\n    return host.empty(10**9)\nf()")
