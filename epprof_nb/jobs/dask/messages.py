@@ -85,7 +85,7 @@ def check_client(client: Any) -> None:  # noqa: ANN401
     """Raise TypeError, with what to pass, unless an object is a synchronous client of Dask."""
     missing = [
         name
-        for name in ("_run", "_register_worker_plugin", "_unregister_worker_plugin", "scheduler")
+        for name in ("_run", "_run_on_scheduler", "_register_worker_plugin", "scheduler")
         if not hasattr(client, name)
     ]
     if missing:

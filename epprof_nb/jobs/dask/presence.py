@@ -1,17 +1,36 @@
-"""Function for the scheduler that tells a worker whether the job goes on; it travels by value."""
+"""Functions on whether a job goes on, for the scheduler and for workers; they travel by value."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 
 def make_check(client: str, plugin: str) -> Callable[..., list[bool]]:
-    """Return a function for the scheduler: whether it has the client, and the plugin."""
+    """Return a function for the scheduler: whether it has the client, and the plugin.
 
-    def check(dask_scheduler: Any = None) -> list[bool]:  # noqa: ANN401
+    With `forget`, workers that join from now on do not get the plugin.
+    """
+
+    def check(*, forget: bool = False, dask_scheduler: Any = None) -> list[bool]:  # noqa: ANN401
+        if forget:
+            dask_scheduler.worker_plugins.pop(plugin, None)
         return [client in dask_scheduler.clients, plugin in dask_scheduler.worker_plugins]
 
     return check
+
+
+def make_removal(plugin: str) -> Callable[..., Awaitable[None]]:
+    """Return a coroutine function that removes the plugin of a worker, if it has it.
+
+    A worker of Dask that is told to remove a plugin that it lacks logs an error. It lacks it if it
+    has just joined.
+    """
+
+    async def remove(dask_worker: Any = None) -> None:  # noqa: ANN401
+        if plugin in dask_worker.plugins:
+            await dask_worker.plugin_remove(plugin)
+
+    return remove

@@ -28,6 +28,7 @@ from epprof_nb.jobs.dask.echo import Echo, of_times
 from epprof_nb.jobs.dask.messages import Messages, check_client
 from epprof_nb.jobs.dask.parts_of_workers import KnownWorker, Parts
 from epprof_nb.jobs.dask.plugin import make_plugin, make_question
+from epprof_nb.jobs.dask.presence import make_check, make_removal
 from epprof_nb.jobs.loading import load_job
 from epprof_nb.jobs.process_part import (
     ProcessPart,
@@ -207,10 +208,14 @@ class ClusterRecording:
         await self._compare_clocks()
         # The answer comes when all workers have answered, also one that is stopped. Those that do
         # are asked for their part next, which ends their recording, too.
-        self._removing = asyncio.ensure_future(
-            self._client._unregister_worker_plugin(self._plugin)  # noqa: SLF001
-        )
+        self._removing = asyncio.ensure_future(self._remove(self._plugin))
         self._removing.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    async def _remove(self, plugin: str) -> None:
+        """Remove the plugin, which ends the recording of the workers."""
+        forget = make_check(self._client.id, plugin)
+        await self._client._run_on_scheduler(forget, forget=True)  # noqa: SLF001
+        await self._client._run(make_removal(plugin), on_error="ignore")  # noqa: SLF001
 
     def finish(self, data: ProfileData, begin_ns: int, end_ns: int) -> Job:
         """Wait for the parts of the workers, and return the job of all processes.
@@ -281,7 +286,7 @@ class ClusterRecording:
 
         async def end() -> None:
             with suppress(Exception):
-                await self._client._unregister_worker_plugin(f"epprof-{order.job_id}")  # noqa: SLF001
+                await self._remove(f"epprof-{order.job_id}")
             for address in self._workers:
                 with suppress(Exception):
                     await self._messages.run(

@@ -298,25 +298,34 @@ def _forget(job_id: str) -> None:
 
 
 async def _watch(worker: Any, message: Mapping[str, Any], recording: _Recording) -> None:  # noqa: ANN401
-    """End the recording if the client is gone, or has removed the plugin and not reached us."""
+    """End the recording if the client is gone, or has removed the plugin and not reached us.
+
+    The worker keeps the plugin: the message that removes it may be on its way.
+    """
     from distributed.protocol.pickle import dumps
 
     check = dumps(make_check(message["client"], message["plugin"]))
+
+    async def ask(**more: bool) -> list[bool]:
+        answer = await worker.scheduler.run_function(
+            function=check, args=dumps(()), kwargs=dumps(more), wait=True
+        )
+        result: list[bool] = answer["result"]
+        return result
+
     job_id, gone_s = message["job_id"], 0.0
     while _recordings.get(job_id) is recording and message["plugin"] in worker.plugins:
         if await _closes(worker, message["check_s"]):
             await leave(worker, job_id)
             return
         try:
-            answer = await worker.scheduler.run_function(
-                function=check, args=dumps(()), kwargs=dumps({}), wait=True
-            )
-            has_client, has_plugin = answer["result"]
+            has_client, has_plugin = await ask()
+            gone_s = 0.0 if has_client else gone_s + message["check_s"]
+            if gone_s >= message["gone_s"]:
+                _, has_plugin = await ask(forget=True)
         except Exception:  # noqa: BLE001, S112 - a worker without a scheduler ends by itself
             continue
-        gone_s = 0.0 if has_client else gone_s + message["check_s"]
-        if not has_plugin or gone_s >= message["gone_s"]:
-            worker.plugins.pop(message["plugin"], None)
+        if not has_plugin:
             await leave(worker, job_id)
             return
 

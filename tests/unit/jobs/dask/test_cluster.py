@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import pickle
@@ -14,6 +15,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.core.errors import CaptureError
+from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.jobs.dask import limits, recording, worker
 from epprof_nb.jobs.dask.messages import Messages
 from epprof_nb.jobs.running.standing_order import standing_order
@@ -348,6 +350,48 @@ def test_the_end_of_the_client_ends_the_sessions(own_cluster, monkeypatch):
         wait_until(lambda: open_sessions(own_cluster) == 0)
     assert any("The client was closed" in note for note in job.notes)
     assert set(job.ranks["state"]) <= {"complete", "unfinished"}
+
+    assert not own_cluster.run_on_scheduler(plugins)  # workers that join later do not record
+
+
+def plugins(dask_scheduler):
+    return [name for name in dask_scheduler.worker_plugins if name.startswith("epprof")]
+
+
+def errors(client):
+    logs = [*client.get_worker_logs().values(), client.get_scheduler_logs()]
+    return [message for log in logs for level, message in log if level == "ERROR"]
+
+
+def test_a_worker_may_find_the_plugin_removed_before_it_is_told(own_cluster, tmp_path, monkeypatch):
+    scheduler = own_cluster.cluster.scheduler
+    broadcast = scheduler.broadcast
+
+    async def late(**message):
+        """Reach the workers when they have ended by themselves."""
+        while not plugins(scheduler) and not [*tmp_path.glob(f"run/*/{MANIFEST}")]:
+            await asyncio.sleep(0.01)
+        return await broadcast(**message)
+
+    monkeypatch.setattr(limits, "CHECK_S", 0.05)
+    with epprof_nb.cluster(own_cluster).profile(folder=tmp_path / "run") as job:
+        monkeypatch.setattr(scheduler, "broadcast", late)
+        monkeypatch.setitem(scheduler.handlers, "broadcast", late)
+    assert job.is_complete, job.ranks
+    assert errors(own_cluster) == []
+
+
+def test_a_worker_may_lack_the_plugin(own_cluster):
+    """It has just joined: the plugin comes with the answer of the scheduler."""
+
+    def lose(dask_worker):
+        name = next(name for name in dask_worker.plugins if name.startswith("epprof"))
+        del dask_worker.plugins[name]
+
+    with epprof_nb.cluster(own_cluster).profile() as job:
+        own_cluster.run(lose)
+    assert job.is_complete, job.ranks
+    assert errors(own_cluster) == []
 
 
 def test_another_version_is_listed(client, monkeypatch):
