@@ -18,6 +18,8 @@ _SHELL = re.compile(
 )
 CELL = re.compile(r"^In\[\d+\]$|^<ipython-input-\d+-|[\\/]ipykernel_\d+[\\/]\d+\.py$")
 """Names of the code of cells: as shown, as IPython names it, and as Jupyter's kernel does."""
+BY_VALUE = "<dynamic-code>"
+"""Name that cloudpickle gives to code which it sends by value: that of a notebook or script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Ownership:
         chosen = self._chosen(file)
         if chosen is not None:
             return chosen
+        if file == BY_VALUE:
+            return "own"
         if CELL.search(file):
             return "cell"
         if _SHELL.search(file) or _is_below(file, self.machinery):

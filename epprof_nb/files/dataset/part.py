@@ -146,6 +146,26 @@ def write_part_in_pieces(
     return written
 
 
+def replace_stacks(
+    folder: str | os.PathLike[str], manifest: Manifest, stacks: Table | None
+) -> None:
+    """Replace the manifest of a part that this version has written, and its stacks if not None.
+
+    Raises
+    ------
+    OSError
+        If they cannot be written.
+    """
+    folder = Path(folder)
+    if stacks is not None:
+        name = stacks.schema.name
+        with _table_file(folder / f"{name}.parquet", manifest.rank) as file:
+            file.writer.write(stacks)
+        manifest = replace(manifest, tables={**manifest.tables, name: file.stated})
+    with replacing(folder / MANIFEST) as opened:
+        opened.write(manifest.to_json())
+
+
 class _Sink(io.RawIOBase):
     """A file whose content is hashed while it is written."""
 

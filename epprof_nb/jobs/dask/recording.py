@@ -24,6 +24,7 @@ from epprof_nb.core.version import package_version
 from epprof_nb.data.schema import TABLES
 from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.jobs.dask import limits, worker
+from epprof_nb.jobs.dask.code_by_value import name_code
 from epprof_nb.jobs.dask.echo import Echo, of_times
 from epprof_nb.jobs.dask.messages import Messages, check_client
 from epprof_nb.jobs.dask.parts_of_workers import KnownWorker, Parts
@@ -256,6 +257,8 @@ class ClusterRecording:
         parts.list_unrecorded()
         ProcessPart(order, "cell").write(data, begin_ns=begin_ns, end_ns=end_ns)
         order.path.unlink(missing_ok=True)
+        cell = data.info.get("cell")
+        name_code(Path(order.folder), {cell: data.sources[cell]} if cell in data.sources else {})
         job = load_job(Path(order.folder))
         job.notes[:0] = [*self.notes, *parts.notes]
         if self._given is None:

@@ -78,7 +78,7 @@ def stack_code(
     owners = owner_of_files(set(stacks.file), options, script=script)
     of_code = [owners[file] for file in stacks.file]
     shown = [
-        _shown_cell(file) if owner == "cell" else _shown_script(file, script)
+        shown_cell(file) if owner == "cell" else _shown_script(file, script)
         for file, owner in zip(stacks.file, of_code, strict=True)
     ]
     is_kept = ~_is_machinery(stacks, of_code)
@@ -140,7 +140,7 @@ def _is_machinery(stacks: PythonStacks, owners: Sequence[str]) -> BoolArray:
     return dropped
 
 
-def _shown_cell(file: str) -> str:
+def shown_cell(file: str) -> str:
     """Return the name of a cell, as ``In[3]``; the name of its code if it has no number."""
     old = _OLD_CELL.match(file)
     return f"In[{old[1]}]" if old else shown_file(file)

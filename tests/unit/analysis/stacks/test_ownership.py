@@ -24,6 +24,7 @@ OWNERS = Ownership(
         ("/home/ada/code/.venv/bin/accelerate", "library"),
         ("/tmp/torchinductor_ada/ab/cab.py", "library"),
         ("<string>", "library"),
+        ("<dynamic-code>", "own"),
         ("<frozen importlib._bootstrap>", "library"),
         ("<frozen runpy>", "machinery"),
         ("/usr/lib/python3.11/runpy.py", "machinery"),
