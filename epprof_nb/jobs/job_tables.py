@@ -8,7 +8,8 @@ from epprof_nb.analysis.sql.limits import MAX_BYTES, TIME_LIMIT_S
 from epprof_nb.data.column_docs import with_columns
 from epprof_nb.jobs import tables
 from epprof_nb.jobs.job_data import JobData
-from epprof_nb.jobs.table_frame import noted, table_frame
+from epprof_nb.jobs.job_findings import findings_of_job, findings_table_of
+from epprof_nb.jobs.table_frame import findings_frame, noted, table_frame
 from epprof_nb.jobs.task_table import by_task_table
 
 if TYPE_CHECKING:
@@ -113,6 +114,34 @@ class JobTables(JobData):
         1     1  GPU 0       97
         """
         return table_frame(self, "job_by_device", tables.by_device_table(self))
+
+    @with_columns("job_insights")
+    def insights(self) -> pd.DataFrame:
+        """Findings on what to change first, over all processes.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+            A finding that several processes have is one row, with the sentence and the gain of the
+            process that it can save most. One process after the other is read as a whole. The frame
+            is displayed as sentences, as that of `Profile.insights`.
+
+        Examples
+        --------
+        >>> from epprof_nb import Job
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> job = Job({rank: synthetic_profile(activities=100) for rank in range(2)})
+        >>> job.insights()[["rank", "ranks", "kind", "line"]]
+           rank  ranks      kind  line
+        0     0      2      idle     1
+        1     0      2  hot line    10
+        >>> row = job.insights().iloc[0]
+        >>> len(job[row["rank"]].evidence(row["finding"]))
+        1
+        """
+        return findings_frame(self, findings_table_of(self, findings_of_job(self)))
 
     def sql(
         self, query: str, *, time_limit_s: float = TIME_LIMIT_S, max_bytes: int = MAX_BYTES

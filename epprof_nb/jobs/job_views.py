@@ -15,7 +15,7 @@ from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.files.exporters.trace_processes import TraceProcess
 from epprof_nb.jobs import tables
 from epprof_nb.jobs.across import notes_on_collectives, sentence_on_stragglers
-from epprof_nb.jobs.summary import MAX_FINDINGS, findings_of
+from epprof_nb.jobs.summary import findings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -175,12 +175,11 @@ def _findings_on_children(job: Job) -> list[str]:
     cells = {p.number for p in job.processes if p.manifest and p.manifest.followed == "cell"}
     if not cells:
         return []
+    is_cluster = any(p.manifest and p.manifest.followed == "dask" for p in job.processes)
     children = [n for n in job if n not in cells and len(job.device_totals.get(n, ()))]
-    found = [(f, number) for number in children for f in findings_of(job, [number])]
-    found.sort(key=lambda one: -one[0].gain_ns)
     return [
-        " ".join(filter(None, (f"{job.name(number)}: {f.text}", f.advice)))
-        for f, number in found[:MAX_FINDINGS]
+        " ".join(filter(None, (found.text(job), found.finding.advice)))
+        for found in findings_of(job, children, with_unexplained=not is_cluster)
     ]
 
 

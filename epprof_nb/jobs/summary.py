@@ -6,20 +6,18 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.findings.ranking import findings
 from epprof_nb.analysis.ranks.stragglers import stragglers_table
-from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.jobs import tables
 from epprof_nb.jobs.across import sentence_on_stragglers
+from epprof_nb.jobs.job_findings import findings_of_job
 from epprof_nb.util.format import duration, plural, printable, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from epprof_nb.analysis.base.result_table import ResultTable
-    from epprof_nb.analysis.findings.finding import Finding
     from epprof_nb.jobs.job import Job
+    from epprof_nb.jobs.job_findings import JobFinding
 
 _NAME = 48
 _MAX_OPS = 20
@@ -35,7 +33,8 @@ def job_text(job: Job, max_chars: int, *, ops: bool = True) -> str:
     head = [job.headline, *([late] if late else [])]
     if ops:
         for finding in findings_of(job):
-            head += [f"  {finding.text}", *([f"    {finding.advice}"] if finding.advice else [])]
+            advice = finding.finding.advice
+            head += [f"  {finding.text(job)}", *([f"    {advice}"] if advice else [])]
     processes = _processes(job)
     largest = _ops(job) if ops else []
     notes = [f"note: {note}" for note in [*job.notes, *job.incomplete_notes()]]
@@ -64,7 +63,10 @@ def job_json(job: Job, max_chars: int) -> str:
         )
     )
     notes = [*job.notes, *job.incomplete_notes()]
-    found = [{"text": f.text, "advice": f.advice, "gain_ns": f.gain_ns} for f in findings_of(job)]
+    found = [
+        {"text": f.text(job), "advice": f.finding.advice, "gain_ns": f.finding.gain_ns}
+        for f in findings_of(job)
+    ]
     kept = max(len(found), len(stragglers), len(ranks), len(by_op))
     while True:
         made = {
@@ -91,15 +93,14 @@ def job_json(job: Job, max_chars: int) -> str:
         kept //= 2
 
 
-def findings_of(job: Job, ranks: Collection[int] | None = None) -> list[Finding]:
-    """Return the first findings on the devices of some processes, or all; none of a large job."""
+def findings_of(
+    job: Job, ranks: Collection[int] | None = None, *, with_unexplained: bool = False
+) -> list[JobFinding]:
+    """Return the first ones of `findings_of_job`; none of a large job."""
     if not 0 < len(job) <= MAX_PROCESSES_OF_FINDINGS or job.end_ns <= 0:
         return []
-    try:
-        whole = job.window(0, job.end_ns, ranks)
-    except ProfileFileError:
-        return []  # a note names the damaged part
-    return findings(ProfileIndex(whole), limit=MAX_FINDINGS)
+    found = findings_of_job(job, ranks, with_unexplained=with_unexplained)
+    return found[:MAX_FINDINGS]
 
 
 def check_max_chars(max_chars: int) -> None:

@@ -33,8 +33,23 @@ def noted(frame: pd.DataFrame, notes: Collection[str]) -> pd.DataFrame:
     """Return a frame with notes below its rows."""
     if not notes:
         return frame
-    from epprof_nb.data.noted_frame import NOTE, NotedFrame
+    from epprof_nb.data.noted_frame import NotedFrame
 
-    result = NotedFrame(frame)
-    result.attrs[NOTE] = " ".join(notes)
-    return result
+    return _with_note(NotedFrame(frame), notes)
+
+
+def findings_frame(job: JobData, table: ResultTable) -> pd.DataFrame:
+    """Return findings as a frame that shows them as sentences, and what the job lacks."""
+    from epprof_nb.analysis.findings.findings_frame import FindingsFrame, NotedFindingsFrame
+
+    frame, notes = table.to_frame(), job.incomplete_notes()
+    if not len(table):
+        notes = ["Nothing was found that can save 2 % of the wall time.", *notes]
+    return _with_note(NotedFindingsFrame(frame), notes) if notes else FindingsFrame(frame)
+
+
+def _with_note(frame: pd.DataFrame, notes: Collection[str]) -> pd.DataFrame:
+    from epprof_nb.data.noted_frame import NOTE
+
+    frame.attrs[NOTE] = " ".join(notes)
+    return frame

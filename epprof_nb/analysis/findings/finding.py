@@ -12,6 +12,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.stack_lines import StackLines, short_function
+from epprof_nb.analysis.base.task_ops import task_rows
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import base_name, duration, shorten
 
@@ -178,11 +179,15 @@ def unread_line_name(line: int, name: str | None) -> str:
 def place_name(index: ProfileIndex, op: int) -> str:
     """Return the name of the statement that contains the op at row `op`, or of the op itself.
 
-    Empty if there is neither.
+    In a task of Dask, it is that of the task: the statement submitted it. Empty if there is none.
     """
     if op < 0:
         return ""
     ops = index.profile.tables["ops"]
+    task = int(index.cached(task_rows)[op])
+    if task >= 0:
+        (name,) = ops.names("name").take(np.array([task])).to_list()
+        return f"task {code(name or '')}"
     statement = int(index.statement[op])
     if statement >= 0:
         line = int(ops["line"][statement])

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import textwrap
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from epprof_nb.analysis.findings.finding import gain_text
+from epprof_nb.data.noted_frame import NotedFrame
 from epprof_nb.util.format import printable
 from epprof_nb.util.html import with_code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _WRAPPER = textwrap.TextWrapper(100, initial_indent="   ", subsequent_indent="   ")
 _LEFT = 'style="text-align: left; vertical-align: top"'
@@ -40,8 +44,8 @@ class FindingsFrame(pd.DataFrame):
 
     def __repr__(self) -> str:
         lines = []
-        for row in _rows(self):
-            heads = [f"{row.rank}. {row.kind}", _place(row)]
+        for number, row in _rows(self):
+            heads = [f"{number}. {row.kind}", *_places(row)]
             head = ", ".join(part for part in heads if part)
             lines.append(f"{head}: {gain}" if (gain := _gain(row)) else head)
             for text in (row.text, row.remedy):
@@ -51,18 +55,20 @@ class FindingsFrame(pd.DataFrame):
     def _repr_html_(self) -> str | None:
         if not pd.get_option("display.notebook_repr_html"):
             return None
-        head = "".join(f"<th {_LEFT}>{name}</th>" for name in ("", "kind", "line", "gain", "text"))
+        places = ("line", "task", "rank") if "ranks" in self.columns else ("line",)
+        names = ("", "kind", *places, "gain", "text")
+        head = "".join(f"<th {_LEFT}>{name}</th>" for name in names)
         rows = [
             "".join(
                 f"<td {style}>{cell}</td>"
                 for style, cell in (
-                    (_LEFT, row.rank), (_LEFT, escape(str(row.kind))),
-                    (_LEFT, escape(_place(row).removeprefix("line "))),
+                    (_LEFT, number), (_LEFT, escape(str(row.kind))),
+                    *((_LEFT, escape(text)) for text in _places(row, names=False)),
                     (_GAIN, escape(_gain(row))),
                     (_LEFT, f"{with_code(row.text)}<br>{with_code(row.remedy)}"),
                 )
             )
-            for row in _rows(self)
+            for number, row in _rows(self)
         ]  # fmt: skip
         body = "".join(f"<tr>{cells}</tr>" for cells in rows)
         return (
@@ -71,12 +77,20 @@ class FindingsFrame(pd.DataFrame):
         )
 
 
-def _rows(frame: pd.DataFrame) -> list[Any]:
-    return list(frame.itertuples())
+def _rows(frame: pd.DataFrame) -> Iterator[tuple[int, Any]]:
+    """Yield each finding with its number; those of a job have the ranks of processes."""
+    of_job = "ranks" in frame.columns
+    for number, row in enumerate(frame.itertuples(), 1):
+        yield number if of_job else row.rank, row
 
 
-def _place(row: Any) -> str:  # noqa: ANN401 - a named tuple of pandas
-    return "" if pd.isna(row.line) else f"line {row.line}"
+def _places(row: Any, *, names: bool = True) -> list[str]:  # noqa: ANN401 - a named tuple of pandas
+    """Return the line of a finding, and of a job's its task and rank, if they are known."""
+    known = {"line": "" if pd.isna(row.line) else str(row.line)}
+    if hasattr(row, "ranks"):
+        known["task"] = "" if pd.isna(row.task) else str(row.task)
+        known["rank"] = f"{row.rank} (most of {row.ranks})" if row.ranks > 1 else str(row.rank)
+    return [f"{name} {text}" if names and text else text for name, text in known.items()]
 
 
 def _gain(row: Any) -> str:  # noqa: ANN401
@@ -85,3 +99,10 @@ def _gain(row: Any) -> str:  # noqa: ANN401
 
 def _columns(frame: pd.DataFrame) -> str:
     return f"Columns: {', '.join(frame.columns)}."
+
+
+class NotedFindingsFrame(NotedFrame):
+    """Findings with a note below them."""
+
+    def _shown(self) -> pd.DataFrame:
+        return FindingsFrame(self)

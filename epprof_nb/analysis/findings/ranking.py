@@ -70,7 +70,7 @@ from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
 
@@ -141,14 +141,10 @@ def _ranked(index: ProfileIndex) -> list[Finding]:
         # The host of one process does not explain the devices of another.
         wall_ns = wall_of(index.profile)
         found = [
-            finding
-            for part in parts
-            for finding in _of_process(part)
-            if finding.kind != "idle" or _has_place(finding)
+            finding for part in parts for finding in _of_process(part) if counts_in_job(finding)
         ]
-        # What is much of a short process can be little of the whole.
-        found = [f for f in found if not 0 < f.gain_ns < MIN_GAIN_SHARE * wall_ns]
-        return sorted(found, key=lambda f: (_level(f, wall_ns), -f.gain_ns))
+        found = [f for f in found if is_much_of(f, wall_ns)]
+        return sorted(found, key=lambda f: order_of(f, wall_ns))
     alone = index.cached(only_process)
     if alone is None:
         return with_references(_of_one(index))
@@ -214,12 +210,29 @@ def _without_profiler(finding: Finding, part: float) -> Finding:
     return replace(finding, gain_ns=gain, gain_low_ns=low, gain_high_ns=high)
 
 
-def _has_place(finding: Finding) -> bool:
-    """Return whether a finding names an op, line or function.
+def counts_in_job(finding: Finding) -> bool:
+    """Return whether a finding on a process counts in its job.
 
-    A process of a job may have nothing to do, such as a worker of a pool at the end.
+    A process that idles without an op, line or function may have nothing to do, such as a worker
+    of a pool at the end.
     """
-    return (finding.op_id, finding.stack_id, finding.at) != (MISSING, MISSING, None)
+    has_place = (finding.op_id, finding.stack_id, finding.at) != (MISSING, MISSING, None)
+    return finding.kind != "idle" or has_place
+
+
+def is_much_of(finding: Finding, wall_ns: int) -> bool:
+    """Return whether a gain is worth a look: much of a short process can be little of a job."""
+    return not 0 < finding.gain_ns < MIN_GAIN_SHARE * wall_ns
+
+
+def order_of(finding: Finding, wall_ns: int) -> tuple[int, int]:
+    """Return a key that sorts findings of several processes: causes first, by descending gain."""
+    return _level(finding, wall_ns), -finding.gain_ns
+
+
+def without_references(index: ProfileIndex) -> list[Finding]:
+    """Return the findings on a process in the order of `findings`, which do not refer to others."""
+    return index.cached(_of_one)
 
 
 def _level(finding: Finding, wall_ns: int) -> int:
@@ -240,15 +253,7 @@ def findings_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `Profile.insights`."""
     found = findings(index, limit=None)
     op_ids = np.array([finding.op_id for finding in found], np.int64)
-    op = index.tree.rows(op_ids)
-    stack = np.array([finding.stack_id for finding in found], np.int64)
-    cell, line = lines_at(index, stack, op)
-    at = [row for row, finding in enumerate(found) if finding.at]
-    if at:
-        places = [finding.at for finding in found if finding.at]
-        cell = cell.replaced(np.array(at), CategoryColumn.of([file for file, _ in places]))
-        line = line.copy()
-        line[at] = [number for _, number in places]
+    cell, line = places_of(index, found)
     return ResultTable(
         {
             "rank": np.arange(1, len(found) + 1),
@@ -265,6 +270,20 @@ def findings_table(index: ProfileIndex) -> ResultTable:
             "end_ns": _times(finding.end_ns for finding in found),
         }
     )
+
+
+def places_of(index: ProfileIndex, found: Sequence[Finding]) -> tuple[CategoryColumn, IntArray]:
+    """Return cell or file, and line, of each finding; `MISSING` for a finding without one."""
+    op = index.tree.rows(np.array([finding.op_id for finding in found], np.int64))
+    stack = np.array([finding.stack_id for finding in found], np.int64)
+    cell, line = lines_at(index, stack, op)
+    at = [row for row, finding in enumerate(found) if finding.at]
+    if at:
+        places = [finding.at for finding in found if finding.at]
+        cell = cell.replaced(np.array(at), CategoryColumn.of([file for file, _ in places]))
+        line = line.copy()
+        line[at] = [number for _, number in places]
+    return cell, line
 
 
 def _times(values: Iterable[int]) -> IntArray:

@@ -128,6 +128,30 @@ JOBS: dict[str, TableDoc] = {
             kernels="kernels", memcpys="copies", memsets="memsets", bytes="bytes copied and set",
         ),
     ),
+    "job_insights": TableDoc(
+        "job.insights()",
+        "One row per finding: causes by descending gain, then hot lines and operators. The same "
+        "finding of several processes is one row.",
+        columns(
+            column("rank", "int64", "process that it can save most: the sentence is about it"),
+            column("ranks", "int64", "processes that have it"),
+            column("kind", "category", "cause, such as `idle` or `wait`"),
+            column("task", "category", "prefix of the keys of Dask's tasks that it is about"),
+            column("text", "object", "the finding; source text is between backticks"),
+            column("remedy", "object", "change that removes the cause"),
+            column("gain_ns", "int64", "estimate of the time that this saves in the process"),
+            column("gain_low_ns", "int64", "lower bound of the gain"),
+            column("gain_high_ns", "int64", "upper bound of the gain"),
+            column(
+                "finding", "int64",
+                "its number there: `job[rank].evidence(finding)` has the rows behind it",
+            ),
+            column("cell", "category", "cell or file of the line"),
+            column("line", "Int64", "line of your code, or of the statement that contains the op"),
+            column("start_ns", "int64", "start of a time that shows it, on the clock of the job"),
+            column("end_ns", "int64", "end of this time"),
+        ),
+    ),
     "job_by_device": TableDoc(
         "job.by_device()",
         "One row per process and device with work.",

@@ -25,8 +25,8 @@ def make_check(client: str, plugin: str) -> Callable[..., list[bool]]:
 def make_removal(plugin: str) -> Callable[..., Awaitable[None]]:
     """Return a coroutine function that removes the plugin of a worker, if it has it.
 
-    A worker of Dask that is told to remove a plugin that it lacks logs an error. It lacks it if it
-    has just joined.
+    A worker of Dask logs an error if it is to remove a plugin that it lacks. It lacks it if it has
+    just joined.
     """
 
     async def remove(dask_worker: Any = None) -> None:  # noqa: ANN401

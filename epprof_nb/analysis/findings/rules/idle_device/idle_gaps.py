@@ -12,6 +12,7 @@ from epprof_nb.analysis.base.devices import device_word, devices_phrase
 from epprof_nb.analysis.base.first_calls import FIRST_WORK_NS, is_measured
 from epprof_nb.analysis.base.places import Places, lines_at
 from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.base.task_ops import task_rows
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import (
     MIN_GAIN_SHARE,
@@ -327,12 +328,14 @@ def _host_op(index: ProfileIndex, found: HostIdle) -> str:
     if time.max() >= _MAIN_OP * time.sum() or statement < 0:
         code_ = int(distinct[int(time.argmax())])
         text = ops.names("name").categories[code_] if code_ >= 0 else ""
+        main = int(found.op[name == code_][0])
+        if index.cached(task_rows)[main] >= 0:
+            return place_name(index, main)
         if statement < 0:
             return code(text) if text else ""
         line = int(ops["line"][statement])
-        if text == f"line {line}":  # its source is not in its name
-            return place_name(index, statement)
-        return unread_line_name(line, text)
+        if text != f"line {line}":  # else its source is not in its name
+            return unread_line_name(line, text)
     return place_name(index, statement)
 
 

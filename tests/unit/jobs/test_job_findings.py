@@ -1,0 +1,87 @@
+"""Findings of a job: one row for what several processes have, with the task that it is about."""
+
+from epprof_nb.jobs.job import Job
+from epprof_nb.testing import synthetic_profile
+from tests.helpers.jobs import manifest
+from tests.helpers.tiny import kernel, line, op, profile
+
+MS = 1_000_000
+
+
+def worker(*tasks, end=500):
+    """Tasks of the line 3 that end after some ms, and launch work of 1 ms before their end."""
+    ops, kernels, begin = [], [], 0
+    for at, (name, until) in enumerate(tasks):
+        statement, task = 10 * at + 1, 10 * at + 2
+        times = begin * MS, until * MS
+        ops += [
+            line(statement, 3, *times, cell="In[2]", name="x.compute()"),
+            op(task, name, *times, statement, op_type="task"),
+        ]
+        kernels.append(kernel((until - 1) * MS, until * MS, task, thread_id=1))
+        begin = until
+    return profile(ops, kernels, info={"wall_ns": end * MS})
+
+
+def notebook():
+    ops = [
+        op(1, "In[2]", 0, 500 * MS, op_type="cell"),
+        line(2, 2, 0, 5 * MS, 1, cell="In[2]"),
+        line(3, 3, 5 * MS, 500 * MS, 1, cell="In[2]"),
+    ]
+    return profile(ops, info={"wall_ns": 500 * MS, "cell": "In[2]"})
+
+
+def test_the_same_finding_of_several_processes_is_one_row():
+    job = Job({
+        0: worker(("load", 100), ("train", 120)),
+        1: worker(("load", 400), ("train", 420)),
+        2: worker(("save", 300)),
+    })  # fmt: skip
+    found = job.insights()
+    idle = found[found["kind"] == "idle"].set_index("task")
+    assert idle[["rank", "ranks"]].to_dict("index") == {
+        "load": {"rank": 1, "ranks": 2},
+        "save": {"rank": 2, "ranks": 1},
+    }
+    assert "while the host ran task `load`" in idle.loc["load", "text"]
+    assert (idle["cell"] == "In[2]").all()
+    assert (idle["line"] == 3).all()
+    assert 350 * MS < idle.loc["load", "gain_ns"] <= 420 * MS
+    shown = repr(found)
+    assert "line 3, task load, rank 1 (most of 2): saves" in shown
+    assert "line 3, task save, rank 2: saves" in shown
+    assert "<td" in found._repr_html_()
+    sentence = next(text for text in job.summary().splitlines() if "`load`" in text)
+    assert sentence.startswith("  Task `load`, 2 processes, most of all rank 1: ")
+
+
+def test_a_finding_leads_to_its_evidence():
+    job = Job({rank: synthetic_profile(activities=100, seed=rank) for rank in range(3)})
+    found = job.insights()
+    assert len(found)
+    for row in found.itertuples():
+        own = job[row.rank].insights().iloc[row.finding - 1]
+        assert own["kind"] == row.kind
+        assert own["line"] == row.line
+        assert len(job[row.rank].evidence(row.finding))
+        assert job.placements[row.rank].offset_ns + own["start_ns"] == row.start_ns
+
+
+def test_the_line_where_the_notebook_waits_for_its_tasks_is_no_finding():
+    alone = Job({0: notebook()}).insights()
+    assert alone[["kind", "line"]].to_numpy().tolist() == [["hot line", 3]]
+    both = Job(
+        {0: notebook(), 1: worker(("load", 400))},
+        {0: manifest(pid=900, followed="cell"), 1: manifest(pid=901, followed="dask")},
+    ).insights()
+    assert both["rank"].tolist() == [1]
+    assert both["task"].tolist() == ["load"]
+
+
+def test_what_is_little_of_the_job_is_left_out():
+    short = worker(("load", 9), end=10)
+    assert len(Job({0: short}).insights())
+    found = Job({0: short, 1: worker(end=100_000)}).insights()
+    assert not (found["rank"] == 0).any()
+    assert "Nothing was found" in repr(found)
