@@ -33,6 +33,9 @@ class Counter:
     def add(self, x):
         return work(x)
 
+    async def wait(self, x):
+        return await waiting_work(x)
+
 
 def sessions():
     """Return how many sessions are open in this process."""

@@ -8,6 +8,7 @@ import pkgutil
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ _PARAMETERS = {
     "_run_task_simple": ("task", "data", "time_delay"),
 }
 """Functions of the module that run tasks, with their parameters (2026.8.0)."""
+_ON_LOOP = "Worker.actor_execute"
+"""Method that calls methods of actors, those that run on the event loop itself."""
+_OF_ON_LOOP = ("self", "actor", "function", "args", "kwargs")
 
 
 class DaskFramework:
@@ -75,6 +79,12 @@ class DaskFramework:
                 self._patches.replace(module, function, partial(wrap, split=split))
             else:
                 unknown.append(function)
+        worker = getattr(module, "Worker", None)
+        if _parameters(worker, "actor_execute") == _OF_ON_LOOP:
+            self._patches.replace(worker, "actor_execute", partial(_actor_on_loop, split=split))
+            _bind_again(worker)
+        else:
+            unknown.append(_ON_LOOP)
         if unknown:
             version = getattr(sys.modules.get("distributed"), "__version__", "unknown")
             what = "Tasks" if "_run_task" in unknown else "Some tasks"
@@ -96,6 +106,7 @@ class DaskFramework:
         self._wanted = self._begun = False
         cancel(_MODULE, self._begin)
         self._patches.restore()
+        _bind_again(getattr(sys.modules.get(_MODULE), "Worker", None))
 
 
 def _parameters(module: object, function: str) -> tuple[str, ...]:
@@ -103,6 +114,15 @@ def _parameters(module: object, function: str) -> tuple[str, ...]:
         return tuple(inspect.signature(getattr(module, function)).parameters)
     except (AttributeError, TypeError, ValueError):
         return ()
+
+
+def _bind_again(worker_class: Any) -> None:  # noqa: ANN401
+    """Let the workers of this process call the method of their class: they keep it bound."""
+    with suppress(Exception):  # another version of Dask
+        for worker in [*worker_class._instances]:  # noqa: SLF001
+            handlers = worker.handlers
+            if getattr(handlers.get("actor_execute"), "__self__", None) is worker:
+                handlers["actor_execute"] = worker.actor_execute
 
 
 _Function = Callable[..., Any]
@@ -162,6 +182,23 @@ def _actor(original: _Function, split: Callable[[Any], str]) -> _Function:  # no
         # The key is the name of the actor and its method.
         with _op(str, more.get("key") if len(args) < 5 else args[4]):
             return original(*args, **more)
+
+    return recorded
+
+
+def _actor_on_loop(original: _Function, split: Callable[[Any], str]) -> _Function:
+    async def recorded(self: Any, **message: Any) -> object:  # noqa: ANN401
+        actor, name = message.get("actor"), message.get("function")
+        try:
+            method = getattr(self.state.actors[actor], name)
+            threaded = (message.get("kwargs") or {}).get("separate_thread", True)
+            on_loop = not threaded or sys.modules[_MODULE].iscoroutinefunction(method)
+        except Exception:  # noqa: BLE001 - the original says what is wrong
+            on_loop = False
+        if not on_loop:
+            return await original(self, **message)
+        with _op(str, f"{split(actor)}.{name}"):
+            return await original(self, **message)
 
     return recorded
 

@@ -52,7 +52,9 @@ def test_functions_of_dask_are_as_before_when_no_session_is_open(client):
 
 def functions():
     names = "_run_task", "_run_task_async", "_run_actor", "_run_task_simple"
-    return [getattr(distributed.worker, name) for name in names]
+    of_class = distributed.Worker.actor_execute
+    of_workers = {w.handlers["actor_execute"].__func__ for w in distributed.Worker._instances}
+    return [*(getattr(distributed.worker, name) for name in names), of_class, of_workers]
 
 
 def test_a_coroutine_is_suspended_while_it_waits(client):
@@ -73,6 +75,32 @@ def test_calls_of_actors_are_ops(client):
     assert task.name == "Counter.add"
     kernels = prof.activities[prof.activities["kind"] == "kernel"]
     assert kernels["op_id"].tolist() == [task.Index]
+
+
+@pytest.mark.parametrize(("method", "options"), [("wait", {}), ("add", {"separate_thread": False})])
+def test_methods_of_actors_on_the_event_loop_are_ops(client, method, options):
+    actor = client.submit(Counter, actor=True, pure=False).result()
+    for _ in range(2):
+        with epprof_nb.profile() as prof:
+            getattr(actor, method)(1, **options).result(timeout=200)
+        (task,) = tasks_of(prof).itertuples()
+        assert task.name == f"Counter.{method}"
+        assert task.suspended_ns >= (15_000_000 if method == "wait" else 0)
+        kernels = prof.activities[prof.activities["kind"] == "kernel"]
+        assert kernels["op_id"].tolist() == [task.Index]
+    getattr(actor, method)(1, **options).result(timeout=200)
+
+
+def test_methods_of_actors_of_a_worker_that_starts_in_a_session_are_ops(client):
+    before = {*client.scheduler_info()["workers"]}
+    with epprof_nb.profile() as prof:
+        client.cluster.scale(3)
+        client.wait_for_workers(3, timeout=200)
+        (new,) = {*client.scheduler_info()["workers"]} - before
+        actor = client.submit(Counter, actor=True, pure=False, workers=[new]).result()
+        actor.wait(1).result(timeout=200)
+    assert "Counter.wait" in set(tasks_of(prof)["name"])
+    actor.wait(1).result(timeout=200)
 
 
 @pytest.mark.parametrize("key", ['"; drop', "\ud800-1", "x" * 5_000, ("a\n<b>", 3), "\x00"])
