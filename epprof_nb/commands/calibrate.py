@@ -1,4 +1,4 @@
-"""``epprof calibrate``: the command line. `epprof_nb.commands.calibration` measures."""
+"""``epprof calibrate``: the command line. `epprof_nb.commands.calibrate_run` measures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def calibrate(
     """
     if until_eof:
         end_with_input()
-    from epprof_nb.commands.calibration import run
+    from epprof_nb.commands.calibrate_run import run
 
     if files and script:
         raise click.UsageError("Pass recordings or --run, not both.")
