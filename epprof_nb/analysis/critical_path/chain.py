@@ -3,7 +3,7 @@
 Only changes on the path can make the code faster. A step of the path is host code, an API call, a
 kernel or copy, or a delay between two of them, with its measured duration. So the path is at least
 as long as any chain of dependent work, and at most as long as the profile.
-`epprof_nb.analysis.critical_path.events` has the rules by which events wait for each other.
+`epprof_nb.analysis.critical_path.native_input` has the rules by which events wait for each other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from epprof_nb.analysis.base.result_table import (
     values_at,
 )
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.critical_path.events import VARIANTS, CriticalPathEvents
+from epprof_nb.analysis.critical_path.native_input import VARIANTS, CriticalPathInput
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
@@ -70,7 +70,7 @@ class CriticalPath:
     """
 
     def __init__(self, index: ProfileIndex, attribution: Attribution = "launch") -> None:
-        self.input = CriticalPathEvents(index, attribution)
+        self.input = CriticalPathInput(index, attribution)
         # The path is unknown if records are missing.
         is_known = slice(0 if index.cached(lacks_records) else None)
         found = {name: column[is_known] for name, column in self.input.path().items()}

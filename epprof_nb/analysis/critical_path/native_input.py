@@ -65,7 +65,7 @@ _FREE: npt.NDArray[np.float64] = np.repeat(
 """Factors of ops of which bit ``k`` is set if they cost nothing in variant ``k``."""
 
 
-class CriticalPathEvents:
+class CriticalPathInput:
     """Columns of a profile for `epprof_nb._native.critical_path`.
 
     Parameters
