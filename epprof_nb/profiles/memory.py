@@ -46,7 +46,7 @@ class Memory(ProfileData):
         >>> prof.memory_at().query("name == 'load'")[["pool", "name", "bytes"]].to_dict("records")
         [{'pool': 'host device', 'name': 'load', 'bytes': 4000}]
         """
-        from epprof_nb.analysis.memory.holders import holder_table
+        from epprof_nb.analysis.memory.memory_at import holder_table
 
         self._check_time(at)
         return table_frame(self, "memory_at", holder_table, at)

@@ -17,7 +17,6 @@ from epprof_nb.data.out_of_memory import Explanation, FreeMemory, Pool
 from epprof_nb.recording.memory import torch_failures
 from epprof_nb.recording.out_of_memory.device_arrays import HOST
 from epprof_nb.recording.out_of_memory.errors import ON_HOST, allocation_error, chain, class_name
-from epprof_nb.recording.out_of_memory.holders import Root, Search, frame_variables
 from epprof_nb.recording.out_of_memory.places import (
     frames_of,
     is_own,
@@ -33,6 +32,7 @@ from epprof_nb.recording.out_of_memory.pools import (
     other_pools,
     torch_pool,
 )
+from epprof_nb.recording.out_of_memory.variables import Root, Search, frame_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,7 +6,7 @@ import pytest
 import epprof_nb
 from epprof_nb import host
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.memory.holders import holder_table
+from epprof_nb.analysis.memory.memory_at import holder_table
 from epprof_nb.data.schema import MEMORY_BLOCKS, MEMORY_SEGMENTS
 from epprof_nb.views.queries.memory_holders import holders_at
 from epprof_nb.views.renderers.text import as_text

@@ -1,4 +1,4 @@
-"""Holders of device memory: the variables, outputs and frames that lead to arrays.
+"""Python variables that hold device memory, and the outputs and frames that lead to arrays.
 
 Objects are only read: no code of users runs, and nothing is allocated on a device. References to
 what was found end with the search; its results are names and numbers.
