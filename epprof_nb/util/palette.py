@@ -22,7 +22,7 @@ OPERATORS = (
     *SERIES[:-1], "#7a5195", "#783018", "#4f1fbf", "#ccc06c", "#3a5252", "#a8d5b5"
 )  # fmt: skip
 """Colours of operators, classes of modules and functions by `operator_hues`. The viewer has the
-same in ``render/colours.ts``. A test there checks that colour-blind readers can tell them apart."""
+same in ``render/event_colours.ts``. A test there checks that colour-blind readers can tell them apart."""
 KINDS = {0: OTHER, 1: KERNEL, 2: COPY, 3: MEMSET}
 """Colours of activities by the code of their kind; see `epprof_nb.data.schema.ACTIVITY_KINDS`."""
 OPS = {0: "#e9ecf0", 1: "#c9e0f0", 2: "#fae4b8", 3: "#c2e8dc"}
@@ -77,7 +77,7 @@ _CHANGE_SHARES = (0, 3 / 8, 5 / 8, 1)
 def change_colour(before: float, after: float) -> str:
     """Return the colour of a change: blue for less, orange for more, grey within 5 %.
 
-    The viewer has the same in ``render/colours.ts``.
+    The viewer has the same in ``render/event_colours.ts``.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 import { h, on } from "../base/dom.ts";
 import { kindLabel } from "../data/kinds.ts";
-import { hue } from "../render/colours.ts";
+import { hue } from "../render/event_colours.ts";
 import type { ColourBy, Colouring } from "../timeline/colouring.ts";
 
 /** Legend with a choice of what the colours mean; `kinds` are the kinds in the profile. */

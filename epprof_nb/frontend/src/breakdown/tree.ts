@@ -4,7 +4,7 @@ import { count, signedChange } from "../base/format.ts";
 import type { EventColumns, RowSlice } from "../data/events.ts";
 import { BUSY_KINDS, KIND, KINDS, kindCode } from "../data/kinds.ts";
 import type { TreeData } from "../data/model.ts";
-import { changeVariant, SHADES } from "../render/colours.ts";
+import { changeVariant, SHADES } from "../render/event_colours.ts";
 
 /** Measure shown by the width of a box. */
 export type Measure = "device" | "host" | "kernels" | "launches" | "waits";

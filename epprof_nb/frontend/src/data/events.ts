@@ -12,7 +12,7 @@ export interface EventColumns {
   /** Latest end among the event and those before it in its slice. */
   readonly reach: Float64Array;
   readonly kind: Float64Array | undefined;
-  /** Variant of each event's colour, see render/colours.ts. */
+  /** Variant of each event's colour, see render/event_colours.ts. */
   readonly variant?: Uint8Array | undefined;
   readonly members?: Float64Array | undefined;
   readonly cover?: Float64Array | undefined;

@@ -168,7 +168,7 @@ export interface TreeData {
 /** Name with a hue. */
 export interface Hue {
   name: string;
-  /** Number of the hue; see `hue` in render/colours.ts. */
+  /** Number of the hue; see `hue` in render/event_colours.ts. */
   number: number;
 }
 

@@ -4,7 +4,7 @@
 import { context2d } from "../base/dom.ts";
 import type { RowSlice } from "../data/events.ts";
 import { KIND } from "../data/kinds.ts";
-import { coloursOf, kindOf, TONES, tones } from "./colours.ts";
+import { coloursOf, kindOf, TONES, tones } from "./event_colours.ts";
 import { DIMMED, EDGE, edgeShare, GAP, HATCH, HATCHED_FROM, shape } from "./event_style.ts";
 import { mipLevel } from "./mipmap.ts";
 import type { Palette } from "./palettes.ts";

@@ -1,7 +1,7 @@
 // Look of an event by its kind: shape, colour, tone and opacity.
 
 import type { Kind } from "../data/kinds.ts";
-import { TONES } from "./colours.ts";
+import { TONES } from "./event_colours.ts";
 import type { Band } from "./renderer.ts";
 
 /** Offset and height of each kind as shares of its row: kinds differ in shape, not only in hue. */

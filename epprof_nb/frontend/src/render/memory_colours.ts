@@ -1,6 +1,6 @@
 // Colours of the parts of memory: a category has the same hue in every profile.
 
-import { hue, TONES, tones } from "./colours.ts";
+import { hue, TONES, tones } from "./event_colours.ts";
 import type { Palette } from "./palettes.ts";
 
 const HUES_OF: Record<string, number> = {

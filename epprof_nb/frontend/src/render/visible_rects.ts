@@ -3,7 +3,7 @@
 import { type Range, toPixel } from "../base/time_scale.ts";
 import type { RowSlice } from "../data/events.ts";
 import { visibleEvents } from "../data/visible_events.ts";
-import { CODES, colourCode } from "./colours.ts";
+import { CODES, colourCode } from "./event_colours.ts";
 import { coverage, EDGE, opacity, toneOf } from "./event_style.ts";
 
 /** Narrower events are accumulated per pixel: edges within a pixel would not add up otherwise. */
@@ -18,7 +18,7 @@ export class VisibleRects {
   pixels = 0;
   /** Rectangles from this one on are pixels that narrow events share. */
   firstShared = 0;
-  /** Colour codes of the rectangles, see colours.ts. */
+  /** Colour codes of the rectangles, see event_colours.ts. */
   codes: number[] = [];
   readonly #seen = new Uint8Array(CODES);
   x = new Float32Array(1024);

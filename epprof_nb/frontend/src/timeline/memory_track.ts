@@ -4,7 +4,7 @@ import { h } from "../base/dom.ts";
 import { moment, size } from "../base/format.ts";
 import type { MemoryCurve } from "../data/memory_curve.ts";
 import type { Counter } from "../data/model.ts";
-import { textOn } from "../render/colours.ts";
+import { textOn } from "../render/event_colours.ts";
 import { memoryColour, memoryCss } from "../render/memory_colours.ts";
 import type { Palette } from "../render/palettes.ts";
 import type { Renderer } from "../render/renderer.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { queryForNode } from "../../src/breakdown/row_selection.ts";
 import { IcicleLayout, Tree } from "../../src/breakdown/tree.ts";
 import type { TreeData } from "../../src/data/model.ts";
-import { changeVariant, FIRST_CHANGE, SHADES } from "../../src/render/colours.ts";
+import { changeVariant, FIRST_CHANGE, SHADES } from "../../src/render/event_colours.ts";
 
 /** session > (a > (gemm, copy), b > gemm), and a node for three merged ones below b. */
 const DATA: TreeData = {

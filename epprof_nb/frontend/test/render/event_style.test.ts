@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { TONES, tones } from "../../src/render/colours.ts";
+import { TONES, tones } from "../../src/render/event_colours.ts";
 import { EDGE, edgeShare, TONE, toneOf } from "../../src/render/event_style.ts";
 
 test("an edge grows with the rectangle, and never jumps", () => {

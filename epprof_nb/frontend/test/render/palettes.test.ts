@@ -6,7 +6,7 @@ import {
   colourCode,
   coloursOf,
   HUES,
-} from "../../src/render/colours.ts";
+} from "../../src/render/event_colours.ts";
 import { PALETTES, type Palette, rgb } from "../../src/render/palettes.ts";
 
 type Triple = [number, number, number];

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { firstAbove } from "../../src/base/binary_search.ts";
 import type { RowSlice } from "../../src/data/events.ts";
 import { visibleEvents } from "../../src/data/visible_events.ts";
-import { kindOf } from "../../src/render/colours.ts";
+import { kindOf } from "../../src/render/event_colours.ts";
 import { opacity } from "../../src/render/event_style.ts";
 import { buildVisibleRects, VisibleRects } from "../../src/render/visible_rects.ts";
 import { columns, events } from "../helpers.ts";

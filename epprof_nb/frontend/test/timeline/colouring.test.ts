@@ -3,7 +3,7 @@ import { Events } from "../../src/data/events.ts";
 import { KIND, KINDS } from "../../src/data/kinds.ts";
 import type { EventsHeader } from "../../src/data/model.ts";
 import { Bundle } from "../../src/data/wire_format.ts";
-import { OTHER, RANKED, SHADES } from "../../src/render/colours.ts";
+import { OTHER, RANKED, SHADES } from "../../src/render/event_colours.ts";
 import { Colouring } from "../../src/timeline/colouring.ts";
 import { encode } from "../helpers.ts";
 

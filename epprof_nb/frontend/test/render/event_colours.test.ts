@@ -8,7 +8,7 @@ import {
   kindOf,
   OTHER,
   SHADES,
-} from "../../src/render/colours.ts";
+} from "../../src/render/event_colours.ts";
 import { PALETTES, type Palette, rgb } from "../../src/render/palettes.ts";
 import type { Band } from "../../src/render/renderer.ts";
 
