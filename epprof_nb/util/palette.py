@@ -21,8 +21,11 @@ SERIES = (KERNEL, "#d55e00", MEMSET, "#cc79a7", COPY, "#56b4e9", "#000000")
 OPERATORS = (
     *SERIES[:-1], "#7a5195", "#783018", "#4f1fbf", "#ccc06c", "#3a5252", "#a8d5b5"
 )  # fmt: skip
-"""Colours of operators, classes of modules and functions by `operator_hues`. The viewer has the
-same in ``render/event_colours.ts``. A test there checks that colour-blind readers can tell them apart."""
+"""Colours of operators, classes of modules and functions by `operator_hues`.
+
+The viewer has the same in ``render/palettes.ts``. A test there checks that colour-blind readers can
+tell them apart.
+"""
 KINDS = {0: OTHER, 1: KERNEL, 2: COPY, 3: MEMSET}
 """Colours of activities by the code of their kind; see `epprof_nb.data.schema.ACTIVITY_KINDS`."""
 OPS = {0: "#e9ecf0", 1: "#c9e0f0", 2: "#fae4b8", 3: "#c2e8dc"}

@@ -7,23 +7,13 @@
 
 import { memoize } from "../base/memoize.ts";
 import { KIND, type Kind } from "../data/kinds.ts";
-import { type Palette, rgb } from "./palettes.ts";
+import { HUES, OTHER_HUE, type Palette, rgb } from "./palettes.ts";
 import type { Band } from "./renderer.ts";
 
 /** Number of shades of a kind. */
 export const SHADES = 3;
-/**
- * Hues of names: the palette of Okabe and Ito, with purple for black, and further hues as distinct
- * as possible. They match Python's palette.OPERATORS.
- */
-export const HUES =
-  "0072b2 d55e00 009e73 cc79a7 e69f00 56b4e9 7a5195 783018 4f1fbf ccc06c 3a5252 a8d5b5"
-    .split(" ")
-    .map((colour) => `#${colour}`);
 /** Number of names with a hue of their own where hues go by rank: the most distinct ones. */
 export const RANKED = 7;
-/** Hue of all other names, and of ops if kernels have the hues. */
-const OTHER_HUE = "#8b95a3";
 /** Variants: the shades of the kind, the hues, and the hue of all others. */
 export const OTHER = SHADES + HUES.length;
 /** Steps of a change, from much less to much more; their variants follow. */

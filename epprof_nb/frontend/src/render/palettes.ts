@@ -33,6 +33,17 @@ export interface Palette {
   onAccent: string;
 }
 
+/**
+ * Hues of names: the palette of Okabe and Ito, with purple for black, and further hues as distinct
+ * as possible. They match Python's palette.OPERATORS.
+ */
+export const HUES =
+  "0072b2 d55e00 009e73 cc79a7 e69f00 56b4e9 7a5195 783018 4f1fbf ccc06c 3a5252 a8d5b5"
+    .split(" ")
+    .map((colour) => `#${colour}`);
+/** Hue of all other names, and of ops if kernels have the hues. */
+export const OTHER_HUE = "#8b95a3";
+
 /** Colours in the order of the codes of the kinds. */
 function byKind(colours: string): Record<Kind, string> {
   return colours.split(" ").map((colour) => `#${colour}`) as unknown as Record<Kind, string>;

@@ -4,12 +4,11 @@ import {
   CODES,
   colourCode,
   coloursOf,
-  HUES,
   kindOf,
   OTHER,
   SHADES,
 } from "../../src/render/event_colours.ts";
-import { PALETTES, type Palette, rgb } from "../../src/render/palettes.ts";
+import { HUES, PALETTES, type Palette, rgb } from "../../src/render/palettes.ts";
 import type { Band } from "../../src/render/renderer.ts";
 
 function luminance(colour: string): number {

@@ -5,9 +5,8 @@ import {
   changeVariant,
   colourCode,
   coloursOf,
-  HUES,
 } from "../../src/render/event_colours.ts";
-import { PALETTES, type Palette, rgb } from "../../src/render/palettes.ts";
+import { HUES, PALETTES, type Palette, rgb } from "../../src/render/palettes.ts";
 
 type Triple = [number, number, number];
 type Matrix = [Triple, Triple, Triple];
