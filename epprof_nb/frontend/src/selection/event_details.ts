@@ -1,49 +1,23 @@
-// Details of one event, for the tooltip and for the panel below the timeline.
+// Details of one event, for the panel below the timeline.
 
 import { copyText } from "../base/clipboard.ts";
 import { h, on, signButton } from "../base/dom.ts";
-import { count, duration, moment, shorten } from "../base/format.ts";
+import { count, shorten } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
 import type { Fields, Hit } from "../data/events.ts";
 import type { EventRef } from "../data/model.ts";
-import { fieldsOf, memberCount, type Related, rangeOf, refOf, sameRef } from "../data/queries.ts";
+import { memberCount, type Related, rangeOf, refOf, sameRef } from "../data/queries.ts";
 import { type Field, type Group, groups } from "./event_fields.ts";
+import { membersText, NO_NAME } from "./event_tooltip.ts";
 
 const COPIED_MS = 900;
 /** Below this number of flow lines the panel does not mention omitted ones. */
 const MANY = 200;
-const NO_NAME = "(no name)";
-const TOOLTIP_COLUMNS = new Set(
-  "dur start_ns device_ns launches bytes stream_id grid launched_at".split(" "),
-);
-
 /** Actions of an event's panel. */
 interface Actions {
   select(ref: EventRef): void;
   /** Show a time range. */
   show(range: Range): void;
-}
-
-export function tooltip(at: Hit, fields = fieldsOf(at.set, at.event)): HTMLElement[] {
-  const ref = refOf(at);
-  const shown = groups(ref.prefix, fields, null)
-    .flatMap((group) => group.fields)
-    .filter(({ column }) => TOOLTIP_COLUMNS.has(column));
-  const head = h("div", { class: "ep-tip-title" }, shorten(ref.name || NO_NAME, 240));
-  const list = h(
-    "dl",
-    {},
-    ...shown.map(({ label, value }) => h("div", {}, h("dt", {}, label), h("dd", {}, value))),
-  );
-  if (memberCount(at.set, at.event) === 1) return [head, list];
-  return [h("p", { class: "ep-faint" }, `${membersText(at)}; the longest is`), head, list];
-}
-
-/** The events of a merged rectangle: their number and their time range. */
-function membersText(at: Hit, word = "events"): string {
-  const { start, end } = rangeOf(refOf(at));
-  const members = count(memberCount(at.set, at.event));
-  return `${members} ${word} from ${moment(start)} to ${moment(end)}, spanning ${duration(end - start)}`;
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Viewport } from "../../base/viewport.ts";
 import type { Fields, Hit } from "../../data/events.ts";
 import type { EventRef } from "../../data/model.ts";
 import { refOf } from "../../data/queries.ts";
-import { tooltip } from "../../selection/event_details.ts";
+import { tooltip } from "../../selection/event_tooltip.ts";
 import type { Geometry } from "../geometry.ts";
 import { hit } from "../hit.ts";
 import type { Overlays, PointerAt, Zone } from "../overlays/overlay.ts";
