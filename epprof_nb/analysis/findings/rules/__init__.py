@@ -1,4 +1,4 @@
 """Rules: one file per cause that a finding can name, in one folder per area.
 
-`analysis.findings.ranking` lists the rules that run, and orders what they find.
+`registry` lists the rules that run; `analysis.findings.ranking` orders what they find.
 """
