@@ -35,7 +35,30 @@ def active_profiler() -> str | None:
     return None
 
 
-def likely_holder(result: str) -> str:
+def notes_on_profilers(refusal: str | None) -> Iterator[str]:
+    """Yield the note on another profiler in this process, if there is one.
+
+    Parameters
+    ----------
+    refusal
+        CUPTI's error if it refused its callbacks to the recorder, else None.
+    """
+    profiler = active_profiler()
+    if refusal is not None:
+        yield (
+            f"CUPTI's callbacks are held by {profiler or _likely_holder(refusal)} ({refusal}). "
+            "Activities are attributed by external correlation instead, which has more overhead "
+            "and does not show which ops captured a CUDA graph. Restart the Jupyter kernel to "
+            "avoid this."
+        )
+    elif profiler:
+        yield (
+            f"{profiler} is active in this process. It may consume records that are then missing "
+            "from this profile."
+        )
+
+
+def _likely_holder(result: str) -> str:
     """Return the probable holder of CUPTI's callbacks, given the error of the subscription."""
     if result not in _ALREADY_SUBSCRIBED:
         return "an unknown tool"

@@ -16,7 +16,7 @@ from epprof_nb.recording.cupti.event_waits import EventWaits
 from epprof_nb.recording.cupti.other_profilers import (
     TorchProfilerHooks,
     active_profiler,
-    likely_holder,
+    notes_on_profilers,
     teardown_attempts,
 )
 from epprof_nb.recording.native_columns import ids, numbers
@@ -144,7 +144,7 @@ class CuptiRecorder(Recorder):
                 started = self._start(kinds, callbacks=True, all_calls=all_calls)
                 if started["subscribed"]:
                     break
-        other = active_profiler()
+        refusal = None
         if not started["subscribed"]:
             # Another tool owns CUPTI's callbacks: fall back to external correlation.
             _native.cupti_stop()
@@ -152,18 +152,9 @@ class CuptiRecorder(Recorder):
             self._start(kinds, callbacks=False, all_calls=all_calls)
             _native.start_cell_log()
             self._external = True
-            result = layouts.RESULTS.get(started["subscribe_result"], started["subscribe_result"])
-            holder = other or likely_holder(str(result))
-            notes.append(
-                f"CUPTI's callbacks are held by {holder} ({result}). Activities are attributed by "
-                "external correlation instead, which has more overhead and does not show which ops "
-                "captured a CUDA graph. Restart the Jupyter kernel to avoid this."
-            )
-        elif other:
-            notes.append(
-                f"{other} is active in this process. It may consume records that are then missing "
-                "from this profile."
-            )
+            result = started["subscribe_result"]
+            refusal = str(layouts.RESULTS.get(result, result))
+        notes += notes_on_profilers(refusal)
         if not self._cupti_clock.start():
             notes.append(
                 "CUPTI did not deliver a test record. Another profiler may hold its buffers, and "

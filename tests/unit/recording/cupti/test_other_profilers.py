@@ -8,7 +8,11 @@ import pytest
 
 from epprof_nb.recording.clock import Probe, same_clock
 from epprof_nb.recording.cupti import other_profilers
-from epprof_nb.recording.cupti.other_profilers import TorchProfilerHooks, teardown_attempts
+from epprof_nb.recording.cupti.other_profilers import (
+    TorchProfilerHooks,
+    notes_on_profilers,
+    teardown_attempts,
+)
 
 
 class Activity(Enum):
@@ -142,3 +146,23 @@ def test_a_clock_that_was_replaced_is_not_taken_for_the_same():
     assert not same_clock(probe(second, epoch), probe(60 * second), probe(61 * second))
     # One reading only: nothing to compare with.
     assert not same_clock(earlier, probe(60 * second), probe(60 * second))
+
+
+@pytest.mark.parametrize(
+    ("refusal", "injected", "start"),
+    [
+        (None, "", None),
+        (None, "/opt/nsys/libinject.so", "Nsight Systems is active in this process."),
+        ("CUPTI_ERROR_UNKNOWN", "", "CUPTI's callbacks are held by an unknown tool ("),
+        ("CUPTI_ERROR_MAX_LIMIT_REACHED", "", "CUPTI's callbacks are held by another profiler ("),
+        ("CUPTI_ERROR_UNKNOWN", "/opt/nsys", "CUPTI's callbacks are held by Nsight Systems ("),
+    ],
+)
+def test_a_note_names_the_other_profiler(monkeypatch, refusal, injected, start):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setenv("CUDA_INJECTION64_PATH", injected)
+    notes = [*notes_on_profilers(refusal)]
+    assert len(notes) == (start is not None)
+    for note in notes:
+        assert note.startswith(start)
+        assert refusal is None or refusal in note
