@@ -13,6 +13,7 @@ Notebook front ends differ in what they allow, and the output has to work in eac
 - In print, the fallback replaces the frame.
 
 The viewer and the payload are embedded compressed, since a notebook has a copy of them per output.
+`epprof_nb.views.wire.payload` limits the size of the payload.
 """
 
 from __future__ import annotations
