@@ -82,7 +82,7 @@ def test_a_finding_says_what_jax_compiles_again_for(double):
             jax.jit(lambda x: x + 1)(values[0])
     (row,) = prof.insights().query("kind == 'compilation'").to_dict("records")
     assert row["text"].endswith("Each time, the arguments have the same shapes and dtypes.")
-    assert row["remedy"].startswith("Make the function with jax.jit once")
+    assert row["remedy"].startswith("Call jax.jit once")
 
 
 def test_the_compiler_is_known_to_work_while_it_does(monkeypatch):
@@ -100,7 +100,7 @@ def test_compilations_in_a_loop_are_a_finding(double):
         for size in range(10, 14):
             double(np.ones(size))
     found = prof.insights().set_index("kind")
-    assert "has JAX compile `double` 4 times" in found.loc["compilation", "text"]
+    assert "makes JAX compile `double` 4 times" in found.loc["compilation", "text"]
 
 
 def test_hits_of_the_persistent_cache_are_told_apart(tmp_path):

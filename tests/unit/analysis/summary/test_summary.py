@@ -183,7 +183,7 @@ def test_idle_finding_states_the_slowdown_of_its_run():
     slow = Profile(tables, plain.info | {"onnxruntime_stretch": stretch}, plain.sources)
     by_text = {f.text: f.gain_ns for f in findings(ProfileIndex(slow), limit=9)}
     doing = "GPU idle 38.0 ms while the host ran line 2 (`b = g()`)"
-    told = f"{doing}; profiling slowed its run by 2.50x."
+    told = f"{doing}; profiling slowed it by 2.50x."
     # The gain is the time that remains without profiling.
     assert by_text[told] == 38 * MS * 2 // 5
     assert not any("by 1.02x" in text for text in by_text)

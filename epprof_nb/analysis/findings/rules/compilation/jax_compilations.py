@@ -104,23 +104,23 @@ def _remedy(changes: dict[str, list[str]] | None) -> str:
     if changes:
         return (
             "Call the function with the same shapes, dtypes and static arguments: pad arrays to a "
-            "few sizes, leave an incomplete batch out, or pass what changes as an array."
+            "few sizes, drop incomplete batches, or pass changing values as arrays."
         )
     if changes is not None:
         return (
-            "Make the function with jax.jit once, outside of loops: JAX compiles each new function "
-            "object again. jax.config.update('jax_explain_cache_misses', True) logs other reasons."
+            "Call jax.jit once, outside of loops: JAX compiles each new function object again. "
+            "jax.config.update('jax_explain_cache_misses', True) logs other reasons."
         )
     return (
-        "Call the function with the same shapes, dtypes and static arguments, and make it "
-        "with jax.jit once, outside of loops. jax.config.update('jax_explain_cache_misses', True) "
+        "Call the function with the same shapes, dtypes and static arguments, and call jax.jit "
+        "once, outside of loops. jax.config.update('jax_explain_cache_misses', True) "
         "logs the reasons."
     )
 
 
 def _text(place: str, names: list[str], times: int) -> str:
     others = f", and {plural(len(names) - 1, 'other function')}" if len(names) > 1 else ""
-    return f"{capitalised(place)} has JAX compile {code(names[0])} {times} times{others}"
+    return f"{capitalised(place)} makes JAX compile {code(names[0])} {times} times{others}"
 
 
 def _finding(

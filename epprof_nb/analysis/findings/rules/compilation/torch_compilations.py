@@ -30,8 +30,8 @@ _SHAPE_REMEDY = (
     "dimension."
 )
 _REMEDY = (
-    "Keep what the reason names the same in all calls. `TORCH_LOGS=recompiles` logs each "
-    "recompilation. If lengths of inputs change, use `torch.compile(..., dynamic=True)`."
+    "Keep the values that the reason names the same in all calls. `TORCH_LOGS=recompiles` logs "
+    "each recompilation. If lengths of inputs change, use `torch.compile(..., dynamic=True)`."
 )
 _FIRST_REMEDY = (
     "Warm up before the profile: call the compiled code once with inputs of the same shapes."
@@ -93,10 +93,10 @@ def _finding(
     total = int(ops["duration_ns"][rows].sum())
     longest = int(rows[int(ops["duration_ns"][rows].argmax())])
     if is_again:
-        text = f"{place} has torch.compile compile code again: {plural(len(rows), 'compilation')}"
+        text = f"{place} makes torch.compile compile code again: {plural(len(rows), 'compilation')}"
         remedy = _SHAPE_REMEDY if any(part in reason for part in _OF_SHAPES) else _REMEDY
     else:
-        text = f"{place} has torch.compile compile code for the first time"
+        text = f"{place} makes torch.compile compile code for the first time"
         remedy = _FIRST_REMEDY
     of_longest = " of the longest one" if len(rows) > 1 else ""
     shown = shorten(reason.replace("`", "'"), _REASON_CHARACTERS)

@@ -48,8 +48,8 @@ def exposed_communication(index: ProfileIndex) -> Iterator[Finding]:
         int(activities["start_ns"][longest]),
         int(activities["end_ns"][longest]),
         kind="exposed communication",
-        remedy="Start to communicate while there is still work to compute: smaller buckets, a "
-        "stream of its own.",
+        remedy="Communicate while there is still work to compute: use smaller buckets, or a "
+        "separate stream.",
         op_id=op_id_of(index, op),
         rows=lambda: rows,
     )

@@ -76,8 +76,9 @@ def _finding(index: ProfileIndex, rows: IntArray, source: str) -> Finding:
     longest = int(rows[int(time.argmax())])
     return Finding(
         f"{capitalised(where)} copies the same variable to {target} "
-        f"{plural(len(rows), 'time')}, {each} each, for {duration(total)}: nothing around it "
-        f"assigns what {code(source)} copies. Whether its elements change is not recorded.",
+        f"{plural(len(rows), 'time')}, {each} each, for {duration(total)}: no code around it "
+        f"assigns the variable that {code(source)} copies. Whether its elements change is not "
+        "recorded.",
         gain,
         int(activities["start_ns"][longest]),
         int(activities["end_ns"][longest]),

@@ -66,7 +66,7 @@ def small_copies(index: ProfileIndex) -> Iterator[Finding]:
         int(activities["start_ns"][of_top].min()),
         int(activities["end_ns"][of_top].max()),
         kind="small copies",
-        remedy="Gather these values and copy them at once.",
+        remedy="Gather these values and copy them together.",
         gain_low_ns=int(_LEAST * gain),
         gain_high_ns=max(total, int(_SPREAD * saved)),
         op_id=op_id_of(index, op),

@@ -146,8 +146,7 @@ def copies_to_overlap(index: ProfileIndex) -> Iterator[Finding]:
         start,
         end,
         kind="copies that could overlap",
-        remedy="Copy the next input on a stream of its own while the kernels of the current one "
-        "run.",
+        remedy="Copy the next input on a separate stream while the kernels of the current one run.",
         gain_low_ns=gain // 2,
         gain_high_ns=min(total, alone),
         op_id=op_id_of(index, op),

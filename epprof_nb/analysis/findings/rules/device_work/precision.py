@@ -47,7 +47,7 @@ _DOUBLE = _Precision(
     r"\[(?:.* )?(?:f64|c128)\b|[dz]gemm|d884gemm",
     "compute in double precision (float64)",
     "If float32 is precise enough, convert the data once, where it is made (`.float()`, "
-    "`dtype=np.float32`): arrays of NumPy are float64 if nothing else is said. Results change.",
+    "`dtype=np.float32`): NumPy arrays are float64 by default. Results change.",
     0.25, 0.5, 0.65,
 )  # fmt: skip
 _SINGLE = _Precision(

@@ -33,10 +33,10 @@ HOT_SHARE = 0.3
 """Minimum share of the wall time for a line to be named."""
 MANY, SHORT_NS = 1_000, 50_000
 """A line that runs at least this often, and for less than this time, works value by value."""
-_REMEDY = "Make this work faster, do less of it, or do it beside the rest, in other processes."
+_REMEDY = "Make this work faster, do less of it, or do it in parallel, in other processes."
 _VALUE_BY_VALUE = (
-    "Replace the loop by operations on whole arrays: most of this time is Python's, for each value "
-    "anew, also where `.item()` or `float(...)` takes one out of a tensor."
+    "Replace the loop by operations on whole arrays: Python handles each value separately, which "
+    "takes most of this time, also where `.item()` or `float(...)` reads one from a tensor."
 )
 
 

@@ -14,13 +14,13 @@ WAITS = ", and for most of that no thread of this process ran"
 """Continuation of the sentence on code that mostly waited."""
 WAIT_REMEDY = (
     "This code waits: for another process, a lock, a disk, the network or a timer. Shorten what it "
-    "waits for, or do other work meanwhile. With `--children`, child processes have profiles of "
-    "their own, and with `--cluster`, workers of Dask have."
+    "waits for, or do other work meanwhile. `--children` records child processes, and `--cluster` "
+    "records the workers of Dask."
 )
 CALL_REMEDY = (
     "This code waits for a thread or another process. Submit this work earlier, so that it is done "
-    "when its result is needed, or make it faster. Threads of this process share the GIL: Python "
-    "code runs beside them only in other processes."
+    "when its result is needed, or make it faster. Threads of this process share the GIL, so "
+    "Python code runs in parallel only in other processes."
 )
 """Remedy of code that waits in a known call."""
 

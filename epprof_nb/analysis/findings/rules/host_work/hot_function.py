@@ -43,8 +43,7 @@ _LEAST_SHARE, _ERRORS = 0.2, 3.0
 """Minimum lower bound of the share, and its distance from the share in standard errors: 3 samples
 of 3, 6 of 10 and 33 of 100 reach it."""
 _REMEDY = (
-    "Make this function faster, call it less often, or do its work beside the rest, in other "
-    "processes."
+    "Make this function faster, call it less often, or do its work in parallel, in other processes."
 )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 _IMPORT = re.compile(r"import\s|from\s+\S+\s+import\b")
-_IN_CELL = "Import in an earlier cell: a module is loaded once per kernel."
+_IN_CELL = "Import in an earlier cell: a Jupyter kernel loads a module once."
 _IN_SCRIPT = (
     "`python -X importtime` lists the modules that take long. Import what only some runs need in "
     "the function that needs it."

@@ -57,8 +57,8 @@ def slowest_torch_operator(index: ProfileIndex) -> Iterator[Finding]:
         int(ops["start_ns"][longest]),
         int(ops["end_ns"][longest]),
         kind="hot operator",
-        remedy="Make these calls faster, or fewer: `prof.by_operator(modules=True)` has the "
-        "modules that make them.",
+        remedy="Make these calls faster, or make fewer of them: `prof.by_operator(modules=True)` "
+        "has the modules that make them.",
         op_id=op_id_of(index, longest),
         table="ops",
         rows=partial(np.copy, rows),

@@ -237,7 +237,7 @@ def _finding(index: ProfileIndex, found: HostIdle, slowdown: float) -> Finding:
     elif not _open_ns(found, index.profile.tables["ops"]):
         text += " while no op was open on the host"
     if slowdown >= NOTABLE_SLOWDOWN:
-        text += f"; profiling slowed its run by {three_digits(slowdown)}x"
+        text += f"; profiling slowed it by {three_digits(slowdown)}x"
     remedy, low, gain, high = _HOLDS_GIL, 0, 0, 0
     if not found.is_held.all():
         own = found.take(np.flatnonzero(~found.is_held))

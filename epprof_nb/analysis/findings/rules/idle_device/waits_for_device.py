@@ -44,10 +44,10 @@ _REMEDY = (
     "Read the value later, or less often, so that the next work is launched while the {word} is "
     "busy."
 )
-_REMEDY_OF_CALL = "Remove this wait, or wait less often: what reads a result waits for it anyway."
+_REMEDY_OF_CALL = "Remove this wait, or wait less often: reading a result waits for it anyway."
 _REMEDY_OF_SIZE = (
-    "Do without the value on the host: a mask or `where` in place of boolean indexing has a size "
-    "that is known, so that nothing waits for the {word}."
+    "Do without the value on the host: use a mask or `where` in place of boolean indexing. Its "
+    "size is known, so nothing waits for the {word}."
 )
 _REMEDY_OF_RETURN = "Compute this on the {word}, so that nothing is copied to the host and back."
 _REMEDY_OF_RUNS = (

@@ -42,7 +42,7 @@ _LOOK = "Look for what else runs then: other processes, a clock that changes, ot
 _LOOK_AT_PERIOD = "Look for what the code does once in {period} {unit}s."
 _LEAST_PERIODS = 3
 """Number of outlying iterations from which equal distances between them are not chance."""
-_GROWTH = "Look for what grows: lists of tensors, memory, data that is kept."
+_GROWTH = "Look for what grows: lists of tensors, memory, stored data."
 _REPEATED_WORK = (
     "Look for work of earlier iterations that runs again: detach what an iteration passes on to "
     "the next (`.detach()`), so that its backward pass ends there, and empty lists that grow."

@@ -67,7 +67,7 @@ _RESOURCES = (
         r"EventDestroy|StreamDestroy",
         "Events and streams are created",
         "destroyed",
-        "Make events and streams once, before the loop, and use them again.",
+        "Create events and streams once, before the loop, and reuse them.",
     ),
 )
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 COLLECT_LESS = (
-    "Call `gc.freeze()` after the preparation, so that collections skip what it made, and collect "
+    "Call `gc.freeze()` after the preparation, so that collections skip its objects, and collect "
     "less often: raise `gc.set_threshold`, or remove calls of `gc.collect`."
 )
 _MAIN_SHARE = 0.5

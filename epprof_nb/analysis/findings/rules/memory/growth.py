@@ -127,8 +127,8 @@ def growing_memory(index: ProfileIndex) -> Iterator[Finding]:
         int(loop.start[0]),
         int(loop.end[-1]),
         kind="growing memory",
-        remedy=f"Release it in each {loop.unit}: a list, {graph}a cache without a limit "
-        "or a closure keeps it.",
+        remedy=f"Release it in each {loop.unit}: a list, {graph}a cache without a limit or a "
+        "closure may keep it.",
         op_id=op_id_of(index, op),
         stack_id=stack,
         table="memory_blocks",

@@ -47,7 +47,7 @@ def test_a_function_that_is_compiled_again_and_again_is_found():
     prof = looped(4)
     (finding,) = found(prof)
     assert finding.text == (
-        "Line 3 (`z = model(x[:n])`) has JAX compile `model` 4 times; the compilations "
+        "Line 3 (`z = model(x[:n])`) makes JAX compile `model` 4 times; the compilations "
         "after the first take 27.0 ms."
     )
     assert finding.gain_ns == 3 * 9 * MS
@@ -66,7 +66,7 @@ def test_other_functions_of_the_place_are_counted():
 
 def test_without_statements_the_place_is_the_call():
     (finding,) = found(looped(3, lines=False))
-    assert finding.text.startswith("`model` has JAX compile `model` 3 times;")
+    assert finding.text.startswith("`model` makes JAX compile `model` 3 times;")
 
 
 def test_two_compilations_are_no_finding():
@@ -102,7 +102,8 @@ def test_recompilations_by_torch_have_their_reason_and_a_remedy():
     prof = compiled_by_torch(("0/1", reason), ("0/2", None))
     (finding,) = found(prof)
     assert finding.text == (
-        "Line 3 (`z = net(x[:n])`) has torch.compile compile code again: 2 compilations, 18.0 ms. "
+        "Line 3 (`z = net(x[:n])`) makes torch.compile compile code again: 2 compilations, 18.0 "
+        "ms. "
         f"The reason of the longest one: {reason}."
     )
     assert finding.gain_ns == 18 * MS
@@ -158,4 +159,4 @@ def test_new_functions_and_unknown_arguments_have_other_remedies():
     assert "pad arrays" not in finding.remedy
     unknown = compiled_for(None, {"x": "float32[2]"}, {"x": "float32[3]"})
     assert unknown.text.endswith(" take 18.0 ms.")
-    assert "the same shapes, dtypes and static arguments, and make it" in unknown.remedy
+    assert "the same shapes, dtypes and static arguments, and call jax.jit" in unknown.remedy
