@@ -150,7 +150,7 @@ def _check(side: Recordings) -> None:
     if len(side.indexes) < MIN_RECORDINGS:
         raise click.ClickException(
             f"{len(side.indexes)} recordings are too few. Record the same code at least "
-            f"{MIN_RECORDINGS} times, better 10."
+            f"{MIN_RECORDINGS} times, preferably 10."
         )
     if min(side.repeats) < MIN_COMPARED:
         raise click.ClickException(

@@ -76,11 +76,11 @@ class Output:
     "--allow",
     multiple=True,
     metavar="DIFFERENCE",
-    help="Compare in spite of other devices, clocks, counts (executions of an op), shapes, "
+    help="Compare despite different devices, clocks, counts (executions of an op), shapes, "
     "options (of recording), or dropped records.",
 )
-@click.option("--more-old", multiple=True, type=NEW_FILE, help="A further recording like OLD.")
-@click.option("--more-new", multiple=True, type=NEW_FILE, help="A further recording like NEW.")
+@click.option("--more-old", multiple=True, type=NEW_FILE, help="Another recording of the old code.")
+@click.option("--more-new", multiple=True, type=NEW_FILE, help="Another recording of the new code.")
 @click.option(
     "--run",
     "run_scripts",

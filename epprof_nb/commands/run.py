@@ -46,8 +46,7 @@ class _RunCommand(click.Command):
     type=click.Path(path_type=Path),
     help="Path of the profile; default: SCRIPT.epprof, or no profile if --html is given. With "
     "--children, and in the ranks of torchrun and other launchers, the folder of a job, to which "
-    "each process writes its part; default: SCRIPT.job. A profile or job that is there is "
-    "replaced.",
+    "each process writes its part; default: SCRIPT.job. An existing profile or job is replaced.",
 )
 @click.option(
     "--children", is_flag=True, help="Record the Python processes that the script starts, too."
@@ -64,8 +63,8 @@ class _RunCommand(click.Command):
     type=int,
     metavar="N",
     help="Delay the named ops in up to N further steps, which are not recorded: prof.sensitivity() "
-    "shows which of them the time of a step follows. Needs epprof_nb.step(); --steps has the "
-    "recorded steps, default 2:3.",
+    "shows which of them the time of a step follows. Needs epprof_nb.step(); --steps sets the "
+    "recorded steps (default 2:3).",
 )
 @click.option(
     "-d",
@@ -80,14 +79,14 @@ class _RunCommand(click.Command):
     "--own",
     multiple=True,
     metavar="WHERE",
-    help="A folder, file or package whose code counts as yours where the line that launched is "
-    "sought; may be repeated.",
+    help="A folder, file or package to treat as your code when the line of a launch is looked "
+    "up; may be repeated.",
 )
 @click.option(
     "--library",
     multiple=True,
     metavar="WHERE",
-    help="A folder, file or package whose code counts as a library's there; may be repeated.",
+    help="A folder, file or package to treat as library code there; may be repeated.",
 )
 @click.option("--no-lines", is_flag=True, help="Do not record the script's statements as ops.")
 @click.option(

@@ -62,9 +62,9 @@ class Options:
         Sample which Python code the host runs between launches: about 100 times a second, and
         more often at first.
     own, library
-        Folders, files or names of packages whose code counts as yours, or as a library's, where
-        the line that launched is sought: the innermost one of your code. Yours are cells, files
-        below the working directory and that of the script, and editable installs.
+        Folders, files or names of packages to treat as your code, or as a library's, when the line
+        of a launch is looked up: it is the innermost line of your code. By default, your code is
+        cells, files below the working directory and that of the script, and editable installs.
     """
 
     detail: str = "default"

@@ -142,7 +142,7 @@ class ChildSession:
             If no part was begun.
         OSError
             If it cannot be written. The part then says so, if the disk has space for that and there
-            is no journal, from which the part can be made later.
+            is not a journal, from which the part can be made later.
         """
         if self.part is None:
             raise CaptureError("This part has no data: its recording was not begun. Call begin().")

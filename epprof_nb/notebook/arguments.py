@@ -68,10 +68,10 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
                  help="Runs of ONNX Runtime sessions to record node by node: every, auto (some; "
                  "launches identify the nodes of the others) or off."),
         argument("--own", metavar="WHERE",
-                 help="Folders, files or packages whose code counts as yours where the line that "
-                 "launched is sought. Separate several with commas."),
+                 help="Folders, files or packages to treat as your code when the line "
+                 "of a launch is looked up. Separate several with commas."),
         argument("--library", metavar="WHERE",
-                 help="Folders, files or packages whose code counts as a library's there."),
+                 help="Folders, files or packages to treat as library code there."),
         argument("--no-lines", action="store_true",
                  help="Do not record the statements of the cell as ops."),
         argument("--no-stacks", action="store_true",
@@ -99,7 +99,7 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
         argument("--experiment", type=int, metavar="N",
                  help="Then run the code up to N times, not recorded, with short delays at the "
                  "ends of its named ops. prof.sensitivity() shows which of them the wall time "
-                 "follows, and what a faster op would win."),
+                 "follows, and how much time a faster op would save."),
         argument("-s", "--save", metavar="PATH", help="Save the profile to this file (.epprof)."),
     )  # fmt: skip
     for decorate in reversed(arguments):

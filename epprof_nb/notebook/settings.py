@@ -47,11 +47,11 @@ class GpuProfile(Configurable):
     ).tag(config=True)
     own = List(
         Unicode(),
-        help="Folders, files or packages whose code counts as yours where the line that launched "
-        "is sought.",
+        help="Folders, files or packages to treat as your code when the line of a launch "
+        "is looked up.",
     ).tag(config=True)
     library = List(
-        Unicode(), help="Folders, files or packages whose code counts as a library's there."
+        Unicode(), help="Folders, files or packages to treat as library code there."
     ).tag(config=True)
     lines = Bool(True, help="Record each statement of the cell as an op.").tag(config=True)  # noqa: FBT003
     stacks = Bool(_DEFAULTS.stacks, help="Record the Python stack of each launch and wait.").tag(

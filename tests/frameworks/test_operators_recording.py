@@ -62,7 +62,7 @@ def test_torch_profiler_that_outlives_the_profile(values):
     theirs.stop()
     assert {event.name for event in theirs.events()} == {"aten::sin", "aten::cos"}
     assert [row[0] for row in operators(prof)] == ["aten::exp"]
-    assert any("while another profiler of torch ran" in note for note in prof.info["notes"])
+    assert any("while another PyTorch profiler ran" in note for note in prof.info["notes"])
     assert not torch.autograd._profiler_enabled()
     with epprof_nb.profile(detail="operators") as again:
         torch.exp(values)
@@ -76,7 +76,7 @@ def test_torch_profiler_around_works_and_a_note_says_what_is_missing(values):
         torch.sin(values)
     assert {event.name for event in theirs.events()} >= {"aten::exp", "aten::sin"}
     assert operators(prof) == []
-    assert any("another profiler of torch is running" in note for note in prof.info["notes"])
+    assert any("another PyTorch profiler is running" in note for note in prof.info["notes"])
     with epprof_nb.profile() as after:
         pass
     assert notes_of(after) == []

@@ -153,7 +153,7 @@ def _repeats(both: Sequence[tuple[str, ProfileIndex]]) -> Iterator[Refusal]:
         yield Refusal(
             "repeats",
             f"The {side} recording has {plural(count, 'repeat')}; a comparison needs at least "
-            f"{MIN_COMPARED}, better 20.",
+            f"{MIN_COMPARED}, preferably 20.",
         )
 
 

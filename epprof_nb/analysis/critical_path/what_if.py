@@ -303,7 +303,9 @@ def checked_changes(changes: Mapping[str, float], on: str) -> dict[str, float]:
             f"{type(changes).__name__}"
         )
     if not changes:
-        raise ValueError("changes is empty. Name what should take another time: {'attention': 0.5}")
+        raise ValueError(
+            "changes is empty. Name what should take a different time: {'attention': 0.5}"
+        )
     checked = dict[str, float]()
     for name, factor in changes.items():
         if not isinstance(name, str):

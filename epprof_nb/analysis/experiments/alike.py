@@ -76,8 +76,8 @@ def check_executions(recorded: Mapping[str, int], now: Mapping[str, int]) -> Non
         if count < _MIN_EXECUTIONS * recorded[name]:
             raise ExperimentError(
                 f"{name!r} ran {plural(recorded[name], 'time')} in the recorded repeat and "
-                f"{plural(count, 'time')} in a later one. Repeats must be alike: create in the "
-                "code what it uses up, such as iterators."
+                f"{plural(count, 'time')} in a later one. Repeats must be alike: create what the "
+                "code uses up, such as iterators, inside the code."
             )
 
 

@@ -37,7 +37,7 @@ _LIMITS = {
 
 
 class OpSentence(NamedTuple):
-    """An op in words: its name, shares, sensitivities, and what it would win."""
+    """An op in words: its name, shares, sensitivities, and what it would save."""
 
     name: str
     shares: str
@@ -109,7 +109,7 @@ def _win(row: Sensitivity, known: list[Side]) -> str:
         return doubt
     name, saving = in_backticks(row.op.name, _NAME), row.saving
     if saving is None:
-        return row.note or "records are missing, so what it would win is not known"
+        return row.note or "records are missing, so what it would save is not known"
     if not wins_nothing(row):
         return (
             f"without its time, {duration(saving.ns)} of {duration(row.wall_ns)} would be saved "
@@ -130,7 +130,7 @@ def _win(row: Sensitivity, known: list[Side]) -> str:
 
 
 def _doubt(row: Sensitivity, known: list[Side]) -> str | None:
-    """Return why it is not known what an op would win; None if it is known."""
+    """Return why it is not known what an op would save; None if it is known."""
     if not known:
         is_short = max(map(row.op.time_ns, SIDES)) < MIN_SHARE * row.wall_ns
         why = "it takes less than 2 % of the time" if is_short else "the repeats are too few for it"

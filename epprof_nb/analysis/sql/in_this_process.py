@@ -172,7 +172,7 @@ def _check_text(query: str) -> None:
     except UnicodeEncodeError as error:
         found = f"U+{ord(query[error.start]):04X}"
         raise ValueError(
-            f"the query has the lone surrogate {found} at character {error.start}, which is "
+            f"the query contains the lone surrogate {found} at character {error.start}, which is "
             "not valid text. Remove it."
         ) from error
 

@@ -336,7 +336,7 @@ ANALYSES: dict[str, TableDoc] = {
             ),
             column(
                 "agrees", "boolean",
-                "whether the replayed sensitivities are those that were measured",
+                "whether the replayed and the measured sensitivities agree",
             ),
             column(
                 "saving_if_free_ns", "Int64",
@@ -358,7 +358,10 @@ ANALYSES: dict[str, TableDoc] = {
                 "most of the path without the op: `host`, `device` or `delays`, as in `what_if`",
             ),
             column("executions", "int64", "executions of the op in a repeat"),
-            column("note", "object", "what was not measured, and where the witnesses disagree"),
+            column(
+                "note", "object",
+                "what was not measured, and where measurement and replay disagree",
+            ),
         ),
     ),
     "roofline": TableDoc(

@@ -70,7 +70,7 @@ class KilledRecording:
     Raises
     ------
     ValueError, LookupError, TypeError, OSError, pyarrow.ArrowException
-        If the file is no journal, is damaged, or has no batch yet.
+        If the file is not a journal, is damaged, or has no batch yet.
     """
 
     def __init__(self, path: Path) -> None:
@@ -195,7 +195,7 @@ def _read(path: Path) -> list[dict[str, bytes]]:
     with path.open("rb") as file:
         messages = pa.ipc.MessageReader.open_stream(file)
         if pa.ipc.read_schema(messages.read_next_message()) != journal_schema():
-            raise ValueError("it is no journal")
+            raise ValueError("it is not a journal")
         while True:
             try:
                 message = messages.read_next_message()

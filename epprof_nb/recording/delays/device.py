@@ -62,7 +62,7 @@ def device_of(profile: ProfileData) -> DelayDevice:
     used = np.unique(profile.tables["activities"]["device_id"])
     if (used != HOST_DEVICE_ID).any():
         raise ExperimentError(
-            "work of a GPU cannot be delayed yet, only that of the host device. `prof.what_if` "
+            "delays are not supported on GPUs yet, only on the host device. `prof.what_if` "
             "replays the profile with other durations."
         )
     return HostDelays()

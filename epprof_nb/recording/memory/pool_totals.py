@@ -82,7 +82,7 @@ def _guarded(
     try:
         found.extend(read(device))
     except Exception as error:  # noqa: BLE001 - the library may be half imported or broken
-        reason = f"{library} does not tell: {type(error).__name__}: {error}"
+        reason = f"{library} does not report it: {type(error).__name__}: {error}"
         found.append(LibraryPool(library, None, None, reason))
     return found
 
@@ -119,7 +119,7 @@ def _jax(device: int) -> Iterator[LibraryPool]:
                 yield LibraryPool("JAX", None, None, "JAX's allocator here has no statistics")
                 return
             used, held = stats["bytes_in_use"], stats.get("pool_bytes")
-            reason = "" if held else "bytes in use; JAX does not tell what its pool holds"
+            reason = "" if held else "bytes in use; JAX does not report how much its pool holds"
             yield LibraryPool("JAX", used, held or used, reason)
 
 

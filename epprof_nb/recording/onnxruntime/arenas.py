@@ -118,7 +118,7 @@ def _read(session: Any, name: str, device: int, place: _Place) -> Arena:  # noqa
     try:
         text = _native.ort_allocator_statistics(pointer, *place, device)
     except RuntimeError as error:
-        return Arena(name, device, None, None, f"ONNX Runtime does not tell: {error}")
+        return Arena(name, device, None, None, f"ONNX Runtime does not report it: {error}")
     values = dict(line.split("=", 1) for line in text.splitlines())
     try:
         return Arena(name, device, int(values["InUse"]), int(values["TotalAllocated"]))

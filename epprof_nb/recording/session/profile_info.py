@@ -136,7 +136,7 @@ def _notes_on_stacks(stacks: PythonStacks | None) -> Iterator[str]:
     if stacks.dropped:
         yield (
             f"{stacks.dropped:,} launches and waits have no Python stack: their stacks would have "
-            "taken more memory than the bound of 256 MiB. Profile fewer steps to see them."
+            "exceeded the limit of 256 MiB. Profile fewer steps to see them."
         )
     if stacks.truncated:
         yield (

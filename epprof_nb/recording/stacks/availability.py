@@ -31,7 +31,7 @@ def why_unavailable() -> str | None:
 def _unsupported() -> str | None:
     version = sys.version_info
     if sys.implementation.name != "cpython":
-        return f"{sys.implementation.name} keeps its frames in another way than CPython"
+        return f"{sys.implementation.name} stores its frames differently from CPython"
     if "t" in sys.abiflags:
         return "the interpreter is free-threaded"
     if hasattr(sys, "gettotalrefcount"):

@@ -112,8 +112,8 @@ class Operators:
         if not lost:
             return self._notes
         note = (
-            f"Operators of torch were not recorded for {duration(lost)}, while another "
-            "profiler of torch ran."
+            f"Operators of torch were not recorded for {duration(lost)}, while another PyTorch "
+            "profiler ran."
         )
         return [*self._notes, note]
 
@@ -122,7 +122,7 @@ class Operators:
         import torch
 
         if torch.autograd._profiler_enabled():  # noqa: SLF001 - there is no public name
-            return "another profiler of torch is running on this thread. Stop it first."
+            return "another PyTorch profiler is running on this thread. Stop it first."
         if not torch.backends.cuda.is_built():
             problem = _observe_without_cuda()
             if problem:

@@ -229,14 +229,14 @@ def test_what_a_library_took_from_the_driver_counts_once(driver, pool, expected)
 
 
 def test_pools_that_cannot_be_read_are_named_and_missing_in_the_sum():
-    pool = library(None, 0, "CuPy does not tell: broken", in_use_bytes=None)
+    pool = library(None, 0, "CuPy does not report it: broken", in_use_bytes=None)
     prof = layered([], pools=[pool])
     prof.info["onnxruntime_providers"] = {
         "1": ["CUDAExecutionProvider"], "2": ["CPUExecutionProvider"],
     }  # fmt: skip
     prof.info["onnxruntime_sessions"] = {"1": "decoder", "2": "tokenizer"}
     rows = prof.memory_pools().set_index("pool")
-    assert rows.loc["CuPy", "note"] == "CuPy does not tell: broken"
+    assert rows.loc["CuPy", "note"] == "CuPy does not report it: broken"
     assert rows.loc["ONNX Runtime", "note"].endswith(": decoder")
     assert rows.loc[["CuPy", "ONNX Runtime"], "held_bytes"].isna().all()
     assert rows.loc["(unnamed)", "note"].endswith("; also CuPy, ONNX Runtime")

@@ -206,5 +206,5 @@ def test_another_stream_is_no_journal(tmp_path):
     table = pa.table({"name": ["a"], "value": [1]})
     with pa.ipc.new_stream(tmp_path / "other.arrow", table.schema) as stream:
         stream.write_table(table)
-    with pytest.raises(ValueError, match="no journal"):
+    with pytest.raises(ValueError, match="not a journal"):
         KilledRecording(tmp_path / "other.arrow")

@@ -106,7 +106,7 @@ def test_the_pool_of_jax(jax):
     assert of_libraries(0) == [LibraryPool("JAX", 7, 70)]
     (other,) = of_libraries(1)
     assert other[:3] == ("JAX", 8, 8)
-    assert "does not tell" in other.reason
+    assert "does not report how much" in other.reason
     jax(jax_device(0, None))
     assert of_libraries(0)[0].held is None
     jax(jax_device(0, {"bytes_in_use": 7}), started=False)
