@@ -93,7 +93,7 @@ def _implausible(table: Table, column: Column) -> npt.NDArray[np.bool_] | None:
 
 
 def _is_amount(column: Column) -> bool:
-    """Whether a number cannot be negative; times are relative to the begin of the profile."""
+    """Whether a number cannot be negative; times are relative to the start of the profile."""
     if column.kind == "time":
         return column.name not in _TIMES
     return column.kind != "delta" and not column.name.endswith("_ns")

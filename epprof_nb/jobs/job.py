@@ -43,8 +43,8 @@ class Job(JobTables, JobCollectives, JobViews):
     Notes
     -----
     All times of a job's tables, windows, views and traces are on the clock of the job: it is 0 at
-    the begin of its first profile, whether that process is a rank or not. `placements` has
-    what is added to the times of ``job[3]``, which count from the begin of that profile.
+    the start of its first profile, whether that process is a rank or not. `placements` has
+    what is added to the times of ``job[3]``, which count from the start of that profile.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Job(JobTables, JobCollectives, JobViews):
         Parameters
         ----------
         t0, t1
-            Begin and end on the clock of the job, nanoseconds. The first profile begins at 0, and
+            Start and end on the clock of the job, nanoseconds. The first profile begins at 0, and
             `end_ns` is the end of the last one.
         ranks
             The processes; all if None. Of each, the events of the stretch are read.
@@ -71,8 +71,8 @@ class Job(JobTables, JobCollectives, JobViews):
         -------
         profile
             A profile with all analyses and views. Devices, threads, ops, API calls and sessions
-            have new numbers, and names such as ``rank 3, GPU 0``. What crosses the bounds is cut
-            there. Tables that join a host to its devices, such as `Profile.critical_path` and
+            have new numbers, and names such as ``rank 3, GPU 0``. Events that cross the bounds are
+            cut there. Tables that join a host to its devices, such as `Profile.critical_path` and
             `Profile.waits`, are made for each process alone, and then have a column ``process``;
             findings begin with its name. Times of a process with an unknown clock error are placed
             by the system clocks, which a note says.

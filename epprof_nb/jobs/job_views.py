@@ -192,7 +192,7 @@ def _ranks(job: Job) -> ResultTable:
 
 
 def _bounds(job: Job) -> dict[int, tuple[int, int]]:
-    """Return the begin and end of each profile on the job's clock."""
+    """Return the start and end of each profile on the job's clock."""
     placed = job.placements
     begins = {number: placed[number].offset_ns for number in job}
     return {number: (begin, begin + job.wall_ns(number)) for number, begin in begins.items()}

@@ -27,7 +27,7 @@ _MAX_PARTS = 10_000
 
 
 class ProcessPart:
-    """The folder of this process's part, which exists from the begin of its recording.
+    """The folder of this process's part, which exists from the start of its recording.
 
     Parameters
     ----------

@@ -250,8 +250,8 @@ class Profile(ProfileAnalyses):
         """Write the Python stacks as collapsed stacks, the input of flame graphs.
 
         Each line is a path of frames, from the outermost one down to a kernel, and its weight:
-        `measure`, a column of `by_stack`. `library` is whether to write frames of libraries, and
-        `redact` what to remove from the file; see `redacted`.
+        `measure`, a column of `by_stack`. `library` says whether to write frames of libraries;
+        `redact` selects what to remove from the file; see `redacted`.
         """
         from epprof_nb.files.exporters.collapsed import to_collapsed
 

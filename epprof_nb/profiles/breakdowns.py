@@ -90,7 +90,7 @@ class Breakdowns(ProfileData):
             these ops.
         memory
             Return the memory that each op itself allocated and released (``--detail memory``)
-            instead of times; the other arguments do not matter.
+            instead of times; the other arguments are then ignored.
 
         Returns
         -------
@@ -221,8 +221,8 @@ class Breakdowns(ProfileData):
             Whether lines of libraries have rows, too. Otherwise their work belongs to your
             line that called them.
         memory
-            Whether to return what each line allocated and released instead; the other
-            parameters do not matter then.
+            Whether to return what each line allocated and released instead; the other parameters
+            are then ignored.
 
         Returns
         -------

@@ -109,10 +109,10 @@ class CriticalPath(ProfileData):
 
             ``saving_ns`` is that of the replay, in which other work keeps its durations. Kernels
             of several streams share the device: at the same time, or in turns, if each fills it.
-            So removing one can make others faster, or start earlier: the high saving counts all
-            time in which they overlapped with it, or waited although they were launched and their
-            stream was free. Without an op or line (the factor 0), its calls wait for nothing,
-            either. Without rows if records are missing: the critical path is then unknown.
+            Removing one can make others faster, or start earlier: the high saving counts all time
+            in which they overlapped with it, or waited although they were launched and their stream
+            was free. With the factor 0, the calls of an op or line do not wait either. There are no
+            rows if records are missing: the critical path is then unknown.
 
         Raises
         ------

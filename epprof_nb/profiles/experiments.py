@@ -17,7 +17,7 @@ class Experiments(ProfileData):
 
     @with_columns("sensitivity")
     def sensitivity(self) -> pd.DataFrame:
-        """Return how much the wall time follows the time of each op, and what the op could win.
+        """Sensitivity of the wall time to the time of each op, and the most that the op could save.
 
         ``%%gpuprofile --experiment 40`` and ``epprof run --experiment 40`` measure it: they repeat
         the code with short delays at the ends of its named ops.
@@ -29,9 +29,9 @@ class Experiments(ProfileData):
 
             A sensitivity of 1 means that each nanosecond of the op is one of the wall time, 0 that
             something else is the limit. It holds for small changes: an op that takes no time saves
-            at most sensitivity x time, and less if other work becomes the limit. How much less says
-            the replay of the profile, as in `what_if`. The intervals are 95 % intervals. The frame
-            is displayed in short; a selection of its columns or rows is a plain DataFrame.
+            at most sensitivity x time, and less if other work becomes the limit. The replay of the
+            profile, as in `what_if`, shows how much less. The intervals are 95 % intervals. The
+            frame is displayed in short; a selection of its columns or rows is a plain DataFrame.
 
         Notes
         -----

@@ -241,7 +241,7 @@ class Findings(ProfileData):
         Iterations are the repeats of the code (``--repeat``), the steps of a script, or the steps
         of an optimizer of PyTorch, as in the headline; without these, the iterations of its
         longest loop, if statements were recorded and the loop has ten or more. The second half of
-        the iterations shows the steady state. An iteration is outlying if its wall time exceeds
+        the iterations shows the steady state. An iteration is an outlier if its wall time exceeds
         their median by a tenth and by five standard deviations, which are estimated from the
         median absolute deviation. Outlying iterations at the start are the warm-up,
         unless later outliers are as long.

@@ -34,7 +34,7 @@ class Memory(ProfileData):
         Raises
         ------
         ValueError
-            If `at` is another text, or a time outside of the profile.
+            If `at` is any other text, or a time outside of the profile.
 
         Examples
         --------

@@ -35,7 +35,7 @@ class JobView:
     profiles
         Rank to profile; may load them on access.
     bounds
-        Rank to the begin and end of its profile on the job's clock, ns, which begins at 0; ranks
+        Rank to the start and end of its profile on the job's clock, ns, which begins at 0; ranks
         without a profile are left out.
     ranks
         One row per process, also for those without a profile: ``rank`` (int64), and if known

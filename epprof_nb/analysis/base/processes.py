@@ -44,7 +44,7 @@ class ProcessPart:
 
     @property
     def in_own_time(self) -> ProfileIndex:
-        """The same rows with times from the begin of its recording on, and its own wall time."""
+        """The same rows with times from the start of its recording on, and its own wall time."""
         if self.recorded is None:
             return self.index
         (begin, end), profile = self.recorded, self.index.profile

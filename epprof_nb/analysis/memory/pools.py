@@ -89,7 +89,7 @@ def _free(segments: Table, blocks: Table, group: IntArray, n: int) -> tuple[IntA
     segment = np.searchsorted(address, used, side="right") - 1
     inside = (segment >= 0) & (used < (address + nbytes)[segment])
     used, size, segment = used[inside], size[inside], segment[inside]
-    # Free memory begins at the begin of a segment and after each block, and ends at the next one.
+    # Free memory begins at the start of a segment and after each block, and ends at the next one.
     begin = np.concatenate([address, used + size])
     end = np.concatenate([address + nbytes, (address + nbytes)[segment]])
     of = np.concatenate([np.arange(len(address)), segment])

@@ -94,7 +94,7 @@ def _begin(index: ProfileIndex, rows: IntArray, work: IntArray, leads: IntArray)
     work
         Start of each op with which the framework's work may begin, ascending, ns.
     leads
-        Time from the begin of each later step to the first of these, ns.
+        Time from the start of each later step to the first of these, ns.
     """
     ops, info = index.profile.tables["ops"], index.profile.info
     starts, end = ops["start_ns"], int(ops["end_ns"][rows[0]])

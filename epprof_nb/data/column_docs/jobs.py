@@ -185,7 +185,7 @@ JOBS: dict[str, TableDoc] = {
             column(
                 "arrive_ns", "int64",
                 "start of the kernel, or of the call on the host, on the clock of the job, which "
-                "is 0 at the begin of its first profile",
+                "is 0 at the start of its first profile",
             ),
             column("end_ns", "Int64", "end there; missing for calls that nobody waited for"),
             column("duration_ns", "Int64", "`end_ns` - `arrive_ns`"),

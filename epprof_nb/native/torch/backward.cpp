@@ -17,7 +17,7 @@ struct Pass {
   std::atomic<uint64_t> op{0};  // 0: ended
   std::atomic<uint64_t> task{kNoTask};  // PyTorch's number, known after the first node
   std::atomic<uint64_t> nodes{0}, unlinked{0};
-  std::atomic<uint64_t> serial{0};  // order of the begin of passes; 0: not in use
+  std::atomic<uint64_t> serial{0};  // order of the start of passes; 0: not in use
   std::atomic<uint64_t> thread{0};  // PyTorch's number of the thread that began it
   std::atomic<bool> follow{false};
   std::atomic<bool> is_nested{false};  // in all passes that were running when it began

@@ -158,7 +158,7 @@ class Experiment:
             ends.remove()
 
     def _repeats(self, factors: list[Factor], wall_ns: float) -> Iterator[None]:
-        """Yield at the begin of each repeat; what runs until the next call is the repeat."""
+        """Yield at the start of each repeat; what runs until the next call is the repeat."""
         if not self.measured.base_ns:
             yield from self._base_repeats(factors[:MAX_FACTORS], wall_ns)
         walls = self.measured.base_ns
@@ -181,7 +181,7 @@ class Experiment:
             yield from self._round(some, plan.repeats, wall_ns)
 
     def _base_repeats(self, base: list[Factor], wall_ns: float) -> Iterator[None]:
-        """Yield at the begin of each repeat with delays of length zero."""
+        """Yield at the start of each repeat with delays of length zero."""
         ends, walls = self._install(base), list[int]()
         for _ in range(BASE_REPEATS + 1):
             chosen = self._chosen(base, wall_ns)

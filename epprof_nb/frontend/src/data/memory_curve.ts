@@ -57,7 +57,7 @@ export class MemoryCurve {
       if (this.#sum[i] > this.#sum[most]) most = i;
       low = Math.min(low, this.#low[i]);
     }
-    // A constant sum holds at the begin of the range, too, unless it begins later.
+    // A constant sum holds at the start of the range, too, unless it begins later.
     const constant = this.#low[most] === this.#sum[most];
     const at = this.#at[most] ?? 0;
     const parts = this.#parts.map((part) => part[most] ?? 0);
