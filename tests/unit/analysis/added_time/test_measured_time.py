@@ -69,3 +69,14 @@ def test_the_headline_says_a_notable_share():
 def test_without_a_measurement_the_headline_says_nothing(added):
     info = {"wall_ns": 1_000} if added is None else {"wall_ns": 1_000, "added_ns": added}
     assert "profiling added" not in headline(**info).line.lower()
+
+
+def test_the_error_is_that_of_the_time_and_not_of_the_ratio():
+    """If profiling slows code down fourfold, an error of the ratio is a small one of the time."""
+    random = np.random.default_rng(7)
+    distances = []
+    for _ in range(400):
+        times = (random.normal(1e6, 1e4, 20) * np.repeat([1, 4], [10, 10])).astype(int)
+        added = measured_time([9, *times[:10].tolist()], times[10:], 4_000_000)
+        distances.append((added["total"] - 3_000_000) / added["error"])
+    assert 0.8 < np.std(distances) < 1.25

@@ -20,6 +20,7 @@ def streams():
             activity("memcpy", 30, 50, 1, stream_id=13, bytes=4000),
             activity("memset", 50, 55, 1, stream_id=13, bytes=64),
             activity("synchronization", 0, 90, 1, stream_id=7),
+            activity("synchronization", 0, 90, 1, stream_id=15),  # a stream without work
         ],
         api_calls=[call(4, 5, correlation_id=1)],
     )

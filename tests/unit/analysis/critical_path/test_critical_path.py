@@ -310,6 +310,26 @@ def test_a_blocking_copy_is_a_wait_for_itself():
     ]  # fmt: skip
 
 
+def test_a_copy_that_ends_after_its_call_is_no_wait():
+    """The call returns at 30, between the kernel and the copy of its stream."""
+    prof = profile(
+        ops=[op(1, "copy", 0, 100)],
+        activities=[
+            kernel(5, 25, 1, correlation_id=4),
+            activity("memcpy", 26, 70, 1, correlation_id=1, dst_kind="pageable"),
+            kernel(72, 90, 1, correlation_id=2, stream_id=8),
+        ],
+        api_calls=[
+            call(1, 3, correlation_id=4, op_id=1),
+            call(10, 30, correlation_id=1, op_id=1, name="cuMemcpyDtoHAsync_v2"),
+            call(60, 65, correlation_id=2, op_id=1),
+            call(66, 95, correlation_id=3, op_id=1, name="cuCtxSynchronize"),
+        ],
+        info={"wall_ns": 100},
+    )
+    assert ("api_call", "cuMemcpyDtoHAsync_v2", 10, 30) in steps(prof)
+
+
 def test_profiles_without_calls_ops_or_activities_have_a_path():
     assert steps(profile()) == []
     only_host = profile(info={"wall_ns": 50}).critical_path()

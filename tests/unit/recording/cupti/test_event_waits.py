@@ -79,6 +79,11 @@ def test_events_of_other_contexts_and_numbers_are_others(version):
     assert found(version, *records) == [(-1, -1, -1, None)]
 
 
+def test_a_number_of_another_event_is_not_taken():
+    records = [event(28, 10, sync=1, stream=15), event(28, 11, 6, sync=2), wait(28, 20, sync=2)]
+    assert found(28, *records) == [(10, 1, 15, "latest")]
+
+
 @pytest.mark.parametrize("version", [24, 28])
 def test_synchronizations_without_an_event_have_none(version):
     sync = wait(version, 20, NONE, sync=0, kind=STREAM_SYNCHRONIZE)

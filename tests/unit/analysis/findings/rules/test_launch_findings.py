@@ -78,3 +78,13 @@ def test_launches_that_do_not_keep_the_device_waiting_are_no_finding(how):
     assert not [f for f in of_kind(prof, "launch-bound") if f.gain_ns > 0.16 * prof.wall_ns]
     if how != "queued":
         assert not of_kind(prof, "launch-bound")
+
+
+@pytest.mark.parametrize(("length", "short"), [(3, 1), (4, 0)])
+def test_a_short_kernel_takes_less_time_than_its_call(length, short):
+    prof = profile(
+        [line(1, 1, 0, 20)],
+        [kernel(10, 10 + length, 1, correlation_id=1)],
+        [call(0, 4, correlation_id=1, op_id=1)],
+    )
+    assert prof.launches()["short_kernels"].tolist() == [short]

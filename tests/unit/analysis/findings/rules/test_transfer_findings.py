@@ -186,3 +186,14 @@ def test_a_launch_that_puts_each_value_into_its_place_is_saved_with_its_copy(ker
     (found,) = of_kind(samples_one_by_one(kernels=kernels, kernels_at=1), "small copies")
     saved = 199 * 26 * US - 307 * US if kernels == 1 else 199 * US
     assert found.gain_ns == pytest.approx(saved, rel=0.05)
+
+
+@pytest.mark.parametrize("nbytes", [99_999, 100_000])
+def test_pageable_copies_of_less_than_a_megabyte_in_all_are_no_finding(nbytes):
+    copies = [
+        activity("memcpy", i * 2 * MS, (i * 2 + 1) * MS, 1, bytes=nbytes, copy_kind="HtoD",
+                 src_kind="pageable", dst_kind="device")
+        for i in range(10)
+    ]  # fmt: skip
+    prof = profile([line(1, 1, 0, 40 * MS)], copies, info=info(40 * MS))
+    assert len(of_kind(prof, "pageable copies")) == (nbytes * 10 >= 10**6)

@@ -240,3 +240,20 @@ def test_first_work_that_starts_late_is_not_blamed_on_the_line_that_waits_for_it
         "line 2 (`y = host.to_host(x)`)."
     )
     assert prof.gaps()["cause"].tolist()[0] == "held"
+
+
+@pytest.mark.parametrize("launched", [12, 60])
+def test_idle_time_is_not_of_a_wait_after_the_launch_that_ends_it(launched):
+    """Work of another stream was held by an event, or is launched after the wait."""
+    prof = profile(
+        [line(1, 1, 0, 100)],
+        [kernel(15, 50, 1, correlation_id=1), kernel(80, 90, 1, correlation_id=2, stream_id=8)],
+        [
+            call(10, 11, correlation_id=1, op_id=1),
+            call(launched, launched + 1, correlation_id=2, op_id=1),
+            call(20, 52, correlation_id=3, op_id=1, name="cuStreamSynchronize"),
+        ],
+        info={"wall_ns": 100},
+    )
+    (wait,) = prof.waits().to_dict("records")
+    assert wait["idle_after_ns"] == (0 if launched < 20 else 30)
