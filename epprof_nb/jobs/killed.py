@@ -72,8 +72,8 @@ def complete_killed(folder: str | os.PathLike[str]) -> bool:
         )  # fmt: skip
     except DAMAGE as error:
         raise ProfileFileError(
-            f"{journal} could not be read: {error or type(error).__name__}. The process was killed "
-            "before its journal had a batch, or the file is damaged."
+            f"{journal} could not be read: {error or type(error).__name__}. The process was "
+            "killed before it wrote to its journal, or the file is damaged."
         ) from error
     write_part(data, folder, manifest)
     journal.unlink(missing_ok=True)

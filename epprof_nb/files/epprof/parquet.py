@@ -215,7 +215,9 @@ def decode_groups(
         if needed > max_bytes:
             raise ValueError(f"table {schema.name} would need more than {max_bytes:,} bytes")
         if values != {stated}:
-            raise ValueError(f"a row group of {schema.name} has other rows than it states")
+            raise ValueError(
+                f"a row group of {schema.name} does not have as many rows as it states"
+            )
         names = [column.name for column in known]
         # No name refers to a group while the next one is read.
         yield _table(parquet.read_row_group(number, columns=names), stated, schema, known)

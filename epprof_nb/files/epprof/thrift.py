@@ -47,7 +47,7 @@ class CompactReader:
             If the struct is cut short, has a field twice or is nested too deeply.
         """
         if depth > _MAX_DEPTH:
-            raise ValueError("its metadata are nested too deeply")
+            raise ValueError("its metadata is nested too deeply")
         fields: dict[tuple[int, int], Any] = {}
         seen: set[int] = set()
         number = 0
@@ -55,7 +55,7 @@ class CompactReader:
             kind = byte & 0x0F
             number = number + (byte >> 4) if byte >> 4 else self._zigzag()
             if number in seen:
-                raise ValueError("its metadata have a field twice")
+                raise ValueError("its metadata has a field twice")
             seen.add(number)
             # The type of a field is also the value of a bool.
             fields[number, kind] = None if kind in (_TRUE, _FALSE) else self._value(kind, depth)
@@ -74,22 +74,22 @@ class CompactReader:
             return self._skip(8)
         if kind == _BINARY:
             return self._skip(self._varint())
-        raise ValueError("its metadata have a type that Parquet does not use")
+        raise ValueError("its metadata has a type that Parquet does not use")
 
     def _list(self, depth: int) -> list[Any]:
         if depth > _MAX_DEPTH:
-            raise ValueError("its metadata are nested too deeply")
+            raise ValueError("its metadata is nested too deeply")
         byte = self._byte()
         kind, length = byte & 0x0F, byte >> 4
         if length == 0x0F:
             length = self._varint()
         if length > self.end - self.at:
-            raise ValueError("its metadata are cut short")
+            raise ValueError("its metadata is truncated")
         return [self._value(kind, depth) for _ in range(length)]
 
     def _byte(self) -> int:
         if self.at >= self.end:
-            raise ValueError("its metadata are cut short")
+            raise ValueError("its metadata is truncated")
         self.at += 1
         return self.data[self.at - 1]
 
@@ -100,7 +100,7 @@ class CompactReader:
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-        raise ValueError("its metadata have too long a number")
+        raise ValueError("its metadata has a number that is too long")
 
     def _zigzag(self) -> int:
         value = self._varint()
@@ -108,5 +108,5 @@ class CompactReader:
 
     def _skip(self, count: int) -> None:
         if count > self.end - self.at:
-            raise ValueError("its metadata are cut short")
+            raise ValueError("its metadata is truncated")
         self.at += count

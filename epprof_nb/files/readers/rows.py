@@ -223,7 +223,7 @@ class Threads:
             return []
         processes = len({process for process, _ in self._ids})
         note = (
-            f"{self._made_up:,} threads have made-up ids, because the trace has {processes:,} "
+            f"{self._made_up:,} threads have generated ids, because the trace has {processes:,} "
             "processes whose thread ids are equal or not numbers."
         )
         return [note]

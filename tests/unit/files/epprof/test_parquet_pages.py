@@ -121,11 +121,11 @@ def test_a_bomb_does_not_reach_the_memory(tmp_path):
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"\x15" + b"\xff" * 40, "too long a number"),
+        (b"\x15" + b"\xff" * 40, "a number that is too long"),
         (b"\x1c" * 40, "nested too deeply"),
         (b"\x19" * 40, "nested too deeply"),
         (b"\x15\x02\x05\x02\x02\x00", "a field twice"),
-        (b"\x19\xf5\xff\xff\x03", "cut short"),
+        (b"\x19\xf5\xff\xff\x03", "truncated"),
         (b"\x1d\x00", "a type that Parquet does not use"),
     ],
 )

@@ -279,7 +279,7 @@ def test_threads_of_several_processes_stay_apart(read):
     prof = read(kineto(x("a", 0, 10, pid=1), x("b", 2, 3, pid=2), x("c", 4, 1, pid="p", tid="t")))
     assert prof.ops["thread_id"].nunique() == 3
     assert prof.ops["parent_op_id"].isna().all()
-    assert "2 threads have made-up ids" in notes(prof)
+    assert "2 threads have generated ids" in notes(prof)
 
 
 @pytest.mark.parametrize(
