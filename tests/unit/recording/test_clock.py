@@ -8,6 +8,8 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.recording import clock
 from epprof_nb.recording.clock import Calibration, Probe, pair_with_epoch
+from epprof_nb.recording.cupti import clock as cupti_clock
+from epprof_nb.recording.cupti.clock import CuptiClock
 
 
 def probe(ours: int, theirs: int, width: int = 400) -> Probe:
@@ -48,3 +50,18 @@ def test_times_of_a_clock_of_another_unit_and_origin_are_brought_into_ours():
 def test_one_probe_alone_shifts_without_stretching():
     only = probe(10_000, 70_000)
     assert Calibration(only, only).apply(np.array([70_000, 71_000])).tolist() == [10_000, 11_000]
+
+
+def test_the_first_reading_of_a_foreign_clock_is_kept(monkeypatch):
+    """The rate is the more exact the further two readings are apart."""
+    readings = [probe(ours, 2 * ours + 10**9) for ours in (10**6, 10**7, 10**8, 10**9)]
+    left = iter(readings)
+    monkeypatch.setattr(cupti_clock, "_read", lambda: next(left))
+    monkeypatch.setattr(cupti_clock, "_native", SimpleNamespace(cuda_started=lambda: True))
+    monkeypatch.setattr(cupti_clock, "_foreign_clock", None)
+    for last in (1, 3):
+        recording = CuptiClock()
+        assert recording.start()
+        found = recording.calibrate(may_read=True)
+        assert found == Calibration(readings[0], readings[last])
+        assert recording.info["cupti"] == "calibrated"

@@ -304,3 +304,13 @@ def test_a_view_may_ask_for_any_time():
     index = ProfileIndex(with_memory(TRAINING, BLOCKS))
     assert holders_at(index, 10**15)["bytes"] == holder_table(index, "end")["bytes"].tolist()
     assert len(holder_table(index, -5)) == 0
+
+
+@pytest.mark.parametrize(("time", "held"), [(19, 0), (20, 100), (49, 100), (50, 0)])
+def test_a_segment_is_held_from_its_allocation_to_its_release(time, held):
+    segment = {"pool": "torch", "device_id": 0, "bytes": 100, "address": 0,
+               "allocated_ns": 20, "freed_ns": 50}  # fmt: skip
+    pools = with_memory([], [block(10, 20, 50)], [segment]).memory_pools(time)
+    assert pools.set_index("pool").loc["torch", ["held_bytes", "in_use_bytes"]].tolist() == [
+        held, held // 10,
+    ]  # fmt: skip

@@ -122,6 +122,19 @@ def test_what_exceeds_the_limit_is_dropped_and_counted(journal, monkeypatch):
     assert any("5 later activities were dropped" in note for note in read.profile().info["notes"])
 
 
+def test_the_limit_is_for_all_batches_together(journal, monkeypatch):
+    launch("many", 30)
+    journal()
+    first = journal.journal._bytes
+    launch("few")
+    journal()
+    assert journal.journal._bytes > first
+    monkeypatch.setattr(journal_module, "MAX_BYTES", first)
+    launch("dropped")
+    kernels = KilledRecording(journal()).profile().activities
+    assert "dropped" not in set(kernels["name"])
+
+
 def test_a_journal_that_is_cut_short_has_its_complete_batches(journal):
     launch("first")
     complete = journal().stat().st_size

@@ -354,3 +354,13 @@ def test_a_decoder_with_bound_inputs_has_few_recorded_steps():
 
     assert len(launches) == 128
     assert [recorded(), recorded(), recorded()] == [18, 6, 2]
+
+
+@pytest.mark.parametrize("first_ns", [200, 10**9])
+def test_the_time_of_the_first_run_allows_no_more_recording(first_ns):
+    """It sets up the session, and may take a thousand times as long as others."""
+    history = RunHistory()
+    ran(history, recorded_ns=first_ns)
+    recorded = [ran(history, recorded_ns=200, plain_ns=100) for _ in range(1_000)]
+    spent = sum(recorded[1:]) * (200 - 100)
+    assert 0 < spent <= SAMPLED_SHARE * (sum(recorded) * 200 + recorded.count(False) * 100)

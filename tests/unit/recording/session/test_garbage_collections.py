@@ -8,6 +8,9 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
+from epprof_nb.data.schema import OPS
+from epprof_nb.recording.session.garbage_collections import without_earlier
+from tests.helpers.tiny import op, table
 
 
 def pauses(prof):
@@ -99,3 +102,12 @@ def test_a_callback_with_other_arguments_records_nothing():
         for arguments in ((), ("stop",), ("stop", {}), (1, {}), ("start", None), ("stop", None)):
             _native.on_collection(*arguments)
     assert len(pauses(prof)) == 1  # the last pair
+
+
+def test_pauses_from_before_the_recording_are_left_out_and_other_ops_kept():
+    ops = table(OPS, [
+        op(1, "open before", 0, 10),
+        op(2, "garbage collection", 5, 19, op_type="gc"),
+        op(3, "garbage collection", 15, 20, op_type="gc"),
+    ])  # fmt: skip
+    assert without_earlier(ops, 20)["op_id"].tolist() == [1, 3]

@@ -150,3 +150,15 @@ def test_the_stack_that_captured_a_node_outlives_its_recording():
         ("capture", 8),
         ("capture", 3),
     ]
+
+
+def test_a_clone_has_the_op_of_its_original():
+    """The op that was open when the executable graph was made did not capture its nodes."""
+    graph = GraphNodes()
+    none = np.full(3, MISSING)
+    nodes = np.array([1, 2, 3])
+    graph.add(
+        {"node": nodes, "original": np.array([0, 1, 2]), "op_id": np.array([7, 9, 9]),
+         "stack_id": none}
+    )  # fmt: skip
+    assert graph.capture_op(nodes).tolist() == [7, 7, 7]

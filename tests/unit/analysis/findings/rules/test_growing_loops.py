@@ -112,3 +112,26 @@ def test_other_threads_do_not_end_a_turn():
     there.tables["stacks"] = prof.tables["stacks"]
     found = launch_loop(ProfileIndex(there), 10)
     assert found.start.tolist() == launch_loop(ProfileIndex(prof), 10).start.tolist()
+
+
+def test_of_nested_loops_the_one_of_the_outermost_function_counts():
+    """Each turn of `run` calls `gru` twice, which has two lines that launch."""
+    rows, ids = stack_rows(
+        *(
+            f"In[2]:2 model.py:run:{outer} model.py:gru:{inner}"
+            for outer in (4, 5)
+            for inner in (8, 9)
+        )
+    )
+    calls = [
+        call(100 * i, 100 * i + 5, correlation_id=i, stack_id=stack)
+        for i, stack in enumerate([*ids] * 20)
+    ]
+    work = [
+        kernel(100 * i + 5, 100 * i + 40, correlation_id=i, stack_id=row["stack_id"])
+        for i, row in enumerate(calls)
+    ]
+    prof = profile([], work, calls, info=info(8_000), sources={"model.py": SOURCE})
+    with_stacks(prof, rows)
+    found = launch_loop(ProfileIndex(prof), 10)
+    assert found.start.tolist() == list(range(0, 7_600, 400))
