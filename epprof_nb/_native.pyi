@@ -164,8 +164,8 @@ def set_hooks(by_name: dict[str, Callable[[bool], None]] | None, /) -> None:
     They get False when an op begins and True when it ends, on its thread, also outside of sessions.
     """
 
-def spin(length_ns: int, keeps_gil: bool, /) -> int:
-    """Use the processor for a time; returns how long it was."""
+def spin(length_ns: int, keeps_gil: bool, /) -> tuple[int, int]:
+    """Use the processor for a time; returns how long it was, and the processor time in it."""
 
 # -- names
 def intern(name: str, /) -> int:

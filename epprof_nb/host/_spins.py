@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from epprof_nb import _native
 from epprof_nb.host import _queue
 from epprof_nb.host._queue import Command, Queue
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 class Spins:
-    """Spins on the stream that the calling thread launched to last."""
+    """Spins on the stream that the calling thread launched to last.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    spin
+        Takes a length (ns) and whether to keep the GIL; returns how long it was.
+    """
+
+    def __init__(self, spin: Callable[[int, bool], int]) -> None:
+        self._spin = spin
         self._last = threading.local()
         self._measured: list[tuple[int, int]] = []
 
@@ -38,10 +49,10 @@ class Spins:
         queue: Queue | None = getattr(self._last, "queue", None)
         if queue is None or _native.ep_is_capturing():
             return
-        measured = self._measured
+        measured, spin = self._measured, self._spin
 
         def run() -> None:
-            measured.append((tag, _native.spin(length_ns, False)))  # noqa: FBT003
+            measured.append((tag, spin(length_ns, False)))  # noqa: FBT003
 
         with suppress(RuntimeError):  # a stream may be closed at any time
             queue.submit(Command(run, "a delay of an experiment", None))

@@ -26,14 +26,15 @@ class Round:
         The factors.
     levels, delay_ns
         For each repeat, the level of each factor (1 or -1), and the length that its delays had.
-    wall_ns
-        Wall time of each repeat.
+    wall_ns, waited_ns
+        Wall time of each repeat, and for how long threads waited for a core in it.
     """
 
     factors: list[Factor]
     levels: list[list[int]] = field(default_factory=list)
     delay_ns: list[list[int]] = field(default_factory=list)
     wall_ns: list[int] = field(default_factory=list)
+    waited_ns: list[int] = field(default_factory=list)
 
     def slopes(self) -> list[Slope]:
         """Return the slope of each factor."""
@@ -42,6 +43,7 @@ class Round:
             np.array(self.levels, np.int8).reshape(shape),
             np.array(self.delay_ns, np.int64).reshape(shape),
             np.array(self.wall_ns, np.int64),
+            np.array(self.waited_ns, np.int64),
         )
 
 
@@ -88,6 +90,7 @@ class Measured:
                     "levels": part.levels,
                     "delay_ns": part.delay_ns,
                     "wall_ns": part.wall_ns,
+                    "waited_ns": part.waited_ns,
                 }
                 for part in self.rounds
             ],
@@ -117,8 +120,11 @@ def _round_of(entry: Mapping[str, Any]) -> Round | None:
     """Return a round; None if its parts do not fit each other, as in a damaged file."""
     factors = entry.get("factors", [])
     levels, delays, walls = (entry.get(key, []) for key in ("levels", "delay_ns", "wall_ns"))
+    waits = entry.get("waited_ns", [0] * len(walls))
     fits = all(len(factor) == 2 and factor[1] in SIDES for factor in factors)
-    fits &= len(levels) == len(delays) == len(walls)
+    fits &= len(levels) == len(delays) == len(walls) == len(waits)
     fits &= all(len(row) == len(factors) for row in (*levels, *delays))
     fits &= all(level in (-1, 1) for row in levels for level in row)
-    return Round([Factor(*factor) for factor in factors], levels, delays, walls) if fits else None
+    if not fits:
+        return None
+    return Round([Factor(*factor) for factor in factors], levels, delays, walls, waits)

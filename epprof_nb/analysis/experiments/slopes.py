@@ -46,7 +46,9 @@ class Slope(NamedTuple):
 NO_SLOPE = Slope(*[float("nan")] * 3)
 
 
-def slopes(levels: Levels, delay_ns: IntArray, wall_ns: IntArray) -> list[Slope]:
+def slopes(
+    levels: Levels, delay_ns: IntArray, wall_ns: IntArray, waited_ns: IntArray | None = None
+) -> list[Slope]:
     """Return the slope of each factor with its 95 % interval.
 
     Parameters
@@ -55,26 +57,31 @@ def slopes(levels: Levels, delay_ns: IntArray, wall_ns: IntArray) -> list[Slope]
         Repeats x factors, as `fold_over` returns; a last repeat without its pair is left out.
     delay_ns
         Repeats x factors: the length that each delay really had.
-    wall_ns
-        Wall time of each repeat.
+    wall_ns, waited_ns
+        Wall time of each repeat, and for how long threads waited for a core in it, if known.
 
     Notes
     -----
     The delay that was ordered says when a repeat was delayed, and the measured one by how much. So
     a delay that is long because the machine was slow does not look like a slow op.
+
+    On a busy machine, a thread that has used the processor waits for it more later. What these
+    waits explain of the wall time is neither an effect of the delays nor scatter.
     """
     pairs, factors = len(wall_ns) // 2, levels.shape[1]
     if pairs < factors + _MORE_PAIRS:
         return [NO_SLOPE] * factors
     end = 2 * pairs
     of_pair = levels[:end:2].astype(np.float64)
-    wall, delay = (
+    wall, delay, waited = (
         np.asarray(values[:end:2], np.float64) - np.asarray(values[1:end:2], np.float64)
-        for values in (wall_ns, delay_ns)
+        for values in (wall_ns, delay_ns, np.zeros(end) if waited_ns is None else waited_ns)
     )
-    constant = np.ones((pairs, 1))  # a steady drift
-    of_pair = np.hstack([of_pair, constant])
-    wall = _robust(of_pair, np.hstack([delay, constant]), wall)
+    more = np.ones((pairs, 1))  # a steady drift
+    if np.ptp(waited) > 0:
+        more = np.column_stack([more, waited / np.std(waited)])
+    of_pair = np.hstack([of_pair, more])
+    wall = _robust(of_pair, np.hstack([delay, more]), wall)
     signs = _signs(pairs)
     return [_slope(of_pair, delay[:, i], wall, i, signs) for i in range(factors)]
 

@@ -521,14 +521,22 @@ PyObject* op_set_hooks(PyObject* Py_UNUSED(module), PyObject* by_name) {
   Py_RETURN_NONE;
 }
 
+// Processor time of the calling thread.
+static int64_t processor_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 // Signals are not checked, so that nothing shortens it.
 PyObject* op_spin(PyObject* Py_UNUSED(module), PyObject* args) {
   long long length;
   int keeps_gil;
   if (!PyArg_ParseTuple(args, "Lp", &length, &keeps_gil)) return NULL;
   PyThreadState* state = keeps_gil ? NULL : PyEval_SaveThread();
-  int64_t start = epprof_now_ns(), now;
+  int64_t processor = processor_ns(), start = epprof_now_ns(), now;
   do now = epprof_now_ns(); while (now - start < length);
+  processor = processor_ns() - processor;
   if (state) PyEval_RestoreThread(state);
-  return PyLong_FromLongLong(now - start);
+  return Py_BuildValue("LL", (long long)(now - start), (long long)processor);
 }

@@ -10,6 +10,7 @@ from epprof_nb.core.errors import ExperimentError
 from epprof_nb.host._queue import in_worker, wait_for_all
 from epprof_nb.host._spins import Spins
 from epprof_nb.host.device import HOST_DEVICE_ID
+from epprof_nb.recording.delays.spins import spin_on_host
 
 if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
@@ -46,7 +47,7 @@ class HostDelays:
     device_ids = frozenset([HOST_DEVICE_ID])
 
     def __init__(self) -> None:
-        spins = Spins()
+        spins = Spins(spin_on_host)
         self.begin, self.end, self.launches, self.delay, self.take = (
             spins.begin, spins.end, spins.launches, spins.launch, spins.take
         )  # fmt: skip

@@ -23,7 +23,9 @@ from epprof_nb.analysis.experiments.design import (
 )
 from epprof_nb.analysis.experiments.measured import Measured, Round
 from epprof_nb.core.errors import ExperimentError
-from epprof_nb.recording.delays.op_ends import OpEnds, spin_on_host
+from epprof_nb.recording.delays.op_ends import OpEnds
+from epprof_nb.recording.delays.spins import spin_on_host
+from epprof_nb.recording.session.host_load import WaitReading, read_waits, waited
 from epprof_nb.util.format import plural
 
 if TYPE_CHECKING:
@@ -54,8 +56,9 @@ class Experiment:
         Seed of the design; None for a random one.
     may_record
         Whether whoever runs the repeats can record again.
-    clock, spin
-        Return the time (ns), and delay the host; see `OpEnds`.
+    clock, spin, waits
+        Return the time (ns); delay the host, see `OpEnds`; and return for how long threads have
+        waited for a core.
 
     Attributes
     ----------
@@ -80,10 +83,12 @@ class Experiment:
         may_record: bool = False,
         clock: Callable[[], int] = _native.now_ns,
         spin: Callable[[int, bool], int] = spin_on_host,
+        waits: Callable[[], WaitReading] = read_waits,
     ) -> None:
         self.measured = Measured(repeats)
         self.total, self.delayed = BASE_REPEATS + repeats, 0
         self._device, self._say, self._clock, self._spin = device, say, clock, spin
+        self._waits = waits
         self.wants_recording = False
         self._recordings = _RECORDINGS if may_record else 1
         self._random = np.random.default_rng(seed)
@@ -206,10 +211,12 @@ class Experiment:
                 round(length_ns / len(some)) if level > 0 else 0
                 for some, level in zip(chosen, levels, strict=True)
             ]
+            waits = self._waits()
             begun = self._begin_repeat(ends, chosen, lengths)
             yield
             delays = ends.end_repeat()
             wall = self._clock() - begun
+            found.waited_ns.append(waited(waits, self._waits()))
             found.levels.append(levels)
             found.delay_ns.append(delays)
             found.wall_ns.append(wall)

@@ -22,11 +22,6 @@ Due = dict[int, int]
 """Execution of an op in a repeat, from 0, to the length of its delay (ns)."""
 
 
-def spin_on_host(length_ns: int, keeps_gil: bool) -> int:  # noqa: FBT001
-    """Use the processor, with or without the GIL; returns for how long."""
-    return _native.spin(length_ns, keeps_gil)
-
-
 class _Opened(NamedTuple):
     """An open op: launches of its thread before it, and processor time of the thread, ns."""
 
@@ -86,7 +81,7 @@ class OpEnds:
     device
         The device of their device work.
     spin
-        Takes a length (ns) and whether to keep the GIL; returns how long it used the processor.
+        Takes a length (ns) and whether to keep the GIL; returns how long it was.
     """
 
     def __init__(self, factors: Sequence[Factor], device: DelayDevice, spin: Spin) -> None:

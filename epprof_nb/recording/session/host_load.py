@@ -113,14 +113,19 @@ def read_waits() -> WaitReading:
     return WaitReading(time.process_time_ns(), _waits())
 
 
+def waited(begin: WaitReading, end: WaitReading) -> int:
+    """Return how long threads waited for a core between two readings; 0 if unknown."""
+    return _waited(begin.waits_ns, end.waits_ns) or 0
+
+
 def waited_between(begin: WaitReading, end: WaitReading, duration_ns: int) -> int:
     """Return how long code waited for a core between two readings; 0 if unknown.
 
     `duration_ns` is the time between both. Waits of several threads may overlap, so the result is
     at most the time in which the process used no core.
     """
-    waited = _waited(begin.waits_ns, end.waits_ns) or 0
-    return max(min(waited, duration_ns - (end.cpu_ns - begin.cpu_ns)), 0)
+    unused_ns = duration_ns - (end.cpu_ns - begin.cpu_ns)
+    return max(min(waited(begin, end), unused_ns), 0)
 
 
 def between(begin: HostReading, end: HostReading) -> dict[str, Any]:
@@ -144,9 +149,9 @@ def between(begin: HostReading, end: HostReading) -> dict[str, Any]:
     load: dict[str, Any] = {"cores": os.cpu_count() or 1, "own_cores": own / wall}
     if begin.busy_ns is not None and end.busy_ns is not None:
         load["other_cores"] = max(end.busy_ns - begin.busy_ns - own, 0) / wall
-    waited = _waited(begin.waits_ns, end.waits_ns)
-    if waited is not None:
-        load["waiting"] = waited / max(waited + own, 1)
+    waits_ns = _waited(begin.waits_ns, end.waits_ns)
+    if waits_ns is not None:
+        load["waiting"] = waits_ns / max(waits_ns + own, 1)
     for name, before, after in (
         ("stolen_cores", begin.stolen_ns, end.stolen_ns),
         ("pressure", begin.pressure_ns, end.pressure_ns),

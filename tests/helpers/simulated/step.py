@@ -6,6 +6,7 @@ import numpy as np
 
 import epprof_nb
 from epprof_nb.recording.delays.experiment import Experiment
+from epprof_nb.recording.session.host_load import WaitReading
 from tests.helpers.planted import info
 from tests.helpers.tiny import call, kernel, op, profile
 
@@ -24,13 +25,17 @@ class Machine:
         How much longer each step takes than the one before, ns.
     dead
         Whether delays are launched and do not delay.
+    busy
+        How long the host waits for a core after a spin, as a share of the spin; also how long it
+        waits in each step on average, in ms.
     """
 
     device_ids = frozenset([0])
 
-    def __init__(self, seed=0, scatter=0, drift=0, *, dead=False):
+    def __init__(self, seed=0, scatter=0, drift=0, *, dead=False, busy=0):
         self.random = np.random.default_rng(seed)
-        self.scatter, self.drift, self.dead = scatter, drift, dead
+        self.scatter, self.drift, self.dead, self.busy = scatter, drift, dead, busy
+        self.waited = 0
         self.now, self.steps, self.kept_gil = 0, 0, []
         self.begin_step()
 
@@ -108,7 +113,15 @@ class Machine:
     def spin(self, length_ns, keeps_gil):
         self.kept_gil.append(keeps_gil)
         self.now += 0 if self.dead else length_ns
+        self.wait_for_core(self.busy * length_ns)
         return length_ns
+
+    def wait_for_core(self, ns):
+        self.now += int(ns)
+        self.waited += int(ns)
+
+    def waits(self):
+        return WaitReading(0, {"1": self.waited})
 
     # -- the experiment
 
@@ -116,6 +129,8 @@ class Machine:
         self.begin_step()
         self.steps += 1
         step(self)
+        if self.busy:
+            self.wait_for_core(self.busy * 1e6 * self.random.exponential())
         if self.scatter or self.drift:
             self.wait()
             later = self.drift * self.steps + self.scatter * self.random.standard_normal()
@@ -137,8 +152,9 @@ class Machine:
         said = []
         prof = self.recorded(recorded or step)
         made = Experiment(
-            repeats, self, said.append, seed=seed, clock=lambda: self.now, spin=self.spin
-        )
+            repeats, self, said.append, seed=seed, clock=lambda: self.now, spin=self.spin,
+            waits=self.waits,
+        )  # fmt: skip
         try:
             made.begin(prof)
             while made.next():

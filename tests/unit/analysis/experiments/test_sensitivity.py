@@ -81,6 +81,16 @@ def test_sensitivities_and_savings_are_those_of_the_step(step, seed):
     assert "40 repeats measure" in said[0]
 
 
+def test_waits_for_a_core_after_a_delay_are_not_its_effect():
+    prof, _ = Machine(scatter=20_000, busy=0.5).experiment(synchronizing, 80)
+    row = prof.sensitivity().set_index("name").loc["prepare"]
+    assert row["host_sensitivity"] == pytest.approx(1, abs=0.1)
+    for part in prof.info["experiment"]["rounds"]:
+        del part["waited_ns"]  # as in older files
+    row = prof.sensitivity().set_index("name").loc["prepare"]
+    assert row["host_sensitivity"] == pytest.approx(1.5, abs=0.3)
+
+
 def test_the_replay_says_what_a_slope_does_not():
     """The first of two chains of nearly one length has the slope 1 and saves next to nothing."""
 

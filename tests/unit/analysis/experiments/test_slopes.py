@@ -79,6 +79,25 @@ def test_repeats_that_the_system_suspended_do_not_widen_the_intervals():
     assert without_outliers(np.array([1.0, -1, 1, -1, 50])).tolist() == [1, -1, 1, -1, 6]
 
 
+@pytest.mark.parametrize("on_path", [1, 0.5, 0])
+def test_waits_for_a_core_are_no_effect_of_delays(on_path):
+    """Threads of a busy machine wait, and longer after a delay, which used the processor."""
+    true, values, widths, missed = TRUE[:3], [], [[], []], 0
+    for seed in range(100):
+        levels, delays, walls = simulated(seed, 80, true, 0.005)
+        random = np.random.default_rng(seed)
+        waits = random.exponential(0.05 * WALL, len(walls)) + 0.5 * delays.sum(axis=1)
+        walls = walls + (on_path * waits).astype(np.int64)
+        found = slopes(levels, delays, walls, waits.astype(np.int64))
+        values.append([slope.value for slope in found])
+        missed += sum(not s.low <= v <= s.high for s, v in zip(found, true, strict=True))
+        for widths_of, some in zip(widths, (found, slopes(levels, delays, walls)), strict=True):
+            widths_of += [slope.half_width for slope in some]
+    assert np.mean(values, axis=0) == pytest.approx(true, abs=0.05)
+    assert missed / 300 <= 0.05 + 3 * 0.013
+    assert np.median(widths[0]) < (0.4 if on_path else 1.2) * np.median(widths[1])
+
+
 def test_a_delay_that_was_longer_than_ordered_counts_with_its_length():
     """A spin that was calibrated on an idle device took 2.7 times less than ordered."""
     levels, delays, walls = simulated(0, 40, np.array([1.0]), 0)

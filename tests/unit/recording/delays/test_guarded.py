@@ -27,7 +27,12 @@ def machine(monkeypatch):
         guarded,
         "Experiment",
         lambda *args, **options: make(
-            *args, **options, seed=0, clock=lambda: machine.now, spin=machine.spin
+            *args,
+            **options,
+            seed=0,
+            clock=lambda: machine.now,
+            spin=machine.spin,
+            waits=machine.waits,
         ),
     )
     return machine

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.analysis.experiments.candidates import Factor
 from epprof_nb.host._queue import Queue
+from epprof_nb.recording.delays import spins
 from epprof_nb.recording.delays.device import HostDelays, device_of
-from epprof_nb.recording.delays.op_ends import OpEnds, spin_on_host
+from epprof_nb.recording.delays.op_ends import OpEnds
+from epprof_nb.recording.delays.spins import spin_on_host
 
 US = 1_000
 FACTORS = (Factor("work", "device"), Factor("work", "host"), Factor("other", "host"))
@@ -31,11 +34,20 @@ def work(stream, name="work"):
         host.launch(np.sqrt, 4.0, stream=stream)
 
 
-def test_a_spin_measures_its_length():
+def test_a_spin_measures_its_length_and_its_use_of_the_processor():
     for keeps_gil in (True, False):
-        assert _native.spin(200 * US, keeps_gil) >= 200 * US
-        assert 0 <= _native.spin(0, keeps_gil) < 10**9
-        assert 0 <= _native.spin(-5, keeps_gil) < 10**9
+        for length_ns in (200 * US, 0, -5):
+            begun = time.thread_time_ns()
+            elapsed, on_processor = _native.spin(length_ns, keeps_gil)
+            assert max(length_ns, 0) <= elapsed < 10**9
+            assert 0 <= on_processor <= time.thread_time_ns() - begun
+
+
+@pytest.mark.parametrize("knows_waits", [True, False])
+def test_waits_for_a_core_count_as_delay_only_where_they_are_not_known(monkeypatch, knows_waits):
+    monkeypatch.setattr(spins, "_KNOWS_WAITS", knows_waits)
+    monkeypatch.setattr(spins, "_native", SimpleNamespace(spin=lambda *_: (5 * US, 3 * US)))
+    assert spins.spin_on_host(3 * US, keeps_gil=True) == (3 * US if knows_waits else 5 * US)
 
 
 def test_delays_are_at_the_chosen_executions_and_measured(ends):
