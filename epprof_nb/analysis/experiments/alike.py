@@ -35,7 +35,7 @@ _UNUSUAL, _UNUSUAL_SCATTERS = 0.3, 6.0
 recording takes time, too."""
 
 
-def scatter_of(wall_ns: Sequence[int]) -> float:
+def scatter_of(wall_ns: Sequence[float]) -> float:
     """Return the standard deviation of repeats as a share of their median, without their drift.
 
     It is estimated from the differences of successive repeats.
@@ -43,6 +43,21 @@ def scatter_of(wall_ns: Sequence[int]) -> float:
     walls = np.asarray(wall_ns, np.float64)
     steps = without_outliers(np.diff(walls))
     return float(np.sqrt(np.square(steps).mean() / 2) / np.median(walls))
+
+
+def without_waits(wall_ns: Sequence[int], waited_ns: Sequence[int]) -> list[float]:
+    """Return wall times of repeats less what waits for a core explain of their scatter.
+
+    Examples
+    --------
+    >>> without_waits([100, 130, 100, 150], [0, 30, 0, 50])
+    [115.0, 115.0, 115.0, 115.0]
+    """
+    walls, waits = (np.asarray(values, np.float64) for values in (wall_ns, waited_ns))
+    steps, more = np.diff(walls), np.diff(waits)
+    explained = np.clip(steps @ more / np.maximum(more @ more, 1), 0, 1)
+    adjusted: list[float] = (walls - explained * (waits - np.median(waits))).tolist()
+    return adjusted
 
 
 def unusual(recorded_ns: float, wall_ns: Sequence[int]) -> str:
@@ -81,7 +96,7 @@ def check_executions(recorded: Mapping[str, int], now: Mapping[str, int]) -> Non
             )
 
 
-def planned(wall_ns: Sequence[int], repeats: int, candidates: int) -> tuple[Plan, str]:
+def planned(wall_ns: Sequence[float], repeats: int, candidates: int) -> tuple[Plan, str]:
     """Return the rounds of an experiment, and a sentence on how exact it will be.
 
     Parameters

@@ -104,6 +104,7 @@ _TYPES: dict[str, Any] = {
                 "levels": [[_integer]],
                 "delay_ns": [[_count]],
                 "wall_ns": [_count],
+                "waited_ns": [_count],
             }
         ],
         "uncovered": {_ANY: is_text},

@@ -13,7 +13,12 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.experiments.alike import check_executions, planned, unusual
+from epprof_nb.analysis.experiments.alike import (
+    check_executions,
+    planned,
+    unusual,
+    without_waits,
+)
 from epprof_nb.analysis.experiments.candidates import delayed_ops, factors_of
 from epprof_nb.analysis.experiments.design import (
     MAX_DELAYED,
@@ -94,6 +99,7 @@ class Experiment:
         self._random = np.random.default_rng(seed)
         self._executions: dict[str, int] = {}
         self._host_ns: dict[str, float] = {}
+        self._base_waited_ns: list[int] = []
         self._busy: set[str] = set()  # ops that use the processor
         self._ends: OpEnds | None = None
         self._steps: Iterator[None] = iter(())
@@ -167,7 +173,8 @@ class Experiment:
         if not self.measured.base_ns:
             yield from self._base_repeats(factors[:MAX_FACTORS], wall_ns)
         walls = self.measured.base_ns
-        plan, sentence = planned(walls, self.measured.asked, len(factors))
+        alike = without_waits(walls, self._base_waited_ns)
+        plan, sentence = planned(alike, self.measured.asked, len(factors))
         if text := unusual(wall_ns, walls):
             self.wants_recording = self._recordings > 0
             if self.wants_recording:
@@ -187,16 +194,19 @@ class Experiment:
 
     def _base_repeats(self, base: list[Factor], wall_ns: float) -> Iterator[None]:
         """Yield at the start of each repeat with delays of length zero."""
-        ends, walls = self._install(base), list[int]()
+        ends, walls, waited_ns = self._install(base), list[int](), list[int]()
         for _ in range(BASE_REPEATS + 1):
             chosen = self._chosen(base, wall_ns)
+            waits = self._waits()
             begun = self._begin_repeat(ends, chosen, [0] * len(base))
             yield
             ends.end_repeat()
             walls.append(self._clock() - begun)
+            waited_ns.append(waited(waits, self._waits()))
             check_executions(self._executions, ends.executions())
             self._see_processor(ends)
-            self.measured.base_ns = walls[1:]  # the first was the first with delays
+            # The first was the first with delays.
+            self.measured.base_ns, self._base_waited_ns = walls[1:], waited_ns[1:]
 
     def _round(self, factors: list[Factor], repeats: int, wall_ns: float) -> Iterator[None]:
         found = Round(factors)

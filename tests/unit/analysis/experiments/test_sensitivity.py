@@ -8,6 +8,7 @@ import epprof_nb
 from epprof_nb.analysis.experiments.measured import Measured
 from epprof_nb.core.errors import ExperimentError
 from epprof_nb.recording.delays import op_ends
+from epprof_nb.recording.session.host_load import WaitReading
 from tests.helpers.simulated.step import LAUNCH, Machine
 
 MS = 1_000_000
@@ -89,6 +90,15 @@ def test_waits_for_a_core_after_a_delay_are_not_its_effect():
         del part["waited_ns"]  # as in older files
     row = prof.sensitivity().set_index("name").loc["prepare"]
     assert row["host_sensitivity"] == pytest.approx(1.5, abs=0.3)
+
+
+def test_repeats_that_differ_by_waits_for_a_core_are_alike(monkeypatch):
+    busy = Machine(scatter=20_000, busy=1)
+    (sentence,) = busy.experiment(synchronizing)[1]
+    assert "40 repeats measure 3 sensitivities" in sentence
+    monkeypatch.setattr(busy, "waits", lambda: WaitReading(0, {}))  # unknown
+    with pytest.raises(ExperimentError, match="the wall time of repeats scatters by"):
+        busy.experiment(synchronizing)
 
 
 def test_the_replay_says_what_a_slope_does_not():

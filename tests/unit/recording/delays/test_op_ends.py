@@ -22,7 +22,8 @@ FACTORS = (Factor("work", "device"), Factor("work", "host"), Factor("other", "ho
 
 
 @pytest.fixture
-def ends():
+def ends(monkeypatch):
+    monkeypatch.setattr(spins, "_KNOWS_WAITS", False)  # so that delays are as long as ordered
     ends = OpEnds(FACTORS, HostDelays(), spin_on_host)
     ends.install()
     yield ends
