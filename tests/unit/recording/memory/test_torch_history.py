@@ -218,6 +218,7 @@ def test_a_text_that_the_program_sets_later_ends_the_mark(stand_in):
             spin()
 
     prof = recorded(body)
+    assert prof.memory_blocks["op_id"].notna().all()
 
 
 def test_tensors_given_to_models_are_inputs(stand_in, monkeypatch):
