@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import subprocess
 import sys
 import weakref
@@ -95,11 +96,15 @@ def test_the_setting_switches_it_off_and_on(explained):
 
 
 def test_an_error_that_run_shows_is_explained_once(explained, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+    """The script is in another folder than the notebook, with a module that it imports."""
+    monkeypatch.delitem(sys.modules, "of_script", raising=False)
+    (tmp_path / "of_script.py").write_text(f"{SETUP}HELD = [host.empty(10**7)]\n")
     script = tmp_path / "script.py"
-    script.write_text(f"{SETUP}kept = host.empty(10**7)\nhost.empty(10**9)\n")
+    script.write_text(f"{SETUP}import of_script\n\nhost.empty(10**9)\n")
     text = explained(f"%run {script}")
-    assert "line 4 of script.py requested 4.00 GB" in text
+    sys.modules.pop("of_script")
+    assert re.search(r"line 5 of \S*script\.py requested 4\.00 GB", text)
+    assert re.search(r"`HELD` in `\S*of_script\.py` +40\.0 MB", text)
     assert explained("1 + 1") == ""
     assert explained("1 / 0") == ""
     # A cell that a cell runs has its own explanation; `explained` has at most one.

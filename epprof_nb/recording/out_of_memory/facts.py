@@ -21,6 +21,7 @@ from epprof_nb.recording.out_of_memory.places import (
     frames_of,
     is_own,
     place_of,
+    program_of,
     running_frames,
     short_file,
     users_frames,
@@ -83,7 +84,8 @@ def _explained(
     failures_before: int,
 ) -> Explanation:
     made = Explanation(_device_name(found), found.library, found.requested)
-    users = users_frames(frames_of(found.error.__traceback__))
+    program = program_of(_frames_of_all(error))
+    users = users_frames(frames_of(found.error.__traceback__), program)
     if users:
         made.requested_at = place_of(*users[-1])
         outer = place_of(*users[0])
@@ -95,14 +97,14 @@ def _explained(
         _of_host_device(made)
     elif found.device != ON_HOST:  # else the memory of the machine, which no limit divides
         pool = _of_cuda_device(made, found, failures_before)
-    modules = [(f"in `{short_file(file)}`", values) for file, values in users_modules()]
+    modules = [(f"in `{short_file(file)}`", values) for file, values in users_modules(program)]
     places = {
         name: where for where, values in modules if type(name := values.get("__name__")) is str
     }
     device = HOST if found.device == ON_HOST else made.device
     search = Search(device, {**places, "__main__": ""})
     try:
-        _search(search, error, variables, modules)
+        _search(search, error, variables, modules, program)
         made.holders = search.holders()
         made.is_complete = search.is_complete
         if pool is not None:
@@ -228,6 +230,7 @@ def _search(
     error: BaseException,
     variables: Mapping[str, object] | None,
     modules: list[tuple[str, dict[str, Any]]],
+    program: str,
 ) -> None:
     """Follow variables, then outputs and then the traceback: each has what those before lack."""
     names = sys.modules["__main__"].__dict__ if variables is None else variables
@@ -246,16 +249,16 @@ def _search(
         and name not in (*_OUTPUTS, "In")
     )
     search.follow(_of_modules(modules))
-    search.follow(_running())
+    search.follow(_running(program))
     search.follow(_of_outputs(names, hidden))
-    search.follow(_of_traceback(error))
+    search.follow(_of_traceback(error, program))
     # Not the whole list: it would hold the dictionaries of frames, see `frame_variables`.
     known = [
         thing
         for thing in gc.get_objects()
         if search.is_array(thing) or (type(thing) is FrameType and not is_own(thing))
     ]
-    search.follow(_of_earlier(known, error))
+    search.follow(_of_earlier(known, error, program))
     search.follow(Root("", thing, "object") for thing in known if search.is_array(thing))
 
 
@@ -277,9 +280,9 @@ def _of_outputs(names: Mapping[str, object], hidden: Mapping[str, object]) -> It
         yield Root(name, hidden.get(name), "output")
 
 
-def _running() -> Iterator[Root]:
+def _running(program: str) -> Iterator[Root]:
     """Yield the variables of functions of the user that still run, on any thread."""
-    for frame, line in users_frames(running_frames()):
+    for frame, line in users_frames(running_frames(), program):
         place = place_of(frame, line)
         where = f"in `{place.function}` ({place.file}:{line})"
         for name, value in frame_variables(frame).items():
@@ -290,10 +293,10 @@ def _frames_of_all(error: BaseException) -> list[tuple[FrameType, int]]:
     return [pair for member in chain(error) for pair in frames_of(member.__traceback__)]
 
 
-def _of_traceback(error: BaseException) -> Iterator[Root]:
+def _of_traceback(error: BaseException, program: str) -> Iterator[Root]:
     """Yield the variables in the frames of an error, those of the user's functions first."""
     frames = _frames_of_all(error)
-    users = users_frames(frames)
+    users = users_frames(frames, program)
     ids = {id(frame) for frame, _ in users}
     for frame, line in (*users, *(pair for pair in frames if id(pair[0]) not in ids)):
         file = short_file(frame.f_code.co_filename)
@@ -304,7 +307,7 @@ def _of_traceback(error: BaseException) -> Iterator[Root]:
         yield Root("args", _ARGS(member), "traceback", f"of {class_name(type(member))}")
 
 
-def _of_earlier(known: list[object], error: BaseException) -> Iterator[Root]:
+def _of_earlier(known: list[object], error: BaseException, program: str) -> Iterator[Root]:
     """Yield the variables of functions of the user that have ended, which earlier errors keep."""
     seen = {id(frame) for frame, _ in (*running_frames(), *_frames_of_all(error))}
     ended = [
@@ -312,7 +315,7 @@ def _of_earlier(known: list[object], error: BaseException) -> Iterator[Root]:
         for thing in known
         if type(thing) is FrameType and id(thing) not in seen
     ]
-    for frame, line in users_frames(ended):
+    for frame, line in users_frames(ended, program):
         place = place_of(frame, line)
         where = f"in `{place.function}` ({place.file}:{line}), which an earlier error keeps"
         for name, value in frame_variables(frame).items():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.core.options import Options
 from epprof_nb.data.out_of_memory import Place
 from epprof_nb.recording.ranges.range_sources import shown_file
-from epprof_nb.recording.session.stack_code import owner_of_files
+from epprof_nb.recording.session.stack_code import absolute, owner_of_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -52,10 +52,24 @@ def running_frames() -> list[tuple[FrameType, int]]:
     return found
 
 
-def users_frames(frames: Iterable[tuple[FrameType, int]]) -> list[tuple[FrameType, int]]:
-    """Return the frames whose code is of a cell or of the user's files, in the same order."""
+def program_of(frames: Iterable[tuple[FrameType, int]]) -> str:
+    """Return the file of the script or cell that the outermost code of a module is; "" for none.
+
+    A script may be in another folder than the working directory, also one that ``%run`` runs.
+    """
+    names = (frame.f_code for frame, _ in frames if not is_own(frame))
+    return next((c.co_filename for c in names if c.co_name == "<module>"), "")
+
+
+def users_frames(
+    frames: Iterable[tuple[FrameType, int]], program: str
+) -> list[tuple[FrameType, int]]:
+    """Return the frames whose code is of a cell or of the user's files, in the same order.
+
+    The files in the folder of the `program` are the user's.
+    """
     frames = list(frames)
-    owners = owner_of_files({frame.f_code.co_filename for frame, _ in frames}, Options())
+    owners = _owners({frame.f_code.co_filename for frame, _ in frames}, program)
     return [
         (frame, line)
         for frame, line in frames
@@ -63,7 +77,7 @@ def users_frames(frames: Iterable[tuple[FrameType, int]]) -> list[tuple[FrameTyp
     ]
 
 
-def users_modules() -> Iterator[tuple[str, dict[str, Any]]]:
+def users_modules(program: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the files and attributes of the imported modules whose files are the user's."""
     files = {}
     main = sys.modules.get("__main__")
@@ -74,8 +88,13 @@ def users_modules() -> Iterator[tuple[str, dict[str, Any]]]:
             file = attributes.get("__file__")
             if isinstance(file, str) and module is not main:
                 files[file] = attributes
-    owners = owner_of_files(files, Options())
+    owners = _owners(files, program)
     yield from (item for item in files.items() if owners[item[0]] in ("cell", "own"))
+
+
+def _owners(files: Iterable[str], program: str) -> dict[str, str]:
+    script = (absolute(program), program) if program else None
+    return owner_of_files(files, Options(), script=script)
 
 
 def place_of(frame: FrameType, line: int) -> Place:

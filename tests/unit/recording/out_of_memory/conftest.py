@@ -20,7 +20,9 @@ def simulated(monkeypatch):
     monkeypatch.setattr(torch_failures, "_OBSERVER", torch_failures._Observer())
     # All tensors are taken for the device's, and modules of other tests keep some.
     modules = facts.users_modules
-    monkeypatch.setattr(facts, "users_modules", lambda: filter(_is_not_of_tests, modules()))
+    monkeypatch.setattr(
+        facts, "users_modules", lambda program: filter(_is_not_of_tests, modules(program))
+    )
 
     def make(**options):
         made = SimulatedMemory(100 * MB, **options)
