@@ -69,7 +69,6 @@ planted.fill()
 """,
         "`STORE` in `",
         module="""
-import torch
 @HOST@
 STORE = {}
 # padding
