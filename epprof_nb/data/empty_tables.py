@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epprof_nb.data.no_gpu import NO_GPU, has_no_gpu
+from epprof_nb.data.no_gpu import NO_GPU, has_no_gpu, is_cell_of_job
 from epprof_nb.data.no_phases import reason_without_phases
 from epprof_nb.data.schema import DEVICE_KINDS
 
@@ -180,6 +180,11 @@ def _has_device_work(profile: ProfileData) -> bool:
 
 
 def _no_device_work(profile: ProfileData) -> str:
+    if is_cell_of_job(profile.info):
+        return (
+            "This is the process of the cell, and it launched no device work: `job.by_rank()` has "
+            "that of the other processes."
+        )
     if has_no_gpu(profile.info):
         return f"There was no device work, and the host device was not used. {NO_GPU}"
     return "There was no device work: no kernel, copy or memset was launched."

@@ -55,12 +55,21 @@ class ChildSession:
         Why the recording is not as it should be; part of the manifest.
     part
         The part, if its folder exists.
+    address
+        Address of the worker in a Dask cluster.
     """
 
     def __init__(
-        self, order: Order, followed: Followed, reason: str = "", *, part: ProcessPart | None = None
+        self,
+        order: Order,
+        followed: Followed,
+        reason: str = "",
+        *,
+        part: ProcessPart | None = None,
+        address: str | None = None,
     ) -> None:
         self.order, self.followed, self._reason = order, followed, reason
+        self._address = address
         self.part = part
         self._session: Session | None = None
         self._journal: Journal | None = None
@@ -86,7 +95,7 @@ class ChildSession:
         from epprof_nb.recording.session import session
 
         if self.part is None:
-            self.part = ProcessPart(self.order, self.followed)
+            self.part = ProcessPart(self.order, self.followed, self._address)
         self._session = session.start(self.order.options, cell=cell, source=source, script=script)
         self._journal = self.part.journal_of(self._session)
         self._journal.start()

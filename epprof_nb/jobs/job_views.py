@@ -188,7 +188,11 @@ def _ranks(job: Job) -> ResultTable:
     table = tables.ranks_table(job)
     columns = {name: table.column(name) for name in table.columns}
     names = [job.name(number) for number in table["rank"].tolist()]
-    return ResultTable(columns | {"name": categorical(names)})
+    hosts = [
+        f"{host or ''} ({address})" if address else host
+        for host, address in zip(table.values("hostname"), table.values("address"), strict=True)
+    ]
+    return ResultTable(columns | {"name": categorical(names), "hostname": categorical(hosts)})
 
 
 def _bounds(job: Job) -> dict[int, tuple[int, int]]:

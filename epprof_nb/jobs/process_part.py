@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
+from epprof_nb.data.no_gpu import OF_JOB
 from epprof_nb.files.dataset.part_name import PART_NAME, part_name
 from epprof_nb.jobs import ranks
 from epprof_nb.recording.children.processes import boot_id, start_ticks
@@ -35,6 +36,8 @@ class ProcessPart:
         The order of the job.
     followed
         How it reached the process.
+    address
+        Address of the worker in a Dask cluster.
 
     Attributes
     ----------
@@ -42,8 +45,8 @@ class ProcessPart:
         The clock in its manifest, to which comparisons with others may be added.
     """
 
-    def __init__(self, order: Order, followed: Followed) -> None:
-        self.order, self.followed = order, followed
+    def __init__(self, order: Order, followed: Followed, address: str | None = None) -> None:
+        self.order, self.followed, self._address = order, followed, address
         # A scheduler of a cluster may start each worker of Dask as the rank 0 of a job of its own.
         self._is_rank = followed != "dask"
         self.clock = own_clock()
@@ -71,6 +74,8 @@ class ProcessPart:
         """
         from epprof_nb.files.dataset.part import write_part
 
+        if self.followed == "cell":
+            data.info[OF_JOB] = True
         write_part(data, self.folder, self._manifest("complete", reason, begin_ns, end_ns))
 
     def write_unrecorded(self, reason: str) -> None:
@@ -86,7 +91,7 @@ class ProcessPart:
             rank=ranks.rank() if self._is_rank else None,
             local_rank=ranks.local_rank() if self._is_rank else None,
             world_size=ranks.world_size() if self._is_rank else None,
-            hostname=socket.gethostname(),
+            hostname=socket.gethostname(), address=self._address,
             command=tuple(sys.orig_argv), followed=self.followed, state=state, reason=reason,
             begin_ns=begin_ns, end_ns=end_ns, clock=self.clock,
         )  # fmt: skip
@@ -116,6 +121,7 @@ def write_unrecorded(
     followed: Followed,
     reason: str,
     hostname: str | None = None,
+    address: str | None = None,
 ) -> None:
     """Write the part of another process that was not recorded; the parameters are its manifest's.
 
@@ -132,7 +138,7 @@ def write_unrecorded(
     folder = new_part_folder(Path(order.folder), None, pid)
     manifest = Manifest(
         job_id=order.job_id, pid=pid, parent_pid=parent_pid,
-        hostname=socket.gethostname() if hostname is None else hostname,
+        hostname=socket.gethostname() if hostname is None else hostname, address=address,
         command=tuple(command), followed=followed, state="not recorded", reason=reason,
         begin_ns=now, end_ns=now, clock=own_clock(),
     )  # fmt: skip

@@ -128,6 +128,7 @@ class Redaction:
                 manifest = replace(
                     manifest,
                     hostname=self._host(manifest.hostname),
+                    address=None,
                     pid=self._pids.get(manifest.pid, 0),
                     parent_pid=self._pids.get(manifest.parent_pid, 0),
                     clock=clock,

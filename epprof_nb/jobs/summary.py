@@ -128,9 +128,23 @@ def _processes(job: Job) -> list[str]:
     table = tables.ranks_table(job)
     by_rank = tables.by_rank_table(job)
     kernels = dict(zip(by_rank.values("rank"), by_rank.values("kernels"), strict=True))
-    rows = [("", "pid", "state", "devices", "busy", "idle", "kernels", "command")]
-    columns = ("rank", "pid", "state", "devices", "busy_ns", "idle_ns", "command", "reason")
-    for rank, pid, state, devices, busy, idle, command, reason in zip(
+    titles = (
+        "",
+        "pid",
+        "state",
+        "devices",
+        "busy",
+        "idle",
+        "kernels",
+        "address",
+        "command",
+        "reason",
+    )
+    columns = (
+        "rank", "pid", "state", "devices", "busy_ns", "idle_ns", "address", "command", "reason",
+    )  # fmt: skip
+    rows: list[tuple[str, ...]] = []
+    for rank, pid, state, devices, busy, idle, address, command, reason in zip(
         *(table.values(name) for name in columns), strict=True
     ):
         count = kernels.get(rank)
@@ -143,10 +157,14 @@ def _processes(job: Job) -> list[str]:
                 _shown(busy, duration),
                 _shown(idle, duration),
                 _shown(count, "{:,}".format),
-                shorten(command or "", _NAME) if state == "complete" else shorten(reason or "", 99),
+                address or "",
+                # All workers of a cluster have the same.
+                "" if address else shorten(command or "", _NAME),
+                shorten(reason or "", 99),
             )
         )
-    return _aligned(rows)
+    shown = [i for i, title in enumerate(titles) if not title or any(row[i] for row in rows)]
+    return _aligned([tuple(row[i] for i in shown) for row in [titles, *rows]])
 
 
 def _ops(job: Job) -> list[str]:

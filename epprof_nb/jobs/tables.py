@@ -114,6 +114,7 @@ def ranks_table(job: JobData) -> ResultTable:
             "rank": np.array([process.number for process in processes], np.int64),
             "launched": np.array([process.launched for process in processes], np.bool_),
             "hostname": categorical(of_manifest(lambda m: m.hostname or None)),
+            "address": categorical(of_manifest(lambda m: m.address)),
             "pid": optional([MISSING if p.pid is None else p.pid for p in processes]),
             "parent": optional(of_manifest(lambda m: m.parent_pid or MISSING, MISSING)),
             "command": categorical(of_manifest(lambda m: " ".join(m.command) or None)),
@@ -253,11 +254,15 @@ def by_op_table(job: JobData) -> ResultTable:
             "kernels": numbers(lambda row: row.kernels),
             "min_device_ns": numbers(lambda row: row.device[0][0]),
             "max_device_ns": numbers(lambda row: row.device[1][0]),
-            "max_device_rank": numbers(lambda row: row.device[1][1]),
+            "max_device_rank": rank_of_greatest(
+                numbers(lambda row: row.device[1][0]), numbers(lambda row: row.device[1][1])
+            ),
             "host_ns": numbers(lambda row: row.host_ns),
             "min_host_ns": numbers(lambda row: row.host[0][0]),
             "max_host_ns": numbers(lambda row: row.host[1][0]),
-            "max_host_rank": numbers(lambda row: row.host[1][1]),
+            "max_host_rank": rank_of_greatest(
+                numbers(lambda row: row.host[1][0]), numbers(lambda row: row.host[1][1])
+            ),
         }
     )
 
@@ -270,6 +275,11 @@ _COLUMNS_OF_OPS = (
 _OP_COLUMNS = (
     "name", "op_type", "cell", "line", "count", "device_ns", "self_device_ns", "kernels", "host_ns",
 )  # fmt: skip
+
+
+def rank_of_greatest(greatest: IntArray, rank: IntArray) -> OptionalColumn:
+    """Return the processes with the greatest times; missing where all times are 0."""
+    return optional(np.where(greatest > 0, rank, MISSING))
 
 
 class _OpRow:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,9 +10,10 @@ from epprof_nb.analysis.base.result_table import ResultTable, categorical
 from epprof_nb.analysis.ranks.tasks import COLUMNS, NO_TASK, SUMS, task_table, task_times
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.core.errors import ProfileFileError
-from epprof_nb.jobs.tables import index_in_pieces_of
+from epprof_nb.jobs.tables import index_in_pieces_of, rank_of_greatest
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.jobs.job_data import JobData
 
 _SPREAD = ("device_ns", "host_ns")
@@ -44,6 +45,7 @@ def by_task_table(job: JobData) -> ResultTable:
         else sum_by_group(group, values[:, SUMS.index(name)], count)[:-1]
         for name in ("ranks", *SUMS)
     }
+    ranks_of_greatest: dict[str, IntArray] = {}
     for name in _SPREAD:
         of_row = values[:, SUMS.index(name)]
         order = np.lexsort((of_row, group))
@@ -51,10 +53,16 @@ def by_task_table(job: JobData) -> ResultTable:
         last = np.searchsorted(group[order], np.arange(count), side="right") - 1
         sums[f"min_{name}"] = of_row[order][first]
         sums[f"max_{name}"] = of_row[order][last]
-        sums[f"max_{name[:-3]}_rank"] = rank[order][last]
+        ranks_of_greatest[name] = rank[order][last]
     is_rest = np.array([name == NO_TASK for name in names], np.bool_)
     order = np.lexsort((-sums["host_ns"], -sums["device_ns"], is_rest))
     task = [[*names][i] for i in order]
-    return ResultTable(
-        {"task": categorical(task), **{name: column[order] for name, column in sums.items()}}
-    )
+    columns: dict[str, Any] = {"task": categorical(task)}
+    for name, column in sums.items():
+        columns[name] = column[order]
+        of = name.removeprefix("max_")
+        if of in ranks_of_greatest and of != name:
+            columns[f"{name[:-3]}_rank"] = rank_of_greatest(
+                column[order], ranks_of_greatest[of][order]
+            )
+    return ResultTable(columns)

@@ -10,7 +10,6 @@ import uuid
 from typing import TYPE_CHECKING
 
 from epprof_nb import _native
-from epprof_nb.data.no_gpu import has_no_gpu
 from epprof_nb.notebook import added_time, cell_output
 from epprof_nb.notebook.messages import warn
 from epprof_nb.recording.delays.guarded import GuardedExperiment
@@ -353,10 +352,7 @@ class CellRun:
         warn(f"{kind} in a run before the recorded one, so nothing was recorded{kept}.")
 
     def _finish_job(self, profile: Profile) -> Job | None:
-        job = None if self._job is None else self._job.finish(profile, *self._times)
-        if job is not None and has_no_gpu(profile.info):
-            profile.info["no_gpu"] = {"is_first": False}  # other processes may have one
-        return job
+        return None if self._job is None else self._job.finish(profile, *self._times)
 
     def _add_time(self, profile: Profile) -> None:
         """Add what profiling added to the info, if it was measured."""

@@ -42,6 +42,8 @@ class Manifest:
         Place in the job as its launcher stated it; None if it did not.
     hostname
         Name of the host.
+    address
+        Address of the worker in a Dask cluster; None for other processes.
     command
         Command line, one text per argument.
     followed
@@ -79,6 +81,7 @@ class Manifest:
     local_rank: int | None = None
     world_size: int | None = None
     hostname: str = ""
+    address: str | None = None
     command: Sequence[str] = ()
     followed: Followed = "run"
     state: State = "complete"
@@ -196,6 +199,7 @@ _FIELDS: dict[str, Callable[[object], bool]] = {
     "local_rank": _optional(_integer(2**31)),
     "world_size": _optional(_integer(2**31, 1)),
     "hostname": _short_text,
+    "address": _optional(_short_text),
     "command": _texts,
     "followed": lambda value: value in get_args(Followed),
     "state": lambda value: value in get_args(State),

@@ -112,6 +112,7 @@ _TYPES: dict[str, Any] = {
         "plan": is_text,
     },
     "no_gpu": {"is_first": _flag},
+    "is_cell_of_job": _flag,
     "devices": [
         {
             "device_id": _integer,

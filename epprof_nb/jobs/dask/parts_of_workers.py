@@ -178,8 +178,9 @@ class Parts:
                 self._order,
                 pid=pid,
                 parent_pid=known.who.get("parent_pid", 0),
-                command=known.who.get("command", [known.address]),
+                command=known.who.get("command", []),
                 followed="dask",
-                reason=f"{known.address}: {known.reason or 'the worker ended without its part'}",
+                reason=known.reason or "the worker ended without its part",
                 hostname=known.who.get("hostname", ""),
+                address=known.address,
             )

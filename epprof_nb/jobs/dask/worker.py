@@ -66,6 +66,7 @@ class _Recording:
         self.executors: list[Any] = []
         self._lock = threading.Lock()
         self._workers: set[str] = set()
+        self._address = ""
         self._session: ChildSession | None = None
         self._pool: PoolProcesses | None = None
         self._own_folder: Path | None = None
@@ -76,6 +77,7 @@ class _Recording:
         with self._lock:
             self._workers.add(worker)
             if not self._is_open:
+                self._address = worker
                 self._begin()
             return self.reason
 
@@ -115,7 +117,7 @@ class _Recording:
             self._pool = None
 
     def _begin_session(self) -> None:
-        self._session = session = ChildSession(self._reachable(), "dask")
+        self._session = session = ChildSession(self._reachable(), "dask", address=self._address)
         self.reason = ""
         try:
             prepare()
@@ -174,7 +176,7 @@ class _Recording:
                 part = session.write_part("")
             except OSError:  # the storage fails: the notebook reads the part from here
                 failed = session.part
-                session.part = ProcessPart(self._in_own_folder(), "dask")
+                session.part = ProcessPart(self._in_own_folder(), "dask", self._address)
                 session.part.clock.update(clock)
                 part = session.write_part("")
                 if failed is not None:  # what it says of this process is in the other part

@@ -85,3 +85,13 @@ def test_what_is_little_of_the_job_is_left_out():
     found = Job({0: short, 1: worker(end=100_000)}).insights()
     assert not (found["rank"] == 0).any()
     assert "Nothing was found" in repr(found)
+
+
+def test_the_rank_of_the_greatest_time_is_missing_if_no_process_has_any():
+    job = Job({0: worker(("load", 100)), 1: profile([op(1, "wait", 0, MS, op_type="task")])})
+    tasks = job.by_task().set_index("task")
+    assert tasks["max_device_rank"].isna().to_dict() == {"load": False, "wait": True}
+    assert tasks["max_host_rank"].to_dict() == {"load": 0, "wait": 1}
+    ops = job.by_op().set_index("name")
+    assert ops["max_device_rank"].isna()[["load", "wait"]].tolist() == [False, True]
+    assert ops.loc["wait", "max_host_rank"] == 1

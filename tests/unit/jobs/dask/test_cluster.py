@@ -83,6 +83,11 @@ def test_each_kernel_is_under_its_task_on_its_worker(client):
         assert not len(job)
         ran_in = client.gather(client.map(work, range(40), pure=False))
     assert job.ranks["followed"].tolist() == ["cell", "dask", "dask"]
+    assert {*job.ranks["address"].dropna()} == {*client.scheduler_info()["workers"]}
+    assert "address" in job.summary()
+    assert job.redacted("hosts").ranks["address"].isna().all()
+    assert "the process of the cell" in job[0].by_kernel().attrs["note"]
+    assert "No GPU was found" not in job[0].summary()
     assert set(job.ranks["pid"]) == {os.getpid(), *pids(client)}
     assert job.is_complete, job.ranks
     for rank, prof in job.items():
@@ -401,6 +406,11 @@ def test_another_version_is_listed(client, monkeypatch):
     listed = job.ranks[job.ranks["state"] == "not recorded"]
     assert set(listed["pid"]) == pids(client)
     assert all("and the notebook 0.0.1" in reason for reason in listed["reason"])
+    assert {*listed["address"]} == {*client.scheduler_info()["workers"]}
+    lines = [line for line in job.summary().splitlines() if "not recorded" in line]
+    titles = next(line for line in job.summary().splitlines() if line.split()[:1] == ["pid"])
+    assert len(lines) == 2
+    assert all(line[titles.index("reason") :].startswith("it has epprof_nb") for line in lines)
     assert len(job) == 1
 
 
