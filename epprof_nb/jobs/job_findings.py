@@ -10,6 +10,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, objects, optional
+from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.task_ops import task_rows
 from epprof_nb.analysis.findings.finding import code
 from epprof_nb.analysis.findings.ranking import (
@@ -19,6 +20,7 @@ from epprof_nb.analysis.findings.ranking import (
     places_of,
     without_references,
 )
+from epprof_nb.arrays.types import MISSING
 from epprof_nb.core.errors import ProfileFileError
 
 if TYPE_CHECKING:
@@ -140,15 +142,29 @@ def _task(index: ProfileIndex, finding: Finding) -> str | None:
     ops, tasks = index.profile.tables["ops"], index.cached(task_rows)
     if not (tasks >= 0).any():
         return None
+    sampled = _ops_at(index, finding)
     rows = finding.evidence_rows(index.profile)
     of_rows: IntArray | None = {
         "activities": index.activity_op, "api_calls": index.call_op, "ops": np.arange(len(ops)),
     }.get(finding.table)  # fmt: skip
     op = index.tree.rows(np.array([finding.op_id]))
-    evident = tasks[op if of_rows is None or not len(rows) else of_rows[rows]]
+    evident = tasks[
+        sampled if len(sampled) else op if of_rows is None or not len(rows) else of_rows[rows]
+    ]
     names = Counter(ops.names("name").take(evident[evident >= 0]).to_list())
     ((name, count),) = names.most_common(1) or [(None, 0)]
     return name if 2 * count >= len(evident) else None
+
+
+def _ops_at(index: ProfileIndex, finding: Finding) -> IntArray:
+    """Return the ops in which the host was seen at the line that it ran while a device idled."""
+    lines, samples = index.cached(StackLines), index.profile.tables["host_samples"]
+    if finding.kind not in ("idle", "held work") or finding.stack_id == MISSING:
+        return np.empty(0, np.int64)
+    is_there = lines.own[samples["stack_id"]] == lines.own[finding.stack_id]
+    is_there &= lines.own[finding.stack_id] >= 0
+    thread, time = samples["thread_id"][is_there], samples["start_ns"][is_there]
+    return index.tree.open_op_at(thread, time)
 
 
 def findings_table_of(job: JobData, found: Collection[JobFinding]) -> ResultTable:

@@ -188,11 +188,10 @@ def _ranks(job: Job) -> ResultTable:
     table = tables.ranks_table(job)
     columns = {name: table.column(name) for name in table.columns}
     names = [job.name(number) for number in table["rank"].tolist()]
-    hosts = [
-        f"{host or ''} ({address})" if address else host
-        for host, address in zip(table.values("hostname"), table.values("address"), strict=True)
-    ]
-    return ResultTable(columns | {"name": categorical(names), "hostname": categorical(hosts)})
+    # All workers of a Dask cluster have the same command.
+    known = zip(table.values("address"), table.values("command"), strict=True)
+    columns["command"] = categorical([address or command for address, command in known])
+    return ResultTable(columns | {"name": categorical(names)})
 
 
 def _bounds(job: Job) -> dict[int, tuple[int, int]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import epprof_nb.recording.ranges.ranges  # noqa: F401 - suspends the ops of coroutines
 from epprof_nb import _native
-from epprof_nb.recording.dask.lines import line_op
+from epprof_nb.recording.dask.lines import inheriting, line_op, no_line
 from epprof_nb.recording.frameworks.patches import Patches
 from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.format import elide
@@ -85,6 +85,9 @@ class DaskFramework:
             _bind_again(worker)
         else:
             unknown.append(_ON_LOOP)
+        client = getattr(sys.modules.get("distributed.client"), "Client", None)
+        if hasattr(client, "_graph_to_futures"):  # tasks may submit tasks
+            self._patches.replace(client, "_graph_to_futures", inheriting)
         if unknown:
             version = getattr(sys.modules.get("distributed"), "__version__", "unknown")
             what = "Tasks" if "_run_task" in unknown else "Some tasks"
@@ -141,6 +144,7 @@ def _task(original: _Function, split: Callable[[Any], str]) -> _Function:
                 return original(*args, **more)
         finally:
             _native.pop(line)
+            no_line()
             _running.has_op = False
 
     return recorded

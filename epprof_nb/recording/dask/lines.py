@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
@@ -28,6 +29,15 @@ _lines: dict[tuple[Any, ...], tuple[int, int]] = {}
 _lock = fork_safe_lock()
 
 
+class _Running(threading.local):
+    """The line of the task that a thread runs."""
+
+    line: Any = None
+
+
+_running = _Running()
+
+
 def annotating(submit: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that submits a graph as `submit`, annotated with the line of the cell.
 
@@ -45,6 +55,18 @@ def annotating(submit: Callable[..., Any]) -> Callable[..., Any]:
     return submitted
 
 
+def inheriting(submit: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that submits a graph as `submit`, in a task with the line of the task."""
+
+    def submitted(*args: Any, **more: Any) -> Any:  # noqa: ANN401
+        if _running.line is None:
+            return submit(*args, **more)
+        with sys.modules["dask"].annotate(**{ANNOTATION: _running.line}):
+            return submit(*args, **more)
+
+    return submitted
+
+
 def _statement() -> Statement | None:
     frame: FrameType | None = sys._getframe(2)  # noqa: SLF001
     while frame is not None:
@@ -53,6 +75,11 @@ def _statement() -> Statement | None:
             return found
         frame = frame.f_back
     return None
+
+
+def no_line() -> None:
+    """Forget the line of the task that this thread has run."""
+    _running.line = None
 
 
 def line_op(worker: Any, key: Any) -> int:  # noqa: ANN401
@@ -70,6 +97,7 @@ def line_op(worker: Any, key: Any) -> int:  # noqa: ANN401
         name_id, statement = _lines.get(tuple(line)) or _register(*line)
     except Exception:  # noqa: BLE001 - another version of Dask, or no such annotation
         return 0
+    _running.line = line
     return _native.push(name_id, STATEMENT, statement)
 
 

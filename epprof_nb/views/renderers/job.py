@@ -154,7 +154,7 @@ def _absent(job: ShownJob) -> Iterator[str]:
     """Yield the table of the processes that were not recorded, or not to their end."""
     if not job.absent:
         return
-    titles = ("not recorded to the end", "pid", "host", "reason", "command")
+    titles = ("not recorded to the end", "pid", "host", "reason", "command or address")
     head = "".join(f'<th scope="col" align="left">{title}</th>' for title in titles)
     body = "".join(
         "<tr>" + "".join(f'<td align="left">{escape(cell)}</td>' for cell in _cells(process))

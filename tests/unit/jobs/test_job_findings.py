@@ -1,9 +1,12 @@
 """Findings of a job: one row for what several processes have, with the task that it is about."""
 
+import numpy as np
+
+from epprof_nb.data.schema import HOST_SAMPLES, STACKS
 from epprof_nb.jobs.job import Job
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.jobs import manifest
-from tests.helpers.tiny import kernel, line, op, profile
+from tests.helpers.tiny import kernel, line, op, profile, table
 
 MS = 1_000_000
 
@@ -54,6 +57,27 @@ def test_the_same_finding_of_several_processes_is_one_row():
     assert "<td" in found._repr_html_()
     sentence = next(text for text in job.summary().splitlines() if "`load`" in text)
     assert sentence.startswith("  Task `load`, 2 processes, most of all rank 1: ")
+
+
+def test_a_finding_on_a_line_is_of_the_task_that_the_host_was_in():
+    """The work after the gaps is of another task than the line that ran meanwhile."""
+    ops = [
+        op(1, "ends", 0, 10 * MS, op_type="task"),
+        op(2, "waits", 10 * MS, 400 * MS, op_type="task"),
+        op(3, "ends", 400 * MS, 410 * MS, op_type="task"),
+    ]
+    kernels = [kernel(t * MS, (t + 1) * MS, at, thread_id=1) for at, t in ((1, 5), (3, 405))]
+    found = profile(ops, kernels, info={"wall_ns": 410 * MS})
+    times = np.arange(20 * MS, 400 * MS, 10 * MS)
+    found.tables["stacks"] = table(
+        STACKS, [{"file": "In[2]", "function": "poll", "line": 7, "first_line": 5, "owner": "cell",
+                  "stack_id": 0}],
+    )  # fmt: skip
+    found.tables["host_samples"] = table(
+        HOST_SAMPLES, [{"start_ns": t, "thread_id": 1, "stack_id": 0} for t in times.tolist()]
+    )
+    (row,) = Job({0: found}).insights().query("line == 7").itertuples()
+    assert (row.kind, row.task, row.cell) == ("idle", "waits", "In[2]")
 
 
 def test_a_finding_leads_to_its_evidence():

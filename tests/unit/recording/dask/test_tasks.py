@@ -11,6 +11,7 @@ import pytest
 import epprof_nb
 from tests.helpers.dask_tasks import Counter, waiting_work, work
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 from dask.task_spec import Task  # noqa: E402
 
@@ -129,6 +130,26 @@ def test_what_waits_for_a_pool_is_sent_after_the_session(client):
         function = distributed.worker._run_task_simple
         assert pickle.loads(pickle.dumps(function)) is function
     assert pickle.loads(pickle.dumps(function)) is distributed.worker._run_task_simple
+
+
+def test_tasks_that_a_task_submits_have_its_line(client):
+    def submit_two(x):
+        own = distributed.get_client()
+        return own.gather(own.map(work, range(2), pure=False))
+
+    with epprof_nb.profile() as prof:
+        with dask.annotate(epprof_line=["In[2]", 3, 3, "x.compute()"]):
+            future = client.submit(submit_two, 1, pure=False)
+        future.result(timeout=200)
+        client.submit(work, 1, key="alone", pure=False).result()
+    tasks = tasks_of(prof)
+    assert sorted(tasks["name"]) == ["alone", "submit_two", "work", "work"]
+    of_line = tasks[tasks["name"] != "alone"]
+    lines = prof.ops.loc[of_line["parent_op_id"]]
+    assert lines[["cell", "line", "name"]].drop_duplicates().to_numpy().tolist() == [
+        ["In[2]", 3, "x.compute()"]
+    ]
+    assert tasks[tasks["name"] == "alone"]["parent_op_id"].isna().all()
 
 
 def test_exceptions_of_tasks_come_through(client):
