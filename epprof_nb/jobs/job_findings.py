@@ -144,9 +144,10 @@ def _task(index: ProfileIndex, finding: Finding) -> str | None:
         return None
     sampled = _ops_at(index, finding)
     rows = finding.evidence_rows(index.profile)
-    of_rows: IntArray | None = {
+    of_tables: dict[str, IntArray] = {
         "activities": index.activity_op, "api_calls": index.call_op, "ops": np.arange(len(ops)),
-    }.get(finding.table)  # fmt: skip
+    }  # fmt: skip
+    of_rows = of_tables.get(finding.table)
     op = index.tree.rows(np.array([finding.op_id]))
     evident = tasks[
         sampled if len(sampled) else op if of_rows is None or not len(rows) else of_rows[rows]

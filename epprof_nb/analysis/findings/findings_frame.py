@@ -81,7 +81,8 @@ def _rows(frame: pd.DataFrame) -> Iterator[tuple[int, Any]]:
     """Yield each finding with its number; those of a job have the ranks of processes."""
     of_job = "ranks" in frame.columns
     for number, row in enumerate(frame.itertuples(), 1):
-        yield number if of_job else row.rank, row
+        found: Any = row
+        yield number if of_job else found.rank, found
 
 
 def _places(row: Any, *, names: bool = True) -> list[str]:  # noqa: ANN401 - a named tuple of pandas

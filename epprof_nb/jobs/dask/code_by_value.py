@@ -56,7 +56,8 @@ def _name_code_of(part: Path, program: _Program, sources: Mapping[str, str]) -> 
     manifest = read_manifest(part)
     if manifest.followed == "cell" or not manifest.tables:
         return
-    named, texts = None, {}
+    named: Table | None = None
+    texts: dict[str, str] = {}
     if "stacks" in manifest.tables:
         stacks = read_columns(part, manifest, {"stacks": _COLUMNS})["stacks"]
         if stacks.names("file").equals(BY_VALUE).any():

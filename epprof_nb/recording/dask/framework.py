@@ -79,7 +79,7 @@ class DaskFramework:
                 self._patches.replace(module, function, partial(wrap, split=split))
             else:
                 unknown.append(function)
-        worker = getattr(module, "Worker", None)
+        worker: Any = getattr(module, "Worker", None)
         if _parameters(worker, "actor_execute") == _OF_ON_LOOP:
             self._patches.replace(worker, "actor_execute", partial(_actor_on_loop, split=split))
             _bind_again(worker)
@@ -192,7 +192,7 @@ def _actor(original: _Function, split: Callable[[Any], str]) -> _Function:  # no
 
 def _actor_on_loop(original: _Function, split: Callable[[Any], str]) -> _Function:
     async def recorded(self: Any, **message: Any) -> object:  # noqa: ANN401
-        actor, name = message.get("actor"), message.get("function")
+        actor, name = message.get("actor"), str(message.get("function"))
         try:
             method = getattr(self.state.actors[actor], name)
             threaded = (message.get("kwargs") or {}).get("separate_thread", True)

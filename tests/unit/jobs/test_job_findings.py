@@ -1,12 +1,18 @@
 """Findings of a job: one row for what several processes have, with the task that it is about."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from epprof_nb.data.schema import HOST_SAMPLES, STACKS
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings.finding import Finding
+from epprof_nb.data.schema import HOST_SAMPLES
+from epprof_nb.jobs import job_findings
 from epprof_nb.jobs.job import Job
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.jobs import manifest
 from tests.helpers.tiny import kernel, line, op, profile, table
+from tests.helpers.walked_stacks import stack_rows, with_stacks
 
 MS = 1_000_000
 
@@ -61,23 +67,23 @@ def test_the_same_finding_of_several_processes_is_one_row():
 
 def test_a_finding_on_a_line_is_of_the_task_that_the_host_was_in():
     """The work after the gaps is of another task than the line that ran meanwhile."""
-    ops = [
-        op(1, "ends", 0, 10 * MS, op_type="task"),
-        op(2, "waits", 10 * MS, 400 * MS, op_type="task"),
-        op(3, "ends", 400 * MS, 410 * MS, op_type="task"),
-    ]
-    kernels = [kernel(t * MS, (t + 1) * MS, at, thread_id=1) for at, t in ((1, 5), (3, 405))]
+    ends = [100 * at * MS for at in range(1, 5)]
+    ops = [op(1, "waits", 0, 410 * MS, op_type="task")]
+    ops += [op(at, "ends", t, t + MS, op_type="task", thread_id=2) for at, t in enumerate(ends, 2)]
+    kernels = [kernel(t, t + MS, at, thread_id=2) for at, t in enumerate(ends, 2)]
     found = profile(ops, kernels, info={"wall_ns": 410 * MS})
-    times = np.arange(20 * MS, 400 * MS, 10 * MS)
-    found.tables["stacks"] = table(
-        STACKS, [{"file": "In[2]", "function": "poll", "line": 7, "first_line": 5, "owner": "cell",
-                  "stack_id": 0}],
-    )  # fmt: skip
-    found.tables["host_samples"] = table(
-        HOST_SAMPLES, [{"start_ns": t, "thread_id": 1, "stack_id": 0} for t in times.tolist()]
+    times = np.arange(5 * MS, 400 * MS, 10 * MS)
+    rows, (stack,) = stack_rows("In[2]:poll:7")
+    with_stacks(found, rows)
+    samples = [{"thread_id": 1, "stack_id": stack, "interval_ns": 10 * MS, "start_ns": t}
+               for t in times.tolist()]  # fmt: skip
+    found.tables["host_samples"] = table(HOST_SAMPLES, samples)
+    finding = Finding(
+        "", 1, 0, 410 * MS, kind="idle", stack_id=stack, rows=lambda: np.arange(len(kernels))
     )
-    (row,) = Job({0: found}).insights().query("line == 7").itertuples()
-    assert (row.kind, row.task, row.cell) == ("idle", "waits", "In[2]")
+    index = ProfileIndex(found)
+    assert job_findings._task(index, finding) == "waits"
+    assert job_findings._task(index, replace(finding, kind="wait")) == "ends"
 
 
 def test_a_finding_leads_to_its_evidence():
