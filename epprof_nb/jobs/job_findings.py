@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from epprof_nb.core.errors import ProfileFileError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
+
+    import numpy.typing as npt
 
     from epprof_nb.analysis.findings.finding import Finding
     from epprof_nb.arrays.types import IntArray
@@ -144,7 +146,7 @@ def _task(index: ProfileIndex, finding: Finding) -> str | None:
         return None
     sampled = _ops_at(index, finding)
     rows = finding.evidence_rows(index.profile)
-    of_tables: dict[str, IntArray] = {
+    of_tables: dict[str, npt.NDArray[np.signedinteger[Any]]] = {
         "activities": index.activity_op, "api_calls": index.call_op, "ops": np.arange(len(ops)),
     }  # fmt: skip
     of_rows = of_tables.get(finding.table)

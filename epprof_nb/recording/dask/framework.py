@@ -85,7 +85,7 @@ class DaskFramework:
             _bind_again(worker)
         else:
             unknown.append(_ON_LOOP)
-        client = getattr(sys.modules.get("distributed.client"), "Client", None)
+        client: Any = getattr(sys.modules.get("distributed.client"), "Client", None)
         if hasattr(client, "_graph_to_futures"):  # tasks may submit tasks
             self._patches.replace(client, "_graph_to_futures", inheriting)
         if unknown:
@@ -124,7 +124,7 @@ def _bind_again(worker_class: Any) -> None:  # noqa: ANN401
     with suppress(Exception):  # another version of Dask
         for worker in [*worker_class._instances]:  # noqa: SLF001
             handlers = worker.handlers
-            if getattr(handlers.get("actor_execute"), "__self__", None) is worker:
+            if getattr(handlers.get("actor_execute"), "__self__", handlers) is worker:
                 handlers["actor_execute"] = worker.actor_execute
 
 
