@@ -17,6 +17,7 @@ import numpy as np
 from epprof_nb.analysis.stacks.ownership import BY_VALUE, CELL
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.schema import STACKS
 from epprof_nb.files.dataset.part import read_columns, read_manifest, replace_stacks
 from epprof_nb.jobs.killed import complete_killed
 from epprof_nb.jobs.process_part import part_folders
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from epprof_nb.data.table import Table
-
-_COLUMNS = ("file", "function", "first_line", "owner")
 
 
 def name_code(job: Path, sources: Mapping[str, str]) -> None:
@@ -59,10 +58,9 @@ def _name_code_of(part: Path, program: _Program, sources: Mapping[str, str]) -> 
     named: Table | None = None
     texts: dict[str, str] = {}
     if "stacks" in manifest.tables:
-        stacks = read_columns(part, manifest, {"stacks": _COLUMNS})["stacks"]
+        stacks = read_columns(part, manifest, {"stacks": STACKS.names})["stacks"]
         if stacks.names("file").equals(BY_VALUE).any():
-            whole = read_columns(part, manifest, {"stacks": stacks.schema.names})["stacks"]
-            named, texts = _named(whole, program)
+            named, texts = _named(stacks, program)
     found = merged_texts(merged_texts(manifest.sources, sources), texts)
     if named is not None or found != manifest.sources:
         replace_stacks(part, replace(manifest, sources=found), named)
