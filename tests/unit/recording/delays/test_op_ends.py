@@ -271,5 +271,5 @@ def test_a_gpu_is_not_delayed_yet():
     from epprof_nb.core.errors import ExperimentError
     from epprof_nb.testing import synthetic_profile
 
-    with pytest.raises(ExperimentError, match="work of a GPU cannot be delayed"):
+    with pytest.raises(ExperimentError, match="delays are not supported on GPUs yet"):
         device_of(synthetic_profile(activities=100))
