@@ -6,6 +6,7 @@ import linecache
 import os
 import sys
 from contextlib import suppress
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
 _PACKAGE = str(Path(__file__).parents[2])
+_COMPILED = tuple(EXTENSION_SUFFIXES)
 
 
 def frames_of(traceback: TracebackType | None) -> list[tuple[FrameType, int]]:
@@ -69,12 +71,21 @@ def users_frames(
     The files in the folder of the `program` are the user's.
     """
     frames = list(frames)
-    owners = _owners({frame.f_code.co_filename for frame, _ in frames}, program)
+    files = [_file_of(frame) for frame, _ in frames]
+    owners = _owners(set(files), program)
     return [
-        (frame, line)
-        for frame, line in frames
-        if owners[frame.f_code.co_filename] in ("cell", "own")
+        pair for pair, file in zip(frames, files, strict=True) if owners[file] in ("cell", "own")
     ]
+
+
+def _file_of(frame: FrameType) -> str:
+    """Return the file of a frame's code; of a compiled module, that of the module.
+
+    The code of such a module names its source, as a path in the folder in which it was built.
+    """
+    module = frame.f_globals.get("__file__")
+    is_compiled = isinstance(module, str) and module.endswith(_COMPILED)
+    return module if is_compiled else frame.f_code.co_filename  # type: ignore[return-value]
 
 
 def users_modules(program: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -19,6 +19,7 @@ from epprof_nb import host
 from epprof_nb.recording.memory import torch_failures
 from epprof_nb.recording.out_of_memory.errors import allocation_error, requested_bytes
 from epprof_nb.recording.out_of_memory.facts import explain
+from epprof_nb.recording.out_of_memory.places import frames_of, users_frames
 
 
 @pytest.fixture(autouse=True)
@@ -242,3 +243,19 @@ def test_code_of_a_metaclass_does_not_replace_the_error(name):
     outer = Meta("Outer", (RuntimeError,), {})("no")
     outer.__cause__ = error
     assert explain(outer, failures_before=0).raised_as == "Outer"
+
+
+def test_the_asking_line_is_not_one_of_a_compiled_library():
+    """Code that Cython compiled names its source in the folder in which it was built."""
+    library = {
+        "__name__": "lib.memory",
+        "__file__": "/site-packages/lib/memory.abi3.so",
+        "ask": ask,
+    }
+    exec(compile("def alloc(): ask()", "lib/memory.pyx", "exec"), library)
+    with pytest.raises(MemoryError) as raised:
+        library["alloc"]()
+    frames = frames_of(raised.value.__traceback__)
+    assert "lib/memory.pyx" in [frame.f_code.co_filename for frame, _ in frames]
+    users = users_frames(frames, __file__)
+    assert {frame.f_code.co_filename for frame, _ in users} == {__file__}
