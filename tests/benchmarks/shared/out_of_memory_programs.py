@@ -22,7 +22,7 @@ class Program(NamedTuple):
     check: str = ""
 
 
-MODEL = """
+MODEL = """\
 import torch
 class Net(torch.nn.Module):
     def __init__(self, width=4096, depth=6):
