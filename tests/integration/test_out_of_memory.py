@@ -14,14 +14,16 @@ from scripts import execute
 from epprof_nb import host
 from epprof_nb.notebook import failed_cell
 from epprof_nb.recording.memory import torch_failures
+from epprof_nb.recording.out_of_memory import variables
 
 LIMIT = 100_000_000
 SETUP = "from epprof_nb import host\nimport numpy as np\n"
 
 
 @pytest.fixture(autouse=True)
-def limit():
-    """At most 100 MB more than other tests have left on the host device."""
+def limit(monkeypatch):
+    """At most 100 MB more than other tests have left on the host device, and a whole search."""
+    monkeypatch.setattr(variables, "_LIMIT_S", 120)
     gc.collect()
     before = host.memory_info()
     host.set_memory_limit(before.used + LIMIT)

@@ -42,6 +42,7 @@ FRAMES = {
     "job_by_op": lambda p: Job({0: p}).by_op(),
     "job_by_task": lambda p: Job({0: p}).by_task(),
     "job_by_device": lambda p: Job({0: p}).by_device(),
+    "job_insights": lambda p: Job({0: p}).insights(),
     "job_collectives": lambda p: Job({0: p}).collectives(),
     "job_stragglers": lambda p: Job({0: p}).stragglers(),
 }

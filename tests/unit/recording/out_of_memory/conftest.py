@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from epprof_nb.recording.memory import torch_failures
-from epprof_nb.recording.out_of_memory import device_arrays, facts
+from epprof_nb.recording.out_of_memory import device_arrays, facts, variables
 
 MB = 2**20
 
@@ -49,6 +49,12 @@ def _is_not_of_tests(module):
 @pytest.fixture
 def memory(simulated):
     return simulated()
+
+
+@pytest.fixture(autouse=True)
+def complete_search(monkeypatch):
+    """Objects of a thousand earlier tests are searched, too, beside other work of the machine."""
+    monkeypatch.setattr(variables, "_LIMIT_S", 120)
 
 
 @pytest.fixture(autouse=True)
