@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 
 from epprof_nb.core.errors import ProfileFileError
+from epprof_nb.data.no_gpu import OF_JOB
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.jobs.job import Job
 from epprof_nb.jobs.loading import load_job
@@ -71,6 +72,7 @@ class ChildProcesses:
                 followed="running",
                 reason=unrecorded.reason,
             )
+        profile.info[OF_JOB] = True
         own = ProfileData({}, profile.info, profile.sources)  # the tables are here
         ProcessPart(children.cell, "cell").write(own, begin_ns=begin_ns, end_ns=end_ns)
         return _in_memory(load_job(Path(children.cell.folder)), profile)

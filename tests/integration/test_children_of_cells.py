@@ -127,7 +127,7 @@ def test_the_job_is_shown_before_the_process_of_the_notebook(notebook):
     assert "2 processes" in job
     assert "2 processes" not in own
     # A process did find a device.
-    assert "No GPU work was launched." in own
+    assert "No device work." in own
     assert "No GPU was found" not in own
 
 
