@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
-from epprof_nb.data.no_gpu import OF_JOB
 from epprof_nb.files.dataset.part_name import PART_NAME, part_name
 from epprof_nb.jobs import ranks
 from epprof_nb.recording.children.processes import boot_id, start_ticks
@@ -74,8 +73,6 @@ class ProcessPart:
         """
         from epprof_nb.files.dataset.part import write_part
 
-        if self.followed == "cell":
-            data.info[OF_JOB] = True
         write_part(data, self.folder, self._manifest("complete", reason, begin_ns, end_ns))
 
     def write_unrecorded(self, reason: str) -> None:

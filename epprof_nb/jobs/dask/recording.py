@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.version import package_version
+from epprof_nb.data.no_gpu import OF_JOB
 from epprof_nb.data.schema import TABLES
 from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.jobs.dask import limits, worker
@@ -31,10 +32,7 @@ from epprof_nb.jobs.dask.parts_of_workers import KnownWorker, Parts
 from epprof_nb.jobs.dask.plugin import make_plugin, make_question
 from epprof_nb.jobs.dask.presence import make_check, make_removal
 from epprof_nb.jobs.loading import load_job
-from epprof_nb.jobs.process_part import (
-    ProcessPart,
-    own_clock,
-)
+from epprof_nb.jobs.process_part import ProcessPart, own_clock
 from epprof_nb.recording.children.order import Order
 from epprof_nb.recording.dask.lines import annotating
 from epprof_nb.recording.frameworks.patches import Patches
@@ -255,6 +253,7 @@ class ClusterRecording:
                     "those that wrote theirs are in the job."
                 )
         parts.list_unrecorded()
+        data.info[OF_JOB] = True
         ProcessPart(order, "cell").write(data, begin_ns=begin_ns, end_ns=end_ns)
         order.path.unlink(missing_ok=True)
         cell = data.info.get("cell")
