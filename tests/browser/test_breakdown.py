@@ -8,6 +8,7 @@ import pytest
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.view import write_html
 from tests.browser.helpers.moving import focused
+from tests.browser.helpers.settling import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -139,7 +140,7 @@ def test_copying_keeps_filter_order_and_columns(shows):
         assert fields["name"] == name
         assert int(fields["device_ns"]) == frame.at[name, "device_ns"]
     page.click("text=copy Markdown")
-    page.wait_for_function("async () => (await navigator.clipboard.readText()).startsWith('| ')")
+    wait_until(page, "async () => (await navigator.clipboard.readText()).startsWith('| ')")
     assert len(_copied(page).splitlines()) == 4
 
 

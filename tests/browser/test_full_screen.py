@@ -6,7 +6,7 @@ from html import escape
 
 import pytest
 
-from tests.browser.helpers.settling import settled
+from tests.browser.helpers.settling import settled, wait_until
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -23,11 +23,11 @@ def test_the_viewer_fills_the_screen_and_comes_back(exported):
     before = timeline.bounding_box()["height"]
     page.set_viewport_size({"width": 1100, "height": 900})
     page.click(".ep-full")
-    page.wait_for_function(IS_FULL)
+    wait_until(page, IS_FULL)
     settled(page)
     assert timeline.bounding_box()["height"] > before
     timeline.press("Shift+F")
-    page.wait_for_function(f"!({IS_FULL})")
+    wait_until(page, f"!({IS_FULL})")
     settled(page)
     assert timeline.bounding_box()["height"] == before
 
@@ -46,4 +46,4 @@ def test_a_frame_has_the_button_only_where_it_works(opened, page_file, tmp_path,
     expect(frame.locator(".ep-full")).to_have_count(int(allowed))
     if allowed:
         frame.locator(".ep-full").click()
-        page.wait_for_function("document.fullscreenElement?.localName === 'iframe'")
+        wait_until(page, "document.fullscreenElement?.localName === 'iframe'")

@@ -6,6 +6,7 @@ import pytest
 
 from tests.browser.helpers.known import HOSTILE, known_profile
 from tests.browser.helpers.pixels import ready
+from tests.browser.helpers.settling import wait_until
 from tests.helpers.ranks import job_view
 from tests.paths import ROOT
 
@@ -91,11 +92,12 @@ def test_a_selection_zooms_the_timeline_of_the_page(job_page):
     page.mouse.down()
     page.mouse.move(*_cell(page, 0.1995, 1), steps=4)
     page.mouse.up()
-    page.wait_for_function(
+    wait_until(
+        page,
         """() => {
           const { start, end } = document.querySelector(".ep-timeline").dataset;
           return Math.abs(start - 2e7) < 1e6 && Math.abs(end - 4e7) < 1e6;
-        }"""
+        }""",
     )
 
 

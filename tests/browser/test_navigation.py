@@ -17,7 +17,7 @@ from tests.browser.helpers.moving import (
     window,
 )
 from tests.browser.helpers.pixels import canvas
-from tests.browser.helpers.settling import settled
+from tests.browser.helpers.settling import settled, wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -79,9 +79,10 @@ def test_keys_zoom_pan_and_go_on_while_held(page):
     page.keyboard.press("s")
     assert near(window(page), WHOLE)
     page.keyboard.down("w")
-    page.wait_for_function(
+    wait_until(
+        page,
         f"() => {{ const {{ start, end }} = document.querySelector('.ep-timeline').dataset;"
-        f" return end - start < {100 * MS / 1.35 / 1.35}; }}"
+        f" return end - start < {100 * MS / 1.35 / 1.35}; }}",
     )
     page.keyboard.up("w")
     page.keyboard.press("0")

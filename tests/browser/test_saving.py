@@ -14,6 +14,7 @@ from tests.browser.helpers.notebooks import (
     run_all,
     save,
 )
+from tests.browser.helpers.settling import wait_until
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -29,7 +30,7 @@ def test_a_static_view_is_shown_saved_and_shown_again(front_end):
     assert page.locator(".epprof-fallback").is_hidden()
     # The frame takes the height it asks for: nothing to scroll inside.
     embedded = page.locator("iframe.epprof-frame").element_handle().content_frame()
-    embedded.wait_for_function("document.documentElement.scrollHeight <= window.innerHeight + 1")
+    wait_until(embedded, "document.documentElement.scrollHeight <= window.innerHeight + 1")
     frame.locator("[role=tab][data-tab=breakdown]").click()
     expect(frame.locator(".ep-breakdown")).to_contain_text("z = y.get()")
     outputs = save(page, path, bool)

@@ -11,7 +11,7 @@ from epprof_nb.views.renderers.html import page_html
 from epprof_nb.views.view import View
 from epprof_nb.views.view_model import ViewModel
 from tests.browser.helpers.pixels import COPY, KERNEL, KERNEL_2, click, lane_y, pixel, ready, x_at
-from tests.browser.helpers.settling import settled
+from tests.browser.helpers.settling import settled, wait_until
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -112,7 +112,7 @@ def test_a_value_is_copied_with_its_exact_number(shows):
     page = shows()
     click(page, 37, lane_y(page, "stream 7"))
     page.click(".ep-group dl > div:has(dt:text-is('duration')) button")
-    page.wait_for_function("async () => (await navigator.clipboard.readText()) === '15000000'")
+    wait_until(page, "async () => (await navigator.clipboard.readText()) === '15000000'")
 
 
 def test_a_time_range_tells_what_the_device_did_in_it(page):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 # Runs before the page's own scripts, in every frame. The viewer draws, glides and eases in
 # animation frames: with none requested, the picture is final.
 COUNT_FRAMES = """
@@ -39,6 +41,19 @@ def settled(page):
     """Return the page, or the frame, once it draws nothing more."""
     page.evaluate("limit => window.framesSettled(limit)", LIMIT_MS)
     return page
+
+
+def wait_until(page, expression: str, arg=None) -> None:
+    """Wait until a JavaScript expression, or a function of `arg`, is true in the page or frame.
+
+    `page.wait_for_function()` evaluates text in the page itself from the second time on, which the
+    Content Security Policy of exported pages forbids: it fails where the first answer is false.
+    """
+    end = time.monotonic() + LIMIT_MS / 1e3
+    while not page.evaluate(expression, arg):
+        if time.monotonic() > end:
+            raise TimeoutError(f"not true after {LIMIT_MS // 1000} s: {expression}")
+        time.sleep(0.02)
 
 
 def pause(page, milliseconds: int) -> None:

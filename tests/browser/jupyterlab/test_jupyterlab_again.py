@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.helpers.open_notebook import WAIT_MS
-from tests.browser.helpers.settling import settled
+from tests.browser.helpers.settling import settled, wait_until
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -66,8 +66,8 @@ def test_a_view_scrolled_out_of_sight_or_folded_lives_on(in_jupyterlab):
     in_jupyterlab.run(2, "for i in range(400): print(i)")
     page.locator(".jp-Notebook .jp-CodeCell").last.scroll_into_view_if_needed()
     # So far out of view that it is not in the document, or not drawn.
-    page.wait_for_function(
-        "() => !(document.querySelector('.epprof-live')?.getBoundingClientRect().top > 0)"
+    wait_until(
+        page, "() => !(document.querySelector('.epprof-live')?.getBoundingClientRect().top > 0)"
     )
     in_jupyterlab.cell(0).scroll_into_view_if_needed()
     collapser = in_jupyterlab.cell(0).locator(".jp-OutputCollapser")

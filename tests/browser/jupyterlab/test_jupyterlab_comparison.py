@@ -7,6 +7,7 @@ import pytest
 
 from tests.browser.helpers.compared import LOADER, comparison, holds_the_table_alone, is_drawn
 from tests.browser.helpers.notebooks import in_lab
+from tests.browser.helpers.settling import wait_until
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -63,7 +64,8 @@ def test_the_frame_follows_the_theme_of_the_notebook(in_jupyterlab):
     assert drawing.evaluate(colour) == "rgb(27, 36, 48)"
     # The frame is as high as the drawing.
     height = drawing.evaluate("(svg) => svg.getBoundingClientRect().height")
-    page.wait_for_function(
+    wait_until(
+        page,
         "([frame, height]) => Math.abs(frame.offsetHeight - height) <= 1",
         arg=[frame.element_handle(), max(height, 80)],
     )
