@@ -15,7 +15,7 @@ from epprof_nb.analysis.base.devices import is_gpu
 from epprof_nb.analysis.base.missing_records import missing_launches
 from epprof_nb.analysis.ranks.kinds import CALL
 from epprof_nb.arrays.ids import unique_inverse
-from epprof_nb.recording.samples import sampling
+from epprof_nb.recording.samples import native_sampler
 from epprof_nb.recording.samples.host_samples import sample_counts
 from epprof_nb.recording.session import clock_check
 from epprof_nb.recording.session.graph_notes import notes_on_graphs
@@ -126,7 +126,7 @@ def _samples_of(recording: Recording) -> dict[str, int] | None:
 
 def _sample_facts(recording: Recording, samples: dict[str, int] | None) -> dict[str, Any]:
     if samples is None:
-        return {"no_samples": sampling.why_none()} if recording.options.samples else {}
+        return {"no_samples": native_sampler.why_none()} if recording.options.samples else {}
     return {"samples": samples}
 
 

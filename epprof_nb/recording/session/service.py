@@ -19,7 +19,7 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.recording.ranges import greenlets, suspension
-from epprof_nb.recording.samples import sampling
+from epprof_nb.recording.samples import native_sampler
 from epprof_nb.recording.session import created_threads, garbage_collections
 from epprof_nb.recording.session.graph_nodes import GraphNodes
 from epprof_nb.recording.session.recording import Batch, Recording, Subscription, column
@@ -46,7 +46,12 @@ class _HostPart(Protocol):
         """Stop, and forget what was recorded."""
 
 
-_HOST_PARTS: tuple[_HostPart, ...] = (created_threads, stack_log, sampling, garbage_collections)
+_HOST_PARTS: tuple[_HostPart, ...] = (
+    created_threads,
+    stack_log,
+    native_sampler,
+    garbage_collections,
+)
 """Modules in the order of their start: samples refer to stacks."""
 
 
@@ -360,7 +365,7 @@ class RecordingService:
         outputs = [recorder.drain(waited=waited) for recorder in self._running]
         launches = _native.drain_launches()
         ops = _native.drain_ops(now, open_too=True)
-        samples = sampling.drain()
+        samples = native_sampler.drain()
         self._stacks += filter(None, [stack_log.drain()])
         for output in outputs:
             self._graph_nodes.add(output.graphs.nodes, self._stacks)

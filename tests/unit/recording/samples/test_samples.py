@@ -11,7 +11,7 @@ import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.commands.info import describe
 from epprof_nb.core.own_thread import OwnThread
-from epprof_nb.recording.samples import sampling
+from epprof_nb.recording.samples import native_sampler
 from epprof_nb.recording.samples.availability import why_no_samples
 from epprof_nb.recording.samples.host_samples import sample_counts, sample_table
 from tests.helpers.sampled import Sampled
@@ -186,7 +186,7 @@ def test_a_nested_profile_may_switch_them_off():
 
 
 def test_a_profile_tells_why_it_has_no_samples(monkeypatch):
-    monkeypatch.setattr(sampling, "why_no_samples", lambda: "the system refuses it")
+    monkeypatch.setattr(native_sampler, "why_no_samples", lambda: "the system refuses it")
     with epprof_nb.profile() as prof:
         sum(range(100_000))
     assert len(prof.host_samples) == 0

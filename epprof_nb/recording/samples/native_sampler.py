@@ -1,6 +1,6 @@
-"""The native core's thread that samples the host's Python code.
+"""Start, stop and results of the native core's thread that samples the host's Python code.
 
-`native/samples/sampler.cpp` chooses the intervals and the threads.
+`native/samples/intervals.h` has the intervals; `sampler.cpp` beside it chooses the threads.
 """
 
 from __future__ import annotations
