@@ -26,7 +26,6 @@ from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.exporters.activity_tracks import DEVICES, ActivityTracks
 from epprof_nb.files.exporters.compression import compressed
 from epprof_nb.files.exporters.device_counters import device_counters
-from epprof_nb.files.exporters.host_tracks import host_threads, is_nested, is_shown
 from epprof_nb.files.exporters.json_rows import (
     Piece,
     Texts,
@@ -37,6 +36,7 @@ from epprof_nb.files.exporters.json_rows import (
     microseconds,
 )
 from epprof_nb.files.exporters.python_stacks import StackLabels
+from epprof_nb.files.exporters.thread_tracks import host_threads, is_nested, is_shown
 from epprof_nb.files.exporters.trace_processes import placed_profiles
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.util.thread_pool import ThreadPool

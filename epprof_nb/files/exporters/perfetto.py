@@ -25,8 +25,8 @@ from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.exporters.activity_tracks import DEVICES, ActivityTracks
 from epprof_nb.files.exporters.compression import compressed
 from epprof_nb.files.exporters.device_counters import device_counters
-from epprof_nb.files.exporters.host_tracks import host_tracks, is_shown
 from epprof_nb.files.exporters.python_stacks import StackLabels
+from epprof_nb.files.exporters.thread_tracks import is_shown, thread_tracks
 from epprof_nb.files.exporters.trace_processes import placed_profiles
 from epprof_nb.util.progress_bar import progress_bar
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
     from epprof_nb.files.exporters.device_counters import Counter
-    from epprof_nb.files.exporters.host_tracks import HostTrack
+    from epprof_nb.files.exporters.thread_tracks import ThreadTrack
     from epprof_nb.files.exporters.trace_processes import TraceProcess
 
 _BATCH = 4_096
@@ -270,7 +270,7 @@ def _write(
     _write_repeats(profile, trace, host)
     flows = _Flows(profile, first_flow)
     of_host = _HostEvents(profile, trace, flows)
-    for rank, track in enumerate(host_tracks(profile), 1):
+    for rank, track in enumerate(thread_tracks(profile), 1):
         yield from of_host.write(track, trace.track(track.name, host, rank))
     tracks = ActivityTracks(profile)
     names = device_names(profile.info)
@@ -346,7 +346,7 @@ class _HostEvents:
         self._called = _Texts(calls.names("name"))
         self._stacks, self._call_stack = StackLabels(profile), calls["stack_id"]
 
-    def write(self, track: HostTrack, uuid: int) -> Iterator[int]:
+    def write(self, track: ThreadTrack, uuid: int) -> Iterator[int]:
         """Write the events of a track, and yield the numbers of those that were written."""
         for begin in range(0, len(track.slices), _BATCH):
             at = slice(begin, begin + _BATCH)

@@ -25,9 +25,9 @@ from epprof_nb.core.version import package_version
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.exporters.activity_tracks import DEVICES, ActivityTracks
 from epprof_nb.files.exporters.compression import compressed
-from epprof_nb.files.exporters.host_tracks import host_tracks, is_shown
 from epprof_nb.files.exporters.json_rows import batches, integers, join_rows
 from epprof_nb.files.exporters.python_stacks import Measure, weighted_paths
+from epprof_nb.files.exporters.thread_tracks import is_shown, thread_tracks
 from epprof_nb.util.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.files.exporters.host_tracks import HostTrack
+    from epprof_nb.files.exporters.thread_tracks import ThreadTrack
 
 Piece: TypeAlias = "tuple[int, bytes | memoryview]"
 """A number of events, and text."""
@@ -135,7 +135,7 @@ class _Pieces:
         for measure, unit in _STACK_MEASURES if len(self._profile.tables["stacks"]) else ():
             yield 0, before + self._of_stacks(measure, unit)
             before = b",\n"
-        for track in host_tracks(self._profile):
+        for track in thread_tracks(self._profile):
             yield 0, before + self._head("evented", track.name)
             yield from self._host_events(track)
             before = b",\n"
@@ -170,7 +170,7 @@ class _Pieces:
             yield 0, join_rows(",", integers(idle[at]), ",", busy)
         yield 0, b"]}"
 
-    def _host_events(self, track: HostTrack) -> Iterator[Piece]:
+    def _host_events(self, track: ThreadTrack) -> Iterator[Piece]:
         frames = self._host_frames[track.slices]
         times = track.times - self._origin
         yield 0, b', "events": ['

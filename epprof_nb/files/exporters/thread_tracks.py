@@ -1,4 +1,4 @@
-"""Tracks of a trace for the threads of the host: ops and API calls, nested."""
+"""Tracks of the threads in a trace: their ops and API calls, nested."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def host_threads(profile: ProfileData) -> dict[int, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class HostTrack:
+class ThreadTrack:
     """A track whose slices nest.
 
     Attributes
@@ -77,7 +77,7 @@ class HostTrack:
     times: IntArray
 
 
-def host_tracks(profile: ProfileData) -> Iterator[HostTrack]:
+def thread_tracks(profile: ProfileData) -> Iterator[ThreadTrack]:
     """Yield the tracks of each thread of the host.
 
     The first one has the ops and API calls that nest. Others have the rest: ops that merge
@@ -100,7 +100,7 @@ def host_tracks(profile: ProfileData) -> Iterator[HostTrack]:
     for thread_id, name in host_threads(profile).items():
         rows = order[slice(*np.searchsorted(threads, [thread_id, thread_id + 1]))]
         first, left = _nested(rows[nests[rows]], start, end)
-        yield HostTrack(thread_id, name, *first)
+        yield ThreadTrack(thread_id, name, *first)
         left = np.concatenate([rows[~nests[rows]], left])
         packed = pack_rows(start[left], end[left])
         by_track = np.split(left[np.lexsort((start[left], packed))], np.cumsum(np.bincount(packed)))
@@ -108,7 +108,7 @@ def host_tracks(profile: ProfileData) -> Iterator[HostTrack]:
             times = np.stack([start[members], end[members]], axis=1).ravel()
             begins = np.tile([True, False], len(members))
             title = f"{name}, overlapping ({number})"
-            yield HostTrack(thread_id, title, np.repeat(members, 2), begins, times)
+            yield ThreadTrack(thread_id, title, np.repeat(members, 2), begins, times)
 
 
 def _ends_within_ops(ops: Table, calls: Table) -> IntArray:
@@ -125,7 +125,7 @@ def _ends_within_ops(ops: Table, calls: Table) -> IntArray:
 def _nested(
     rows: IntArray, start: IntArray, end: IntArray
 ) -> tuple[tuple[IntArray, BoolArray, IntArray], IntArray]:
-    """Return begins and ends of the slices that nest, as in `HostTrack`, and the other slices."""
+    """Return begins and ends of the slices that nest, as in `ThreadTrack`, and the other ones."""
     # Among slices that start together, the longest is the outermost.
     rows = rows[np.lexsort((rows, -end[rows], start[rows]))]
     slices: list[int] = []
