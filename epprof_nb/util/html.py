@@ -1,7 +1,8 @@
-"""HTML of texts."""
+"""Texts and data in HTML."""
 
 from __future__ import annotations
 
+import base64
 from html import escape
 
 
@@ -15,3 +16,8 @@ def with_code(text: str) -> str:
     """
     parts = escape(text).split("`")
     return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
+
+
+def to_base64(data: bytes) -> str:
+    """Return `data` as base64 text. It needs no escaping in HTML."""
+    return base64.b64encode(data).decode("ascii")

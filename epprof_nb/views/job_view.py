@@ -9,12 +9,12 @@ from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.util.cached import cached_property
 from epprof_nb.util.format import plural
+from epprof_nb.util.html import to_base64
 from epprof_nb.util.printable import printable
 from epprof_nb.views.renderers import job as renderers
 from epprof_nb.views.renderers.job_model import DAMAGED, ShownJob, noun_of, shown_job
 from epprof_nb.views.renderers.job_picture import draw
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import to_base64
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,10 +12,9 @@ from epprof_nb.analysis.experiments.sensitivity import sensitivities, sensitivit
 from epprof_nb.analysis.experiments.sentences import OpSentence, advice_on, headline_of, op_sentence
 from epprof_nb.util.cached import cached_property
 from epprof_nb.util.format import shorten
-from epprof_nb.util.html import with_code
+from epprof_nb.util.html import to_base64, with_code
 from epprof_nb.util.printable import printable
 from epprof_nb.views.renderers.sensitivity_picture import draw
-from epprof_nb.views.wire.payload import to_base64
 
 if TYPE_CHECKING:
     import pandas as pd

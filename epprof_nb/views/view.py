@@ -12,6 +12,7 @@ from epprof_nb.analysis.breakdowns.by_line import line_table
 from epprof_nb.analysis.breakdowns.registry import BREAKDOWNS, TREES, breakdown
 from epprof_nb.analysis.summary.profile_origin import title_of
 from epprof_nb.files.atomic_file import replacing
+from epprof_nb.util.html import to_base64
 from epprof_nb.util.printable import printable
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.views.prefetch import prefetch_for_page
@@ -21,7 +22,6 @@ from epprof_nb.views.renderers.png import as_png
 from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.sensitivity import SensitivityView
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import to_base64
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,12 +21,8 @@ from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.view import View
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import (
-    counters_message,
-    first_view_message,
-    late_header,
-    window_message,
-)
+from epprof_nb.views.wire.headers import late_header
+from epprof_nb.views.wire.live_messages import counters_message, first_view_message, window_message
 from tests.benchmarks.shared.frame_rate import drag, report
 from tests.benchmarks.shared.harness import header
 from tests.helpers.live_host import LiveHost

@@ -15,7 +15,7 @@ from epprof_nb.views.queries.tables import breakdown_table
 from epprof_nb.views.renderers.html import page_html
 from epprof_nb.views.view import write_html
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import is_merged
+from epprof_nb.views.wire.page_payload import is_merged
 from tests.browser.helpers.pixels import lane_y, picture, ready
 from tests.browser.helpers.rectangles import click, hover, in_panel, true_rectangle
 from tests.browser.helpers.settling import settled

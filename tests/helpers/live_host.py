@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.widget.requests import handle, is_request
-from epprof_nb.views.wire.payload import first_view_message
+from epprof_nb.views.wire.live_messages import first_view_message
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

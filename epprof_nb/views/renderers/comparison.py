@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from epprof_nb.analysis.compare.causes import OWN, WAITS, cause, rows_of
 from epprof_nb.analysis.compare.significance import CHANGED
 from epprof_nb.util.format import duration, in_backticks
-from epprof_nb.util.html import with_code
+from epprof_nb.util.html import to_base64, with_code
 from epprof_nb.views.renderers.aligned_timelines import draw
 from epprof_nb.views.renderers.comparison_rows import shown_tables
 from epprof_nb.views.renderers.html import POLICY, framed
-from epprof_nb.views.wire.payload import to_base64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,7 +13,7 @@ Notebook front ends differ in what they allow, and the output has to work in eac
 - In print, the fallback replaces the frame.
 
 The viewer and the payload are embedded compressed, since a notebook has a copy of them per output.
-`epprof_nb.views.wire.payload` limits the size of the payload.
+`epprof_nb.views.wire.page_payload` limits its size.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
 from epprof_nb.analysis.summary.profile_origin import title_of
 from epprof_nb.util.format import duration, percent, shorten
-from epprof_nb.util.html import with_code
+from epprof_nb.util.html import to_base64, with_code
 from epprof_nb.views.wire.embedded_events import detail_blocks
-from epprof_nb.views.wire.payload import is_merged, page_payload, to_base64
+from epprof_nb.views.wire.page_payload import is_merged, page_payload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -12,12 +12,11 @@ from html import escape
 from typing import IO, TYPE_CHECKING
 
 from epprof_nb.util.format import plural
-from epprof_nb.util.html import with_code
+from epprof_nb.util.html import to_base64, with_code
 from epprof_nb.views.renderers.html import POLICY, Around, framed, static_file
 from epprof_nb.views.renderers.html import write_page as write_viewer_page
 from epprof_nb.views.renderers.job_picture import STYLE as PICTURE_STYLE
 from epprof_nb.views.renderers.job_picture import draw, strips_data
-from epprof_nb.views.wire.payload import to_base64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

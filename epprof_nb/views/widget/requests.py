@@ -13,12 +13,8 @@ from epprof_nb.views.queries.related import related
 from epprof_nb.views.queries.source import source_listing
 from epprof_nb.views.queries.tables import breakdown_table
 from epprof_nb.views.queries.window import WindowQuery
-from epprof_nb.views.wire.payload import (
-    counters_message,
-    first_view_message,
-    late_header,
-    window_message,
-)
+from epprof_nb.views.wire.headers import late_header
+from epprof_nb.views.wire.live_messages import counters_message, first_view_message, window_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

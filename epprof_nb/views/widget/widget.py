@@ -27,7 +27,7 @@ from epprof_nb.views.widget.registry import Execution, WidgetRegistry
 from epprof_nb.views.widget.requests import handle, is_request
 from epprof_nb.views.widget.selection_state import SelectionState
 from epprof_nb.views.widget.trace_download import trace
-from epprof_nb.views.wire.payload import first_view_message
+from epprof_nb.views.wire.live_messages import first_view_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable

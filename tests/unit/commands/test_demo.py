@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from epprof_nb.cli import main
 from epprof_nb.commands import demo_run
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import full_header
+from epprof_nb.views.wire.headers import full_header
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,9 @@ from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.renderers.html import notebook_html, page_html
 from epprof_nb.views.view import View, write_html
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import full_header, page_payload, window_message
+from epprof_nb.views.wire.headers import full_header
+from epprof_nb.views.wire.live_messages import window_message
+from epprof_nb.views.wire.page_payload import page_payload
 from tests.helpers.tiny import activity, kernel, op, profile
 from tests.unit.views.wire.test_wire_columns import decode
 

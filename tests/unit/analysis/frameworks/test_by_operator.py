@@ -5,7 +5,7 @@ import pytest
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.frameworks.operator_links import forward_operators
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import first_view_header
+from epprof_nb.views.wire.headers import first_view_header
 from tests.helpers.tiny import kernel, line, op, profile
 
 

@@ -6,7 +6,7 @@ from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.frameworks.framework_operators import rank_framework_operators
 from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import first_view_header
+from epprof_nb.views.wire.headers import first_view_header
 from tests.helpers.tiny import kernel, line, op, profile
 from tests.helpers.training import framework, training
 

@@ -20,7 +20,7 @@ from epprof_nb.views.renderers.png import as_png
 from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.timeline.op_colours import COLOURS
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import first_view_header
+from epprof_nb.views.wire.headers import first_view_header
 from tests.helpers.tiny import kernel, line, op, profile
 from tests.paths import DATA
 

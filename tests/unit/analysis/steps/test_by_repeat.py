@@ -11,7 +11,7 @@ from epprof_nb.profiles import Profile
 from epprof_nb.views.renderers.html import notebook_html, page_html
 from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import first_view_header, full_header
+from epprof_nb.views.wire.headers import first_view_header, full_header
 from tests.helpers.tiny import activity, call, kernel, line, op, profile
 
 BOUNDS = [[10, 110], [110, 310], [310, 340]]

@@ -4,7 +4,7 @@ from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.steps.by_step import step_statistics
 from epprof_nb.profiles import Profile
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import late_header
+from epprof_nb.views.wire.headers import late_header
 from tests.helpers.tiny import call, kernel, line, op, profile
 from tests.helpers.training import framework, training
 

@@ -9,7 +9,7 @@ import epprof_nb
 from epprof_nb.analysis.summary.profile_origin import made_on, title_of
 from epprof_nb.views.renderers.html import page_html
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import first_view_header
+from epprof_nb.views.wire.headers import first_view_header
 from tests.helpers.tiny import kernel, profile
 
 STARTED = int(dt.datetime(2026, 11, 22, 5, 20, tzinfo=dt.UTC).timestamp() * 1e9)

@@ -16,7 +16,7 @@ from epprof_nb.views.queries.tables import (
 from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.requests import handle
-from epprof_nb.views.wire.payload import full_header
+from epprof_nb.views.wire.headers import full_header
 from tests.helpers.tiny import activity, kernel, line, op, profile
 from tests.helpers.training import training
 

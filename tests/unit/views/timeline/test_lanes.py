@@ -5,7 +5,7 @@ import pytest
 from epprof_nb.views.queries.related import related
 from epprof_nb.views.queries.selected_events import select_events
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import full_header
+from epprof_nb.views.wire.headers import full_header
 from tests.helpers.tiny import kernel, line, op, profile
 
 WITH = {"name": 'with epprof_nb.op("step"):'}

@@ -13,14 +13,14 @@ from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.event_fields import PREFIXES
 from epprof_nb.views.renderers.html import page_html, write_page
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire import embedded_events, payload
+from epprof_nb.views.wire import embedded_events, page_payload
 from tests.unit.views.wire.test_wire_columns import decode
 
 
 @pytest.fixture
 def view_model(monkeypatch):
     monkeypatch.setattr(embedded_events, "BLOCK", 256)
-    monkeypatch.setattr(payload, "_MAX_RECTS", 400)
+    monkeypatch.setattr(page_payload, "_MAX_RECTS", 400)
     return ViewModel(synthetic_profile(3_000))
 
 
@@ -73,7 +73,7 @@ def test_only_files_of_merged_events_have_blocks(view_model):
 
 
 def test_a_page_of_merged_events_has_exact_totals(view_model):
-    header, columns = decode(zlib.decompress(payload.page_payload(view_model, max_rects=400)))
+    header, columns = decode(zlib.decompress(page_payload.page_payload(view_model, max_rects=400)))
     layouts = view_model.layout.by_prefix()
     for prefix in PREFIXES:
         members = columns[f"group.{prefix}.members"]

@@ -15,7 +15,7 @@ from epprof_nb.data.schema import MEMORY_BLOCKS
 from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.requests import handle
-from epprof_nb.views.wire.payload import page_payload
+from epprof_nb.views.wire.page_payload import page_payload
 from tests.helpers.memory_blocks import block
 from tests.helpers.tiny import activity, call, kernel, line, op, profile, table
 from tests.paths import DATA

@@ -7,7 +7,8 @@ from epprof_nb.arrays.intervals import covered_by_group, union
 from epprof_nb.views.queries.source import MAX_SOURCES, source_listing
 from epprof_nb.views.timeline.lanes import MAX_LANES
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import first_view_header, page_payload
+from epprof_nb.views.wire.headers import first_view_header
+from epprof_nb.views.wire.page_payload import page_payload
 from tests.helpers.tiny import call, kernel, line, op, profile
 
 MANY = 3 * MAX_LANES
