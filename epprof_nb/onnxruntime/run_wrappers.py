@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
-from epprof_nb.onnxruntime import bound_inputs, graph_replays, run_profile_files
+from epprof_nb.onnxruntime import bound_inputs, graph_runs, run_profile_files
 from epprof_nb.recording.onnxruntime import sessions, token_inputs, unprofiled_runs
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class _RunMethod:
         observed_session = sessions.observed(session)
         if _has_kernels_in_python(observed_session):
             return self._run_kernels_in_python(session, args, kwargs, given)
-        with graph_replays.record_replay(
+        with graph_runs.record_replay(
             observed_session, given, returns_early=self.returns_early
         ) as profiled:
             if profiled:

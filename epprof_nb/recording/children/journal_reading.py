@@ -21,7 +21,7 @@ from epprof_nb.recording.code_texts import merged_texts
 from epprof_nb.recording.native_columns import OP_NAME
 from epprof_nb.recording.recorder import RecordedGraphs, RecorderOutput
 from epprof_nb.recording.session.correlate import correlate
-from epprof_nb.recording.session.graph_nodes import GraphNodes
+from epprof_nb.recording.session.graph_node_registry import GraphNodeRegistry
 from epprof_nb.recording.session.profile_info import build_info
 from epprof_nb.recording.session.recording import Batch, Recording
 from epprof_nb.recording.session.session import rebased
@@ -143,7 +143,7 @@ class KilledRecording:
         """
         state = self._state
         options = Options(detail=str(state["settings"].get("detail", "default")))
-        graph_nodes = GraphNodes()
+        graph_nodes = GraphNodeRegistry()
         for batch in self._batches:
             for output in batch.outputs:
                 graph_nodes.add(output.graphs.nodes, self._stacks)

@@ -54,7 +54,7 @@ class ObservedSession:
     captures_graphs: bool = False
     """The session profile was enabled for CUDA graphs; see `epprof_nb.onnxruntime.cuda_graphs`."""
     replayed: ReplayedGraphs = field(default_factory=ReplayedGraphs)
-    """See `epprof_nb.onnxruntime.graph_replays`."""
+    """See `epprof_nb.onnxruntime.graph_runs`."""
     ran: bool = False
     """At least one run was recorded."""
     by_own_provider: bool = False

@@ -22,7 +22,7 @@ from epprof_nb.recording.memory.block_tables import pool_tables
 from epprof_nb.recording.samples.host_samples import sample_table
 from epprof_nb.recording.session import (
     conditional_bodies,
-    ep_graph_nodes,
+    ep_replayed_nodes,
     garbage_collections,
 )
 from epprof_nb.recording.session.flight_recorder import with_flight_recorder
@@ -71,7 +71,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
     in_graph = activities["graph_node_id"] != MISSING
     if in_graph.any():
         replays = [replay for known in graphs for replay in known.replays]
-        replayed = ep_graph_nodes.identify(activities, op, replays)
+        replayed = ep_replayed_nodes.identify(activities, op, replays)
         if replayed is not None:
             recording.graph_nodes.add(replayed.nodes)
             graphs.append(replayed)

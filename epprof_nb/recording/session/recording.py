@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.core.options import Options
     from epprof_nb.recording.recorder import Recorder, RecorderOutput
-    from epprof_nb.recording.session.graph_nodes import GraphNodes
+    from epprof_nb.recording.session.graph_node_registry import GraphNodeRegistry
     from epprof_nb.recording.session.thread_names import ThreadNames
 
 
@@ -57,7 +57,7 @@ class Recording:
     clock: dict[str, Any]
     settings: dict[str, Any]
     notes: list[str]
-    graph_nodes: GraphNodes
+    graph_nodes: GraphNodeRegistry
     thread_names: ThreadNames
     stacks: list[dict[str, Any]]
     """Python stacks that the native core has logged since the first subscription opened."""

@@ -21,7 +21,7 @@ from epprof_nb.core.errors import CaptureError
 from epprof_nb.recording.ranges import greenlets, suspension
 from epprof_nb.recording.samples import native_sampler
 from epprof_nb.recording.session import created_threads, garbage_collections
-from epprof_nb.recording.session.graph_nodes import GraphNodes
+from epprof_nb.recording.session.graph_node_registry import GraphNodeRegistry
 from epprof_nb.recording.session.recording import Batch, Recording, Subscription, column
 from epprof_nb.recording.session.thread_names import ThreadNames
 from epprof_nb.recording.stacks import stack_log
@@ -106,7 +106,7 @@ class RecordingService:
         self._running: list[Recorder] = []
         self._notes: list[str] = []
         self._options: Options | None = None
-        self._graph_nodes = GraphNodes()
+        self._graph_nodes = GraphNodeRegistry()
         self._thread_names = ThreadNames()
         self._stacks: list[dict[str, Any]] = []
 

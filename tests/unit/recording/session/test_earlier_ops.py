@@ -6,7 +6,7 @@ import numpy as np
 
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.session.correlate import _with_earlier_ops
-from epprof_nb.recording.session.graph_nodes import GraphNodes
+from epprof_nb.recording.session.graph_node_registry import GraphNodeRegistry
 from tests.helpers.tiny import op, profile
 
 
@@ -15,7 +15,7 @@ def ops(*rows):
 
 
 def test_ops_of_earlier_sessions_keep_their_parents_but_not_their_runs():
-    nodes = GraphNodes()
+    nodes = GraphNodeRegistry()
     nodes.add(
         {
             name: np.array([n])

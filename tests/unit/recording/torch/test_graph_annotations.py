@@ -11,7 +11,7 @@ import pytest
 from epprof_nb.core.options import Options
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.session.framework_recorder import FrameworkRecorder
-from epprof_nb.recording.session.graph_nodes import GraphNodes
+from epprof_nb.recording.session.graph_node_registry import GraphNodeRegistry
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_nodes_have_an_op_for_each_annotation(recorder, annotations):
     assert output.graphs.capture_ops.names("args").to_list() == [
         None, '{"stream": 60, "layer": 3}', '{"layer": 3}',
     ]  # fmt: skip
-    nodes = GraphNodes()
+    nodes = GraphNodeRegistry()
     nodes.add(output.graphs.nodes)
     nodes.remember_ops(output.graphs.capture_ops)
     of_node = nodes.capture_op(output.graphs.nodes["node"])
@@ -74,7 +74,7 @@ def test_annotations_are_taken_once(recorder, annotations):
 def test_a_recorded_capture_is_preferred(recorder, annotations):
     annotations[node(9, 2)] = [{"str": "attention"}]
     output = recorder.drain()
-    nodes = GraphNodes()
+    nodes = GraphNodeRegistry()
     nodes.add(output.graphs.nodes)
     ids = [node(1, 2), node(9, 2)]
     captured = {"node": ids, "original": [0, ids[0]], "op_id": [5, 0], "stack_id": [-1, -1]}

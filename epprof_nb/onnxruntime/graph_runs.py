@@ -1,8 +1,8 @@
-"""Runs that replay a CUDA graph: recorded as one op each, without ONNX Runtime's profiling.
+"""Runs of sessions that capture CUDA graphs: one op each, and no profiling of replays.
 
 A replay fires no node events, so profiling it would add nothing to that op, at the cost of a third
-of a short replay (measured with 36 nodes of 1.4 us). A graph is known to be replayed once a
-profiled run of its session reports no node.
+of a short replay (measured with 36 nodes of 1.4 us). Once a profiled run of a session reports no
+node, later runs of that graph are known to replay it.
 """
 
 from __future__ import annotations

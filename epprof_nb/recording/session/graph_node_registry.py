@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-class GraphNodes:
+class GraphNodeRegistry:
     """Map from node id to the op that captured it, with the rows of those ops.
 
     A graph outlives the cell that captured it, so the registry exists as long as the process. It
@@ -42,7 +42,7 @@ class GraphNodes:
         nodes
             Columns of the nodes.
         drained
-            What the native core has logged of stacks, which it counts anew in each recording.
+            Stacks that the native core has logged; their numbers begin anew in each recording.
         """
         if not nodes:
             return

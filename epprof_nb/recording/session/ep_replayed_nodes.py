@@ -1,7 +1,7 @@
-"""Nodes of the CUDA graphs that the provider of Python kernels has captured and replayed.
+"""Replayed nodes of CUDA graphs that the provider of Python kernels captured, found in records.
 
 CUPTI reports the nodes of a capture only during a recording. The provider always knows how many
-nodes each kernel has captured. Only one stream was captured, so nodes run in the order of the
+nodes each kernel has captured. It captures one stream only, so nodes run in the order of the
 capture: the k-th record of a replay belongs to the k-th node.
 """
 

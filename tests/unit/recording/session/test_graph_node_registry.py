@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from epprof_nb.data.schema import MISSING
-from epprof_nb.recording.session.graph_nodes import GraphNodes
+from epprof_nb.recording.session.graph_node_registry import GraphNodeRegistry
 from epprof_nb.recording.stacks.tree import StackTree
 from tests.helpers import cupti_stub
 from tests.paths import DATA
@@ -69,7 +69,7 @@ def followed(stub, lines):
     printed = cupti_stub.run(stub, REPLAY, json.dumps(events))
     found = {name: np.array(values) for name, values in json.loads(printed).items()}
     line = {node_id(w[1]): i for i, w in enumerate(lines) if w[0] == "created" and len(w) == 3}
-    nodes = GraphNodes()
+    nodes = GraphNodeRegistry()
     ops = np.array([line.get(node, -1) + 1 for node in found["node"].tolist()])
     nodes.add({**found, "op_id": ops})  # 0: no op
     return nodes
@@ -139,7 +139,7 @@ def test_the_stack_that_captured_a_node_outlives_its_recording():
         "truncated": 0,
         "dropped": 0,
     }
-    nodes = GraphNodes()
+    nodes = GraphNodeRegistry()
     nodes.add(columns([5, 6], [0, 0], [1, -1]), [log | code])
     nodes.add(columns([9], [5], [-1]))
     tree = StackTree()
@@ -154,7 +154,7 @@ def test_the_stack_that_captured_a_node_outlives_its_recording():
 
 def test_a_clone_has_the_op_of_its_original():
     """The op that was open when the executable graph was made did not capture its nodes."""
-    graph = GraphNodes()
+    graph = GraphNodeRegistry()
     none = np.full(3, MISSING)
     nodes = np.array([1, 2, 3])
     graph.add(
