@@ -26,7 +26,7 @@ def no_work(monkeypatch):
         raise AssertionError("work was done for a report that cannot be written")
 
     monkeypatch.setattr("epprof_nb.commands.demo_run.run", fail)
-    monkeypatch.setattr("epprof_nb.profiles.load", fail)
+    monkeypatch.setattr("epprof_nb.jobs.loading.load", fail)
 
 
 @pytest.mark.parametrize(
