@@ -1,4 +1,4 @@
-"""``epprof run``: the command line. `epprof_nb.commands.run_script` runs the script."""
+"""Command line of ``epprof run``. `epprof_nb.commands.run_script` runs the script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from epprof_nb.commands.parameters import NEW_FILE, refuse_same_file
 
 if TYPE_CHECKING:
-    from epprof_nb.commands.run_script import RunRequest
+    from epprof_nb.commands.script_recording import RunRequest
     from epprof_nb.core.options import Options
     from epprof_nb.jobs.child import ChildSession
 
@@ -129,8 +129,8 @@ def run(
     written, the exit code is 73.
     """
     from epprof_nb.commands.main_module import ScriptNotFoundError, find_module, find_script
-    from epprof_nb.commands.run_script import RunRequest
     from epprof_nb.commands.run_script import run as run_script
+    from epprof_nb.commands.script_recording import RunRequest
     from epprof_nb.core.options import Options as SessionOptions
     from epprof_nb.jobs.ranks import is_one_of_several
 

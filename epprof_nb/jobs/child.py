@@ -198,7 +198,7 @@ class _Child:
 
     def __init__(self, path: str, order: Order, followed: Followed) -> None:
         from epprof_nb.jobs.process_part import ProcessPart
-        from epprof_nb.recording.children.ending import Ending
+        from epprof_nb.recording.process_end.save_at_end import SaveAtEnd
 
         self.path, self._order = path, order
         self._session = ChildSession(order, followed, part=ProcessPart(order, followed))
@@ -206,7 +206,7 @@ class _Child:
         self._began = False
         self._waiting: dict[str, Callable[[], None]] = {}
         self._why = f"it imported no GPU library, nor {LIBRARIES[0]}"
-        Ending(stop=self._stop, save=self._save, discard=self._discard).install(watch=True)
+        SaveAtEnd(stop=self._stop, save=self._save, discard=self._discard).install(watch=True)
 
     def begin_when_needed(self) -> None:
         """Begin now, or when the first of the libraries has been imported."""
@@ -262,7 +262,7 @@ class _Child:
     def _save(self) -> bool:
         if self._session.part is None:
             return True
-        from epprof_nb.recording.children.ending import say
+        from epprof_nb.util.stderr import say
 
         try:
             list_unrecorded(self._order)

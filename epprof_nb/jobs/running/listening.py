@@ -30,8 +30,8 @@ from epprof_nb.jobs.running.private_folder import (
     listening,
     socket_path,
 )
-from epprof_nb.recording.children.ending import Ending
 from epprof_nb.recording.children.order import Order
+from epprof_nb.recording.process_end.save_at_end import SaveAtEnd
 from epprof_nb.util.cuda_state import FORKED_AFTER_CUDA, broken_by_fork
 
 if TYPE_CHECKING:
@@ -152,7 +152,9 @@ class _Following:
         running = sorted(cells_folder(self.folder).glob("*.json"))
         # A handler delays a signal until the main thread runs Python code. Only for a child of the
         # cell, which may end with it as the workers of a pool do, this is worth it.
-        Ending(stop=self._stop_all, save=self._save_all).install(signals=bool(running), watch=True)
+        SaveAtEnd(stop=self._stop_all, save=self._save_all).install(
+            signals=bool(running), watch=True
+        )
         for file in running:
             with suppress(OSError, ValueError):  # the cell has ended meanwhile
                 self._begin(Order.read(file), self.followed)

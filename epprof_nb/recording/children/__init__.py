@@ -1,1 +1,1 @@
-"""Child processes: how an order to record reaches them, and how they end."""
+"""Child processes: how an order to record reaches them, and what they record."""

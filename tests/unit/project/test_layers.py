@@ -60,7 +60,7 @@ SUBFOLDERS = {
     "jobs": (("running",), ("dask",)),
     "files": (("epprof", "exporters", "readers", "redaction"), ("dataset",)),
     "recording": (
-        ("cupti", "host", "onnxruntime", "ranges", "stacks", "statements"),
+        ("cupti", "host", "onnxruntime", "process_end", "ranges", "stacks", "statements"),
         ("frameworks", "samples"),
         ("dask", "nvtx", "torch"),
         ("jax", "memory"),

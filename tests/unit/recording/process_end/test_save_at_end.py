@@ -11,7 +11,7 @@ import pytest
 CHILD = """
 import ctypes, os, signal, sys, threading
 from pathlib import Path
-from epprof_nb.recording.children.ending import Ending
+from epprof_nb.recording.process_end.save_at_end import SaveAtEnd
 
 def save():
     exec("1")  # as modules do that are imported for it
@@ -23,7 +23,7 @@ def save():
         raise OSError("no space left")
     return True
 
-Ending(stop=lambda: None, save=save).install(watch=True)
+SaveAtEnd(stop=lambda: None, save=save).install(watch=True)
 """
 BLOCKED = """
 print("ready", flush=True)

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from epprof_nb import _native
 from epprof_nb.core.own_thread import OwnThread
-from epprof_nb.recording.children.hidden_handlers import end_by, hidden_handlers
+from epprof_nb.recording.process_end.hidden_handlers import end_by, hidden_handlers
 from epprof_nb.util.original_builtins import OriginalBuiltins
 from epprof_nb.util.own_modules import own_imports
+from epprof_nb.util.stderr import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,7 @@ NOT_WRITTEN = os.EX_CANTCREAT
 """Exit code if the script succeeded and a file of its profile could not be written: 73."""
 
 
-class Ending:
+class SaveAtEnd:
     """Saves the profile once: when the interpreter ends, or at a signal that would end it.
 
     An ``atexit`` callback saves it. It is the first one registered, so it is called last, when the
@@ -126,7 +127,7 @@ class Ending:
                 OwnThread(target=self._take_signals, daemon=True).start()
         if (util := sys.modules.get("multiprocessing.util")) is not None:
             # A child forgets finalizers before it calls this.
-            util.register_after_fork(self, Ending._finalize)
+            util.register_after_fork(self, SaveAtEnd._finalize)
 
     def _take_signals(self) -> None:
         with suppress(OSError):  # no other thread can be started
@@ -312,22 +313,3 @@ def end_now(number: int) -> None:
     """End this process by the default action of a signal, from any thread."""
     ctypes.CDLL(None).signal(number, ctypes.c_void_p(None))
     os.kill(os.getpid(), number)
-
-
-def say(text: str, *, prefix: str = "epprof: ") -> None:
-    """Print a message to stderr, if it can be written to.
-
-    The message bypasses the buffer. If it remained there, the interpreter would fail to flush it
-    at exit and change the exit code of the script.
-    """
-    stream = sys.stderr
-    with suppress(Exception):
-        try:
-            number = stream.fileno()
-        except (AttributeError, OSError, ValueError):  # replaced by the script, closed or None
-            stream.write(f"{prefix}{text}\n")
-            return
-        stream.flush()
-        data = f"{prefix}{text}\n".encode(stream.encoding or "utf-8", "backslashreplace")
-        while data:
-            data = data[os.write(number, data) :]

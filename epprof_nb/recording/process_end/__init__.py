@@ -1,0 +1,1 @@
+"""The end of a recorded process, at which its profile is saved."""
