@@ -1,4 +1,4 @@
-"""``epprof calibrate``: the command line. `epprof_nb.commands.calibrate_run` measures."""
+"""Command line of ``epprof calibrate``. `epprof_nb.commands.calibrate_spread` measures."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def calibrate(
     """
     if until_eof:
         end_with_input()
-    from epprof_nb.commands.calibrate_run import run
+    from epprof_nb.commands.calibrate_spread import measure_and_keep
 
     if files and script:
         raise click.UsageError("Pass recordings or --run, not both.")
-    run(files, script, rounds, if_quiet=if_quiet)
+    measure_and_keep(files, script, rounds, if_quiet=if_quiet)
 
 
 def end_with_input() -> None:

@@ -1,4 +1,4 @@
-"""``epprof demo``: the command line. `epprof_nb.commands.demo_run` runs the workload."""
+"""Command line of ``epprof demo``. `epprof_nb.commands.demo_workload` runs the workload."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from epprof_nb.commands.parameters import NEW_FILE, refuse_unwritable
 )
 def demo(report: Path | None) -> None:
     """Profile a small training loop, print its ops and write an HTML report."""
-    from epprof_nb.commands.demo_run import run
+    from epprof_nb.commands.demo_workload import run
     from epprof_nb.views.renderers.text import as_text
     from epprof_nb.views.view_model import ViewModel
 

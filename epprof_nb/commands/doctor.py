@@ -1,4 +1,4 @@
-"""``epprof doctor``: the command line. `epprof_nb.commands.doctor_run` runs the checks."""
+"""Command line of ``epprof doctor``. `epprof_nb.commands.doctor_report` runs the checks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ import click
 @click.command()
 def doctor() -> None:
     """Check the installation and show how to fix problems."""
-    from epprof_nb.commands.doctor_run import run
+    from epprof_nb.commands.doctor_report import run
 
     sys.exit(run())

@@ -25,7 +25,7 @@ def no_work(monkeypatch):
     def fail(*_, **__):
         raise AssertionError("work was done for a report that cannot be written")
 
-    monkeypatch.setattr("epprof_nb.commands.demo_run.run", fail)
+    monkeypatch.setattr("epprof_nb.commands.demo_workload.run", fail)
     monkeypatch.setattr("epprof_nb.jobs.loading.load", fail)
 
 

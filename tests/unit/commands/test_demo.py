@@ -6,14 +6,14 @@ import pytest
 from click.testing import CliRunner
 
 from epprof_nb.cli import main
-from epprof_nb.commands import demo_run
+from epprof_nb.commands import demo_workload
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.headers import full_header
 
 
 @pytest.fixture(scope="module")
 def prof():
-    return demo_run.run()[0]
+    return demo_workload.run()[0]
 
 
 def test_the_timeline_has_kernels_copies_and_memsets_on_several_rows(prof):
@@ -49,7 +49,7 @@ def test_a_bottleneck_is_found(prof):
 
 def test_the_working_directory_stays_as_it_is(prof, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo_run, "run", lambda: (prof, "Ran on the host device."))
+    monkeypatch.setattr(demo_workload, "run", lambda: (prof, "Ran on the host device."))
     result = CliRunner().invoke(main, ["demo"])
     assert result.exit_code == 0, result.output
     assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from epprof_nb.commands import doctor_checks, doctor_run
+from epprof_nb.commands import doctor_checks, doctor_report
 from epprof_nb.commands.doctor_checks import Check
 from epprof_nb.recording.cupti import library, nvml
 from epprof_nb.recording.cupti.library import CuptiLibrary, CuptiNotFoundError, Environment
@@ -45,7 +45,7 @@ def machine(monkeypatch):
 
 
 def test_the_diagnosis_of_this_machine_is_whole():
-    checks = doctor_run.diagnose()
+    checks = doctor_report.diagnose()
     assert [check.name for check in checks] == [
         "platform", "Python", "Python stacks", "host samples", "dependencies", "native core",
         "NVIDIA driver", "CUDA", "libcupti", "profiling permission", "other profilers", "NVTX",
@@ -72,7 +72,7 @@ def test_missing_and_old_dependencies_are_named(machine, monkeypatch):
 
 def test_the_text_shows_every_check_and_its_remedy():
     checks = [Check("one", "ok", "fine"), Check("second", "missing", "x " * 80, "do this")]
-    text = doctor_run.render(checks, width=60)
+    text = doctor_report.render(checks, width=60)
     assert text.splitlines()[0] == "ok       one     fine"
     assert text.splitlines()[-1].split() == ["->", "do", "this"]
     assert max(map(len, text.splitlines())) <= 60
@@ -80,8 +80,8 @@ def test_the_text_shows_every_check_and_its_remedy():
 
 @pytest.mark.parametrize(("status", "code"), [("ok", 0), ("warning", 0), ("missing", 1)])
 def test_the_exit_code_says_whether_anything_is_missing(monkeypatch, capsys, status, code):
-    monkeypatch.setattr(doctor_run, "CHECKS", (("x", lambda: Check("x", status, "found")),))
-    assert doctor_run.run() == code
+    monkeypatch.setattr(doctor_report, "CHECKS", (("x", lambda: Check("x", status, "found")),))
+    assert doctor_report.run() == code
     assert "found" in capsys.readouterr().out
 
 
@@ -90,9 +90,9 @@ def test_a_check_that_breaks_hides_no_other(monkeypatch):
         raise ZeroDivisionError("oops")
 
     monkeypatch.setattr(
-        doctor_run, "CHECKS", (("bad", broken), ("platform", doctor_checks._platform))
+        doctor_report, "CHECKS", (("bad", broken), ("platform", doctor_checks._platform))
     )
-    first, second = doctor_run.diagnose()
+    first, second = doctor_report.diagnose()
     assert first.status == "warning"
     assert "ZeroDivisionError: oops" in first.found
     assert second.name == "platform"
@@ -288,15 +288,15 @@ def test_the_last_line_says_what_can_be_recorded(monkeypatch, capsys, statuses, 
         for name in names
         for status in [statuses.get(name, "ok")]
     ]
-    monkeypatch.setattr(doctor_run, "diagnose", lambda: checks)
-    assert doctor_run.run() == int("missing" in statuses.values())
+    monkeypatch.setattr(doctor_report, "diagnose", lambda: checks)
+    assert doctor_report.run() == int("missing" in statuses.values())
     assert expected in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_releases_of_onnxruntime_without_graphs_are_named(machine):
     def found(version):
         machine(installed={"onnxruntime": version})
-        return next(c for c in doctor_run.diagnose() if c.name == "ONNX Runtime").found
+        return next(c for c in doctor_report.diagnose() if c.name == "ONNX Runtime").found
 
     assert found("1.25.3") == "onnxruntime 1.25.3; graphs of kernels in Python need 1.26"
     assert found("1.26.0") == "onnxruntime 1.26.0"

@@ -39,7 +39,9 @@ _BUSY = 0.1
 """Logarithm of the slowdown from which a recording measures the load rather than its spread."""
 
 
-def run(paths: Sequence[Path], script: str | None, rounds: int, *, if_quiet: bool = False) -> None:
+def measure_and_keep(
+    paths: Sequence[Path], script: str | None, rounds: int, *, if_quiet: bool = False
+) -> None:
     """Measure the spread between recordings, print it and keep it in the user's cache.
 
     Parameters
