@@ -17,8 +17,8 @@ runs inside a session of the stock ``onnxruntime`` wheel::
 `kernel` defines a kernel. `provider` returns an entry of a session's provider list, and `session`
 is a short form. `verify` compares a model's nodes with ONNX Runtime's CPU provider. `parity`
 compares the operators of all providers. `matmul` multiplies matrices in a way that a CUDA graph can
-capture, and `dlpack` shares a tensor with another library. `get_library_path` and `get_ep_name` are
-what programs that register the library by hand need, as in other packages of plugin providers.
+capture, and `dlpack` shares a tensor with another library. As in other packages of plugin
+providers, programs that register the library by hand need `get_library_path` and `get_ep_name`.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def record_copy(start_ns: int, end_ns: int, nbytes: int, to_device: int) -> None
 
 
 def begin_replay(graph: tuple[Any, ...]) -> int:
-    """Note a graph that this thread replays; return the number of its stream."""
+    """Note the graph that this thread replays; return the number of its stream."""
     return KERNELS.begin_replay(graph)
 
 

@@ -82,7 +82,7 @@ def array_module() -> Any:  # noqa: ANN401
 
 
 def check_array_module(module: Any, device: int) -> None:  # noqa: ANN401
-    """Check that CuPy and the driver fit together.
+    """Check that the driver supports this CuPy.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def has_dtype(number: int) -> bool:
 
 @dataclass(frozen=True)
 class _Handle:
-    """The address of a stream, in the form in which CuPy accepts external streams."""
+    """The address of a stream, in the form that CuPy accepts for external streams."""
 
     address: int
 

@@ -25,7 +25,7 @@ _ARRAY_PACKAGES = ("cupy", "cupyx", "cupy_backends")
 
 
 class _Block:
-    """Memory of a graph, which the graph can reuse once it is freed."""
+    """Memory of a graph, which can reuse it after it is freed."""
 
     def __init__(self, device: int, nbytes: int) -> None:
         self._device = device
@@ -46,7 +46,7 @@ def _allocate(device: int, nbytes: int) -> Any:  # noqa: ANN401
 
 @contextmanager
 def capturing_stream(device: int, handle: int) -> Iterator[None]:
-    """Make a captured stream current; CuPy then allocates from the memory of the graph."""
+    """Make a captured stream current; CuPy then allocates from the graph."""
     allocator = cuda.array_module().cuda.using_allocator(partial(_allocate, device))
     with cuda.current_stream(device, handle), allocator:
         yield

@@ -24,7 +24,7 @@ _DEFAULT_TYPES = "float32"
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator of a domain that ONNX Runtime has no schema for."""
+    """An operator of a domain for which ONNX Runtime has no schema."""
 
     inputs: tuple[tuple[str, bool], ...]
     """A dtype or the name of a type, and whether the input is optional."""
@@ -54,7 +54,7 @@ class Declaration:
     host_inputs: tuple[int, ...]
     host_outputs: tuple[int, ...]
     operator: Operator | None
-    """The operator itself, if ONNX Runtime has no schema of it."""
+    """The operator itself, if ONNX Runtime has no schema for it."""
     is_view: bool = False
     """Whether the output has the elements of the first input and may share its memory."""
 
@@ -77,7 +77,7 @@ class Declaration:
         return self.ranges[-1].last_version
 
     def differences(self, other: Declaration) -> str:
-        """Return what differs from another declaration of the operator, as words of a sentence.
+        """Return the differences from another declaration of the operator, as words of a sentence.
 
         Examples
         --------

@@ -38,8 +38,8 @@ class Shared:
 
     def __dlpack__(self, **_: object) -> object:
         """Return a capsule with the tensor, which keeps its memory."""
-        # ONNX Runtime calls the memory of every device of its type GPU CUDA memory.
-        # Before 1.26, only the inner object has the method.
+        # ONNX Runtime labels the memory of all devices of its type GPU as CUDA memory. Before 1.26,
+        # only the inner object has the method.
         own = self.value if hasattr(self.value, "__dlpack__") else self.value._ortvalue  # noqa: SLF001
         capsule = own.__dlpack__()
         pointer = ctypes.pythonapi.PyCapsule_GetPointer

@@ -113,7 +113,7 @@ class Registry:
         return kernel
 
     def kernels(self) -> tuple[Kernel, ...]:
-        """Return the kernels for a new session: the user's, then the package's not replaced."""
+        """Return the kernels for a new session: the user's, then the package's others."""
         with self._lock:
             defined, builtin, current = self._current
             if (defined, builtin) != (self._defined, self._builtin):

@@ -40,8 +40,7 @@ def kernels_for(device: str, *, channels_last: bool, use_tf32: bool | None = Non
     Returns
     -------
     kernels
-        The result of ``_native.ep_make_kernels``, the same object as long as the kernels are the
-        same.
+        The result of ``_native.ep_make_kernels``; the same object while the kernels stay the same.
     """
     kernels = REGISTRY.kernels()
     if device == devices.HOST:

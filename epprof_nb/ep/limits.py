@@ -1,4 +1,4 @@
-"""Limits of kernels: nodes that they leave to others although operator, version and types fit."""
+"""Limits of kernels: they leave nodes to others although operator, version and types fit."""
 
 from __future__ import annotations
 

@@ -58,9 +58,9 @@ def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
         without an end), one column per provider with its types by type constraint (missing without
         a kernel), ``status``, ``missing`` and ``limits``. ``status`` is ``"same"``; ``"types"`` if
         other providers take types that this one does not, which ``missing`` lists; ``"missing"`` if
-        this provider has no kernel; or ``"only here"``. ``limits`` are the reasons for which this
-        provider leaves a node to others although its types and versions fit.
-        ``attrs["unknown"]`` are the providers of the wheel whose kernels the runtime cannot list:
+        this provider has no kernel; or ``"only here"``. ``limits`` are the reasons why this
+        provider may leave a node to others although its types and versions fit.
+        ``attrs["unknown"]`` names the providers of the wheel whose kernels the runtime cannot list:
         without TensorRT, a wheel for GPUs lists only the CPU provider's.
 
     Raises

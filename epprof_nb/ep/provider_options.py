@@ -1,7 +1,7 @@
 """Options of a session's provider: ours, and the options of ONNX Runtime's CUDA provider by name.
 
-An option of the CUDA provider either has the same effect here, or is refused with the reason. Only
-values that ask for nothing are accepted without an effect.
+An option of the CUDA provider either has the same effect here, or is refused with the reason. A
+value that describes what this provider does anyway is accepted, too.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _EXTENSIONS = {
 _ARENA = "the sessions on a device share one arena, which chooses the sizes of its regions"
 _NO_CUDNN = "the convolutions of this provider do not search cuDNN's algorithms"
 _NO_TUNING = "this provider does not tune its kernels"
-# The values of the CUDA provider's other options that ask for nothing else than what this provider
-# does, and the reason why it does nothing else.
+# Values of the CUDA provider's other options that describe what this provider does anyway, and the
+# reason why it refuses others.
 _WITHOUT_EFFECT: dict[str, tuple[tuple[str, ...], str]] = {
     "ep.context_enable": (
         ("0",),
-        "it asks for a model with compiled nodes, and kernels in Python are not compiled",
+        "it requests a model with compiled nodes, and kernels in Python are not compiled",
     ),
     "has_user_compute_stream": (("0", "1"), "it is a switch, 0 or 1"),
     "arena.initial_chunk_size_bytes": (("-1",), _ARENA),

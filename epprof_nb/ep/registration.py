@@ -66,7 +66,7 @@ def _is_cuda(device: Any) -> bool:  # noqa: ANN401
 
 
 def check_registered(session_options: Any) -> None:  # noqa: ANN401
-    """Raise KernelError if options hold a device whose library was unregistered since.
+    """Raise KernelError if the library of a device in the options was unregistered.
 
     ONNX Runtime would crash, because it has freed the device.
     """
@@ -84,7 +84,7 @@ def check_registered(session_options: Any) -> None:  # noqa: ANN401
 
 
 def check_library() -> None:
-    """Raise KernelError if our name stands for another copy of the library.
+    """Raise KernelError if our name belongs to another copy of the library.
 
     ONNX Runtime takes the device that was registered first.
     """

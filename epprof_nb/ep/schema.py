@@ -80,7 +80,7 @@ def exists(op_type: str, domain: str, version: int) -> bool:
 
 
 def before(op_type: str, domain: str, newest: int | None) -> int | None:
-    """Return the last opset before an operator's first version after `newest`, or None."""
+    """Return the last opset before the first version of an operator after `newest`, or None."""
     versions = (v.since_version for v in _versions().get((domain, op_type), ()))
     later = [version for version in versions if newest is not None and version > newest]
     return min(later) - 1 if later else None

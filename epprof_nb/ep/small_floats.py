@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MISROUNDED = {"float8_e4m3fn": (480, 496, 448), "float8_e5m2": (61440, 65536, np.nan)}
-"""Numbers beyond the range, and what ONNX Runtime's CPU provider makes of them without saturation.
-ONNX has NaN and infinity there."""
+"""Begin and end of numbers beyond the range, and the result of ONNX Runtime's CPU provider for them
+without saturation. ONNX specifies NaN and infinity."""
 
 COMPUTED = tuple(name for name in types.SMALL_FLOATS if name == "bfloat16")
 """Types with which kernels compute."""
@@ -98,7 +98,7 @@ def cast(xp: Any, x: Any, dtype: np.dtype[Any], *, saturate: bool = True) -> Any
         become infinity or NaN.
     """
     if is_small(dtype) and dtype.itemsize == 1:
-        x = x.astype(np.float32)  # of which ONNX Runtime rounds the bits
+        x = x.astype(np.float32)  # ONNX Runtime rounds the bits of float32
         if saturate:
             largest = x.dtype.type(_largest(dtype))
             x = xp.clip(x, -largest, largest)

@@ -1,9 +1,8 @@
 """The provider that creates the streams of a session.
 
 ONNX Runtime takes the streams of a device from the provider that is named first. Nodes of its CUDA
-provider get their cuBLAS and cuDNN handles from their own provider's stream, and crash the process
-on one of our streams. Our nodes need only the address. So the CUDA provider creates the streams if
-it is present.
+provider get their cuBLAS and cuDNN handles from a stream of that provider, and crash the process on
+ours. Our nodes need only the address, so the CUDA provider creates the streams if it is present.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Unclaimed(NamedTuple):
     op_type: str
     domain: str
     reason: str
-    """The limit of its kernel that the node exceeds; empty without a kernel, or if not selected."""
+    """The limit of the kernel that the node exceeds; empty without a kernel, or if not selected."""
 
     def __str__(self) -> str:
         described = f"{self.name or '(no name)'} ({self.op_type})"

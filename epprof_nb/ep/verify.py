@@ -72,9 +72,9 @@ def verify(
         each), ``max_abs_error`` and ``max_rel_error`` (float64, over all outputs), ``matches``
         (boolean), ``kernel_ns`` and ``cpu_ns`` (Int64, durations of a run of a model of this node
         alone, copies included) and ``note``, which says why a node was not compared: it stays on
-        the CPU, holds subgraphs, or has no implementation but the kernel. If only a later run, with
-        the elements of its inputs in reverse order, is wrong, the node does not match, and ``note``
-        says so.
+        the CPU, holds subgraphs, or only the kernel implements it. A later run has the elements of
+        the inputs in reverse order; if only that run is wrong, the node does not match, and
+        ``note`` says so.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def verify(
 
     Notes
     -----
-    The nodes are the ones that ONNX Runtime passes to execution providers, after its basic graph
+    The table lists the nodes that ONNX Runtime passes to execution providers, after its basic graph
     optimizations. The package ``onnx`` is needed (``pip install onnx``).
 
     Examples
@@ -292,7 +292,7 @@ def _later_outputs(
     reference: Any,  # noqa: ANN401
     inputs: dict[str, npt.NDArray[Any]],
 ) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-    """Return outputs for inputs of the same shapes with other values, on both providers.
+    """Return the outputs on both providers for inputs of the same shapes with other values.
 
     Integers keep their values, because they may be shapes or indices.
     """

@@ -39,7 +39,7 @@ def all_kernels() -> WheelKernels:
 
 @cache
 def _answers() -> bool:
-    """Whether a process that requests them survives."""
+    """Whether a process survives that requests them."""
     asked = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, check=False)  # noqa: S603
     return asked.returncode == 0
 

@@ -1,7 +1,7 @@
 """Runs with a user's ``IOBinding`` in sessions that capture graphs.
 
-A replay uses the buffers of the captured binding. ONNX Runtime does not say which buffers a binding
-has, so wrappers of the methods that bind buffers note it.
+A replay uses the buffers of the captured binding. ONNX Runtime does not report the buffers of a
+binding, so wrappers note them when they are bound.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def run(
         return call(False)  # noqa: FBT003
     slot = graphs.slot(number, _KEY)
     if slot is None:
-        # A binding that is bound again no longer keeps the values that the graph uses.
+        # The graph uses these values even after the binding gets others.
         slot = GraphSlot(number, (buffers, binding, tuple(binding.__dict__[_BOUND].values())))
         graphs.add(slot, _KEY)
     if slot.buffers[0] != buffers and not (slot.graph and graphs.has_other(number, _KEY, buffers)):
@@ -144,7 +144,7 @@ def _checked(
     graphs: SessionGraphs,
     binding: Any,  # noqa: ANN401
 ) -> tuple[str | None, tuple[Any, ...]]:
-    """Return `_unfixed` and the buffers of a binding; inspect them once after each change."""
+    """Return `_unfixed` and the buffers of a binding; inspect a binding once after each change."""
     known = binding.__dict__.get(_CHECKED)
     if known is None or known[0] != graphs.number:
         noted = binding.__dict__.get(_ATTRIBUTE, {"input": {}, "output": {}})

@@ -121,7 +121,7 @@ def _key_of_inputs(
 
 
 def _shape(value: Any, onnx_type: str) -> tuple[int, ...] | None:  # noqa: ANN401
-    """Return the shape of an input; None if it is not a tensor of this type."""
+    """Return the shape of an input; None for anything but a tensor of this type."""
     dtype = types.dtype_of(onnx_type)
     if isinstance(value, np.ndarray):
         return value.shape if dtype is not None and value.dtype == dtype else None
@@ -191,10 +191,9 @@ def _with_memory(
     step: Callable[..., _Result],
     *args: Any,
 ) -> _Result | None:
-    """Return the result of a step with memory of the device; None if it has become unavailable.
+    """Return the result of a step that uses memory of the device; None if it is unavailable.
 
-    Sessions outlive the registration of their library, but ONNX Runtime finds memory by the
-    registration.
+    A session may outlive the registration of its library, which ONNX Runtime needs to find memory.
     """
     try:
         return step(*args)

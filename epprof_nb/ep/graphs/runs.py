@@ -85,10 +85,10 @@ _replays = _Replays()
 
 
 class UnprofiledReplays:
-    """Context in which replays are made without the options of their runs.
+    """Context in which replays ignore the options of their runs.
 
     The options enable ONNX Runtime's profiling, which takes longer than a short replay and reports
-    nothing, because no node runs. A replay ignores the other options.
+    nothing, because no node runs. The other options have no effect on a replay.
     """
 
     __slots__ = ("_outer",)

@@ -1,8 +1,8 @@
-"""Sessions that capture graphs: which of their runs warm up, capture and replay.
+"""Sessions that capture graphs, and the choice of the runs that warm up, capture and replay.
 
 On a replay, ONNX Runtime ignores the inputs and outputs of a run. It repeats the captured launches
-with their original buffers. So every run must use the buffers of its graph: our own, for plain
-arrays (`epprof_nb.ep.graphs.input_buffers`), or the user's, if they are all bound
+with their original buffers, so every run must use the buffers of its graph: ours for plain arrays
+(`epprof_nb.ep.graphs.input_buffers`), or the user's if all are bound
 (`epprof_nb.ep.graphs.bindings`). All other runs are eager.
 """
 
@@ -60,7 +60,7 @@ class GraphSlot:
     noted: Any = None
     """The graph's description, for recordings of its replays."""
     version: int = -1
-    """Version of the kernels at the last check that none has changed since the capture."""
+    """Version of the kernels at the last check for changes since the capture."""
     last_use: int = 0
     refused: bool = False
     """The graph cannot be captured. Its runs are eager until a kernel is redefined."""
@@ -124,7 +124,7 @@ class SessionGraphs:
         """Whether buffers belong to a graph of this thread with another id.
 
         Programs of the CUDA provider bind one ``IOBinding`` again for each graph. A run then names
-        the graph to replay by its id alone, whatever is bound at that time.
+        the graph to replay by its id alone, whatever buffers are bound then.
         """
         return any(
             number != gpu_graph_id and other == key and slot.buffers[0] == buffers
@@ -249,7 +249,7 @@ class SessionGraphs:
 
 
 class _RecordedCall:
-    """The op of a call that makes several runs; no interrupt leaves it open."""
+    """The op of a call that makes several runs; an interrupt closes it, too."""
 
     def __init__(self, number: int) -> None:
         self._number = number

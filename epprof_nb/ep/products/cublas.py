@@ -154,7 +154,7 @@ def compute_type(given: str, result: str, *, allow_tf32: bool) -> int:
 def allows_tf32() -> bool:
     """Whether products of float32 on this thread may round their elements to TF32.
 
-    The session of the running kernel decides, and if its options leave this open, the process.
+    The session of the running kernel decides, or the process if the session has no such option.
     """
     chosen = getattr(_native.ep_current_node(), "use_tf32", None)
     return _process_allows_tf32() if chosen is None else chosen

@@ -192,7 +192,7 @@ def limit_on_device(  # noqa: PLR0917 - the limits are numbers, or arrays
     lowest: float, highest: float,
     out: Array,
 ) -> None:  # fmt: skip
-    """Write the elements of a floating-point array, limited to a range; NaN limits nothing.
+    """Write the elements of a floating-point array, limited to a range; a NaN limit has no effect.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def limit_on_device(  # noqa: PLR0917 - the limits are numbers, or arrays
 
 @lru_cache(maxsize=4096)
 def _step(shape: tuple[int, ...], whole: tuple[int, ...]) -> int | None:
-    """Return how many consecutive elements of the whole use the same element of an array.
+    """Return the number of consecutive results that use the same element of an array.
 
     None if the array is repeated other than along the first and the last axes.
     """

@@ -1,8 +1,8 @@
 """Elements read and written by index on CUDA devices, with one launch each.
 
-CuPy has no function that writes at repeated indices for every reduction and dtype. To avoid waiting
-for the device, nothing checks whether an index is outside of its axis. Reading there gives 0, and
-writing there does nothing.
+CuPy has no function that writes at repeated indices for every reduction and dtype. A check of the
+indices would wait for the device. Reading outside of an axis gives 0 instead, and writing there
+does nothing.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def sparse_attention(  # noqa: PLR0917 - the inputs of the operator
     block_rows: Array, block_columns: Array, total_length: Array, totals: Array,
     cos: Array | None = None, sin: Array | None = None,
 ) -> None:  # fmt: skip
-    """Attention with a cache, of which each head sees some blocks."""
+    """Attention with a cache; each head sees some of its blocks."""
     xp, attrs = ctx.xp, ctx.attrs
     cached = past_key, past_value, totals, int(total_length.reshape(()))
     q, k, v, start = _with_cache(ctx, (query, key, value), cached, (cos, sin, None))

@@ -224,7 +224,7 @@ def matmul_nbits(  # noqa: PLR0917 - the inputs of the operator
     a: Array, b: Array, scales: Array,
     zero_points: Array | None = None, group: Array | None = None, bias: Array | None = None,
 ) -> None:  # fmt: skip
-    """Product with a matrix of 2, 4 or 8 bits per weight, which blocks of rows share a scale of."""
+    """Product with a matrix of 2, 4 or 8 bits per weight, with one scale per block of a row."""
     xp, attrs = ctx.xp, ctx.attrs
     n, k, bits, block = attrs["N"], attrs["K"], attrs["bits"], attrs["block_size"]
     blocks = -(-k // block)
@@ -255,7 +255,7 @@ _BLOCKS: Limits = {
 def gather_block_quantized(
     ctx: Context, data: Array, indices: Array, scales: Array, zero_points: Array | None = None
 ) -> None:
-    """Rows of a matrix of 4 or 8 bits per number, of which blocks share a scale."""
+    """Rows of a matrix of 4 or 8 bits per number, with one scale per block."""
     xp, attrs = ctx.xp, ctx.attrs
     if attrs["gather_axis"] % data.ndim or attrs["quantize_axis"] % data.ndim != data.ndim - 1:
         raise ValueError("gather_axis is not the first axis, or quantize_axis not the last one")
@@ -287,7 +287,7 @@ def group_norm(ctx: Context, x: Array, gamma: Array, beta: Array) -> None:
 
 
 def unpack(xp: ArrayModule, packed: Array, bits: int) -> Array:
-    """Return the numbers of some bits in each byte, the lowest bits first.
+    """Return the numbers that are packed into bytes, the lowest bits first.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def linear_attention(  # noqa: PLR0917 - the inputs of the operator
 def causal_convolution(
     ctx: Context, x: Array, weight: Array, bias: Array | None = None, past: Array | None = None
 ) -> None:
-    """Convolution of each channel with its own weights, over what came before."""
+    """Causal convolution of each channel with its own weights."""
     xp = ctx.xp
     batch, channels, length = x.shape
     width = weight.shape[-1]

@@ -102,8 +102,8 @@ def _run(
     initial
         Initial states, each (directions, batch, hidden) in the layout of the node.
     make_step
-        Takes the number of a direction. Returns a function of an input and the states that returns
-        the next states, of which the first is the output.
+        Takes the number of a direction. Returns a function of an input and the states, which
+        returns the next states; the first of them is the output.
     """
     xp, attrs = ctx.xp, ctx.attrs
     batch_first = bool(attrs.get("layout", 0))
@@ -144,7 +144,7 @@ def _run(
 
 
 def _expect_lengths(lengths: Array | None, steps: int) -> None:
-    """Check the lengths of sequences, except on a CUDA device, which this would wait for.
+    """Check the lengths of sequences, except on a CUDA device: the check would wait for it.
 
     On a CUDA device, a length beyond the sequence means the whole sequence, and a negative one
     means 0.

@@ -152,7 +152,7 @@ def error_function(ctx: Context, x: Array) -> None:
 
 @builtin("BitShift", since=11)
 def bit_shift(ctx: Context, a: Array, b: Array) -> None:
-    """Bits moved to the left or right; negative shifts, and by all bits and more, move all out."""
+    """Bits shifted left or right; a negative shift, or one by all bits or more, leaves none."""
     xp = ctx.xp
     out = ctx.out(broadcast_shape(a.shape, b.shape))
     bits = out.dtype.itemsize * 8

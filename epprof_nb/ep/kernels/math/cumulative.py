@@ -1,4 +1,4 @@
-"""Sums and products of all elements up to each."""
+"""Cumulative sums and products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places of the largest and smallest elements along an axis."""
+"""Indices of the largest and smallest elements along an axis."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def _dropout_before_12(ctx: Context, x: Array) -> None:
 
 @builtin("Bernoulli", since=15, host_inputs=[0])
 def bernoulli(ctx: Context, x: Array) -> None:
-    """1 with the probability that the element gives, else 0."""
+    """1 with the probability in the element, else 0."""
     ctx.out(x.shape)[...] = ctx.xp.asarray(generator(ctx).binomial(1, x))
 
 

@@ -52,8 +52,8 @@ def geometry(
     kernel
         Shape of a window.
     crop
-        Whether windows are centered on the axis if their number is the same as with ``SAME_UPPER``
-        or ``SAME_LOWER`` but they do not reach all elements. Otherwise they begin with its first
+        Whether windows that do not reach all elements are centered on the axis, if their number is
+        the same as with ``SAME_UPPER`` or ``SAME_LOWER``. Otherwise they begin at its first
         element.
 
     Raises

@@ -1,4 +1,4 @@
-"""Tensors made from little: constants, ranges, triangles, window functions."""
+"""Tensors that a few numbers describe: constants, ranges, triangles, window functions."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def scatter_nd(ctx: Context, x: Array, indices: Array, updates: Array) -> None:
 def tensor_scatter(
     ctx: Context, cache: Array, new: Array, write_indices: Array | None = None
 ) -> None:
-    """A cache with new entries written along an axis, from an index per batch element."""
+    """A cache with new entries along an axis, at an index per batch element."""
     xp = ctx.xp
     axis = nonnegative(ctx.attrs["axis"], cache.ndim)
     out = ctx.out(cache.shape)
@@ -186,7 +186,7 @@ def tensor_scatter(
 
 @builtin("OneHot", since=9, host_inputs=[1])
 def one_hot(ctx: Context, indices: Array, depth: Array, values: Array) -> None:
-    """One of two values: on where the position along a new axis equals the index."""
+    """One-hot vectors along a new axis: one value at the index, the other elsewhere."""
     xp = ctx.xp
     size = single("depth", depth)
     if size <= 0:

@@ -82,7 +82,7 @@ def _squeeze(ctx: Context, x: Array, axes: list[int] | None) -> None:
 
 @builtin("Squeeze", since=13, host_inputs=[1], is_view=True, moves=True)
 def squeeze(ctx: Context, x: Array, axes: Array | None = None) -> None:
-    """Without dimensions of size 1; all of them go if no axes are named."""
+    """The same elements without dimensions of size 1: of the given axes, or of all."""
     # As in ONNX Runtime, an empty tensor names no axes.
     _squeeze(ctx, x, axes.tolist() if axes is not None and axes.size else None)
 

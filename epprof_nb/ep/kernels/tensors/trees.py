@@ -102,8 +102,8 @@ def tree_ensemble(ctx: Context, x: Array) -> None:
 def _leaves(xp: ArrayModule, attrs: Attributes, x: Array) -> Array:
     """Return the leaf that each row reaches in each tree, as an array (rows, trees).
 
-    Leaves are numbered after the nodes and lead to themselves. So no step depends on the rows that
-    have arrived, and nothing waits for a device.
+    Leaves are numbered after the nodes and lead to themselves, so every row takes the same number
+    of steps, and nothing waits for a device.
     """
     count, roots = len(attrs["nodes_featureids"]), attrs["tree_roots"]
     no, yes = (
