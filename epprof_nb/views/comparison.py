@@ -54,7 +54,7 @@ class Comparison:
     verdict
         ``"faster"``, ``"slower"`` or ``"no difference found"``, of the new code; ``"cannot tell"``
         if the recordings vary too much, or if their conditions may explain the difference, and
-        ``"cannot be compared"`` if a verdict would mislead. It is about the elapsed time of a
+        ``"cannot be compared"`` if a verdict would mislead. It refers to the elapsed time of a
         repeat, including the device work that the repeat launched.
     reason
         The times, the interval of the change and the smallest change that would have been found,
@@ -66,11 +66,11 @@ class Comparison:
         Smallest relative change of the elapsed time that would have been found; None if the
         recordings cannot be compared.
     memory_change
-        Relative change of the bytes in use at the peak; infinite if there were none, None unless
-        all recordings have ``detail="memory"``.
+        Relative change of the bytes in use at the peak: infinite if there were none before, None
+        unless all recordings have ``detail="memory"``.
     notes
-        Allowed differences between the recordings, and the number of repeats whose ONNX Runtime
-        nodes are known, unless all are.
+        Allowed differences between the recordings, and the number of repeats with known ONNX
+        Runtime nodes, if some have none.
     assumes_spread
         Whether the verdict assumes the variation between recordings of the same code on the host,
         because ``epprof calibrate`` did not measure it.
@@ -169,15 +169,15 @@ class Comparison:
     def by_stack(self, *, library: bool = False) -> pd.DataFrame:
         """Device time, launches and waits of each Python stack before and after.
 
-        Frames are matched from the outermost one down, by function and text of their line: numbers
-        of lines and names of cells do not count, because the code may have moved. A notebook shows
+        Frames are matched from the outermost one down, by function and text of their line. Line
+        numbers and names of cells do not count, because the code may have moved. A notebook shows
         the table as a flame graph.
 
         Parameters
         ----------
         library
-            Whether frames of libraries have rows. Otherwise their work belongs to your frame that
-            called them.
+            Whether frames of libraries have rows. Otherwise the frame of your code that called them
+            has their work.
 
         Returns
         -------
@@ -235,7 +235,7 @@ class Comparison:
         """Show the timelines of both sides, which zoom and move together.
 
         They begin with the typical repeat in the picture of the comparison, aligned on the same op.
-        If a side has several recordings, the first one is shown.
+        Of several recordings, they show the first.
 
         Returns
         -------
@@ -316,17 +316,18 @@ def compare(
     -----
     The sampling unit is the repeat, and each interval belongs to a ratio of medians. Its variance
     has two parts: between repeats, from resampling them (bootstrap), and between recordings of the
-    same code. Three or more recordings per side show the second part. With fewer, it is the value
-    that ``epprof calibrate`` measured on this machine and device, else an assumed value: 0.5 % for
-    device times of GPUs, 1 % for the elapsed time of code whose work ran on one, and 3 % for times
-    measured on the host and on the host device. It is larger if a recording drifts. Repeats that
-    alternated (``--interleave``) are compared in pairs, in which the drift cancels; 0.25 % to 0.5 %
-    remain. If the code is the same and recordings vary by no more than that, the probability of a
-    wrong difference is 5 % for the total, for any row of `ops`, and for any row of `kernels`.
+    same code. Three or more recordings per side show the second part. With fewer, the comparison
+    uses the value that ``epprof calibrate`` measured on this machine and device, or else assumes
+    one: 0.5 % for device times of GPUs, 1 % for the elapsed time of code whose work ran on one, and
+    3 % for times measured on the host and on the host device. The value is larger if a recording
+    drifts. Repeats that alternated (``--interleave``) are compared in pairs, in which the drift
+    cancels; 0.25 % to 0.5 % remain. If the code is the same and recordings vary by no more than
+    that, the probability of a wrong difference is 5 % for the total, for any row of `ops`, and for
+    any row of `kernels`.
 
-    A recording may have been slowed down by other processes, up to a bound that follows from its
-    ``info["load"]``. Intervals of recordings that did not alternate are wider by these bounds: in
-    the direction in which each side would be faster without its load.
+    Other processes may have slowed down a recording, up to a bound that follows from its
+    ``info["load"]``. If the recordings did not alternate, the intervals are wider by these bounds,
+    in the direction in which each side would be faster without its load.
 
     Ten or more recordings per side without repeats count as repeats of one recording.
 

@@ -1,4 +1,4 @@
-"""Views of a job, which is the profiles of several processes on one clock."""
+"""Views of a job: the profiles of several processes on one clock."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class JobView:
     profiles
         Rank to profile; may load them on access.
     bounds
-        Rank to the start and end of its profile on the job's clock, ns, which begins at 0; ranks
-        without a profile are left out.
+        Rank to the start and end of its profile, ns on the job's clock, which begins at 0. Ranks
+        without a profile have no entry.
     ranks
         One row per process, also for those without a profile: ``rank`` (int64), and if known
         ``name`` (else ``rank 3``), ``hostname``, ``pid``, ``command``,
@@ -51,8 +51,8 @@ class JobView:
     notes
         Sentences to show below.
     window
-        Function from ranks to one profile of them on the job's clock, for the timeline of pages;
-        None for pages without one.
+        Function that returns one profile of some ranks on the job's clock, for the timeline of
+        pages; None for pages without one.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class JobView:
     def write_html(self, path: str | PathLike[str]) -> None:
         """Write the view as one HTML page that needs neither kernel nor network.
 
-        It has a timeline of up to 8 ranks: stragglers, and the first ones.
+        It has a timeline of up to 8 ranks: the stragglers, then the first ranks.
         """
         ranks = self._timeline_ranks()
         timeline, about = None, ""

@@ -1,4 +1,4 @@
-"""The result of an experiment, as it is shown below a cell and printed after a script."""
+"""The result of an experiment, shown below a cell or printed after a script."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SensitivityView:
 
     @cached_property
     def _rows(self) -> list[Sensitivity]:
-        """The ops to show; none if nothing was measured."""
+        """The ops to show; empty without measurements."""
         if not self._measured.repeats:
             return []
         return sensitivities(index_of(self._profile))[:_ROWS]

@@ -177,7 +177,7 @@ def write_html(profile: ProfileData, path: str | PathLike[str]) -> None:
 
 
 def _around(view_model: ViewModel) -> Around | None:
-    """Return what a page has above its viewer: the experiment, if there was one."""
+    """Return the HTML above the viewer of a page: the experiment, if there was one."""
     if "experiment" not in view_model.profile.info:
         return None
     title = title_of(view_model.profile)

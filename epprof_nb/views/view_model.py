@@ -73,8 +73,8 @@ class ViewModel:
     def time_range(self) -> list[int]:
         """First and last nanosecond shown: the profile's length, and events outside of it.
 
-        Events further outside than `_FAR` times the length would hide all others: they have times
-        of a clock that jumped.
+        Events further outside than `_FAR` times the length come from a clock that jumped, and would
+        hide all others.
         """
         bounds = [place.event_rows.time_bounds for place in self.layout.by_prefix().values()]
         wall = self.profile.wall_ns
@@ -169,7 +169,7 @@ class ViewModel:
     def top_ops(self, count: int) -> list[tuple[str, int, int]]:
         """Return name, device time (ns) and executions of the ops that launched the most work.
 
-        Device time of nested ops is not included, so that none is counted twice.
+        It excludes the device time of nested ops, so that none is counted twice.
         """
         by_op = self.by_op
         own = by_op["self_device_ns"]
@@ -179,7 +179,7 @@ class ViewModel:
         return list(zip(names, top.values("self_device_ns"), top.values("count"), strict=True))
 
     def top_operators(self, count: int) -> list[tuple[str, int, int]]:
-        """Return name, host time (ns) and recorded executions of the operators with the most."""
+        """Return name, host time (ns) and recorded executions of the longest operators."""
         if self.operators.totals is not None:
             totals = sorted(self.operators.totals.items(), key=lambda total: -total[1][0])[:count]
             return [(name, host_ns, number) for name, (host_ns, number) in totals if host_ns]

@@ -73,7 +73,7 @@ def kernels(profile: ProfileData, ax: Axes | None, top: int, kind: str) -> Axes:
 
 
 def kernel_labels(names: Sequence[str | None]) -> list[str]:
-    """Return the short names of kernels; the full name where a short name is not unique."""
+    """Return the short names of kernels, or the full name if a short name is not unique."""
     short_names = [None if name is None else short_name(name) for name in names]
     return [
         with_glyphs(shorten(label, _LABEL_CHARACTERS))
@@ -104,7 +104,7 @@ def gaps(profile: ProfileData, ax: Axes | None, min_ns: int) -> Axes:
 def distribution(
     ascending: IntArray,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return values and the share of values up to each, at most 1000 of them.
+    """Return at most 1000 of the values, and the share of values up to each.
 
     Parameters
     ----------

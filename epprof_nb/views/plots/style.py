@@ -70,7 +70,7 @@ def label_rows(axes: Axes, names: list[str], max_characters: int = 42) -> None:
 
 
 def explain_empty(axes: Axes, text: str) -> None:
-    """Write the reason why axes are empty in their middle."""
+    """Write the reason for empty axes in their middle."""
     axes.text(
         0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=palette.OTHER
     )

@@ -124,7 +124,7 @@ def draw_lanes(
             hues = columns.get("op.operator", np.full(len(row), -1))[rows]
             kind = op_colours(model, kind, hues)
         else:
-            kind = np.where(kind > 3, 0, kind)  # a graph launch has no colour of its own
+            kind = np.where(kind > 3, 0, kind)  # a graph launch has no separate colour
         rects = _Rects(tops_of + row[rows], start, length, kind, cover)
         _draw(axes, rects, colours=colours)
         codes = columns.get(f"{prefix}.name", np.full(len(row), -1))[rows].tolist()

@@ -36,7 +36,7 @@ _PLACE = ("cell", "line")
 
 
 def event_groups(view_model: ViewModel) -> tuple[dict[str, Any], dict[str, IntArray]]:
-    """Count the drawn events by the columns that selections refer to.
+    """Count the drawn events, grouped by the columns that selections refer to.
 
     Parameters
     ----------

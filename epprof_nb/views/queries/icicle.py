@@ -72,7 +72,7 @@ def icicle(
 
 
 class MergedTree:
-    """The largest nodes of a tree, and for each of them one that stands for omitted children.
+    """The largest nodes of a tree, each with one node for its omitted children.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class MergedTree:
     sums
         Columns to sum up.
     weights
-        Columns that say how large a node is.
+        Columns that determine the size of a node.
     max_nodes
         Maximum number of nodes, without those for others.
 
@@ -105,7 +105,7 @@ class MergedTree:
         self.kept = _largest(tree, weights, max_nodes)
         self.number = np.full(len(tree) + 1, MISSING, np.int64)
         self.number[self.kept] = np.arange(len(self.kept))
-        # Only the topmost omitted paths: their sums include their descendants.
+        # Only the topmost omitted paths, because their sums include their descendants.
         is_omitted = (self.number[:-1] == MISSING) & (self.number[parent] != MISSING)
         self._omitted = np.flatnonzero(is_omitted)
         self.above, self._group = np.unique(self.number[parent[self._omitted]], return_inverse=True)
@@ -139,7 +139,8 @@ class MergedTree:
     def places(self, texts: Sequence[str | None]) -> dict[str, list[int]]:
         """Return cell or file, line and text of each frame; `MISSING` for other nodes.
 
-        If frames called themselves, ``recursion`` is how often each follows itself at most.
+        If frames called themselves, ``recursion`` has the largest number of times that each follows
+        itself.
 
         `texts` has the text of the line of each kept node. Call this before `columns`.
         """
@@ -164,7 +165,7 @@ class MergedTree:
 
 
 def _stacks(view_model: ViewModel, by: str, merged: MergedTree) -> dict[str, list[Any]]:
-    """Return the stacks with work, None for that without a stack, and the node of each."""
+    """Return the stacks with work, None for work without a stack, and the node of each."""
     index, number = view_model.index, merged.number
     library = by == "full_stack_tree"
     tree, path_of_stack = index.cached(tree_and_nodes, "launch", library, True)  # noqa: FBT003
@@ -216,7 +217,7 @@ def _largest(tree: ResultTable, weights: Sequence[str], max_nodes: int) -> npt.N
         weight += tree[name] / max(tree[name].max(initial=0), 1)
     for level in range(int(depth.max(initial=0)), 0, -1):
         here = np.flatnonzero(depth == level)
-        # Work on other threads may exceed its parent's; a parent weighs at least as much.
+        # Work on other threads may exceed the parent's; a parent weighs at least as much.
         np.maximum.at(weight, parent[here], weight[here])
     order = np.lexsort((depth, -weight))
     return np.sort(order[:max_nodes])

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 LABELS = ("pool", "device_id", "category", "module", "cell", "line", "name")
 _MAX_HOLDERS = 2_000
-"""Maximum number of holders that a view names; the smaller ones are one."""
+"""Maximum number of holders that a view names; it joins the smaller ones."""
 _SMALLER = "(smaller holders)"
 _MAX_NAME_LENGTH = 300
 _MOST_TIMES = 1 << 14
 
 
 def holders_at(index: ProfileIndex, at_ns: int) -> dict[str, Any]:
-    """Return who holds the memory at a time, greatest first.
+    """Return the holders of the memory at a time, largest first.
 
     Returns
     -------
@@ -48,21 +48,21 @@ def holders_at(index: ProfileIndex, at_ns: int) -> dict[str, Any]:
 def holders_over_time(
     index: ProfileIndex, max_changes: int
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Return what each holder holds at each time, as changes.
+    """Return the memory of each holder over time, as changes.
 
     Parameters
     ----------
     index
         The profile.
     max_changes
-        Maximum number of changes. With more, only some times are kept: those of the greatest sums,
-        the peak among them.
+        Maximum number of changes. With more, only some times are kept: those with the largest sums,
+        including the peak.
 
     Returns
     -------
     header, columns
-        ``holders`` in the header has the labels of each holder, and ``exact``: whether no time is
-        left out. ``holders.t`` has the times, ns, ascending; ``holders.step`` (a position in them),
+        ``holders`` in the header has the labels of each holder; ``exact`` is whether it has all
+        times. ``holders.t`` has the times, ns, ascending; ``holders.step`` (a position in them),
         ``holders.holder``, ``holders.bytes`` and ``holders.blocks`` are the changes.
     """
     blocks, in_use = index.profile.tables["memory_blocks"], index.cached(InUse)
@@ -102,7 +102,7 @@ def holders_over_time(
 def _largest(
     holder: IntArray, labels: ResultTable, size: IntArray
 ) -> tuple[IntArray, ResultTable, bool]:
-    """Return the number of each block's holder, of which the last is that of all smaller ones."""
+    """Return the number of each block's holder; all smaller holders share the last number."""
     n = len(labels)
     if n <= _MAX_HOLDERS:
         return holder, labels, False

@@ -42,7 +42,7 @@ def related(
     prefix, row
         The event: ``op``, ``api`` or ``act``, and its row in the table.
     window
-        Time range in view, ns. If there are too many activities, those in it are preferred.
+        Time range in view, ns. Of too many activities, those inside are preferred.
 
     Returns
     -------

@@ -103,7 +103,7 @@ def _narrow(rows: IntArray) -> Rows:
 
 
 class NameNeighbours(NamedTuple):
-    """Neighbours of an event among the events of its name, its number from 1, and their count."""
+    """Neighbours of an event among the events of its name, its number from 1, and the count."""
 
     before: int | None
     after: int | None

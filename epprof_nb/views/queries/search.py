@@ -55,7 +55,7 @@ def matching_rows(view_model: ViewModel, pattern: str) -> dict[str, IntArray]:
     for prefix, table_name in PREFIXES.items():
         table = view_model.profile.tables[table_name]
         full = table.names("name").categories
-        # A kernel is found by its full name and by the short one that is shown.
+        # A search finds a kernel by its full name and by the short one that is shown.
         short = map(short_name, full) if prefix == "act" else full
         name_ids = [
             names.setdefault(shorten(name, _MAX_NAME_LENGTH), len(names))

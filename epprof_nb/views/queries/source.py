@@ -62,7 +62,7 @@ def source_listing(view_model: ViewModel) -> list[dict[str, Any]]:
         if name not in shown_names:
             continue
         is_file = (with_places or len(stacks) > 0) and name not in cells
-        # The lines that launched say more than the functions that are ops.
+        # The lines that launched are more precise than the functions that are ops.
         of_source = cell_totals.get(name) or file_totals.get(name, [])
         if is_file and not of_source:
             continue  # its functions only called others

@@ -1,4 +1,4 @@
-"""Selections of the events that a row by line, or a node by Python stack, counts."""
+"""Selections of the events of a row by line, or of a node by Python stack."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def line_selections(
 ) -> list[Selection | None]:
     """Return the selection of each row by line; None for statements, which are ops.
 
-    A line of Python stacks selects the activities that were launched below it; if there are none,
-    the API calls that waited below it.
+    A line of Python stacks selects the activities that code below it launched, or, without any, the
+    API calls that waited below it.
 
     Parameters
     ----------

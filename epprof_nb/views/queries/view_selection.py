@@ -44,7 +44,7 @@ class ActiveSelection:
 
     @cached_property
     def pinned(self) -> dict[str, IntArray]:
-        """Positions of the selected events, which are not merged; the longest if there are many."""
+        """Positions of the selected events, which are not merged: the longest ones of very many."""
         layouts = self._view_model.layout.by_prefix()
         pinned: dict[str, IntArray] = {}
         for prefix, rows in self.selected.rows.items():

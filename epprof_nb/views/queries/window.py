@@ -1,4 +1,4 @@
-"""The events of a time window as columns for the viewer, at most as many as can be drawn."""
+"""The events of a time window as columns for the viewer, at most as many as it can draw."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ is many times faster than a Matplotlib figure, which takes longer than the rest 
 cell.
 
 The background is transparent, because front ends that remove styles show the picture on a light or
-a dark page. No colour has a contrast of 4.5 to both, so text on the background has a plate below
-it.
+a dark page. No colour contrasts by 4.5 with both, so text on the background has a plate below it.
 """
 
 from __future__ import annotations
@@ -140,7 +139,7 @@ def _mixed(above: tuple[int, ...], below: tuple[int, ...], share: float) -> tupl
 
 
 def _nearest(colour: tuple[int, ...], palette: list[tuple[int, ...]]) -> int:
-    """Return the position of a colour in the palette, or of the one most like it."""
+    """Return the position of a colour in the palette, or of the most similar one."""
     if colour in palette:
         return palette.index(colour)
     return int((np.subtract(palette, colour) ** 2).sum(axis=1).argmin())
@@ -167,7 +166,7 @@ def fit(text: str, size: int, width: float) -> str:
 
 @functools.cache
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """Return the font that Matplotlib has; Pillow's own lacks some of the signs.
+    """Return Matplotlib's font; Pillow's own lacks some of the characters.
 
     Matplotlib is not imported, which would take longer than the picture.
     """

@@ -220,7 +220,7 @@ def _sentences(comparison: ComparisonResult) -> Iterator[str]:
 
 
 def _markdown_text(text: str) -> str:
-    """Return text in which only `backticks` have a meaning in Markdown and HTML."""
+    """Return text in which Markdown and HTML interpret only `backticks`."""
     parts = text.split("`")
     for i in range(0, len(parts), 2):
         parts[i] = re.sub(r"([\\\[\]*_~|#])", r"\\\1", escape(parts[i], quote=False))

@@ -175,7 +175,7 @@ def _of_kernels(comparison: ComparisonResult) -> ShownTable:
 def _of_device_times(
     comparison: ComparisonResult, title: str, named: Sequence[tuple[str, str, Values]]
 ) -> ShownTable:
-    """Return the table of what has a device time only, with changed rows first."""
+    """Return the table of rows with a device time only, the changed ones first."""
     rows = sorted(named, key=lambda named: named[2]["verdict"] not in CHANGED)
     found = [
         Row(
@@ -199,7 +199,7 @@ def _of_device_times(
 
 
 def _host_differs(row: Values) -> bool:
-    """Return whether the host time of an op is not its elapsed time."""
+    """Return whether the host time of an op differs from its elapsed time."""
     for side in ("before", "after"):
         host, shown = row[f"host_{side}_ns"] or 0, row[f"elapsed_{side}_ns"] or 0
         if abs(host - shown) > _HOST_DIFFERS * max(host, shown):
@@ -235,7 +235,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _device_change(row: Values, verdict: str, source: str) -> str:
-    """Return the change of the device time, and its verdict if the row has another one.
+    """Return the change of the device time, and its verdict if it differs from the row's.
 
     If the device time causes the row's verdict, its interval replaces its verdict.
     """

@@ -94,7 +94,7 @@ Item: TypeAlias = Rectangle | Text | Line | Area | Stairs
 
 @dataclass(slots=True)
 class Drawing:
-    """Shapes and texts in the order in which they are drawn; ``label`` describes them."""
+    """Shapes and texts in drawing order; ``label`` describes them."""
 
     width: int
     height: int
@@ -194,6 +194,6 @@ def _draw(canvas: Canvas, item: Item) -> None:
 
 
 def _on_white(colour: str, opacity: float) -> str:
-    """Return a colour as it looks on white: the rectangles carry dark texts on any page."""
+    """Return a colour as it looks on white, because the rectangles have dark texts on any page."""
     channels = ImageColor.getrgb(colour)[:3]
     return "#" + "".join(f"{round(255 + (c - 255) * opacity):02x}" for c in channels)

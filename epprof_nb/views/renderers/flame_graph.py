@@ -23,7 +23,7 @@ _WIDTH, _ROW, _TOP, _MAX_DEPTH = 900, 18, 54, 14
 _CHARACTER = 6.2
 _NARROW, _MIN_NAMED = 1, 40
 _HEIGHT = 420
-"""Height of the frame in pixels until the flame graph reports how much it needs."""
+"""Height of the frame in pixels until the flame graph reports its own."""
 _OPACITY = 0.6
 """Texts on the rectangles are legible on all colours."""
 
@@ -31,7 +31,7 @@ _OPACITY = 0.6
 def shown_change(
     tree: dict[str, Any], total: Total, idle_before: float | None, idle_after: float | None
 ) -> str:
-    """Write the change of the device time beside that of the wall time, which has idle time too.
+    """Write the change of the device time next to the wall time, which includes idle time.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class FlameGraph:
         Trees of the user's frames, and with those of libraries; see
         `epprof_nb.views.queries.stack_changes.stack_changes`.
     change
-        The change that it shows, and what it does not show; see `shown_change`.
+        The change that it shows, and the idle time that it does not; see `shown_change`.
     """
 
     own: dict[str, Any]

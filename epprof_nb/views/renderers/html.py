@@ -4,8 +4,8 @@ Notebook front ends differ in what they allow, and the output has to work in eac
 
 - A front end that runs HTML as is (JupyterLab, nbviewer, an exported page) runs the viewer in a
   sandboxed iframe, isolated from the notebook and its styles.
-- A front end that shows iframes but runs no scripts shows the plain HTML that the document in the
-  frame starts with: the headline and the top ops.
+- A front end that shows iframes but runs no scripts shows the plain HTML at the start of the
+  document in the frame: the headline and the top ops.
 - A sanitizer that drops ``iframe``, ``script`` and ``style`` (GitHub, an untrusted notebook) leaves
   the fallback, an image and a table. A single rule in a ``style`` element hides it next to an
   iframe. If the iframe or the rule is dropped, the fallback shows. It is never hidden by an inline
@@ -40,7 +40,7 @@ Tab = Literal["timeline", "breakdown", "source"]
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 _FRAME_HEIGHT = 520
-"""Height in pixels until the viewer reports how much it needs."""
+"""Height in pixels until the viewer reports its own."""
 _FALLBACK_ROWS = 8
 
 _PAGE_STYLE = (
@@ -290,11 +290,11 @@ def framed(
     Parameters
     ----------
     document, fallback
-        HTML of the document, and of its replacement.
+        HTML of the document and of its replacement.
     title
         Name of the frame.
     height
-        Height of the frame in pixels, until the document reports how much it needs.
+        Height of the frame in pixels, until the document reports its own.
     mount_id
         See `notebook_html`.
     """

@@ -49,7 +49,7 @@ _PAGE_STYLE = (
 )
 # JupyterLab's dark background: in a notebook, sentences of the same output surround the frame.
 _FRAME_STYLE = "<style>html[data-theme=dark],html[data-theme=dark] body{background:#111}</style>"
-# Of the picture and of what `frontend/src/job/strips.ts` adds to it.
+# Styles of the picture and of the elements that `frontend/src/job/strips.ts` adds.
 _STRIPS_STYLE = (
     f"{PICTURE_STYLE}.epprof-wide svg{{min-width:600px}}"
     ".epprof-strips{cursor:crosshair;touch-action:pan-y;user-select:none;outline-offset:2px}"
@@ -124,7 +124,7 @@ def _document(title: str, body: str) -> str:
 
 
 def _strips(job: ShownJob, drawing: Drawing) -> str:
-    """Return the picture with the program that shows its numbers; without scripts it remains."""
+    """Return the picture, and a program that shows its numbers; the picture needs no scripts."""
     svg = drawing.svg().replace("<svg ", "<svg data-epprof-strips ", 1)
     packed = zlib.compress(json.dumps(strips_data(job), separators=(",", ":")).encode(), 9)
     return (

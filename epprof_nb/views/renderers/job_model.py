@@ -78,7 +78,7 @@ class Row:
         The processes.
     busy, waiting
         float64 arrays, one value per bin, 0 to 1: utilisation, and the share of the time in which a
-        collective waited for a later rank; means over the processes. NaN where none recorded.
+        collective waited for a later rank; means over the processes. NaN where none was recorded.
     busy_share, waiting_share
         Both over the whole row; None if unknown.
     is_late
@@ -96,7 +96,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """A collective across the rows: when each arrived, ns, or None, and the end."""
+    """A collective across the rows: the time when each arrived, ns, or None, and the end."""
 
     kind: str
     arrivals: tuple[int | None, ...]
@@ -121,7 +121,7 @@ class ShownJob:
     sentences
         Sentences on stragglers; backticks enclose code.
     notes
-        Sentences on what is missing or not shown.
+        Sentences on missing or omitted parts.
     absent
         Processes that were not recorded, or not to their end.
     """

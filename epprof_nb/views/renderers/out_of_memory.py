@@ -80,7 +80,7 @@ class _Parts(NamedTuple):
 def as_text(explanation: Explanation, *, in_notebook: bool) -> str:
     """Return the explanation as plain text.
 
-    `in_notebook` is whether the process lives on after the error, so that memory can be released.
+    `in_notebook` is whether the process continues after the error, so that it can release memory.
     """
     parts = _parts(explanation, in_notebook=in_notebook)
     lines = [parts.headline]
@@ -141,7 +141,7 @@ def as_html(explanation: Explanation, *, in_notebook: bool) -> str:
 
 def _parts(made: Explanation, *, in_notebook: bool) -> _Parts:
     shown, more = made.holders[:ROWS], made.holders[ROWS:]
-    # Without a notebook, the process ends, and with it what the traceback holds.
+    # Without a notebook, the process ends and releases what the traceback holds.
     only = [in_notebook and holder.scope == "traceback" for holder in shown]
     rows = [_Row(_name(h), _what(h, o), h.nbytes, o) for h, o in zip(shown, only, strict=True)]
     if made.unheld:
@@ -183,7 +183,7 @@ def _place(place: Place) -> str:
 
 
 def _binary(nbytes: int) -> str:
-    """Write a size as torch does, so that it can be found in its message."""
+    """Write a size as torch does, so that readers find it in its message."""
     unit, scale = ("GiB", 2**30) if nbytes >= 2**30 else ("MiB", 2**20)
     return f"{nbytes / scale:.2f} {unit}"
 
@@ -219,7 +219,7 @@ def _why(made: Explanation) -> list[str]:
 
 
 def _too_large(made: Explanation) -> str:
-    """Return what to do about a request that cannot succeed, however much is released."""
+    """Return the remedy for a request that cannot succeed, however much memory is released."""
     what, smaller = "this device has", "Use a smaller batch, smaller arrays or smaller parts"
     remedy = "use a device with more memory"
     if made.library == "host":
@@ -235,7 +235,7 @@ def _too_large(made: Explanation) -> str:
 
 
 def _memory(made: Explanation) -> list[str]:
-    """Return the sum of what was taken, and its parts."""
+    """Return the sum of the memory in use, and its parts."""
     used = sum(pool.held for pool in made.pools) + (made.rest or 0)
     parts = []
     for pool in made.pools:

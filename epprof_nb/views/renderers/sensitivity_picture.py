@@ -26,7 +26,7 @@ _HIDDEN = palette.OTHER
 
 
 def draw(rows: Sequence[Sensitivity]) -> Drawing:
-    """Return the picture of ops whose savings are known."""
+    """Return the picture of the ops with known savings."""
     longest = max((row.saving.high for row in rows if row.saving), default=0.0)
     scale = (_WIDTH - _LEFT - _RIGHT) / max(longest, 1.0)
     bottom = _TOP + _ROW * len(rows)

@@ -66,7 +66,7 @@ class BlockSummaries:
         edges = blocks * BLOCK - np.repeat(at - cut[:-1], count)
         edges[np.cumsum(count) - count] = cut[:-1]
         length = np.subtract(end, start, out=start)
-        # A block may have begun in an earlier range, of the same row or of the one before.
+        # A block may have begun in an earlier range of the same row, or of the row before.
         np.maximum.at(self._longest, blocks, np.maximum.reduceat(length, edges))
         np.add.at(self._covered, blocks, np.add.reduceat(length, edges))
 

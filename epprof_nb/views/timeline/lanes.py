@@ -1,4 +1,4 @@
-"""Timeline layout: the lane, and the row within it, that each event is drawn in."""
+"""Timeline layout: the lane of each event, and its row within the lane."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
 
 
 def _by_process(index: ProfileIndex, lanes: Sequence[Lane]) -> list[int]:
-    """Return the numbers of the lanes in order: threads, then devices, of one process by one."""
+    """Return the numbers of the lanes in order: threads, then devices, process by process."""
     process_of: dict[tuple[str, int], int] = {}
     for number, part in enumerate(index.cached(processes)):
         tables = part.index.profile.tables

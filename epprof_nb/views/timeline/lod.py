@@ -1,13 +1,13 @@
 """Level of detail: reduction of millions of events to what a screen can show.
 
-Three stages reduce the events; each knows the screen more exactly than the one before.
+Three stages reduce the events; each knows more about the screen than the one before.
 
 1. *Window bins*, in Python. A window query knows the time range and its width in pixels. If a row
    has more events in the window than the width can show, the window is cut into bins, and the
    events that start in one bin become one rectangle. It records the number of its events, the time
    they cover and the longest of them. Events at least as long as a bin keep a separate rectangle.
    This module decides how many bins each row gets; `epprof_nb.views.timeline.merge` fills them. To
-   cost O(bins) and not O(events), it reads dense time ranges from the mip levels that
+   take O(bins) time, not O(events), it reads dense time ranges from the mip levels that
    `epprof_nb.views.timeline.mipmap` and `epprof_nb.views.timeline.block_summaries` build once per
    profile.
 2. *Mip levels*, in the viewer. The rectangles of a window stay in use while the reader pans and
@@ -57,7 +57,7 @@ class Rects(NamedTuple):
     start, dur
         Start of the first event, and time from there to the latest end, ns.
     cover
-        Time within that is covered by its events and by no event before them, ns.
+        Time within `dur` that its events cover and no event before them covers, ns.
     """
 
     row_index: IntArray

@@ -30,8 +30,8 @@ _MAX_LONG_PER_BIN = 4
 class Bins(NamedTuple):
     """Time bins of a window.
 
-    ``times`` are their starts, int64 ns, ascending; ``width`` is the length of each. Events that
-    start before the first bin are counted to it.
+    ``times`` are their starts, int64 ns, ascending; ``width`` is the length of each. The first bin
+    has the events that start before it, too.
     """
 
     times: IntArray

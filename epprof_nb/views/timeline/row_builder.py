@@ -1,7 +1,7 @@
 """Sorts the events of a table into the rows of the timeline.
 
-Passes go through the columns in chunks that fit the CPU cache, so that rows and block summaries are
-built in one pass.
+It passes through the columns in chunks that fit the CPU cache, and builds rows and block summaries
+in one pass.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Link of live views that zoom and move together."""
+"""Link between live views that zoom and move together."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Link(NamedTuple):
     group
         Id of the group.
     origin
-        Time that is shown at the same position as the origins of the other views.
+        Time at the same position as the origins of the other views.
     first
-        Start and end of the time range that is shown first, from `origin` on.
+        Start and end of the first time range, relative to `origin`.
     low, high
         Time range that the view can show; of the same length and place in all views of the group.
     """

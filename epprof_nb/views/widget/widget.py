@@ -161,8 +161,8 @@ class LiveView(anywidget.AnyWidget):
         self.place = uuid.uuid4().hex
         if self.display_in(TransientDisplay(shell.display_pub)):
             _before_next_cell(self.clear_display)
-            # A kernel sends from another thread, which the computation of the page would starve.
-            # Flushing blocks until all messages so far are sent.
+            # The kernel sends messages on another thread, which the computation of the page would
+            # starve. Flushing waits until they are sent.
             sys.stdout.flush()
         shell.display_pub.publish(make_page(mount_id=self.place), {})
         self._make_page = make_page

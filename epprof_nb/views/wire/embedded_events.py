@@ -28,16 +28,16 @@ BLOCK = 1 << 14
 """Events per block."""
 _LEVEL = 6
 _COUNTER_POINTS = 1 << 18
-"""Maximum number of points of a counter: exact for as many changes."""
+"""Maximum number of points of a counter; fewer changes are exact."""
 _MAX_HOLDER_CHANGES = 1 << 20
-"""Maximum number of changes of the memory of holders: exact for as many."""
+"""Maximum number of changes of the memory of holders; fewer are exact."""
 
 
 def detail_blocks(view_model: ViewModel) -> Iterator[tuple[str, bytes]]:
     """Yield the name and the compressed message of each block, and of their index at the end.
 
-    ``counters`` has the columns of the counters with more points than a page, and ``holders`` the
-    holders of memory at more times.
+    Beyond a page, ``counters`` has more points of the counters, and ``holders`` the holders of
+    memory at more times.
 
     The columns are a page's (`epprof_nb.views.queries.window.query_window`); ``op`` is the
     position of the op. The message ``index`` has the header of a page, ``size`` (events per

@@ -1,4 +1,4 @@
-"""Headers of the views: what the viewer shows beside the events."""
+"""Headers of the views: everything that the viewer shows beside the events."""
 
 from __future__ import annotations
 
