@@ -31,7 +31,7 @@ typedef struct {
 // group.
 void epprof_add_activities(const epprof_activity_rows* in, int64_t* sums);
 // Adds the time in which each group works. `last` has two rows, the ends and starts so far, which
-// later calls continue. Returns 0 if a start precedes an earlier start of its group.
+// later calls update. Returns 0 if a start precedes an earlier start of its group.
 int epprof_add_covered(const epprof_activity_rows* in, int64_t* covered, int64_t* last);
 
 // How an API call waits.
@@ -43,10 +43,10 @@ enum {
   EPPROF_WAIT_THREAD = 4,  // for the thread with the number `call_lane`, until the end of the call
   EPPROF_WAIT_MARK = 5     // for the activities with the mark `call_lane`; -1: no activity
 };
-// What an event that a lane waits for stands for, if not a mark.
+// Meaning of an event that a lane waits for, if it is not a mark.
 enum { EPPROF_UNKNOWN_WORK = -1, EPPROF_NO_WORK = -2 };
-// What a factor applies to: code of the host, work of a device, delays before such work. Calls with
-// a delay factor of 0 do not exist: they wait for nothing.
+// The time that a factor applies to: code of the host, work of a device, delays before such work. A
+// call with a delay factor of 0 does not exist and waits for nothing.
 enum { EPPROF_HOST = 0, EPPROF_DEVICE = 1, EPPROF_DELAY = 2, EPPROF_FACTORS = 3 };
 
 // Columns of one length each. An `order` lists the rows by ascending time; null: the rows are
@@ -63,7 +63,7 @@ typedef struct {
   const int32_t *call_start_order, *call_end_order;
   const int64_t *activity_start, *activity_end;
   const int64_t* activity_length;  // null: from start to end
-  const int64_t* activity_freed;  // what is left out of the delay before an activity; null: nothing
+  const int64_t* activity_freed;  // omitted part of the delay before an activity; null: nothing
   const int32_t *activity_lane, *activity_call, *activity_op;  // lane -1: not part of the path
   const int32_t* activity_mark;  // number of the mark of an event that stands for it; -1: none
   const int32_t *activity_order;

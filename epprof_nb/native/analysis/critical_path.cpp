@@ -209,7 +209,7 @@ class Sweep {
     } else {
       done = lanes_.settle_all(end);
     }
-    // The call returned this long after the work that it waited for, or after its own start.
+    // Time from the end of the work that the call waited for, or from its own start, to its return.
     int64_t length = end - std::max(done.end, start);
     int32_t op = in_.call_op[call];
     if (op < 0) op = thread.op;
@@ -232,7 +232,7 @@ class Sweep {
     take_longer(thread.distance, distance);
   }
 
-  // A thread waited for another one, which was at work until `end`.
+  // A thread waited for another one, which worked until `end`.
   void join(Thread& thread, size_t other, int64_t end) {
     advance(other, end);
     const Thread& worker = threads_[other];
@@ -262,7 +262,7 @@ class Sweep {
       cause = From::kEvent;
       last = event.end;
     }
-    // When it had started without the delay that is left out.
+    // Its start without the omitted delay.
     int64_t begun = start;
     if (in_.activity_freed) begun = std::max(last, start - in_.activity_freed[a]);
 

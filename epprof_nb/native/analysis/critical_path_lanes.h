@@ -80,7 +80,8 @@ class Lanes {
     if (mark < 0 || static_cast<size_t>(mark) >= marks_.size()) return {};
     Done<K> done = marks_[static_cast<size_t>(mark)];
     if (done.last < 0 || done.end <= time) return done;
-    // Times of devices are interpolated: work can seem to end after the start of what waited for it.
+    // Times of devices are interpolated, so work can seem to end after the start of work that
+    // waited for it.
     for (int64_t& distance : done.distance) {
       distance = std::max<int64_t>(distance - (done.end - time), 0);
     }

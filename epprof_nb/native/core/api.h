@@ -23,7 +23,7 @@ void epprof_leave_out_thread(void);  // the calling thread is one of the profile
 uint32_t epprof_intern(const char* text, size_t length);
 // Calls `each` with every interned string from id `first`; returns their number.
 size_t epprof_strings_from(uint32_t first, void (*each)(const char*, size_t, void*), void* data);
-// The demangled name, for the caller to free. Null if the name is not mangled.
+// The demangled name, for the caller to free; null if the name is not mangled.
 char* epprof_demangle(const char* name);
 
 uint64_t epprof_push(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,

@@ -38,8 +38,8 @@ void epprof_cuda_error(int result, const char** name, const char** text);
 // Launch calls since the start minus the launched activities, that is, pending records.
 int64_t epprof_cupti_pending_records(void);
 uint32_t epprof_cupti_flush(int forced);
-// Launches something of our own in the current context: the first launch takes CUPTI long. Returns
-// whether it did, which adds a record.
+// Launches work of our own in the current context, because CUPTI takes long in the first launch.
+// Returns whether it did, which adds a record.
 int epprof_cupti_first_launch(void);
 // True if CUDA is initialised in this process.
 int epprof_cuda_started(void);
@@ -53,7 +53,7 @@ epprof_columns* epprof_cupti_graph_nodes(void);
 void epprof_cupti_state(uint64_t out[6]);
 const char* epprof_cupti_callback_name(uint32_t domain, uint32_t cbid);
 // Decodes one raw buffer. counts: lost, unfinished, activities, bytes decoded, time in ns. Returns
-// null if the layout is not of this version of the core.
+// null if the layout belongs to another version of the core.
 epprof_columns* epprof_decode(const void* raw, size_t bytes, const void* layout, size_t layout_bytes,
                       uint64_t counts[5]);
 

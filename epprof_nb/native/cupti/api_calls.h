@@ -12,7 +12,7 @@ namespace epprof {
 constexpr uint32_t kDriverDomain = 1, kRuntimeDomain = 2, kResourceDomain = 3;
 constexpr uint32_t kCallbackIds = 2048;
 
-// Null: no function of the API has this id.
+// Null if no function of the API has this id.
 const char* api_call_name(uint32_t domain, uint32_t cbid);
 
 // True for calls that launch, copy, set memory or wait; that allocate, register or free memory, make

@@ -68,8 +68,8 @@ void buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_
   if (buffer) c.buffers.put(buffer, valid);
 }
 
-// Whether CUPTI receives buffers of zeros. Otherwise it sets them to zero itself, in the first
-// launch of each thread, which takes milliseconds. Other profilers rely on that.
+// Whether CUPTI receives buffers of zeros. Otherwise it zeroes them itself, in the first launch of
+// each thread, which takes milliseconds. Other profilers rely on that.
 void promise_zeroed_buffers(bool zeroed) {
   uint8_t value = zeroed;
   size_t bytes = sizeof value;

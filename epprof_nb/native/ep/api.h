@@ -273,7 +273,7 @@ void ep_leave_streams_to_others(int leave);
 // on failure; `*failed` is then a message for the caller to free.
 void* ep_device_allocate(int device, size_t bytes, char** failed);
 void ep_device_free(int device, void* memory);
-// Settings of the memory of a device. -1 or a null pointer leaves a setting as it is.
+// Settings of the memory of a device. -1 or a null pointer leaves a setting unchanged.
 void ep_device_configure(int device, const size_t* limit, int grow_exactly);
 
 typedef struct {
@@ -285,7 +285,7 @@ void ep_device_statistics(int device, ep_memory_statistics* now);
 // Logs the memory of all devices, at most `most` changes of each, until the stop.
 void ep_memory_log_start(size_t most);
 void ep_memory_log_stop(void);
-// The events since the start; `*dropped`: how many a limit cut.
+// The events since the start; `*dropped`: the number that a limit cut.
 epprof_columns* ep_memory_log_read(uint64_t* dropped);
 
 // Takes the message of the last failed allocation for ONNX Runtime, for the caller to free; null:
@@ -294,8 +294,8 @@ char* ep_take_allocation_failure(void);
 int ep_device_of(const void* data);  // the CUDA device; -1: the host device, -2: memory of others
 int ep_cuda_device_at(const void* data);  // device of any allocator's memory; -1: not a CUDA device
 
-// Products of matrices by cuBLASLt, which chooses an algorithm once for each. Matrices lie by columns;
-// the columns of a result are contiguous. Types are cuBLAS's numbers (cudaDataType_t).
+// Products of matrices by cuBLASLt, which chooses an algorithm once for each. Matrices are stored
+// by columns; the columns of a result are contiguous. Types are cuBLAS's numbers (cudaDataType_t).
 enum { EP_PRODUCT_FLOAT64 = 1, EP_PRODUCT_FLOAT16 = 2, EP_PRODUCT_BFLOAT16 = 14 };
 enum { EP_PRODUCT_ALIGNMENT = 16 };
 typedef struct {

@@ -132,8 +132,8 @@ Status* count_domains(EpFactory*, size_t* count) {
   });
 }
 
-// ONNX Runtime has no way to say that there are fewer than it has counted, so later ones are left
-// out, and none is ever removed.
+// ONNX Runtime cannot receive fewer than it has counted, so later ones are left out, and none is
+// ever removed.
 Status* list_domains(EpFactory*, CustomOpDomain** domains, size_t room) {
   if (room && !domains) return null_in("GetCustomOpDomains");
   return as_status([&] {

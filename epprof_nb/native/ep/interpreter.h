@@ -22,8 +22,8 @@ inline void without_gil(void (*work)(void*), void* data) {
 }
 
 // Returns the result of a call of `interpreter`. While Python ends, it unwinds every other thread that
-// wants the GIL, and the frames of ONNX Runtime would end the process then. Stops such a thread
-// instead, as Python 3.14 does itself.
+// wants the GIL, and the frames of ONNX Runtime would end the process then. Instead, this stops
+// such a thread, as Python 3.14 does itself.
 template <typename Call>
 auto call_python(Call call) {
   struct Guard {

@@ -26,7 +26,7 @@ struct UnclaimedNode {
 };
 // Unclaimed nodes of the last graph that this thread partitioned.
 thread_local std::vector<UnclaimedNode> unclaimed_nodes;
-// Selections that no graph has, of the last session that this thread created.
+// Selections of the last session of this thread that no graph has.
 thread_local std::vector<std::string> unmatched_types, unmatched_nodes;
 thread_local bool has_control_flow = false;  // likewise
 

@@ -102,7 +102,7 @@ class ActivityStore {
   void add(const Overhead& e) { if (has_capacity()) overhead_.push_back(e); }
   void add(const MemoryEvent& e) { if (has_capacity()) memory_.push_back(e); }
   void add(const EventRecord& e) { if (has_capacity()) events_.push_back(e); }
-  // Of the activity that `append_row` returned and that is not committed yet.
+  // For the activity that `append_row` returned and `commit_row` has not committed yet.
   void add_awaited_event(uint64_t sync, uint32_t event) {
     awaited_.push_back({sync, uint32_t((blocks_.size() - 1) * ColumnBlock::kRows + row_), event});
   }

@@ -18,7 +18,7 @@ namespace epprof {
 // address space when the first one is requested.
 //
 // CUPTI writes records on the threads that launch, where a page fault takes as long as a launch on
-// some virtual machines. So a buffer keeps its first pages, also when a flush returns it half empty.
+// some virtual machines. So a buffer keeps its first pages, even if a flush returns it half empty.
 class BufferPool {
  public:
   static constexpr size_t kKept = 1 << 20;  // bytes; the records of 3,000 launches
@@ -45,15 +45,15 @@ class BufferPool {
     return buffer;
   }
 
-  // Takes back a buffer whose first `used` bytes have been written. One of another pool, as a forked
-  // child may get from its parent, is left alone.
+  // Takes back a buffer whose first `used` bytes have been written. Ignores buffers of another
+  // pool, which a forked child may get from its parent.
   void put(uint8_t* buffer, size_t used) {
     if (!base_ || buffer < base_ || buffer >= base_ + bytes_ * reserved_) return;
     static const size_t page = size_t(sysconf(_SC_PAGESIZE));
     size_t& present = present_of(buffer);
     size_t rest = std::max((used + page - 1) / page * page, std::min(present, kKept));
     present = rest = std::min(rest, bytes_);
-    // Nothing should have been written behind the used part, but nobody promises that.
+    // CUPTI should not have written behind the used part, but does not promise it.
     memset(buffer, 0, rest);
     if (rest < bytes_) madvise(buffer + rest, bytes_ - rest, MADV_DONTNEED);
     std::lock_guard<std::mutex> lock(mutex_);
@@ -61,8 +61,8 @@ class BufferPool {
     out_--;
   }
 
-  // Returns the memory of the free buffers to the system, except that of the one with the most.
-  // That is the next to be used.
+  // Returns the memory of the free buffers to the system, except the buffer with the most memory,
+  // which is used next.
   void trim() {
     std::lock_guard<std::mutex> lock(mutex_);
     if (free_.empty()) return;
@@ -89,7 +89,7 @@ class BufferPool {
     present_.assign(reserved_, 0);
     free_.clear();
     for (uint32_t i = reserved_; i-- > 0;) free_.push_back(base_ + size_t(i) * bytes_);
-    // The first request is that of the profiler's own flush, if CUDA has started.
+    // If CUDA has started, the profiler's own flush makes the first request.
     memset(free_.back(), 0, present_of(free_.back()) = std::min(kKept, bytes_));
     return true;
   }

@@ -34,8 +34,8 @@ Domain* domain_of(const void* handle);  // null: the default domain
 Domain* domain_named(uint32_t name);
 void name_category(Domain* domain, uint32_t category, uint32_t name);
 
-// Id of the details; equal details have the same id. 0: a range of the default domain without
-// details. Beyond the bounds, new details lose their payload first, then everything.
+// Id of the details; equal details have the same id. It is 0 for a range of the default domain
+// without details. Beyond the bounds, new details lose their payload first, then everything.
 uint32_t details_id(const Domain* domain, const EventAttributes* attributes, bool is_mark);
 
 }  // namespace epprof::nvtx

@@ -1,5 +1,5 @@
 // The entry points of the library that ONNX Runtime loads from the same file as the Python extension.
-// The name of the registration selects the provider: that of the observer, or any other name for the
+// The name of the registration selects the provider: the observer's name, or any other name for the
 // provider of Python kernels.
 #include <string_view>
 

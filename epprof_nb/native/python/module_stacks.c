@@ -23,8 +23,8 @@ static void destroy_code(PyObject* code) {
   free_code(code);
 }
 
-// Learns of the end of code objects. Python 3.11 has no watchers: there the type's function that
-// frees them is replaced, once in the life of the process.
+// Counts the code objects that end. Python 3.11 has no watchers, so the type's function that frees
+// them is replaced, once per process.
 static const char* watch_code(int minor) {
   if (watcher >= 0 || free_code) return NULL;
   if (minor >= 12) {
@@ -36,7 +36,7 @@ static const char* watch_code(int minor) {
     return "the interpreter has no place for another watcher of code objects";
   }
   char* type = dlsym(RTLD_DEFAULT, "PyCode_Type");
-  if (!type) return "the interpreter does not tell when it frees a code object";
+  if (!type) return "the interpreter does not report when it frees a code object";
   const size_t tp_dealloc = 48;  // Include/cpython/object.h
   void (**slot)(PyObject*) = (void (**)(PyObject*))(type + tp_dealloc);
   if (*slot != (void (*)(PyObject*))PyType_GetSlot((PyTypeObject*)type, Py_tp_dealloc)) {
@@ -139,7 +139,7 @@ static PyObject* described(const struct epprof_frame* frame) {
                        function, code.first_line, line);
 }
 
-// What `sys._getframe` shows of the frames, in the same form. Read here, because the caller's
+// The frames as `sys._getframe` shows them, in the same form. Read here, because the caller's
 // instruction changes when this returns.
 static PyObject* shown(PyObject* getframe) {
   PyObject* list = PyList_New(0);

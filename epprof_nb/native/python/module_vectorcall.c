@@ -22,8 +22,8 @@ typedef struct {
 static Recording recording;
 // Calls inside a recorded call are part of it.
 static _Thread_local int open_calls;
-// Open pauses of this thread in `paused_recording`. Code that pauses may miss the end of the
-// recording and leave its pause open.
+// Open pauses of this thread in `paused_recording`. Code that pauses may continue past the end of
+// the recording and leave its pause open.
 static _Thread_local int open_pauses;
 static _Thread_local uint64_t paused_recording;
 static uint64_t recordings;  // the number of the last one; guarded by the GIL

@@ -18,8 +18,8 @@ typedef struct {
 
 #define TASK 12  // Category::kTask
 
-// Names and arguments of the ops of one session. The drained columns refer to the lists, so that
-// both live as long as they are needed. Protected by the GIL.
+// Names and arguments of the ops of one session. The drained columns refer to the lists and keep
+// them alive. Protected by the GIL.
 #define OP_NAME 0x80000000u    // marks ids that index `names`, not the string table
 #define MAX_NAMES 250000       // further names become names[0]
 #define MAX_ARGS_BYTES (256 << 20)

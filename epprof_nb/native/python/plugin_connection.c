@@ -41,7 +41,7 @@ char* ep_connect_python(void) {
 }
 
 static int connect_soon(void* Py_UNUSED(data)) {
-  // A session reports the error, if one is created.
+  // A session, if one is created, reports the error.
   free(import_provider());
   return 0;
 }

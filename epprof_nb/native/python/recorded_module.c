@@ -90,14 +90,14 @@ static void end_call(Recorded* self, epprof_module_call call) {
   PyErr_Restore(type, value, traceback);
 }
 
-// 0 if an error is one of a class that has no hash, and is cleared; -1 for others, such as Ctrl-C.
+// 0 if a class without a hash raised the error, which is cleared; -1 for others, such as Ctrl-C.
 static int cleared(void) {
   if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
   PyErr_Clear();
   return 0;
 }
 
-// Whether an argument may hold a KV cache; -1 on failure. A class that is not known takes one.
+// Whether an argument may hold a KV cache; -1 on failure. An unknown class takes one.
 static int may_be_model(Recorded* self, PyObject* module, PyObject* args, PyObject* kwargs) {
   PyObject* takes = PyDict_GetItemWithError(self->takes_cache, (PyObject*)Py_TYPE(module));
   if (!takes && PyErr_Occurred()) return cleared();

@@ -1,4 +1,5 @@
-// Signals that end a child: they reach a thread though the main thread does not call their handler.
+// Signals that end a child: they reach a thread even if the main thread does not call their
+// handler.
 //
 // Python notes a signal and calls its handler on the main thread, when that runs Python code again.
 // The handler here comes before Python's. It posts semaphores, which, unlike the descriptor of
@@ -13,7 +14,7 @@
 
 #include "python/convert.h"
 
-#define LIMIT_S 2  // within which a thread must be able to run Python code
+#define LIMIT_S 2  // within which a thread must run Python code
 
 static struct {
   pid_t process;
@@ -41,7 +42,7 @@ static void wait_for(sem_t* posted) {
   while (sem_wait(posted) < 0 && errno == EINTR) {}
 }
 
-// A call that holds the GIL stops all Python code, and with it the end that saves the profile.
+// A call that holds the GIL stops all Python code, including the code that saves the profile.
 static void* end_without_python(void* Py_UNUSED(unused)) {
   do {
     wait_for(&watched.native);

@@ -39,7 +39,7 @@ const char* epprof_samples_prepare(void* (*first_thread)(void*), void* interpret
   }
   if (!sampler->prepare()) return kRefused;
   if (sampler->find_thread(uint64_t(gettid())) != reinterpret_cast<uintptr_t>(this_thread)) {
-    return "the interpreter's list of threads differs from that of its version";
+    return "the interpreter's list of threads does not match its version";
   }
   take_sampled_stacks = take_stacks;
   return nullptr;

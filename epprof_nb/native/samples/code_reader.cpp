@@ -21,7 +21,7 @@ T at_offset(const char* bytes, size_t offset) {
 
 }  // namespace
 
-// As read_text of stacks/walker.c, which may trust what it reads.
+// Like read_text of stacks/walker.c, which can trust the memory.
 bool CodeReader::copy_string(uintptr_t object, std::string* copied) const {
   char head[64];
   if (!object || !memory_.read(object, head, layout_.ascii_size)) return false;

@@ -20,10 +20,10 @@ class CodeReader {
   CodeReader(const MemoryReader& memory, const epprof_frame_layout& layout, uintptr_t code_type)
       : memory_(memory), layout_(layout), code_type_(code_type) {}
 
-  // Null: it is no code object, or there is no memory for it.
+  // Null if it is not a code object, or there is no memory for it.
   const KnownCode* read(uintptr_t code, StackNodes* nodes);
   const KnownCode* known(uintptr_t code) const;  // null if it was not read before
-  // A code object may have been freed since `keep`: forgets those that were copied since then.
+  // Forgets the code objects that were copied since `keep`, because one may have been freed.
   void drop_new();
   void keep() { new_.clear(); }
   void clear();

@@ -9,10 +9,10 @@ namespace epprof {
 namespace {
 
 constexpr size_t kFrameBytes = 80;  // sizeof(_PyInterpreterFrame)
-constexpr uintptr_t kNear = 1024;   // frames this near are read with what is between them
+constexpr uintptr_t kNear = 1024;   // frames this near are read with the memory between them
 constexpr uintptr_t kPage = 4096;
 constexpr size_t kMaxRange = 1 << 16;
-constexpr size_t kInnermost = 4;  // ranges that are read with memory of frames to come
+constexpr size_t kInnermost = 4;  // ranges that are read with memory for further frames
 constexpr int kAttempts = 5;
 
 template <typename T>
@@ -27,8 +27,8 @@ bool is_unmoved(const RemoteFrame& frame, const RemoteFrame& before) {
          frame.previous == before.previous && frame.instruction == before.instruction;
 }
 
-// How many frames, from the outermost, called each other at one moment. The innermost of them may
-// have gone on.
+// Number of frames, from the outermost, that called each other at one moment. The innermost of them
+// may have continued.
 size_t frames_of_one_moment(const std::vector<RemoteFrame>& frames,
                             const std::vector<RemoteFrame>& before) {
   size_t count = 1;
@@ -74,8 +74,8 @@ RemoteFrame FrameReader::decoded(uintptr_t at, const char* bytes) const {
   return frame;
 }
 
-// Frames of one chunk of the interpreter's stack are neighbours: together they are read faster.
-// Whatever is between two near ones, or on the page of one, is mapped.
+// Frames of one chunk of the interpreter's stack are neighbours, and are read faster together. All
+// memory between two near ones, and on the page of one, is mapped.
 void FrameReader::plan(const std::vector<RemoteFrame>& frames) {
   ranges_.clear();
   size_t first = layout_.thread_frame;
@@ -117,7 +117,7 @@ bool FrameReader::read_ranges() {
   return memory_.read(ranges_.data(), ranges_.size(), bytes_.data());
 }
 
-// The bytes of a frame, if they were read; the frames of a thread are in the order of the ranges.
+// The bytes of a frame, if they were read. The frames of a thread follow the order of the ranges.
 const char* FrameReader::in_ranges(uintptr_t at) {
   size_t count = ranges_.size();
   for (size_t seen = fixed_ranges_, i = last_range_; seen < count; seen++, i++) {
@@ -135,7 +135,7 @@ const char* FrameReader::in_ranges(uintptr_t at) {
 FrameReader::Followed FrameReader::follow() {
   frames_.clear();
   if (ranges_.empty()) plan({});
-  if (!read_ranges()) {  // something was unmapped: begin anew
+  if (!read_ranges()) {  // memory was unmapped: begin anew
     if (layout_.has_cframe && !memory_.read(thread_ + layout_.thread_frame, &cframe_)) {
       return Followed::no_thread;
     }
@@ -185,7 +185,7 @@ Reading FrameReader::read() {
   for (int attempt = 0; attempt < kAttempts; attempt++) {
     Followed followed = follow();
     if (followed == Followed::no_thread) return Reading::no_thread;
-    // The struct that leads to the frames may be gone already: then there seem to be none.
+    // The struct that leads to the frames may be freed already; then there seem to be none.
     empty += followed == Followed::whole && frames_.empty();
     if (followed != Followed::whole || frames_.empty()) continue;
     if (!before_.empty()) {

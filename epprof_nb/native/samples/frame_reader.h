@@ -1,12 +1,11 @@
 // The Python frames of another thread, read while it runs.
 //
-// Memory around the frames that were found last is read in one call, which takes about a
-// microsecond; frames elsewhere are followed one by one. The thread runs meanwhile. Frames that are
-// neighbours are read at one moment, and tell whether they still call others. Callers elsewhere
-// have to be at the same instructions in two readings, which are repeated. The functions are those
-// of the first reading nevertheless: otherwise, quick ones would be seen too rarely. If these do not
-// hold still, only the outer frames count, as if the calls in them belonged to the line that made
-// them.
+// One call reads the memory around the last frames, in about a microsecond; frames elsewhere are
+// followed one by one. The thread runs meanwhile. Neighbouring frames are read at one moment, which
+// shows whether they still call others. Callers elsewhere must be at the same instructions in two
+// readings, which are repeated. The functions nevertheless come from the first reading, because
+// later ones would rarely see quick functions. If the callers keep changing, only the outer frames
+// count, and a call in them counts as the line that made it.
 #pragma once
 
 #include <vector>
@@ -20,16 +19,16 @@ struct RemoteFrame {
   uintptr_t at, code, previous, instruction;
   uint8_t owner;
   bool is_running;  // it calls no function, except by C code
-  bool is_entry;    // C code called it, or it stands for such a call
+  bool is_entry;    // C code called it, or it represents such a call
   bool is_joined;   // it was read at one moment with its caller
 };
 
 enum class Reading {
   exact,
   outer,         // without the innermost frames, which changed too fast
-  inconsistent,  // nothing is known of the thread
+  inconsistent,  // the thread is unknown
   no_frames,     // the thread runs no Python
-  no_thread      // the thread state is another one's, or was freed
+  no_thread      // the thread state belongs to another thread, or was freed
 };
 
 class FrameReader {
@@ -40,7 +39,7 @@ class FrameReader {
 
   Reading read();
 
-  // Of the last reading, the innermost first. They include those that sys._getframe does not show.
+  // The frames of the last reading, the innermost first, including frames that sys._getframe hides.
   const std::vector<RemoteFrame>& frames() const { return chosen_; }
 
  private:
@@ -58,7 +57,7 @@ class FrameReader {
   uintptr_t thread_;
   uint64_t tid_;
 
-  uintptr_t cframe_ = 0;             // as it was last
+  uintptr_t cframe_ = 0;             // as of the last reading
   std::vector<MemoryRange> ranges_;  // the thread state, then memory with frames
   std::vector<size_t> starts_;       // of each range in `bytes_`
   std::vector<char> bytes_;

@@ -8,7 +8,7 @@
 
 namespace epprof {
 
-// A fixed interval would meet a loop again and again at the same place.
+// A fixed interval could meet a loop at the same place each time.
 class VaryingInterval {
  public:
   explicit VaryingInterval(uint64_t seed) : state_(seed | 1) {}
@@ -24,8 +24,8 @@ class VaryingInterval {
   uint64_t state_;
 };
 
-// The mean interval that keeps the cost below its share of a core. Neighbouring intervals should not
-// depend on what one round found, or what is quick to read would count more.
+// The mean interval that keeps the cost below its share of a core. It averages over rounds: if one
+// quick round shortened the next interval, stacks that are quick to read would count more.
 class MeanInterval {
  public:
   int64_t next() {
@@ -46,7 +46,7 @@ class MeanInterval {
   // Sampling may take 1 / 300 of a core, and 1 / 100 in the first rounds, for short cells.
   static constexpr int64_t kPart = 300, kQuickPart = 100;
   static constexpr int kQuickRounds = 100;
-  static constexpr int64_t kRecentRounds = 64;  // mostly longer than a turn of the program's loop
+  static constexpr int64_t kRecentRounds = 64;  // mostly longer than one turn of the program's loop
 
   static int64_t own_cpu_time() {
     timespec used;

@@ -1,5 +1,5 @@
-// Reads memory of this process that other threads may free or unmap at any time. Where a load would
-// end the process, a read fails.
+// Reads memory of this process that other threads may free or unmap at any time. A read fails where
+// a load would end the process.
 #pragma once
 
 #include <cstddef>

@@ -23,8 +23,8 @@ constexpr int kMaxThreads = 4096;
 
 ForkSafeMutex mutex;
 
-// A sample that waits for a core is taken when the sampled thread gives it up, and not where it
-// works. Of threads that want little time at once, newer systems let none wait for long.
+// A sampler that waits for a core runs only when the sampled thread stops working. Newer systems
+// soon run threads that request little time at once.
 void ask_for_short_waits() {
   prctl(PR_SET_TIMERSLACK, 1000);
   struct {
@@ -65,7 +65,7 @@ Sampler::Sampler(void* (*first_thread)(void*), void* interpreter, uintptr_t code
       interpreter_(interpreter),
       codes_(memory_, *epprof_current_layout(), code_type) {}
 
-// The list may change while it is followed: the system's id tells whose state was found.
+// The list may change during the search, so the system's id identifies the state that was found.
 uintptr_t Sampler::find_thread(uint64_t tid) const {
   const epprof_frame_layout& layout = *epprof_current_layout();
   auto thread = reinterpret_cast<uintptr_t>(first_thread_(interpreter_));
@@ -137,7 +137,7 @@ void Sampler::sample_all(Worker* worker, int64_t began, int64_t now, int64_t int
   tids.clear();
   Wanted wanted{&tids, began, now};
   for_each_thread(add_if_wanted, &wanted);
-  // Most of them are of threads that have ended.
+  // Most of them belong to threads that have ended.
   if (worker->threads.size() > 2 * tids.size() + 64) worker->threads.clear();
   for (uint64_t tid : tids) sample(worker, tid, now, interval);
 }
@@ -180,7 +180,7 @@ SampledThread& Sampler::known_thread(Worker* worker, uint64_t tid, int64_t now) 
   return known;
 }
 
-// Begins anew if the stacks did: their numbers are those of a recording.
+// Begins anew with each recording, because the numbers of stacks do.
 void Sampler::start_session(Worker* worker) {
   uint64_t session = stack_counts.session.load(std::memory_order_relaxed);
   if (session_ == session) return;
@@ -190,8 +190,8 @@ void Sampler::start_session(Worker* worker) {
   session_ = session;
 }
 
-// A code object of a frame lives until the frame ends. If none ended meanwhile, the copies are of
-// the code objects that the frames executed.
+// A code object lives at least until its frames end. If no code object was freed meanwhile, the
+// copies belong to the code objects that the frames executed.
 Reading Sampler::read(FrameReader* frames, uint32_t* stack) {
   *stack = kNoStack;
   Reading reading = Reading::inconsistent;
@@ -205,7 +205,7 @@ Reading Sampler::read(FrameReader* frames, uint32_t* stack) {
     if (destroyed != epprof_destroyed_codes()) {
       codes_.drop_new();
       *stack = kNoStack;
-      // Code objects that were known before still are what they were.
+      // Code objects that were known before are still valid.
       if (i + 1 == kTries) *stack = resolve(frames->frames(), &is_exact, true);
     }
     if (!is_exact) reading = Reading::outer;
@@ -223,8 +223,8 @@ uint32_t Sampler::resolve(const std::vector<RemoteFrame>& frames, bool* is_exact
     if (frame.owner >= layout.owner_interpreter) continue;
     const KnownCode* code =
         only_known ? codes_.known(frame.code) : codes_.read(frame.code, &nodes_);
-    // A frame may have become that of another function while it was read: then its instruction is
-    // not one of the code's. Before its first one, it is in front of the bytecode.
+    // Another function may have reused a frame while it was read; then its instruction is outside
+    // of the code. Before the first instruction, it points in front of the bytecode.
     bool is_read =
         code && frame.instruction < code->end && frame.instruction + 2 >= code->instructions;
     if (is_read && frame.owner != layout.owner_generator &&

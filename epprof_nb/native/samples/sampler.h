@@ -1,5 +1,5 @@
-// A thread that samples which Python code the threads of a recording run between their API calls.
-// It needs no GIL, and stops none of them.
+// A thread that samples the Python code that the threads of a recording run between API calls. It
+// takes no GIL and stops no thread.
 #pragma once
 
 #include <condition_variable>
@@ -23,10 +23,10 @@ struct SampleCounts {
   uint64_t exact = 0, outer = 0, inconsistent = 0, dropped = 0;
 };
 
-// What is known of a thread from its last sample.
+// The state of a thread at its last sample.
 struct SampledThread {
   std::unique_ptr<FrameReader> frames;
-  int64_t cpu_time = -1;  // at the last sample: until it grows, the stack is the same
+  int64_t cpu_time = -1;  // at the last sample; the stack is the same until it grows
   uint32_t stack = kNoStack;
   int64_t next_search = 0;  // if the thread had no Python state
 };
@@ -39,9 +39,9 @@ class Sampler {
   uintptr_t find_thread(uint64_t tid) const;  // its state; 0 if it has none
   bool start();  // false: the system refuses to read memory
   void stop();
-  void release();  // the memory of what was not taken
+  void release();  // the memory of samples that were not taken
   void forget_worker() { worker_ = nullptr; }  // in a forked child, which has no such thread
-  // What is new; the counts are those since the start.
+  // The new samples; the counts begin at the start.
   std::vector<Sample> take(SampleCounts* counts);
   NewStacks take_stacks(uint64_t session);
 
@@ -51,7 +51,7 @@ class Sampler {
     std::mutex mutex;
     std::condition_variable wake;
     bool stops = false;
-    // Only the thread uses these. A fork may find them half changed.
+    // Only the thread uses these. A fork may interrupt a change of them.
     std::unordered_map<uint64_t, SampledThread> threads;
     std::vector<uint64_t> tids;
   };
@@ -71,7 +71,7 @@ class Sampler {
   CodeReader codes_;
   Worker* worker_ = nullptr;  // never freed in a child, where its thread does not exist
 
-  // Guarded by the mutex in the source file, which a drain takes, too.
+  // Guarded by the mutex in the source file, which a drain also takes.
   StackNodes nodes_;
   uint64_t session_ = 0;
   std::vector<Sample> samples_;

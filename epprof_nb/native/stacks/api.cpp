@@ -12,9 +12,8 @@ namespace {
 epprof_interpreter python;
 std::atomic<bool> ended{false};
 
-// A walk reads the thread state, which the interpreter frees at its end, even under the feet of a
-// thread that is in a call of CUDA. Either the walk sees that stacks have ended, or `end` sees the
-// walk.
+// A walk reads the thread state, which the interpreter frees at its end, even while the thread is
+// in a call of CUDA. Either the walk sees that stacks have ended, or `end` sees the walk.
 class Walk {
  public:
   explicit Walk(ThreadState* t) : t_(t) {
@@ -25,8 +24,8 @@ class Walk {
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;
 
-  // Null: the thread runs no Python, or there are several interpreters. A thread's state of the one
-  // that it runs is then not known without the GIL.
+  // Null if the thread runs no Python, or if there are several interpreters: without the GIL, a
+  // thread cannot find its state in the one that it runs.
   const void* thread_state() const {
     if (!may_ || python.newest_interpreter() != python.main_interpreter) return nullptr;
     return python.this_thread_state();
@@ -79,7 +78,7 @@ const char* epprof_stacks_prepare(int minor, const epprof_interpreter* interpret
     return "the interpreter lacks functions that lead to its frames";
   }
   if (!epprof_layout_is_confirmed(layout, runtime)) {
-    return "the interpreter's frames differ from those of its version";
+    return "the interpreter's frames do not match its version";
   }
   epprof_set_frame_layout(layout);
   python = *interpreter;

@@ -16,15 +16,15 @@ struct epprof_interpreter {
   void* main_interpreter;
 };
 
-// Prepares the walk. Returns null, or says why there are no stacks of this interpreter.
+// Prepares the walk. Returns null, or the reason why this interpreter has no stacks.
 const char* epprof_stacks_prepare(int minor, const struct epprof_interpreter* interpreter,
                                   const void* runtime);
 void epprof_stacks_begin(void);  // of a session, whose stacks are counted from 0
 void epprof_stacks_read(int on);  // at launches from now on
 void epprof_stacks_stop(void);  // Nothing is read from now on; frees the tables.
-// No walk begins afterwards, and none is running: the interpreter may free its thread states.
+// No walk begins or runs afterwards, so the interpreter may free its thread states.
 void epprof_stacks_end(void);
-// Counts: truncated stacks, launches whose stack found no memory.
+// Counts: truncated stacks, and launches without memory for their stack.
 epprof_columns* epprof_stacks_drain(uint64_t counts[2]);
 void epprof_stacks_set_bound(uint64_t bytes);
 size_t epprof_stacks_walk(struct epprof_frame out[EPPROF_MAX_FRAMES]);

@@ -7,8 +7,8 @@
 
 namespace epprof {
 
-// Open addressing. Hashes are never 0, and are taken for what they stand for: among a million, two
-// are equal once in 10^7 processes.
+// Open addressing. Hashes are never 0 and stand for their values: among a million, two are equal
+// once in 10^7 processes.
 class FlatMap {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;

@@ -11,7 +11,7 @@ std::atomic<NewStacks (*)(uint64_t)> take_sampled_stacks{nullptr};
 
 namespace {
 
-constexpr size_t kMaxText = 4096;           // characters of a name; the rest is cut
+constexpr size_t kMaxText = 4096;           // characters of a name; longer ones are cut
 constexpr size_t kMaxLineTable = 16 << 20;  // bytes; beyond, only the function's first line is known
 
 class SpinLockGuard {
@@ -35,8 +35,8 @@ uint64_t scatter(uint64_t number) {
   return number ^ number >> 32;
 }
 
-// The first number is scattered before the second one comes in: both are small or addresses, and a
-// plain combination of them would often be that of others.
+// Scatters the first number before it adds the second one: both are small or addresses, and plain
+// combinations would often be equal.
 uint64_t key_of(uint64_t a, uint64_t b) {
   uint64_t key = scatter(scatter(a + 1) + b);
   return key ? key : 1;
@@ -52,7 +52,7 @@ void append_utf8(std::string* text, uint32_t c) {
   } else if (c < 0x800) {
     text->push_back(char(0xC0 | c >> 6));
     text->push_back(char(0x80 | (c & 63)));
-  } else if (c < 0x10000) {  // surrogates too, which Python decodes as it wants
+  } else if (c < 0x10000) {  // including surrogates, which Python decodes as it chooses
     text->push_back(char(0xE0 | c >> 12));
     text->push_back(char(0x80 | (c >> 6 & 63)));
     text->push_back(char(0x80 | (c & 63)));
@@ -135,7 +135,7 @@ void StackTable::start(uint64_t session) {
 
 void StackTable::release() {
   SpinLockGuard lock(lock_);
-  start(0);  // of no session
+  start(0);  // without a session
 }
 
 uint32_t StackTable::current(const void* thread) {

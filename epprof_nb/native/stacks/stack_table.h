@@ -27,7 +27,7 @@ struct StackNode {
   int32_t offset;
 };
 
-// What the drain takes from a table.
+// The part of a table that a drain takes.
 struct NewStacks {
   std::vector<StackNode> nodes;
   std::vector<std::shared_ptr<const CodeCopy>> codes;
@@ -42,8 +42,8 @@ class StackNodes {
   StackNodes& operator=(const StackNodes&) = delete;
 
   void clear();
-  // The node of a frame below `parent`, which is kNoStack for an outermost one. kNoStack: the
-  // memory for stacks is used up.
+  // The node of a frame below `parent`, which is kNoStack for an outermost frame. Returns kNoStack
+  // if the memory for stacks is used up.
   uint32_t node(uint32_t parent, const std::shared_ptr<const CodeCopy>& code, int32_t offset);
   // Null: the memory for stacks is used up.
   std::shared_ptr<const CodeCopy> add(CodeCopy&& code);
@@ -57,14 +57,14 @@ class StackNodes {
   size_t bytes_ = 0;
 };
 
-// Different for each code object, also for those that were at one address.
+// Different for each code object, even for successive ones at one address.
 uint64_t key_of_code(uintptr_t address);
 size_t kept_line_table(size_t bytes);  // of a line table of this size
 std::string copy_text(const epprof_text& text);
 size_t kept_text(size_t length);  // characters of a text of this length
 
-// Only its thread looks stacks up. A lock guards what is new, for the drain: the thread takes it at
-// the first sight of a stack.
+// Only its thread looks stacks up. A lock guards new nodes for the drain; the thread takes it when
+// it adds a stack.
 class StackTable final : public ThreadExtra {
  public:
   // The stack of the calling thread, whose PyThreadState is `thread`.
@@ -87,7 +87,7 @@ class StackTable final : public ThreadExtra {
 // Takes the stacks that were sampled; null if none were. They are drained with the others.
 extern std::atomic<NewStacks (*)(uint64_t session)> take_sampled_stacks;
 
-// Numbers of the running session: its stacks begin with 0.
+// Numbers of the running session, whose stacks are counted from 0.
 struct StackCounts {
   std::atomic<uint64_t> session{1};
   std::atomic<uint32_t> nodes{0}, codes{0};

@@ -30,7 +30,7 @@ class Ring {
   bool is_mapped() const { return records_ != nullptr; }
   uint64_t end() const { return end_.load(std::memory_order_acquire); }
   uint64_t first() const { return first_before(end()); }
-  // A record is valid if `keeps` is true for its index after reading.
+  // A record is valid if `keeps` is true for its index after the read.
   Record& operator[](uint64_t index) const { return records_[index & (kRing - 1)]; }
   bool keeps(uint64_t index) const {
     std::atomic_thread_fence(std::memory_order_acquire);

@@ -20,7 +20,7 @@ struct NodeLog final : ThreadExtra {
   SpscLog<ForwardRecord> forward;
   SpscLog<BackwardRecord> backward;
 
-  // What was logged last, by the logging thread.
+  // The last entry of the logging thread.
   uint64_t session = 0;
   uint64_t newest = kNoNumber;
   uint64_t task = kNoTask;
@@ -41,7 +41,7 @@ void on_forward(ThreadState* t, uint32_t stack) {
   uint64_t next = next_number();
   if (!next) return;
   NodeLog& log = t->autograd.made<NodeLog>();
-  // Of several launches after the creation of a node, the first one counts.
+  // The first launch after the creation of a node counts.
   uint64_t session = call_session.load(std::memory_order_relaxed);
   if (log.newest == next - 1 && log.session == session) return;
   if (ForwardRecord* record = log.forward.begin(launch_pool)) {

@@ -1,9 +1,9 @@
-// Stacks of backward passes. Autograd's threads run no Python: what a node launches there gets the
+// Stacks of backward passes. Autograd's threads run no Python, so launches of a node there get the
 // stack in which the forward pass created the node.
 //
-// Autograd creates the node of an operator before it runs the operator, so the number of the newest
-// node at a launch in the forward pass is that of its operator. In the backward pass, the node that
-// runs tells its number.
+// Autograd creates the node of an operator before it runs the operator, so at a launch in the
+// forward pass, the newest node belongs to its operator. In the backward pass, the node that runs
+// has this number.
 #pragma once
 
 #include "core/columns.h"

@@ -11,7 +11,7 @@
 namespace epprof::torch {
 namespace {
 
-// Whether the observer may be enabled. For other code, which would need CUDA, it is unavailable.
+// Whether the observer may be enabled. It is unavailable to other code, which would need CUDA.
 std::atomic<bool> is_enabled{false};
 
 struct Observed final : ProfilerStubs {

@@ -12,7 +12,7 @@ constexpr size_t kFirstRegion = size_t(2) << 20, kLargestStep = size_t(256) << 2
 // The owner of chunks that some stream may still use.
 const auto kUnknown = reinterpret_cast<CudaStream>(~uintptr_t(0));
 
-// The stream on which this thread queued work last, and how often it had been flushed.
+// The stream on which this thread queued work last, and the number of its flushes by then.
 thread_local const CudaArena* used_arena;
 thread_local CudaStream used_stream;
 thread_local uint64_t used_flushes;
@@ -107,8 +107,8 @@ void CudaArena::give(CudaStream owner, CudaStream heir) {
   for (Chunk* chunk : chunks) insert(chunk);
 }
 
-// Gives the chunks of idle streams to all streams. Also gives the chunks of unknown streams if all
-// streams are idle, which cannot be checked for streams of other providers.
+// Gives the chunks of idle streams to all streams, and the chunks of unknown streams if all streams
+// are idle. Streams of other providers cannot be checked.
 void CudaArena::reclaim_idle() {
   bool all_idle = !others_have_streams_;
   for (auto& [stream, flushes] : streams_) {
@@ -234,7 +234,7 @@ void* CudaArena::allocate(size_t bytes, CudaStream stream) {
     DuringCaptures relaxed;
     reclaim_idle();
     chunk = take(nullptr, size);
-    // More memory is free than was ever used at a time, but it belongs to busy streams. Waiting
+    // More memory is free than was ever in use at a time, but it belongs to busy streams. Waiting
     // bounds the reserved memory.
     if (!chunk && reclaimable() >= stats_.most_in_use + size) {
       wait_and_reclaim(lock);
@@ -408,7 +408,7 @@ ArenaStats CudaArena::stats() {
   return stats_;
 }
 
-// Adds what the arena holds to a log that begins.
+// Adds the memory that the arena holds to a log that begins.
 void CudaArena::begin_log() {
   if (!log_.begins()) return;
   auto add_region = [&](Chunk* first) {

@@ -60,7 +60,7 @@ class CudaArena {
   bool owns(const void* address);
   ArenaStats stats();
 
-  // Of the recording that is open, in order; `*dropped`: how many a limit cut.
+  // Of the recording that is open, in order; `*dropped`: the number that a limit cut.
   std::vector<MemoryEvent> memory_events(uint64_t* dropped);
   void end_memory_log();
 

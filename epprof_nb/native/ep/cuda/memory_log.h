@@ -1,5 +1,5 @@
-// The log of an arena's memory while a recording is open: what it held at the begin, and each
-// change since.
+// The log of an arena's memory while a recording is open: its memory at the begin, and each change
+// since.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ bool memory_logs_are_on();
 // Of one arena, whose lock its callers hold.
 class MemoryLog {
  public:
-  // Returns true once in each recording, before its first event: the arena then adds what it holds.
+  // Returns true once in each recording, before its first event: the arena then adds the memory
+  // that it holds.
   bool begins();
   bool is_on() const { return is_on_; }
   void add_earlier(MemoryAction action, uint64_t address, uint64_t bytes, uint64_t stream);

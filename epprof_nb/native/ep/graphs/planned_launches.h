@@ -10,7 +10,7 @@
 
 namespace epprof::ep {
 
-// What gives the addresses of a launch, by number.
+// The sources of the addresses of a launch, by number.
 struct TensorsOfCall {
   const ep_tensor *inputs, *outputs;
   void* const* scratches;
