@@ -32,7 +32,7 @@ _NOTE_FORKED = (
 
 
 class Profile(ProfileAnalyses):
-    """Tables of one profiling session, with the analyses, views and files made from them.
+    """Tables of one profiling session, with their analyses, views and files.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ class Profile(ProfileAnalyses):
 
     Notes
     -----
-    The tables are columns (NumPy arrays). Each access builds a new DataFrame, so changing it does
-    not change the profile.
+    A table consists of columns (NumPy arrays). Each access builds a new DataFrame, so changes of a
+    DataFrame do not change the profile.
     """
 
     baseline: Profile | None = None

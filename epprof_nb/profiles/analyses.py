@@ -29,7 +29,7 @@ class ProfileAnalyses(
     CriticalPath,
     Experiments,
 ):
-    """Tables of one profiling session, with the analyses of them.
+    """Tables of one profiling session, with their analyses.
 
     `epprof_nb.Profile` adds views and files.
     """

@@ -33,7 +33,7 @@ class CriticalPath(ProfileData):
         by
             ``"step"`` for the steps of the path, in order; ``"op"`` for the time of each op on it,
             and the maximum that the op could save: the path is computed again without its time;
-            ``"line"`` for the same of each line of your code, in whichever cell or file.
+            ``"line"`` for the same by line of your code, in any cell or file.
         attribution
             See `by_op`.
 
@@ -42,8 +42,8 @@ class CriticalPath(ProfileData):
         frame
             {columns}
 
-            The activities of a CUDA graph's replay are on the path like others. Records do not say
-            for which event a stream waited. The path takes the work of another stream that was
+            The activities of a CUDA graph's replay are on the path like others. Records do not name
+            the event for which a stream waited. The path takes the work of another stream that was
             launched before the wait and ended last before the next activity. There are no rows if
             missing records leave 2 % of the time or more unknown.
 
@@ -87,7 +87,7 @@ class CriticalPath(ProfileData):
         """Wall time of the profiled code if some of its work took more or less time.
 
         The recorded launches, streams, event waits and threads are replayed with other durations:
-        the critical path is computed again. What was hidden by the changed work becomes the limit.
+        the critical path is computed again. Work that the changed work hid becomes the limit.
 
         Parameters
         ----------
@@ -107,12 +107,12 @@ class CriticalPath(ProfileData):
         frame
             {columns}
 
-            ``saving_ns`` is that of the replay, in which other work keeps its durations. Kernels
-            of several streams share the device: at the same time, or in turns, if each fills it.
-            Removing one can make others faster, or start earlier: the high saving counts all time
-            in which they overlapped with it, or waited although they were launched and their stream
-            was free. With the factor 0, the calls of an op or line do not wait either. There are no
-            rows if records are missing: the critical path is then unknown.
+            ``saving_ns`` is the saving of the replay, in which other work keeps its durations.
+            Kernels of several streams share the device: at the same time, or in turns, if each
+            fills it. Removing one can make others faster, or start earlier: the high saving counts
+            all time in which they overlapped with it, or waited although they were launched and
+            their stream was free. With the factor 0, the calls of an op or line do not wait either.
+            There are no rows if records are missing: the critical path is then unknown.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class CriticalPath(ProfileData):
 
         See Also
         --------
-        critical_path : Its ``saving_ns`` is the one with the factor 0.
+        critical_path : Its ``saving_ns`` is the saving with the factor 0.
 
         Examples
         --------

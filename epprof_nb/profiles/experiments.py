@@ -1,4 +1,4 @@
-"""Experiments: what the delays of repeats have shown."""
+"""Experiments: the results of delays in repeats."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Experiments(ProfileData):
         frame
             {columns}
 
-            A sensitivity of 1 means that each nanosecond of the op is one of the wall time, 0 that
-            something else is the limit. It holds for small changes: an op that takes no time saves
+            A sensitivity of 1 means that each nanosecond of the op adds one to the wall time, 0
+            that the limit is elsewhere. It holds for small changes: an op that takes no time saves
             at most sensitivity x time, and less if other work becomes the limit. The replay of the
             profile, as in `what_if`, shows how much less. The intervals are 95 % intervals. The
             frame is displayed in short; a selection of its columns or rows is a plain DataFrame.

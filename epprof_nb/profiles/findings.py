@@ -29,8 +29,8 @@ class Findings(ProfileData):
 
             Findings can save 2 % or more of the wall time. Findings that name a cause come first,
             then larger gains. If missing records leave 2 % of the wall time or more unknown, the
-            table has no findings on device work. The frame is displayed as sentences; a selection
-            of its columns or rows is a plain DataFrame.
+            table has no findings on device work. The frame displays as sentences; a selection of
+            its columns or rows is a plain DataFrame.
 
         Examples
         --------
@@ -115,7 +115,8 @@ class Findings(ProfileData):
         Notes
         -----
         A thread of the native core takes them, without the GIL and without stopping the sampled
-        thread, while that is in no recorded API call and has made none for 0.5 ms.
+        thread. It samples only threads that are outside of recorded API calls and have made none
+        for 0.5 ms.
 
         Examples
         --------
@@ -139,8 +140,9 @@ class Findings(ProfileData):
 
         Notes
         -----
-        Communication is the kernels of NCCL, RCCL, NVSHMEM and oneCCL, and copies between devices.
-        A replay of a CUDA graph counts by its nodes or, if these were not recorded, as compute.
+        Communication consists of the kernels of NCCL, RCCL, NVSHMEM and oneCCL, and copies between
+        devices. A replay of a CUDA graph counts by its nodes or, if these were not recorded, as
+        compute.
 
         Examples
         --------
@@ -203,7 +205,7 @@ class Findings(ProfileData):
 
     @with_columns("waits")
     def waits(self) -> pd.DataFrame:
-        """Waits of the host for a device, and how long the device idled afterwards.
+        """Waits of the host for a device, and the idle time of the device afterwards.
 
         Returns
         -------

@@ -25,8 +25,8 @@ class GenerationTables(ProfileData):
     def by_phase(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
         """Time and rate of prefill and decode in each generation of language models.
 
-        The calls are those of PyTorch's modules and of ONNX Runtime's sessions that get tokens and
-        a KV cache, the steps of onnxruntime-genai, and the ranges of `epprof_nb.phase`.
+        It counts calls of PyTorch's modules and of ONNX Runtime's sessions that get tokens and a KV
+        cache, the steps of onnxruntime-genai, and the ranges of `epprof_nb.phase`.
 
         Parameters
         ----------
@@ -47,23 +47,23 @@ class GenerationTables(ProfileData):
         -----
         `epprof_nb.phase`, ``generate`` of transformers and onnxruntime-genai mark generations and
         phases. Otherwise they follow from the shapes of the inputs: a generation begins with a call
-        whose KV cache is empty, or holds what no other call of the profile has processed. Its calls
-        are prefill until one processes a single token, or proposals of a draft model of which some
-        are taken back. Later calls of up to 16 tokens are decode too; a longer call begins a
-        generation, such as the next turn of a chat. `wall_ns` lasts to the start of the next phase.
-        For the prefill, it is the time to the first token, including sampling.
+        whose KV cache is empty, or holds tokens that no other call of the profile has processed.
+        Its calls are prefill until one processes a single token, or several proposals of a draft
+        model, some of which are rejected. Later calls of up to 16 tokens are decode, too; a longer
+        call begins a generation, such as the next turn of a chat. `wall_ns` lasts to the start of
+        the next phase. For the prefill, it is the time to the first token, including sampling.
 
-        Of modules, the outermost call with a cache counts, whatever its arguments are called. Calls
-        with one cache belong together. Nothing is read from a device, so `past_tokens` is missing
-        where the cache is a buffer that the profile cannot know to be empty. Without a cache among
-        the arguments, mark the calls with `epprof_nb.phase`.
+        Of nested modules, the outermost call with a cache counts, whatever the names of its
+        arguments. Calls with the same cache belong together. The profiler reads nothing from a
+        device, so `past_tokens` is missing if the cache is a buffer that may already hold tokens.
+        If the arguments have no cache, mark the calls with `epprof_nb.phase`.
 
-        The profiler slows calls down, most of all calls that it records node by node.
-        `unprofiled_tokens_per_s` is the rate without it, from the time of unprofiled calls with
-        inputs of the same shapes, else of calls with as many tokens that were not recorded node by
-        node. Only runs of ONNX Runtime's sessions are timed outside of profiles. For others, it
-        follows from what profiling added (see ``info["added_ns"]``), and is NaN where that is not
-        known.
+        The profiler slows calls down, especially calls that it records node by node.
+        `unprofiled_tokens_per_s` is the rate without it. It comes from unprofiled calls with inputs
+        of the same shapes, or else from calls with as many tokens that were not recorded node by
+        node. Only runs of ONNX Runtime's sessions are timed outside of profiles. For other calls,
+        it follows from the time that profiling added (see ``info["added_ns"]``), or is NaN if that
+        time is unknown.
 
         Examples
         --------

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Memory(ProfileData):
-    """Tables of who holds the memory of GPUs, with `--detail memory`."""
+    """Tables of the holders of GPU memory, with `--detail memory`."""
 
     @with_columns("memory_at")
     def memory_at(self, at: str | int = "peak") -> pd.DataFrame:
@@ -23,8 +23,8 @@ class Memory(ProfileData):
         Parameters
         ----------
         at
-            ``"peak"`` for the time at which all blocks together hold most, ``"end"`` for the end of
-            the profile, or nanoseconds since its start.
+            ``"peak"`` for the time at which the blocks hold the most memory, ``"end"`` for the end
+            of the profile, or nanoseconds since its start.
 
         Returns
         -------
@@ -53,7 +53,7 @@ class Memory(ProfileData):
 
     @with_columns("memory_pools")
     def memory_pools(self, at: str | int = "end") -> pd.DataFrame:
-        """Pools of memory, and how much of each is in use.
+        """Pools of memory, and the part of each in use.
 
         Parameters
         ----------

@@ -22,9 +22,8 @@ class NodeTables(ProfileData):
         Parameters
         ----------
         attribution
-            ``"capture"`` counts the activities of a graph at the nodes that captured them, as if
-            these had run; ``"launch"`` counts them at the op that replayed the graph, outside of
-            the nodes.
+            ``"capture"`` counts the activities of a graph at the nodes that captured them;
+            ``"launch"`` counts them at the op that replayed the graph, outside of the nodes.
 
         Returns
         -------
@@ -90,15 +89,15 @@ class NodeTables(ProfileData):
 
     @with_columns("roofline")
     def roofline(self, *, measure: bool = True) -> pd.DataFrame:
-        """FLOPs, least bytes and least time of the ONNX nodes whose shapes are known.
+        """FLOPs, minimum bytes and minimum time of the ONNX nodes with known shapes.
 
         Parameters
         ----------
         measure
             Whether to measure the peaks of the profile's devices, if it lacks them, with a matrix
             product and a copy. This takes a second or two. A CUDA device needs CuPy or PyTorch to
-            be imported. Devices of other machines are not measured. The peaks are stored in
-            ``info["peaks"]`` and saved.
+            be imported. Devices of other machines are not measured. ``info["peaks"]`` has the
+            peaks, also in a saved profile.
 
         Returns
         -------

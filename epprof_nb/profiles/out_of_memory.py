@@ -10,7 +10,7 @@ def print_explanation(error: BaseException, failures_before: int) -> None:
     """Print what `explained` returns to stderr, if it can be written to."""
     text, stream = explained(error, failures_before), sys.stderr
     if text is not None:
-        with suppress(Exception):  # None, closed, or without room: the error is what matters
+        with suppress(Exception):  # None, closed, or full: the error matters more
             encoding = getattr(stream, "encoding", None) or "utf-8"
             stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
@@ -18,8 +18,8 @@ def print_explanation(error: BaseException, failures_before: int) -> None:
 def explained(error: BaseException, failures_before: int) -> str | None:
     """Return the explanation of an error of a script as text; None for other errors.
 
-    `failures_before` is the value of `torch_failures.failures` before the code ran. It never
-    raises: a problem is the text.
+    `failures_before` is the value of `torch_failures.failures` before the code ran. It never raises
+    an exception: the text has the problem.
     """
     try:
         from epprof_nb.recording.out_of_memory.facts import explain
@@ -27,7 +27,7 @@ def explained(error: BaseException, failures_before: int) -> str | None:
 
         made = explain(error, failures_before=failures_before)
         return None if made is None else as_text(made, in_notebook=False)
-    except Exception as failure:  # noqa: BLE001 - the error of the script is what matters
+    except Exception as failure:  # noqa: BLE001 - the error of the script matters more
         return (
             f"The out-of-memory error could not be explained ({type(failure).__name__}: {failure})."
         )

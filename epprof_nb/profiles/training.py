@@ -132,11 +132,11 @@ class TrainingTables(ProfileData):
         -----
         Optimizers whose steps follow each other directly end one step together. Steps that the code
         marks with `epprof_nb.step` in ``epprof run`` take precedence. Work after the last step
-        belongs to no step. The first step begins with the loop around the optimizer's steps; with
-        the profiled code or the statement that calls the loop, if the loop is in a function. If the
-        time before its first module would be more than twice that of any later step, the first step
-        begins later: as long before its first module as the longest of these. Code before the loop
-        would otherwise belong to it.
+        belongs to no step. The first step begins with the loop around the optimizer's steps. If the
+        loop is in a function, the first step begins with the profiled code or the statement that
+        calls it. If it then spent more than twice as long before its first module as any later
+        step, it begins later: as long before its first module as the longest later step. Otherwise,
+        code before the loop would belong to it.
 
         Examples
         --------
