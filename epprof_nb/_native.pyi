@@ -1,4 +1,4 @@
-"""The native core: op stacks, launch log, CUPTI capture and the observer of ONNX Runtime.
+"""The native core: op stacks, launch log, recording by CUPTI and the observer of ONNX Runtime.
 
 Columns are returned as ``bytes`` in native byte order, ready for ``numpy.frombuffer``.
 Times are CLOCK_MONOTONIC nanoseconds. Name ids are indices into `names`.
@@ -53,31 +53,31 @@ def next_signal() -> int:
     Raises
     ------
     OSError
-        If no thread can be started that ends the process in time.
+        If no thread can start that ends the process in time.
     """
 
 def uninterrupted(function: Callable[..., _T], /, *args: object) -> _T:
     """Call a function while Ctrl-C (SIGINT) is held back.
 
-    An interrupt that arrives meanwhile is raised at the end, and one that is pending before the
-    call. The result is lost then, so `function` should store what it creates.
+    An interrupt that arrives meanwhile is raised at the end, a pending one before the call. The
+    result is lost then, so `function` should store the objects that it creates.
     """
 
 def call_then(end: Callable[[], object], function: Callable[..., _T], /, *args: object) -> _T:
-    """Call ``function(*args)``, and then `end` whatever is raised, interrupts included.
+    """Call ``function(*args)``, and then `end`, even after an exception or interrupt.
 
-    `end` is called again if it raises, so it must do nothing if all is done.
+    `end` is called again if it raises, so it must do nothing after it has succeeded.
     """
 
 class GuardedContext:
     """Base of context managers that no interrupt can leave open.
 
-    ``__enter__`` calls `_make`, which opens nothing, and then `_enter` with what that returned,
-    while interrupts are held back. If one arrived, or if `_enter` raised, it calls `_end` with the
-    same and raises. ``__exit__`` calls `_exit`, which may be interrupted, and then `_end` in any
-    case, as `call_then` does. Both are functions of the core: those of Python could be interrupted
-    before their first statement. The list ``self._entered`` has what belongs to each ``with`` that
-    has not ended.
+    ``__enter__`` calls `_make`, which opens nothing, and then `_enter` with its result, while
+    interrupts are held back. If one arrived, or if `_enter` raised, it calls `_end` with the same
+    result and raises. ``__exit__`` calls `_exit`, which may be interrupted, and then always `_end`,
+    as `call_then` does. Both are functions of the core, because functions of Python could be
+    interrupted before their first statement. The list ``self._entered`` has the result of `_make`
+    for each ``with`` that has not ended.
     """
 
     def __enter__(self) -> Any: ...  # noqa: ANN401 - what `_enter` returns
@@ -90,7 +90,7 @@ class GuardedContext:
     ) -> None: ...
 
 class Finalizer:
-    """Calls ``function(*args)`` when it is deleted, which is when its only owner is.
+    """Calls ``function(*args)`` when it is deleted, together with its only owner.
 
     Ctrl-C neither prevents nor ends the call. Nothing is called when Python exits.
     """
@@ -112,7 +112,7 @@ def set_limits(
     statement_repeats: int = 1000,
     statement_pairs: int = 1_000_000,
 ) -> None:
-    """Bound the number of records of a session. What exceeds a bound is counted as lost.
+    """Bound the number of records of a session. Records beyond a bound are counted as lost.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def leave_out_thread() -> None:
 def follow_greenlets(module: ModuleType, /) -> None:
     """Keep an op stack per greenlet, with the module ``greenlet``.
 
-    Switches of the calling thread are followed from now on; those of other threads once they open
+    Follows switches of the calling thread from now on, and switches of other threads once they open
     an op. The greenlet that runs on the cell's thread is the cell's.
     """
 
@@ -147,7 +147,7 @@ def leave_greenlets() -> None:
     """Stop that. The trace function of each thread is put back at its next switch."""
 
 def missed_greenlet_switches() -> int:
-    """Number of switches since `follow_greenlets` that were not reported: an op showed them."""
+    """Number of unreported switches since `follow_greenlets`, which an op revealed."""
 
 def set_decorator(function: Callable[[Op | None, Any], Any], /) -> None:
     """Set the function that decorates a function with an op; None: one named after it."""
@@ -165,11 +165,11 @@ def set_hooks(by_name: dict[str, Callable[[bool], None]] | None, /) -> None:
     """
 
 def spin(length_ns: int, keeps_gil: bool, /) -> tuple[int, int]:
-    """Use the processor for a time; returns how long it was, and the processor time in it."""
+    """Use the processor for a time; return the elapsed time and the processor time."""
 
 # -- names
 def intern(name: str, /) -> int:
-    """Id of a name, for the life of the process. After 2**20 names: that of "(other names)"."""
+    """Id of a name, for the life of the process. After 2**20 names, the id of "(other names)"."""
 
 def names(first: int = 0, /) -> list[str]:
     """Names with the ids `first` and up."""
@@ -185,7 +185,7 @@ def push_worker(name_id: int, category: int, payload_id: int, parent_op_id: int,
     """Open an op on a thread whose work another thread waits for, and return its id.
 
     `parent_op_id` is the parent if no op is open on the calling thread. Returns 0 if not recording,
-    and where no other thread could end the op, because the recorder keeps a stack per thread.
+    or if the recorder keeps a stack per thread, so that no other thread could end the op.
     """
 
 def pop(op_id: int, /) -> bool:
@@ -207,8 +207,8 @@ def switch_ops(
     Parameters
     ----------
     opened : list
-        The open ops, outermost first, each followed by its id. It is updated. Ops stay open that
-        are the same objects as the first ones of the line.
+        The open ops, outermost first, each followed by its id. It is updated. The first ops stay
+        open if they are the same objects as the first ones of the line.
     ops : dict
         The ops of lines. An op is a tuple of the native ids of its name and its kind.
     find : callable
@@ -269,7 +269,7 @@ def frame_body(key: int, /) -> AbstractContextManager[None]:
     """Context manager for the body of a generator or coroutine, suspended with its frame."""
 
 class Markers:
-    """The four functions above as methods, which are pickled by way of their object."""
+    """The four functions above as methods, which can be pickled through their object."""
 
     def line(self, key: int, /) -> None: ...
     def back(self, key: int, /) -> None: ...
@@ -353,8 +353,8 @@ def drain_node_usage() -> dict[str, Any]:
 def drain_op_stacks() -> dict[str, Any]:
     """Take the stacks in which ops were opened: op_id u64, op_stack i32.
 
-    There are none of nodes and operators, and of a statement only that of its first execution in
-    the op around it.
+    Nodes and operators have none; a statement has the stack of its first execution in the op around
+    it.
     """
 
 def ended_threads() -> dict[str, Any]:
@@ -371,10 +371,9 @@ def next_correlation() -> int:
 
 # -- Python stacks
 def prepare_stacks(minor: int, /) -> str | None:
-    """Prepare to read the frames of Python 3.`minor`; returns why that is not possible.
+    """Prepare to read the frames of Python 3.`minor`; return the reason if that is impossible.
 
-    From then on, the end of code objects is followed, so that another one at the same address is
-    not taken for it.
+    From then on, it follows the end of code objects, to detect another one at the same address.
     """
 
 def begin_stacks() -> None:
@@ -393,10 +392,10 @@ def stop_stacks() -> None:
     """Read no stacks until `start_stacks`, and free the memory of those that were drained."""
 
 def end_stacks() -> None:
-    """Read no stack any more in this process; returns when none is being read."""
+    """Read no more stacks in this process; return when none is being read."""
 
 def set_stack_bound(max_bytes: int, /) -> None:
-    """Bound the memory of all stacks; launches with new ones beyond it have none."""
+    """Bound the memory of all stacks; new stacks beyond it are not recorded."""
 
 def drain_stacks() -> dict[str, Any]:
     """Take the stacks that are new since the last call.
@@ -410,7 +409,7 @@ def drain_stacks() -> dict[str, Any]:
     """
 
 def prepare_samples() -> str | None:
-    """Prepare to sample threads, after `prepare_stacks`; returns why that is not possible."""
+    """Prepare to sample threads, after `prepare_stacks`; return a reason if impossible."""
 
 def start_samples() -> str | None:
     """Start the thread that samples those that launch or run the cell, if it does not run.
@@ -422,7 +421,7 @@ def stop_samples() -> None:
     """Stop that thread and forget its samples; returns when it has ended."""
 
 def end_samples() -> None:
-    """Take no samples any more in this process; those so far can be drained."""
+    """Take no more samples in this process; earlier ones can still be drained."""
 
 def drain_samples() -> dict[str, Any]:
     """Take the samples since the last call.
@@ -447,7 +446,7 @@ def current_stack() -> int:
 def walk_stack(
     getframe: Callable[[], FrameType], /
 ) -> tuple[list[tuple[int, int, str, str, int, int]], list[tuple[int, int, str, str, int, int]]]:
-    """Frames of the calling thread, read without the GIL, and those of ``sys._getframe``.
+    """Frames of the calling thread, read without the GIL, and the frames of ``sys._getframe``.
 
     The innermost comes first: address of the code object, offset of the instruction, file,
     qualified name, first line, line.
@@ -466,7 +465,7 @@ def cupti_set_layout(layout: bytes, /) -> None:
 def cupti_start(
     *, kinds: bytes, callbacks: bool, all_calls: bool, external: bool
 ) -> dict[str, int]:
-    """Start capturing; raises RuntimeError on failure.
+    """Start recording; raises RuntimeError on failure.
 
     Parameters
     ----------
@@ -514,7 +513,7 @@ def cupti_first_launch() -> bool:
     """Launch a memset of the profiler in the current context, if there is one, without waiting."""
 
 def cuda_started() -> bool:
-    """Tell if CUDA is initialised in this process. Requires `cupti_load`."""
+    """Whether CUDA is initialised in this process. Requires `cupti_load`."""
 
 def cupti_probe() -> tuple[int, int, int, int] | None:
     """Record a harmless call: our clock, start and end of the record, our clock.
@@ -540,14 +539,14 @@ def cupti_callback_name(domain: int, cbid: int, /) -> str | None:
     """Name of an API call by callback id."""
 
 def decode(raw: bytes, layout: bytes, /) -> dict[str, Any]:
-    """Decode one raw activity buffer by a packed layout of `recorders.cupti.layouts`.
+    """Decode one raw activity buffer by a packed layout of `recording.cupti.layouts`.
 
     Columns as in `cupti_drain`.
     """
 
 # -- analysis
 def add_activities(sums: npt.NDArray[np.int64], /, *columns: npt.NDArray[Any]) -> None:
-    """Add the measures of the activities that are device work to those of their groups.
+    """Add the measures of the activities that are device work to the sums of their groups.
 
     `sums` has one row per measure and one column per group, and a last one for no group. Columns:
     group (int32), kind (uint8), is_work (bool), start, duration, bytes and row of the API call
@@ -567,7 +566,7 @@ def add_covered(
     """Add the time in which the groups work to `covered`; groups must be valid.
 
     `last`, shape ``(2, groups)``, has the ends and starts so far, initially the least integer.
-    False if a start is before an earlier one of its group: the result is of no use then.
+    Returns False if a start precedes an earlier one of its group; the result is then invalid.
     """
 
 def critical_path(
@@ -587,7 +586,7 @@ def critical_path(
     Parameters
     ----------
     columns : tuple of arrays
-        Those of `epprof_path_input` in ``native/analysis/api.h``, in that order. Rows must be
+        The columns of `epprof_path_input` in ``native/analysis/api.h``, in that order. Rows must be
         valid.
     threads, home : int
         Number of threads, and the number of the thread that starts the others.
@@ -630,11 +629,11 @@ def nvtx_details(first: int, /) -> dict[str, bytes]:
     """
 
 def nvtx_dropped() -> tuple[int, int]:
-    """Number of ranges and marks of this process without their attributes, and without payload.
+    """Number of ranges and marks of this process without attributes, and without payload.
 
-    A process keeps 1,048,576 distinct sets of attributes. Those after them have no payload, and
-    after 65,536 more without payload no attributes. It keeps 65,536 distinct payloads with a
-    schema, of 64 MiB in total, as JSON.
+    A process keeps 1,048,576 distinct sets of attributes. Later ones have no payload, and after
+    65,536 more without payload, no attributes. It keeps 65,536 distinct payloads with a schema, of
+    64 MiB in total, as JSON.
     """
 
 def xla_compiling(on: bool | None, /) -> None:
@@ -649,7 +648,7 @@ def operators_record(on: bool, /) -> None:
     """Record operators as ops, on the calling thread and on threads that work for it."""
 
 def operators_pause(on: bool, /) -> None:
-    """Record no operators for a while; they are counted all the same."""
+    """Record no operators for a while, but count them."""
 
 def operators_backward(op_id: int, /) -> None:
     """Set the parent of operators on threads other than the recording one, without an open op.
@@ -666,8 +665,8 @@ def operator_sizes(first: int, /) -> list[str]:
 def torch_observe(library: str, /) -> bool:
     """Receive the observer's messages in a build of PyTorch without CUDA.
 
-    `library` is the path of its ``libtorch_cpu.so``. Returns False if that is not loaded or lacks
-    the functions.
+    `library` is the path of its ``libtorch_cpu.so``. Returns False if it is not loaded or lacks the
+    functions.
     """
 
 def torch_enable(on: bool, /) -> None:
@@ -677,7 +676,7 @@ def torch_enable(on: bool, /) -> None:
 def engine_open(library: str, /) -> bool:
     """Find functions of PyTorch's autograd engine in its ``libtorch_cpu.so``.
 
-    Returns False if that is not loaded or lacks those that number nodes and backward passes.
+    Returns False if it is not loaded or lacks the functions that number nodes and backward passes.
     """
 
 def engine_is_known() -> bool:
@@ -720,7 +719,7 @@ def module_add(name_id: int, forward: int, recompute: int, backward: int, on_hos
     """Add a module to the log: its name and the kinds of its ops; return its number."""
 
 class RecordedModule:
-    """A substitute for ``torch.nn.Module.__call__``, with which each call of a module is an op.
+    """A substitute for ``torch.nn.Module.__call__`` that makes each call of a module an op.
 
     Parameters
     ----------
@@ -733,22 +732,23 @@ class RecordedModule:
     compiler, is_compiling
         The namespace and the function of ``torch.compiler``. While it compiles, calls are not ops.
     next_number, task
-        Functions that return the number of the next node of the calling thread, and that of the
-        backward pass that it executes or -1. None: those of the engine.
+        Functions that return the number of the next node of the calling thread, and the number of
+        the backward pass that it executes, or -1. None: the functions of the engine.
     begin_model
         Gets a module that may be called with a KV cache, and the arguments of the call, the module
         first. Returns a function to call with the result (None after an error), or None for
-        another module. Calls inside such a call, and those of a backward pass, are left out.
+        another module. It does not get calls inside such a call, nor calls of a backward pass.
     plain
         Types of arguments that hold no cache.
     takes_cache
-        Whether the modules of a class take a cache. `begin_model` gets all calls of those that do
-        and of other classes than these, and of the rest those with an argument that is not plain.
+        Whether the modules of a class take a cache. `begin_model` gets all calls of classes that do
+        and of classes that are not listed, and calls of the other classes with an argument that is
+        not plain.
 
     Raises
     ------
     ValueError
-        If a function is None and the engine's are not known (`engine_is_known`).
+        If a function is None and the engine's functions were not found (`engine_is_known`).
     """
 
     __wrapped__: Callable[..., Any]
@@ -782,7 +782,7 @@ def stretches(roots: list[Any], leaf: type | None, /) -> tuple[list[tuple[Any, i
     roots : list
         The nodes that run first, each once.
     leaf : type or None
-        Type of nodes that are left out as well, without a look at their edges.
+        Type of nodes that are left out as well; their edges are not followed.
 
     Returns
     -------
@@ -830,7 +830,7 @@ def switch_calls(
     calls : dict
         Call of each node, as in `stretches`.
     current_node : callable
-        Returns the node that runs on the calling thread. Other nodes than those in `calls` change
+        Returns the node that runs on the calling thread. Nodes that are not in `calls` change
         nothing.
     gradient : object
         Ignored, so that the function can be a hook of an autograd node.
@@ -840,8 +840,8 @@ def switch_calls(
 def vectorcalls_record(kind: type, describe: Callable[[Any], tuple[int, int]], /) -> None:
     """Record the calls of all objects of a type as ops, until `vectorcalls_stop`.
 
-    Calls inside a recorded one, on the same thread, are part of it. The type is one of C or C++
-    that can be changed; its ``__call__`` is replaced, and it is not called by vectorcall.
+    Calls inside a recorded one, on the same thread, are part of it. The type must be a C or C++
+    type that can be changed: its ``__call__`` is replaced, and vectorcall is switched off.
 
     Parameters
     ----------
@@ -858,7 +858,7 @@ def vectorcalls_record(kind: type, describe: Callable[[Any], tuple[int, int]], /
     """
 
 def vectorcalls_stop() -> None:
-    """Put the type back as it was, unless other code has replaced its ``__call__`` since."""
+    """Restore the type, unless other code has replaced its ``__call__`` since."""
 
 def vectorcalls_pause(on: bool, /) -> None:
     """Record no calls on this thread for a while; pauses add up.
@@ -893,8 +893,8 @@ def ep_set_functions(
         user's stream (0: none), the selected operator types and node names (empty: all), and its
         kernels (`ep_make_kernels`).
     limit_of
-        Gets the handle of a kernel with limits, and the attributes of a node and which inputs it
-        has. Returns why the kernel does not take the node, or None.
+        Gets the handle of a kernel with limits, the attributes of a node, and whether it has each
+        input. Returns the reason why the kernel does not take the node, or None.
     make_node
         Gets a kernel's handle, and name, attributes and number of outputs of a node. Returns a
         list with the function to call, the object whose attributes `KernelContext` has, and whether
@@ -905,7 +905,7 @@ def ep_set_functions(
         Gets the node, start and end of its kernel, and the replay, during a recording. A replay is
         its correlation id, stream, graph and the node in it; None outside of a replay.
     record_copy
-        Gets start, end and bytes of a copy, and whether it was to the device, during a recording.
+        Gets start, end and bytes of a copy, and whether it goes to the device, during a recording.
     begin_replay
         Gets a graph as `ep_describe_graph` does, at the start of a replay that is recorded. Returns
         the number of the stream.
@@ -954,7 +954,7 @@ def ep_launch(
     """
 
 def ep_repeat_nothing() -> None:
-    """Keep the kernel on this thread from repeating its launches: it makes others, too."""
+    """Do not let the kernel on this thread repeat its launches, because it makes others, too."""
 
 def ep_note_scratch(address: int, nbytes: int, /) -> None:
     """Note device memory whose contents only the launches of the kernel on this thread use.
@@ -966,7 +966,7 @@ def ep_current_node() -> object | None:
     """Return the node whose kernel runs on this thread."""
 
 def ep_leave_stream() -> None:
-    """Make the stream current that was so before a run of this thread that has failed."""
+    """Make the stream current that was current before a failed run of this thread."""
 
 def ep_device_allocate(device: int, nbytes: int, /) -> int:
     """Allocate memory of a CUDA device, and of the graph that this thread captures, if any.
@@ -990,7 +990,7 @@ def ep_leave_streams_to_others(leave: bool, /) -> None:
     """Let another provider create the streams of sessions that this thread creates."""
 
 def ep_device_of(address: int, /) -> int | None:
-    """CUDA device of a tensor's memory; -1 for the host device, None for memory of others."""
+    """CUDA device of a tensor's memory; -1 for the host device, None for other memory."""
 
 def ep_cuda_device_at(address: int, /) -> int | None:
     """CUDA device of memory, whoever allocated it; None for other memory, or without a driver."""
@@ -1019,7 +1019,8 @@ def ep_make_product(
     device
         The current CUDA device.
     types
-        cuBLAS's numbers of the types of elements and results, and of those to compute and scale in.
+        cuBLAS's numbers of the types of elements and results, and of the types to compute and scale
+        in.
     sizes
         Rows, columns, depth and number of products.
     a, b
@@ -1051,7 +1052,7 @@ def ep_launch_product(
     product
         The product, of the current device.
     a, b, added, bias, result, workspace
-        Addresses, multiples of 16; 0 for those that it has not.
+        Addresses, multiples of 16; 0 for arrays that the product lacks.
     stream
         Address of the stream.
     """
@@ -1062,8 +1063,9 @@ def ep_take_allocation_failure() -> str | None:
 def ep_device_statistics(device: int, /) -> dict[str, int]:
     """Statistics of a CUDA device's memory.
 
-    Bytes ``in_use`` by tensors, ``most_in_use``, and ``reserved`` from the driver; ``allocations``
-    and ``regions``, those of the driver. All are 0 for a device that no session has opened.
+    Bytes ``in_use`` by tensors, ``most_in_use``, and ``reserved`` from the driver; number of
+    ``allocations``, and of ``regions`` of the driver. All are 0 for a device that no session has
+    opened.
     """
 
 def ep_memory_log_start(most: int, /) -> None:
@@ -1082,19 +1084,19 @@ def ep_memory_log_read() -> dict[str, Any]:
     """
 
 def ep_allow_capture(allowed: bool, /) -> None:
-    """Tell whether a session that this thread creates may capture graphs."""
+    """Set whether a session that this thread creates may capture graphs."""
 
 def ep_is_replaying() -> bool:
-    """Tell whether the run that this thread has marked replays a graph."""
+    """Whether the run that this thread has marked replays a graph."""
 
 def ep_is_capturing() -> bool:
-    """Tell whether the kernels of this thread are being captured."""
+    """Whether the kernels of this thread are being captured."""
 
 def ep_capture_is_intact() -> bool:
-    """Tell whether this thread captures kernels, and no call on a CUDA device has ended that."""
+    """Whether this thread captures kernels, and no call on a CUDA device has ended the capture."""
 
 def ep_report_violation(what: str, /) -> None:
-    """End the capture of this thread after the current kernel; `what` it did, and a remedy."""
+    """End the capture of this thread after the current kernel; `what` has fault and remedy."""
 
 def ep_begin_call(session: int, /) -> int:
     """Open the op of a call of a session, in which ONNX Runtime makes several runs.
@@ -1133,12 +1135,12 @@ def ep_has_control_flow() -> bool:
 def ep_unclaimed_nodes() -> list[tuple[str, str, str, str]]:
     """Nodes that the last session of this thread left to other providers.
 
-    A node: its name, its operator's type and domain, and the limit of its kernel that the node is
-    beyond, or an empty string.
+    A node: its name, its operator's type and domain, and the limit of its kernel that the node
+    exceeds, or an empty string.
     """
 
 def ep_unmatched() -> tuple[list[str], list[str]]:
-    """Types and names that were selected for that session, and that no node of its model has."""
+    """Types and names that were selected for that session, but that no node of its model has."""
 
 def ep_session_options_type() -> object:
     """C++ type information of OrtSessionOptions, for pybind11's conduit."""
@@ -1147,7 +1149,7 @@ def ep_run_config_entry(run_options: object, key: str, /) -> str | None:
     """Return an entry of run options (a capsule of OrtRunOptions), None if they have none."""
 
 def ep_add_dtype(onnx_type: int, number: int, /) -> None:
-    """Tell NumPy's number of the dtype of ml_dtypes for one of ONNX's element types."""
+    """Set NumPy's number of the dtype of ml_dtypes for one of ONNX's element types."""
 
 def ep_make_kernels(device: int, kernels: tuple[tuple[Any, ...], ...], /) -> object:
     """Kernels on a CUDA device, or on the host device (-1), for any number of sessions.
@@ -1247,7 +1249,7 @@ def ort_observe_run(session: int, /) -> None:
     """
 
 def ort_take_run() -> tuple[int, int, int, int, bool, bool]:
-    """Return what was observed of the run.
+    """Return the observations of the run.
 
     Returns
     -------

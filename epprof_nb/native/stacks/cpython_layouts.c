@@ -98,7 +98,7 @@ const struct epprof_frame_layout* epprof_frame_layout_of(int minor) {
 }
 
 int epprof_layout_is_confirmed(const struct epprof_frame_layout* l, const void* runtime) {
-  if (l->minor < 13) return 1; /* these tell nothing */
+  if (l->minor < 13) return 1; /* these have no offsets */
   const uint64_t* numbers = runtime;
   if (!numbers || memcmp(numbers, "xdebugpy", 8) != 0) return 0;
   /* The version, and whether the interpreter is free-threaded. */

@@ -1,4 +1,4 @@
-/* Where CPython keeps the frames of a thread, by minor version. */
+/* The places of a thread's frames in CPython, by minor version. */
 #pragma once
 
 #include <stddef.h>
@@ -8,8 +8,7 @@
 extern "C" {
 #endif
 
-/* Offsets in bytes. Those of a minor version are the same in all its releases, on every 64-bit
-   system. */
+/* Offsets in bytes. All releases of a minor version have the same ones, on every 64-bit system. */
 struct epprof_frame_layout {
   uint16_t minor; /* of Python 3 */
 
@@ -60,8 +59,8 @@ struct epprof_frame_layout {
 /* The layout of Python 3.`minor`; null if it is not known. */
 const struct epprof_frame_layout* epprof_frame_layout_of(int minor);
 
-/* Compares a layout with the offsets that Python 3.13 and newer tell of themselves. `runtime` is
-   the address of _PyRuntime. Returns 0 if they differ, or if the interpreter is free-threaded. */
+/* Compares a layout with the offsets that Python 3.13 and newer publish. `runtime` is the address
+   of _PyRuntime. Returns 0 if they differ, or if the interpreter is free-threaded. */
 int epprof_layout_is_confirmed(const struct epprof_frame_layout* layout, const void* runtime);
 
 #ifdef __cplusplus

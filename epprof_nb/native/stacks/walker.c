@@ -27,8 +27,8 @@ static inline const void* current_frame(const void* thread) {
   return at;
 }
 
-/* Versions by a hash of the address. Two addresses may share one: then the stacks of both are
-   copied again when either is freed. */
+/* Versions by a hash of the address. If two addresses share one, the stacks of both are copied
+   again when either is freed. */
 enum { VERSIONS = 4096 };
 static _Atomic uint32_t versions[VERSIONS];
 static _Atomic uint64_t destroyed;
@@ -38,8 +38,8 @@ static inline _Atomic uint32_t* version_of(const void* code) {
   return &versions[(address >> 4 ^ address >> 16) % VERSIONS];
 }
 
-/* Relaxed: the frame was entered after the code object was made, and that after the old one at its
-   address was freed. */
+/* Relaxed: the old code object at the address was freed before the new one was made and its frame
+   was entered. */
 uint32_t epprof_code_version(const void* code) {
   return atomic_load_explicit(version_of(code), memory_order_relaxed);
 }
@@ -59,10 +59,10 @@ static inline uint64_t append(uint64_t hash, uint64_t value) {
 uint64_t epprof_hash_frames(const void* thread, uint32_t* depth) {
   uint64_t hash = 0;
   uint32_t n = 0;
-  /* Frames that sys._getframe does not show are here, too: they are recognized in the copy. */
+  /* These include frames that sys._getframe does not show; the copy leaves them out. */
   for (const void* frame = current_frame(thread); frame && n < EPPROF_MAX_FRAMES; n++) {
     uint64_t version = epprof_code_version(code_of(frame));
-    /* The address of the instruction is one in the code object. */
+    /* The address of the instruction lies in the code object. */
     uint64_t instruction = (uint64_t)pointer_at(frame, layout.frame_instruction);
     hash = append(hash, instruction ^ version * 0xD6E8FEB86659FD93u);
     frame = pointer_at(frame, layout.frame_previous);

@@ -20,7 +20,7 @@ void epprof_set_frame_layout(const struct epprof_frame_layout* layout);
 const struct epprof_frame_layout* epprof_current_layout(void);
 
 /* The hash of the current frames of a thread; 0 if it has none. `depth` counts them, up to
-   EPPROF_MAX_FRAMES: frames further out do not enter the hash. */
+   EPPROF_MAX_FRAMES: the hash omits frames further out. */
 uint64_t epprof_hash_frames(const void* thread, uint32_t* depth);
 
 /* Stores the frames that sys._getframe would show, the innermost first, and returns their number.
@@ -29,7 +29,7 @@ size_t epprof_copy_frames(const void* thread, struct epprof_frame out[EPPROF_MAX
                           int* truncated);
 
 /* Versions of addresses: the interpreter may free a code object and put another one at its address.
-   `epprof_code_destroyed` makes every hash in which the old one occurs different from then on. */
+   `epprof_code_destroyed` changes every later hash that contains the address. */
 uint32_t epprof_code_version(const void* code);
 void epprof_code_destroyed(const void* code);
 uint64_t epprof_destroyed_codes(void); /* so far */
