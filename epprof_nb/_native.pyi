@@ -774,7 +774,7 @@ class RecordedModule:
 def stretches(roots: list[Any], leaf: type | None, /) -> tuple[list[tuple[Any, int]], int, int]:
     """First node of each stretch of an autograd graph of PyTorch, with the call that created it.
 
-    The calls are those of the calling thread. Nodes without edges are left out. The nodes run by
+    It considers calls of the calling thread and leaves out nodes without edges. Nodes run by
     descending number.
 
     Parameters
@@ -789,8 +789,8 @@ def stretches(roots: list[Any], leaf: type | None, /) -> tuple[list[tuple[Any, i
     first : list of (node, call)
         Call 0 is for nodes outside of all calls, or of an unknown one.
     nodes, unlinked : int
-        Number of nodes, and of those of an unknown call: they are older than the log, or another
-        thread called modules under the same number.
+        Number of nodes, and of nodes of an unknown call, which are older than the log, or for which
+        another thread called modules under the same number.
     """
 
 def pass_begin(name_id: int, kind: int, follow: bool, /) -> tuple[int, int]:
@@ -811,7 +811,7 @@ def pass_end(number: int, op_id: int, /) -> tuple[int, int]:
     Returns
     -------
     nodes, unlinked : int
-        Number of nodes that were followed, and of those of an unknown call.
+        Number of nodes that were followed, and of nodes of an unknown call.
     """
 
 def switch_calls(
@@ -980,7 +980,7 @@ def ep_device_free(device: int, address: int, /) -> None:
 def ep_device_configure(device: int, limit: int | None, grow_exactly: int, /) -> None:
     """Set the limit of a device's memory in bytes (0: none), and whether regions are exact.
 
-    None and -1 leave a setting as it is.
+    None and -1 leave a setting unchanged.
     """
 
 def ep_load_driver(path: str, /) -> int:

@@ -98,9 +98,9 @@ class ProviderOptions:
         Whether products of float32 round their elements to TF32 on CUDA devices; None if the
         process decides.
     memory_limit
-        Most bytes of the arena of the device, 0 for no limit; None leaves the limit as it is.
+        Most bytes of the arena of the device, 0 for no limit; None leaves the limit unchanged.
     extends_exactly
-        Whether the arena requests no more memory than it needs; None leaves this as it is.
+        Whether the arena requests no more memory than it needs; None leaves this unchanged.
     """
 
     device: int | None = None

@@ -25,7 +25,7 @@ def all_kernels() -> WheelKernels:
     """Return the definitions of the kernels of all providers that are built in.
 
     ONNX Runtime loads the libraries of all its providers for this, and ends the process if one is
-    missing, such as TensorRT's. In that case, only the CPU provider's kernels are known.
+    missing, such as TensorRT's. In that case, it returns only the CPU provider's kernels.
     """
     import onnxruntime
     from onnxruntime.capi import _pybind_state

@@ -41,7 +41,7 @@ class SensitivityView:
 
     @cached_property
     def _measured(self) -> Measured:
-        return Measured.from_info(self._profile.info) or Measured(refused="none was asked for.")
+        return Measured.from_info(self._profile.info) or Measured(refused="none was requested.")
 
     @cached_property
     def _rows(self) -> list[Sensitivity]:

@@ -23,7 +23,7 @@ Entry op_entry(uint32_t name, uint16_t category, uint32_t payload_id);  // witho
 
 // The caller holds the stack lock.
 uint64_t open_op(ThreadState* t, Entry& entry);  // returns its id
-// Logs the Python stack of the calling thread as that of an op, while stacks are recorded.
+// Logs the Python stack of the calling thread as an op's, while stacks are recorded.
 void note_stack(ThreadState* t, uint64_t op);
 void push_entry(ThreadState* t, const Entry& entry);
 void close_entry(ThreadState* t, const Entry& entry, int64_t now);

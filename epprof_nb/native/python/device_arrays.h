@@ -28,8 +28,8 @@ void device_array_put(python_kernel* kernel, size_t slot, const ep_tensor* tenso
                       PyObject* array);
 void device_state_free(device_state* state);
 
-// Makes the stream of a call current; if it is captured, what the kernel allocates belongs to the
-// graph. `*left` is for `device_leave`. Returns -1 with an exception.
+// Makes the stream of a call current; if it is captured, memory that the kernel allocates belongs
+// to the graph. `*left` is for `device_leave`. Returns -1 with an exception.
 int device_enter(python_kernel* kernel, const ep_call* call, PyObject** left);
 int device_leave(PyObject* left);  // -1 with an exception; keeps an exception that is set
 

@@ -15,7 +15,7 @@ const char* epprof_samples_prepare(void* (*first_thread)(void*), void* interpret
 const char* epprof_samples_start(void);  // null, or the reason why no samples are taken
 void epprof_samples_stop(void);  // and forgets the samples; waits for the sampling thread
 void epprof_samples_end(void);   // for good: the interpreter ends. The samples remain.
-// Counts: exact samples, those of the outer frames only, inconsistent ones, and dropped ones.
+// Counts: exact samples, samples of the outer frames only, inconsistent ones, and dropped ones.
 epprof_columns* epprof_samples_drain(uint64_t counts[4]);
 
 #ifdef __cplusplus

@@ -16,7 +16,7 @@ constexpr size_t kMaxRanges = 1024;  // IOV_MAX: of one call
 
 bool MemoryReader::prepare() {
   process_ = getpid();
-  if (file_ >= 0) close(file_);  // that of the parent, after a fork
+  if (file_ >= 0) close(file_);  // the parent's, after a fork
   file_ = -1;
   if (works()) return true;
   file_ = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);

@@ -74,7 +74,7 @@ class ShownTable:
 
 
 def shown_tables(comparison: ComparisonResult) -> Iterator[ShownTable]:
-    """Yield the table of the ops, and those of the lines and of the kernels if any has changed."""
+    """Yield the tables of ops, and of lines and kernels if any has changed."""
     if len(comparison.ops):
         yield _of_ops(comparison)
     lines = lines_inside(comparison.lines, comparison.ops)

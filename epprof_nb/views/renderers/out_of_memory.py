@@ -20,7 +20,7 @@ _DARK = (
     "{page} .epprof-oom .epprof-only span{{background:#ff9d5c}}"
 )
 # Text has the colour of the page, which may be light or dark. The class stands twice, so that these
-# rules precede those of the notebook for tables.
+# rules precede the notebook's rules for tables.
 _STYLE = (
     ".epprof-oom{font:13px/1.5 system-ui,sans-serif;border-left:3px solid #d55e00;"
     "padding:2px 0 2px 12px;margin:4px 0}"

@@ -13,11 +13,11 @@ Three stages reduce the events; each knows more about the screen than the one be
 2. *Mip levels*, in the viewer. The rectangles of a window stay in use while the reader pans and
    zooms. For each octave of zoom the viewer merges neighbours that share a pixel, once, and reuses
    the result from frame to frame.
-3. *Pixel culling*, in the viewer. Each frame drops what is outside the canvas and draws rectangles
+3. *Pixel culling*, in the viewer. Each frame drops rectangles outside the canvas and draws those
    narrower than about two pixels as one opacity per pixel, from the time they cover.
 
 No stage hides idle time: a rectangle spans from its first start to its last end, and its covered
-time says how much of that was busy.
+time is the busy part.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def takes_few_products(x: Array, weight: Array, groups: int, positions: tuple[in
     size = x.shape[0] * weight.shape[0] * math.prod(positions)
     if products > _MOST_PRODUCTS or not 0 < max(size, x.size) < MOST_32_BIT:
         return False
-    return groups > 1 or math.prod(weight.shape[2:]) > 1  # otherwise an image is a matrix as it is
+    return groups > 1 or math.prod(weight.shape[2:]) > 1  # otherwise an image is already a matrix
 
 
 def convolve(  # noqa: PLR0917 - a convolution has as many

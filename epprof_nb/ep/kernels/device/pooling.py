@@ -58,7 +58,7 @@ _FUNCTIONS = {
         ),
     ),
 }  # fmt: skip
-"""The first value, what combines the elements, and the function of the result."""
+"""The first value, the functor that combines the elements, and the function of the result."""
 _THREADS = 256
 _MAX_BLOCKS = 1 << 20
 

@@ -109,7 +109,7 @@ def _batch_normalization_before_14(  # noqa: PLR0917 - the inputs of the operato
 def batch_normalization(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context, x: Array, scale: Array, bias: Array, mean: Array, variance: Array
 ) -> None:
-    """Normalization of each channel by stored statistics, or by those of the batch."""
+    """Normalization of each channel by stored statistics or the batch's own."""
     _expect_statistics(x, scale, bias, mean, variance)
     if ctx.attrs["training_mode"]:
         axes = (0, *range(2, x.ndim))

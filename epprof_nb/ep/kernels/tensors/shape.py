@@ -49,7 +49,7 @@ def identity(ctx: Context, x: Array) -> None:
 
 @builtin("Reshape", since=5, host_inputs=[1], is_view=True, moves=True)
 def reshape(ctx: Context, x: Array, shape: Array) -> None:
-    """The same elements in another shape; 0 keeps a dimension, -1 takes what is left."""
+    """The same elements in another shape; 0 keeps a dimension, -1 takes the rest."""
     wanted = shape.tolist()
     if not ctx.attrs.get("allowzero", 0):
         wanted = [x.shape[i] if n == 0 else n for i, n in enumerate(wanted)]
