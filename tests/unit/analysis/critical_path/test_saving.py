@@ -101,6 +101,14 @@ def test_a_wait_that_other_work_outlives_keeps_its_length():
     assert without_time(prof, [100_020], [400_020]) == pytest.approx(100_020, abs=200)
 
 
+def test_a_wait_of_no_length_still_waits():
+    """The clock of calls may be too coarse for a wait that finds the work done."""
+    calls = [call(0, 10, correlation_id=1),
+             call(100_010, 100_010, correlation_id=2, name="cuStreamSynchronize")]  # fmt: skip
+    prof = profile([], [kernel(10, 100_010, correlation_id=1)], calls, info=info(200_000))
+    assert without_time(prof, [10], [100_000]) < 200
+
+
 def test_a_profile_without_calls_is_the_time_of_the_host():
     prof = profile([op(1, "In[1]", 0, 1_000, op_type="cell")], info=info(1_000))
     assert without_time(prof, [100, 150], [200, 300]) == 200

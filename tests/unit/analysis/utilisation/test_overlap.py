@@ -101,6 +101,12 @@ def test_each_kind_of_work_is_counted_alone_and_together():
     assert [row[name] for name in ("span_ns", *PARTS)] == [80, 15, 15, 17, 8, 25, 0]
 
 
+def test_the_host_waited_for_a_copy_that_ended_before_its_call_returned():
+    copies = [activity("memcpy", 10, 20, correlation_id=i) for i in range(4)]
+    calls = [call(5, end, correlation_id=i) for i, end in enumerate([19, 20, 21])]
+    assert profile(activities=copies, api_calls=calls).transfers()["synchronous"].item() == 2
+
+
 def gap(**more):
     """A gap from 100 to 200; its causes."""
     found = profile(info={"wall_ns": 300}, **more).gaps(1)
