@@ -49,3 +49,7 @@ def test_a_child_of_a_fork_never_waits_for_threads_of_its_parent(core, tmp_path)
 
 def test_a_buffer_keeps_its_first_pages(tmp_path):
     build_and_run("buffer_pages", [], tmp_path)
+
+
+def test_launches_are_told_apart_by_their_parameters(tmp_path):
+    build_and_run("launch_signature", [NATIVE / "gpu/launch_signature.cpp"], tmp_path)

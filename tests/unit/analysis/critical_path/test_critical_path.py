@@ -339,6 +339,14 @@ def test_profiles_without_calls_ops_or_activities_have_a_path():
     assert CriticalPath(ProfileIndex(alone)).length_ns == 60
 
 
+def test_an_op_that_ends_with_its_child_takes_no_time_after_it():
+    ops = [op(1, "f", 0, 900, op_type="cell"), op(2, "g", 100, 500, 1), op(3, "h", 200, 500, 2)]
+    assert steps(profile(ops, info={"wall_ns": 900})) == [
+        ("host", "f", 0, 100), ("host", "g", 100, 200), ("host", "h", 200, 500),
+        ("host", "f", 500, 900),
+    ]  # fmt: skip
+
+
 def test_damaged_times_and_trees_give_a_path_within_the_span():
     most = 2**62
     prof = profile(

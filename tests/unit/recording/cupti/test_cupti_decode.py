@@ -143,6 +143,19 @@ def test_api_calls_overhead_and_memory_are_decoded(recording):
     assert 4096 in decoded(recording, "memory.bytes", np.uint64)
 
 
+def test_a_row_has_nothing_of_a_record_that_was_there_before():
+    layout, packed = abi.layout_for(130001), packed_layout(130001)
+
+    def decode(name):
+        raw = bytearray(b"\1" * layout.records[name].size)
+        raw[:4] = abi.RECORD_KINDS[name][0].to_bytes(4, "little")
+        return activities(_native.decode(bytes(raw), packed), None, {})
+
+    names = ("graph_id", "graph_node_id", "grid_x", "registers_per_thread")
+    assert [decode("kernel")[name].item() for name in names] != [-1] * 4
+    assert [decode("synchronization")[name].item() for name in names] == [-1] * 4
+
+
 @pytest.mark.parametrize("cut", [1, 3, 7, 100])
 def test_a_truncated_buffer_ends_the_walk_at_the_last_whole_record(recording, cut):
     raw, offsets = max(buffers(recording), key=lambda pair: len(pair[0]))

@@ -123,13 +123,13 @@ def event(correlation, sync):
     return record(36, *[("u4", v) for v in (correlation, 1, 13, 5, 0, 0, 0)],
                   ("u8", 0), ("u8", 0), ("u8", sync))
 
-def wait(correlation, event, sync):
+def wait(correlation, event, sync, end=110):
     # CUpti_ActivitySynchronization2
-    return record(38, ("u4", 2), ("u8", 100), ("u8", 110),
+    return record(38, ("u4", 2), ("u8", 100), ("u8", end),
                   *[("u4", v) for v in (correlation, 1, 14, event)], ("u8", sync),
                   ("u4", 0), ("u4", 0))
 
-found = [wait(20, 0xFFFFFFFF, 0), wait(21, 5, 8), event(10, 8), event(11, 9)]
+found = [wait(19, 5, 7, end=0), wait(20, 0xFFFFFFFF, 0), wait(21, 5, 8), event(10, 8), event(11, 9)]
 for columns in (_native.cupti_drain(), _native.cupti_drain()):
     found.append([
         np.frombuffer(columns[name], dtype).tolist()
@@ -137,11 +137,12 @@ for columns in (_native.cupti_drain(), _native.cupti_drain()):
                             ("awaited.sync_id", "u8"), ("event.correlation_id", "u4"),
                             ("event.stream_id", "i4"), ("event.sync_id", "u8"))
     ])
-    found.append(columns["lost"])
+    found.append([columns["unfinished"], columns["lost"]])
+found.append(columns["decode_ns"])
 """
-    # The last event is one record too many.
+    # The first wait has not ended, and the last event is one record too many.
     drained = [[1], [5], [8], [10], [13], [8]]
-    assert found(library, code) == [1, 1, 1, 1, drained, 1, [[]] * 6, 0]
+    assert found(library, code) == [1, 1, 1, 1, 1, drained, [1, 1], [[]] * 6, [0, 0], 0]
 
 
 def test_a_forked_child_reads_calls_and_records_like_its_parent(library):

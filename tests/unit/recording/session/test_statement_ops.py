@@ -1,7 +1,10 @@
 """Statements on the op stack: their nesting, shared rows and bounds."""
 
+import numpy as np
+
 import epprof_nb
 from epprof_nb import _native
+from epprof_nb.recording.session.op_log import ops_table
 from epprof_nb.recording.session.recording import Batch
 from tests.helpers.op_rows import statements, taken
 
@@ -86,16 +89,42 @@ def test_a_coalesced_row_drained_in_parts_is_one_row_again(recording):
     _native.set_limits(statement_repeats=5)
     first = statements((-1, "for"), (0, "body"))
     _native.line(first)
-    for _ in range(50):
-        _native.line(first + 1)
-    part = Batch(_native.drain_ops(_native.now_ns(), open_too=True), {}, [], 0)
-    for _ in range(50):
-        _native.line(first + 1)
-    rows, _ = taken(part)
+    parts = []
+    for _ in range(2):
+        for _ in range(50):
+            _native.line(first + 1)
+        raw = _native.drain_ops(_native.now_ns(), open_too=True)
+        raw["suspended_ns"] = np.full(len(raw["flags"]) // 2, 7, np.int64).tobytes()
+        parts.append(Batch(raw, {}, [], 0))
+    rows = ops_table(parts)[0].to_frame()
     body = rows[rows["name"] == "body"]
     assert rows.index.is_unique
     assert body["count"].sum() == 100
     assert body["count"].max() == 95
+    assert body["suspended_ns"].max() == 3 * 7  # two parts, and the execution that is open
+
+
+def test_a_drained_part_has_no_time_of_the_part_before(recording):
+    _native.set_limits(statement_repeats=2)
+    first = statements((-1, "def"), (-1, "body"))
+
+    def number():
+        with _native.frame_body(first):
+            _native.line(first + 1)
+            yield 1
+
+    def suspended():
+        return np.frombuffer(
+            _native.drain_ops(_native.now_ns(), open_too=False)["suspended_ns"], np.int64
+        )
+
+    for _ in range(9):
+        list(number())
+    assert suspended().all()
+    for _ in range(9):
+        with _native.body(first):
+            _native.line(first + 1)
+    assert suspended().tolist() == [0]
 
 
 def test_the_number_of_statement_rows_is_bounded_under_recursion(recording):

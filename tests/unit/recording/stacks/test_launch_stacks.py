@@ -75,6 +75,20 @@ def test_each_launch_has_the_stack_of_its_line():
     assert [frames[2][0] for frames in found] == ["__init__"] * 4
 
 
+def test_the_stacks_of_an_earlier_session_are_forgotten():
+    """Their numbers are those of other stacks in the next one."""
+
+    def run():
+        for function in functions:
+            function()
+
+    found, functions = [], [lambda: host.launch(int), launch]
+    while functions:
+        found.append(Launched(run).own())
+        del functions[0]
+    assert found[1] == found[0][1:]
+
+
 def test_equal_stacks_are_one():
     found = Launched(lambda: [launch() for _ in range(100)])
     assert len({id(frames) for frames in found.stacks}) == 100
