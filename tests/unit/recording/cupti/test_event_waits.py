@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from epprof_nb import _native
+from epprof_nb.recording.cupti import event_waits
 from epprof_nb.recording.cupti.event_waits import EventWaits
 from epprof_nb.recording.cupti.layouts import layout_for
 from epprof_nb.recording.cupti.loading import packed_layout
@@ -98,6 +99,14 @@ def test_events_that_an_earlier_drain_returned_are_known(version):
     waits = [wait(version, 30, sync=2), wait(version, 31, 6, sync=3), event(version, 40, sync=4)]
     source = "exact" if version in WITH_NUMBERS else "latest"
     assert found(version, *waits, known=known) == [(20, 1, 13, source), (15, 1, 13, source)]
+
+
+def test_the_newest_events_of_earlier_drains_are_kept(monkeypatch):
+    monkeypatch.setattr(event_waits, "_MOST_KEPT", 1)
+    known = EventWaits()
+    found(24, event(24, 15, 6, sync=0), event(24, 10, sync=0), known=known)
+    waits = [wait(24, 30, sync=0), wait(24, 31, 6, sync=0)]
+    assert found(24, *waits, known=known) == [(-1, -1, -1, None), (15, 1, 13, "latest")]
 
 
 @pytest.mark.parametrize("seed", range(5))

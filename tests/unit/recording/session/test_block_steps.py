@@ -54,6 +54,22 @@ def test_steps_count_for_nested_blocks_and_not_after_them():
     assert listeners() == known
 
 
+def test_all_listeners_hear_a_step_at_which_one_leaves():
+    class Once:
+        heard = 0
+
+        def listen(self):
+            self.heard += 1
+            steps.off_step(self.listen)
+
+    both = Once(), Once()
+    for one in both:
+        steps.on_step(one.listen)
+    for _ in range(2):
+        epprof_nb.step()
+        assert [one.heard for one in both] == [1, 1]
+
+
 def test_an_abandoned_block_ends_in_spite_of_its_steps():
     known = listeners()
     manager = epprof_nb.profile()

@@ -17,8 +17,8 @@ def correlations(*rows):
 
 def test_a_body_belongs_to_the_replay_around_it():
     replays = [(10, 20, 7), (22, 24, 0), (25, 26, 0), (30, 40, 7),
-               (50, 60, 9), (61, 63, 0), (65, 70, 9)]  # fmt: skip
-    assert correlations(*replays) == [7, 7, 7, 7, 9, 9, 9]
+               (50, 60, 9), (50, 55, 0), (61, 63, 0), (65, 70, 9)]  # fmt: skip
+    assert correlations(*replays) == [7, 7, 7, 7, 9, 9, 9, 9]
 
 
 def test_a_body_between_two_replays_may_be_of_either():
