@@ -81,6 +81,12 @@ def test_the_stretch_and_its_saving_are_named(ep, monkeypatch):
     assert found.gain_ns > 0
     longest = runs.loc[gaps.idxmax()]
     assert (found.start_ns, found.end_ns) == (longest["start"], longest["end"])
+    session = prof.ops["session"].dropna().iloc[0]
+    savings = []
+    for stretch in (1.0, 2.0):
+        prof.info["onnxruntime_stretch"] = [{"session": session, "stretch": stretch}]
+        savings.append(finding(prof)[0].gain_ns)
+    assert savings[0] == pytest.approx(2 * savings[1], abs=2)
     share = gaps.sum() / prof.wall_ns
     for least, findings in ((0.99 * share, 1), (1.01 * share, 0)):
         monkeypatch.setattr(graph_finding, "GAP_SHARE", least)

@@ -24,10 +24,13 @@ AUGMENT, RECURSIVE, LOAD, LIBRARY, CELL = range(len(TEXTS))
 def sampled(*samples, ops=(), activities=(), calls=()):
     """A profile with samples (index of a stack, weight)."""
     rows, ids = stack_rows(*TEXTS)
-    activities = [
-        {**given, "stack_id": ids[given["stack_id"]]} if "stack_id" in given else given
-        for given in activities
-    ]
+    activities, calls = (
+        [
+            {**given, "stack_id": ids[given["stack_id"]]} if "stack_id" in given else given
+            for given in rows
+        ]
+        for rows in (activities, calls)
+    )
     sources = {"data.py": "\n" * 11 + "x = flip(x)\n", "In[1]": "a\nb\nc\nd\n"}
     made = profile(ops, activities, calls, info={"cell": "In[1]"}, sources=sources)
     found = with_stacks(made, rows)
@@ -105,6 +108,13 @@ def test_lines_that_launched_have_the_time_of_what_they_called():
     ]
     own = prof.by_line(inclusive=False)
     assert own["self_sampled_ns"].tolist() == [30, 0, 7, 50]
+
+
+def test_lines_that_only_waited_have_their_own_time():
+    prof = sampled(*EVERY, calls=[call(1, 2, name="cuStreamSynchronize", stack_id=AUGMENT)])
+    assert rows_of(prof.by_line(inclusive=False), "line", "self_waits", "self_sampled_ns") == [
+        (2, 0, 0), (12, 1, 30),
+    ]  # fmt: skip
 
 
 def test_lines_of_a_profile_without_samples_have_no_sampled_time():

@@ -58,6 +58,19 @@ def test_the_op_that_captured_the_slower_kernel_is_found(status):
     assert "Changed: `g.replay() / with graph(g): / attention` +" in result.reason
 
 
+def test_an_op_of_an_earlier_profile_did_not_run_in_this_one():
+    ops = [
+        op(1, "In[1]", 0, 1000, op_type="cell"),
+        op(2, "replay", 10, 500, 1),
+        op(9, "capture", -500, -100, status="earlier"),
+    ]
+    work = [kernel(20, 80, 2, capture_op_id=9, graph_node_id=3, graph_id=1)]
+    prof = profile(ops, work, info={"wall_ns": 1000})
+    rows = compare(prof, prof).ops
+    assert rows["path"].tolist() == ["replay", "replay / capture"]
+    assert rows["host_before_ns"].tolist() == [490, 0]
+
+
 def test_an_op_that_captures_nothing_any_more_is_removed():
     old, new = replays(300), replays(300, mlp_ns=(), seed=1)
     ops = compare(old, new, allow=["counts"]).ops.set_index("path")

@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.findings.finding import gain_text
+from epprof_nb.analysis.findings import ranking
+from epprof_nb.analysis.findings.finding import Finding, gain_text
 from epprof_nb.analysis.findings.ranking import findings
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
@@ -58,6 +59,14 @@ def test_insights_are_ranked_and_have_bounds():
     assert (rows["gain_ns"] <= rows["gain_high_ns"]).all()
     assert (rows["gain_ns"] >= 0.02 * 90 * MS).all()
     assert rows["remedy"].str.endswith(".").all()
+
+
+def test_of_equal_gains_the_surer_one_comes_first(monkeypatch):
+    made = [Finding("Text.", 5, 0, 1, kind="idle", gain_low_ns=low) for low in (1, 3, 2)]
+    monkeypatch.setattr(ranking, "OF_HOST_WORK", ())
+    monkeypatch.setattr(ranking, "ALWAYS", [lambda _: made])
+    found = findings(ProfileIndex(profile(info=info(10))), limit=None)
+    assert [finding.low_ns for finding in found] == [3, 2, 1]
 
 
 def test_each_kind_is_documented():

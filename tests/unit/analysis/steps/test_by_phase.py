@@ -119,6 +119,12 @@ def test_threads_with_prompts_of_the_same_length():
     assert frame["calls"].tolist() == [1, 3] * 4
 
 
+def test_a_call_of_another_thread_continues_the_newest_generation():
+    calls = [(5, 0), (5, 0), (1, 5)]
+    ops = [call(i, 10 * i, 10 * i + 5, *given) | {"thread_id": i} for i, given in enumerate(calls)]
+    assert shown(profile(ops).by_phase()) == [(0, "prefill"), (1, "prefill"), (1, "decode")]
+
+
 def test_turns_that_a_library_tells():
     told = [(0, 4, 0, 0), (0, 6, 4, 1), (1, 3, 8, 0), (0, 6, 8, 1)]  # drafts of five tokens
     ops = [

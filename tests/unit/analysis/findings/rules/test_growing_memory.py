@@ -56,6 +56,7 @@ def block(size, turn, until=None, *, line=2, **more):
 def test_the_line_that_allocates_what_stays():
     blocks = [block(MB, i, line=3) for i in range(20)]
     blocks += [block(9 * MB, i, i) for i in range(20)]  # released in its turn
+    blocks.append(block(9 * MB, 0, line=3, allocated_ns=-10))  # from before the loop
     blocks += [block(5 * MB, i, i + 1) for i in range(19)]  # replaced in the next one
     (row,) = growing(loop(20, blocks)).itertuples()
     assert row.text == (

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from epprof_nb.data.table import concat
 from tests.helpers.planted import MS, info, of_kind, repeats, steady
 from tests.helpers.tiny import call, kernel, line, profile
 
@@ -19,6 +20,18 @@ def test_warm_up_and_outliers_are_told_from_the_steady_state():
     assert outlier.text.startswith("1 repeat (12) took 30.")
     assert "mostly while the GPU was busy" in outlier.text
     assert outlier.evidence_rows(prof).tolist() == [12]
+
+
+def test_time_on_a_queue_of_earlier_repeats_is_not_saved():
+    walls = steady()
+    walls[12] = 40 * MS
+    prof, ends = repeats(walls), np.cumsum(walls).tolist()
+    queued = kernel(ends[11], ends[11] + 10 * MS, 1, correlation_id=1)
+    more = profile([], [queued], [call(ends[9] + 1, ends[9] + 2, correlation_id=1)])
+    prof.tables["activities"] = concat([prof.tables["activities"], more.tables["activities"]])
+    prof.tables["api_calls"] = more.tables["api_calls"]
+    (found,) = of_kind(prof, "outliers")
+    assert found.gain_ns == pytest.approx(20 * MS, rel=0.02)
 
 
 @pytest.mark.parametrize(("scale", "count"), [(0.5, 1), (0.001, 0)])

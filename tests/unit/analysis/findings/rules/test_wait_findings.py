@@ -222,13 +222,14 @@ def test_work_that_an_event_holds_is_found(held):
         assert found[0].evidence_rows(prof).tolist() == [1]
 
 
-def test_first_work_that_starts_late_is_not_blamed_on_the_line_that_waits_for_it():
-    """Line 1 launches at once, but the device begins after 30 ms, for which line 2 waits."""
+@pytest.mark.parametrize("begun", [MS, 12 * MS])
+def test_first_work_that_starts_late_is_not_blamed_on_the_line_that_waits_for_it(begun):
+    """Line 1 launches at once, but the device begins after 30 ms; for most, line 2 waits."""
     prof = profile(
         [line(1, 1, 0, MS), line(2, 2, MS, 90 * MS)],
         [kernel(31 * MS, 89 * MS, 1, correlation_id=1, thread_id=1)],
         [call(MS // 10, MS // 5, correlation_id=1, op_id=1),
-         call(MS, 90 * MS, correlation_id=2, op_id=2, name="hostStreamSynchronize")],
+         call(begun, 90 * MS, correlation_id=2, op_id=2, name="hostStreamSynchronize")],
         info=info(90 * MS) | {"devices": [{"device_id": 0, "kind": "host", "name": "host"}]},
         sources={"In[1]": "host.launch(f, x)\ny = host.to_host(x)\n"},
     )  # fmt: skip
