@@ -126,11 +126,12 @@ def test_a_time_limit_ends_the_recording_and_not_the_code(run, shell, shown, cap
 
 def test_what_changed_since_the_recording_is_said(run, capsys):
     run("def step(): return sum(range(100))")
-    run("%%gpuprofile old -q --repeat 12\nstep()")
-    run("%%gpuprofile new -q --repeat 12 --baseline old --interleave\nstep()")
+    code = "\ndef own(): step()\nown()"
+    run("%%gpuprofile old -q --repeat 12" + code)
+    run("%%gpuprofile new -q --repeat 12 --baseline old --interleave" + code)
     assert "changed since" not in capsys.readouterr().err
-    run("def step(): return 1")
-    run("%%gpuprofile new -q --repeat 12 --baseline old --interleave\nstep()")
+    run("def step(): return 1\ndef own(): return 1")
+    run("%%gpuprofile new -q --repeat 12 --baseline old --interleave" + code)
     text = capsys.readouterr().err
     assert "1 name in the code of old (In[2]) changed since it was recorded: step." in text
     assert "the cells have the same code, no difference is measured" in text

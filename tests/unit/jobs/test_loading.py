@@ -205,6 +205,12 @@ def test_copies_of_a_part_count_once(tmp_path):
     assert "1 part there twice" in job.notes[0]
 
 
+def test_of_jobs_with_as_many_parts_the_last_one_counts(tmp_path):
+    add_part(tmp_path, 0, job_id="other", begin_ns=5)
+    add_part(tmp_path, 1, begin_ns=50)
+    assert list(epprof_nb.load(tmp_path)) == [1]
+
+
 def test_parts_of_another_job_are_left_out(tmp_path):
     for rank in range(2):
         add_part(tmp_path, rank)

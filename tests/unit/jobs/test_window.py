@@ -302,6 +302,13 @@ def test_a_stored_job_reads_a_window_alone(tmp_path, monkeypatch, share):
     assert sum(read) < columns * 2_000  # less than all activities
 
 
+def test_an_op_of_no_length_is_in_the_window_that_begins_with_it():
+    ops = [op(i, f"{i}", at, at, repeat=i) for i, at in enumerate((99, 100, 199, 200))]
+    found = Job({0: profile(ops, info={"wall_ns": 400})}).window(100, 200).ops
+    assert found["name"].tolist() == ["1", "2"]
+    assert found["repeat"].isna().all()  # it would be of several processes
+
+
 def test_a_stored_window_has_ops_that_lie_outside_of_it(tmp_path):
     cell = op(1, "In[1]", 0, 10, op_type="cell", thread_id=5)
     ops = [

@@ -101,6 +101,15 @@ def test_other_names_are_accepted(name):
     assert parse(ProfileMagics.gpuprofile, name, GpuProfile()).name == name
 
 
+@pytest.mark.parametrize("name", ["stacks", "samples"])
+@pytest.mark.parametrize("by_setting", [False, True])
+def test_stacks_and_samples_are_left_out_by_themselves(name, by_setting):
+    settings = GpuProfile(**{name: False}) if by_setting else GpuProfile()
+    line = "prof" if by_setting else f"prof --no-{name}"
+    options = parse(ProfileMagics.gpuprofile, line, settings).options
+    assert (options.stacks, options.samples) == (name != "stacks", name != "samples")
+
+
 def test_frameworks_are_those_of_the_settings():
     settings = GpuProfile()
     assert parse(ProfileMagics.gpuprofile, "prof", settings).options.frameworks == FRAMEWORKS
