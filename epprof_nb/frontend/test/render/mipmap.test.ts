@@ -81,6 +81,16 @@ describe("a mip level", () => {
     const merged = mergeNarrow({ ...slice, set: columns(slice.set, { cover }) }, 10);
     expect(rectangles(merged)).toMatchObject([{ dur: 8, cover: 4 }]);
   });
+  test("takes further events of its pixel, however long its members are together", () => {
+    const slice = row([
+      [0, 9],
+      [5, 9],
+      [8, 2],
+    ]);
+    expect(rectangles(mergeNarrow(slice, 10))).toEqual([
+      { start: 0, dur: 14, members: 3, cover: 14 },
+    ]);
+  });
   test("has a few rectangles per pixel for any number of events", () => {
     const many = Array.from({ length: 50_000 }, (_, i): [number, number] => [i * 10, 4]);
     const merged = mipLevel(row(many), 500);

@@ -126,3 +126,16 @@ test("on a screen with two pixels per CSS pixel, the minimum width is two", () =
   const found = drawn(row([[500, 0]]), view, 200, 2);
   expect(found).toEqual([{ x: 100, width: 2, alpha: 1, kind: 1 }]);
 });
+
+test("pixels that narrow events share keep nothing of the row before", () => {
+  const out = new VisibleRects();
+  for (const [dur, kind] of [
+    [9, 1],
+    [4, 2],
+  ]) {
+    const slice = row([[0, dur]]);
+    const set = columns(slice.set, { kind: Float64Array.of(kind) });
+    buildVisibleRects({ ...slice, set }, view, 100, 1, out);
+    expect(kindOf(out.code[0])).toBe(kind);
+  }
+});

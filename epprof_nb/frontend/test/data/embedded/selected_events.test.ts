@@ -160,6 +160,11 @@ describe("the relations of an event", () => {
     expect(told.after).toBeNull();
     expect(told.same).toMatchObject({ number: 2, count: 2, after: null });
   });
+  test("of events that start together: the order of the table", () => {
+    const together = profile({ "act.start": { tag: "f64", values: [30, 30, 70] } });
+    const told = related(together, header, { set: together.act, event: 0 }, null);
+    expect(told.same).toMatchObject({ number: 1, before: null, after: { row: 1 } });
+  });
   test("of an op: what it launched, the longest first, from the calls", () => {
     const told = related(all, header, { set: all.op, event: 0 }, null);
     expect(told.flows.map(([from, to]) => [from.start, to.start])).toEqual([
