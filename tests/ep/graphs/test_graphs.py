@@ -57,6 +57,20 @@ class TestRuns:
             x = np.random.default_rng(rows).normal(size=(rows, 4)).astype(np.float32)
             np.testing.assert_allclose(made.run(None, {"x": x})[0], expected(x), rtol=1e-5)
 
+    def test_values_in_host_memory_are_those_of_the_capture(self, ep):
+        nodes = [
+            helper.make_node("Abs", ["x"], ["a"]),
+            helper.make_node("Shape", ["a"], ["shape"]),
+            helper.make_node("Expand", ["one", "shape"], ["ones"]),
+            helper.make_node("Add", ["a", "ones"], ["y"]),
+        ]
+        feeds = {"x": np.ones((1, 1), np.float32), "one": np.ones((1, 1), np.float32)}
+        serialized = model(nodes, feeds, {"y": np.float32})
+        made = ep.session(serialized, device="host", enable_cuda_graph=True)
+        for rows in [2, 5, 2, 3, 5, 2]:  # the shape of another run takes the memory
+            x = np.full((rows, 3), rows, np.float32)
+            np.testing.assert_array_equal(made.run(None, feeds | {"x": x})[0], x + 1)
+
     def test_many_shapes_keep_the_graphs_that_were_used_last(self, new_session):
         made = new_session()
         for rows in [*range(1, 30), 3]:
