@@ -1,4 +1,4 @@
-"""Pools of device memory of other libraries than PyTorch, as far as the libraries tell."""
+"""Pools of device memory of libraries, as far as the libraries tell."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 OWN_POOL = "kernels in Python"
 """Name of the arenas of the provider of kernels in Python."""
+
+
+TORCH = "torch"
+"""Name of PyTorch's pool."""
 
 
 class LibraryPool(NamedTuple):
@@ -52,6 +56,19 @@ def pools_on(device: int) -> list[LibraryPool]:
         *_guarded(ONNX_RUNTIME, _onnxruntime, device),
         *_own(device),
     ]
+
+
+def torch_pool(device: int, reason: str) -> list[LibraryPool]:
+    """Return PyTorch's pool of a CUDA device, of which there are no blocks for some reason."""
+
+    def read(device: int) -> Iterator[LibraryPool]:
+        torch = sys.modules.get("torch")
+        stats = torch.cuda.memory_stats(device) if torch is not None else None
+        if stats:  # else PyTorch has not started CUDA
+            used, held = (stats[f"{of}_bytes.all.current"] for of in ("allocated", "reserved"))
+            yield LibraryPool(TORCH, used, held, reason)
+
+    return _guarded(TORCH, read, device)
 
 
 def used_devices() -> list[int]:

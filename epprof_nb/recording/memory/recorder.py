@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.recording.memory.arena_blocks import ArenaLog
-from epprof_nb.recording.memory.pool_totals import OWN_POOL, pools_on, used_devices
+from epprof_nb.recording.memory.pool_totals import OWN_POOL, pools_on, torch_pool, used_devices
 from epprof_nb.recording.memory.process_memory import PROCESS
 from epprof_nb.recording.memory.torch_history import TorchHistory
 from epprof_nb.recording.recorder import Recorder, RecorderOutput
@@ -47,7 +47,7 @@ class MemoryRecorder(Recorder):
             self._torch.start()
             self._arenas.start(options.max_records)
             self._held_before = {
-                (pool.library, device): pool.held or 0 for device, pool in _library_pools()
+                (pool.library, device): pool.held or 0 for device, pool in _library_pools("unread")
             }
         return []
 
@@ -56,7 +56,8 @@ class MemoryRecorder(Recorder):
         if not waited:
             return RecorderOutput()
         memory = self._torch.take()
-        self._known = self._layers() if self._torch.is_wanted else {}
+        reason = "" if memory else next(iter(self._torch.notes()), "")
+        self._known = self._layers(reason) if self._torch.is_wanted else {}
         return RecorderOutput(
             torch_memory=memory,
             arena_memory=self._arenas.take(),
@@ -80,8 +81,11 @@ class MemoryRecorder(Recorder):
         self._torch.stop()
         self._arenas.stop()
 
-    def _layers(self) -> dict[str, Any]:
-        """Return the memory of the process and of pools without a history, at the end."""
+    def _layers(self, no_blocks: str) -> dict[str, Any]:
+        """Return the memory of the process and of pools without a history, at the end.
+
+        `no_blocks` is why PyTorch's blocks could not be read; "" if they were, or it has none.
+        """
         pools = [
             {
                 "pool": pool.library,
@@ -91,7 +95,7 @@ class MemoryRecorder(Recorder):
                 "held_before_bytes": self._held_before.get((pool.library, device), 0),
                 "note": pool.reason,
             }
-            for device, pool in _library_pools()
+            for device, pool in _library_pools(no_blocks)
         ]
         known = {
             "context_bytes": self._process.context_bytes,
@@ -101,14 +105,15 @@ class MemoryRecorder(Recorder):
         return {name: value for name, value in known.items() if value is not None}
 
 
-def _library_pools() -> list[tuple[int, LibraryPool]]:
+def _library_pools(no_blocks: str) -> list[tuple[int, LibraryPool]]:
     """Return the pools that hold memory or cannot be read, with their devices.
 
-    Those of kernels in Python have blocks instead.
+    PyTorch's is among them if there is a reason why its blocks could not be read. Kernels in Python
+    have blocks instead.
     """
     return [
         (device, pool)
         for device in used_devices()
-        for pool in pools_on(device)
+        for pool in [*pools_on(device), *(torch_pool(device, no_blocks) if no_blocks else ())]
         if (pool.held or pool.reason) and pool.library != OWN_POOL
     ]

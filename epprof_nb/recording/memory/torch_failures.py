@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb import _native
+from epprof_nb.recording.memory.history_calls import HISTORY_CALLS
 from epprof_nb.util.after_import import after_import, cancel
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def install() -> None:
     """Observe failed allocations of torch from now on; `uninstall` ends this."""
     _OBSERVER.users += 1
     if _OBSERVER.users == 1:
+        HISTORY_CALLS.follow()  # they decide what can be read
         after_import("torch.cuda", _attach_when_started)
 
 
@@ -99,6 +101,7 @@ def uninstall() -> None:
     """Undo one `install`."""
     _OBSERVER.users -= 1
     if not _OBSERVER.users:
+        HISTORY_CALLS.leave()
         cancel("torch.cuda", _attach_when_started)
         _OBSERVER.last = None
 

@@ -13,6 +13,7 @@ from epprof_nb import _native
 from epprof_nb.recording.clock import pair_with_epoch
 from epprof_nb.recording.memory.called_models import CalledModels
 from epprof_nb.recording.memory.earlier_blocks import EarlierBlocks, StorageReferences
+from epprof_nb.recording.memory.history_calls import HISTORY_CALLS, is_recorded
 from epprof_nb.recording.memory.thread_marks import ThreadMark
 from epprof_nb.recording.memory.torch_snapshot import TorchSnapshot, read_snapshot
 from epprof_nb.recording.memory.torch_tensors import KeptTensors, addresses_of
@@ -31,6 +32,15 @@ MAX_ENTRIES = 2_000_000
 """Events that PyTorch keeps, about 100 bytes each; older ones are dropped."""
 
 _FAILED = "Blocks of PyTorch's memory are not recorded: {error}."
+_SKIPS = (
+    "Blocks of PyTorch's memory are not recorded, because the program's history leaves out actions."
+    " Record it without skip_actions, or end it before the profile."
+)
+_CHANGED = (
+    "Blocks of PyTorch's memory are not recorded: the program ended or began PyTorch's history in "
+    "the profile. Do that before it, with context=None."
+)
+_OTHER_CLOCK = "the time of day was set, and the history of the program has that clock"
 _NEEDED = "global_record_annotations"
 """A parameter of the releases that remove their hooks again (pytorch #153571)."""
 
@@ -77,14 +87,16 @@ class TorchHistory:
 
     It begins once the program has started CUDA, and never starts CUDA itself. PyTorch does not make
     the context yet then; if there is one GPU, it is made at once, so that it can be measured. A
-    history that the program recorded is left alone.
+    history of the program is read if that is quick, and never changed.
     """
 
     def __init__(self, process: ProcessMemory) -> None:
         self._process = process
         self.is_wanted = False
         """Whether `start` was called, and not `stop`."""
-        self._is_on = False
+        self._is_ours = False
+        self._calls = 0
+        """Number of calls that recorded a history, of which the last one began this one."""
         self._before: TorchSnapshot | None = None
         self._bracket = (0, 0)
         self._allocations = 0
@@ -98,6 +110,7 @@ class TorchHistory:
         """Start now, or as soon as the program has started CUDA with PyTorch."""
         if not self.is_wanted:
             self.is_wanted, self._note, self._missing = True, None, []
+            HISTORY_CALLS.follow()
             after_import("torch", self._when_started)
 
     def stop(self) -> None:
@@ -115,14 +128,16 @@ class TorchHistory:
         with suppress(Exception):
             self._mark.remove()
         self._before = None
-        if self._is_on:
-            self._is_on = False
+        if self._is_ours:
+            self._is_ours = False
+            if HISTORY_CALLS.number != self._calls:
+                return  # the program has begun one, which stays
             with suppress(Exception):  # the device may be lost
                 torch.cuda.memory._record_memory_history(enabled=None)  # noqa: SLF001
 
     def forget(self) -> None:
         """Forget the history in a forked child, which cannot use CUDA."""
-        self.is_wanted = self._is_on = False
+        self.is_wanted = self._is_ours = False
         self._before = None
         cancel("torch", self._when_started)
 
@@ -141,17 +156,19 @@ class TorchHistory:
             return None
 
     def _take(self, before: TorchSnapshot, torch: Any) -> TorchMemory | None:  # noqa: ANN401
-        if not torch._C._cuda_isHistoryEnabled():  # noqa: SLF001
-            self._before, self._is_on = None, False
-            self._missing = [_FAILED.format(error="the program ended PyTorch's history")]
+        if HISTORY_CALLS.number != self._calls or not is_recorded():
+            self._before = None
+            self._missing = [_CHANGED]
             return None
         ended = _allocations(torch)  # before the snapshot: later blocks are not in it
         monotonic, epoch = pair_with_epoch()
-        after = read_snapshot(torch.cuda.memory._snapshot())  # noqa: SLF001
-        made = _allocations(torch) - self._allocations
-        dropped = max(0, made - int(after.events.of("alloc").sum()))
         offset = epoch - monotonic
-        is_same_clock = self._agrees(after, offset)
+        raw = torch.cuda.memory._snapshot()  # noqa: SLF001
+        made = _allocations(torch) - self._allocations
+        is_whole = self._is_ours or self._leave_out_older(raw, offset)
+        after = read_snapshot(raw)
+        dropped = max(0 if is_whole else 1, made - int(after.events.of("alloc").sum()))
+        is_same_clock = self._agrees(after, offset, dropped)
         self._missing = list(_missing(dropped, is_same_clock=is_same_clock))
         tensors = self._kept.tensors(self._called.models())
         addresses = {name: addresses_of(found) for name, found in tensors.items()}
@@ -168,13 +185,40 @@ class TorchHistory:
             lambda places: self._earlier.keep(places, ended),
         )
 
-    def _agrees(self, after: TorchSnapshot, offset: int) -> bool:
+    def _agrees(self, after: TorchSnapshot, offset: int, dropped: int) -> bool:
         """Return whether the event of the first snapshot is between our readings of the clock."""
-        rows = after.events.of("snapshot").nonzero()[0]
-        if not len(rows):
-            return True  # it is among the dropped events
-        time = int(after.events.time_us[rows[0]]) * 1000 - offset
-        return self._bracket[0] - 1000 <= time <= self._bracket[1] + 1000
+        time = after.events.time_us * 1000 - offset
+        taken = time[after.events.of("snapshot")]
+        if ((self._bracket[0] - 1000 <= taken) & (taken <= self._bracket[1] + 1000)).any():
+            return True
+        # It may be among the dropped events, and the program may have taken later snapshots.
+        return time.max(initial=0) <= _native.now_ns() if dropped else not len(taken)
+
+    def _leave_out_older(self, raw: dict[str, Any], offset: int) -> bool:
+        """Leave out the events before the first snapshot; return whether all later ones are there.
+
+        Raises
+        ------
+        ValueError
+            If the clock of the events cannot be compared with ours.
+        """
+        begin, end = ((time + offset) // 1000 for time in self._bracket)
+        is_whole = True
+        for device, trace in enumerate(raw["device_traces"]):
+            row = len(trace)
+            while row and trace[row - 1]["time_us"] >= begin - 1:
+                row -= 1
+            taken = (i for i in range(row, len(trace)) if trace[i]["action"] == "snapshot")
+            first = next(taken, None)
+            if first is not None and trace[first]["time_us"] <= end + 1:
+                raw["device_traces"][device] = trace[first:]
+            elif not trace:
+                continue
+            elif row:
+                raise ValueError(_OTHER_CLOCK)
+            else:  # newer events have replaced the snapshot
+                is_whole = False
+        return is_whole
 
     def _when_started(self) -> None:
         if self.is_wanted:
@@ -209,17 +253,19 @@ class TorchHistory:
         if self._note is not None:
             return
         memory = torch.cuda.memory
-        # Another thread may end the session, and removes only hooks of all threads.
-        memory._record_memory_history(  # noqa: SLF001
-            context=None, max_entries=MAX_ENTRIES, clear_history=True, **{_NEEDED: True}
-        )
-        self._is_on = True
-        self._mark.set()
+        self._is_ours = not is_recorded()
+        if self._is_ours:
+            # Another thread may end the session, and removes only hooks of all threads.
+            memory._record_memory_history(  # noqa: SLF001
+                context=None, max_entries=MAX_ENTRIES, clear_history=True, **{_NEEDED: True}
+            )
+            self._mark.set()
+        self._calls = HISTORY_CALLS.number
         self._allocations = _allocations(torch)
         begin = _native.now_ns()
         raw = memory._snapshot()  # noqa: SLF001
         self._bracket = (begin, _native.now_ns())
-        self._before = read_snapshot(raw)
+        self._before = read_snapshot(raw | {"device_traces": []})
         self._certain = {}
         with suppress(Exception):  # the profile has other data
             self._certain = self._earlier.certain(_allocations(torch), self._references)
@@ -238,8 +284,8 @@ def _missing(dropped: int, *, is_same_clock: bool) -> Iterator[str]:
     if dropped:
         yield (
             f"The history of PyTorch's memory begins late: {dropped:,} allocations before it were "
-            f"dropped, because PyTorch keeps {MAX_ENTRIES:,} events. Blocks in use later are "
-            "complete, but the ops of older ones are unknown. Profile fewer steps."
+            f"dropped, because PyTorch keeps {HISTORY_CALLS.max_entries:,} events. Blocks in use "
+            "later are complete, but the ops of older ones are unknown. Profile fewer steps."
         )
     if not is_same_clock:
         yield (
@@ -256,17 +302,15 @@ def _why_not(torch: Any) -> str | None:  # noqa: ANN401
             f"Blocks of PyTorch's memory are not recorded: its allocator is {backend}, which has "
             "no history. Use PyTorch's own allocator to see them."
         )
+    if reason := HISTORY_CALLS.reason():
+        return f"Blocks of PyTorch's memory are not recorded, because {reason}."
+    if is_recorded():
+        return _SKIPS if HISTORY_CALLS.skips else None
     record = torch.cuda.memory._record_memory_history  # noqa: SLF001
     if _NEEDED not in inspect.signature(record).parameters:
         return (
             f"Blocks of PyTorch's memory are not recorded, because torch {version} would slow down "
             "all later code (pytorch #153571). Use torch 2.9 or newer."
-        )
-    if torch._C._cuda_isHistoryEnabled():  # noqa: SLF001
-        return (
-            "Blocks of PyTorch's memory are not recorded, because the program records a history of "
-            "its own. Call torch.cuda.memory._record_memory_history(enabled=None) before the "
-            "profile."
         )
     return None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from epprof_nb.recording.memory.history_calls import HISTORY_CALLS
 from epprof_nb.recording.memory.torch_snapshot import INACTIVE, read_snapshot
 
 if TYPE_CHECKING:
@@ -18,10 +19,7 @@ NO_BLOCKS_ASYNC = (
     "torch uses the allocator cudaMallocAsync here, which does not report its blocks, so the free "
     "pieces are unknown."
 )
-NO_BLOCKS_HISTORY = (
-    "A memory history with stacks is switched on (torch.cuda.memory._record_memory_history). "
-    "Reading it can take minutes, so the free pieces are unknown."
-)
+NO_BLOCKS_HISTORY = "The free pieces are unknown, because {reason}."
 
 
 class TorchPool(NamedTuple):
@@ -63,8 +61,8 @@ def read_pool(device: int) -> TorchPool:
     memory = sys.modules["torch"].cuda.memory
     if memory.get_allocator_backend() != "native":
         return _totals(memory, device, NO_BLOCKS_ASYNC)
-    if _has_frames():
-        return _totals(memory, device, NO_BLOCKS_HISTORY)
+    if reason := HISTORY_CALLS.reason():
+        return _totals(memory, device, NO_BLOCKS_HISTORY.format(reason=reason))
     return pool_of(_snapshot(), device)
 
 
@@ -91,12 +89,6 @@ def _snapshot() -> TorchSnapshot:
     new = "include_traces" in signature(function).parameters  # the history is not needed
     segments = function(include_traces=False) if new else function()
     return read_snapshot({"segments": segments, "device_traces": []})
-
-
-def _has_frames() -> bool:
-    """Return whether the history is on: a snapshot would symbolize the stacks of its blocks."""
-    is_on = getattr(sys.modules["torch"]._C, "_cuda_isHistoryEnabled", None)  # noqa: SLF001
-    return is_on is not None and bool(is_on())
 
 
 def _totals(memory: Any, device: int, reason: str) -> TorchPool:  # noqa: ANN401

@@ -6,6 +6,8 @@ import weakref
 
 import torch
 
+from epprof_nb.recording.memory.history_calls import HISTORY_CALLS
+
 
 class SimulatedMemory:
     """The allocator of a simulated device.
@@ -45,6 +47,7 @@ class SimulatedMemory:
             (cuda, "mem_get_info", lambda _: (self.free, self.total)),
             (cuda.memory, "get_allocator_backend", lambda: self.backend),
             (cuda.memory, "memory_stats", self._stats),
+            (HISTORY_CALLS, "_stacks", 0),  # else stacks of one test concern all later ones
         ):
             monkeypatch.setattr(owner, name, value, raising=False)
 

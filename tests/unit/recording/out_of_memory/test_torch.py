@@ -151,7 +151,7 @@ def test_blocks_that_cannot_be_read_have_a_reason(memory, history):
     kept = memory.empty(60 * MB)
     made = explain(failed(lambda: memory.empty(50 * MB)), {"kept": kept})
     assert memory.snapshots == 0
-    assert ("memory history" if history else "cudaMallocAsync") in made.notes[0]
+    assert ("PyTorch's history" if history else "cudaMallocAsync") in made.notes[0]
     assert made.is_fragmented is None
     assert named(made) == {("kept", ""): 60 * MB}
     assert made.notes[0] in as_text(made, in_notebook=True)
