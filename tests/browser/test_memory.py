@@ -14,7 +14,7 @@ from epprof_nb.util.format import size
 from epprof_nb.views.view_model import ViewModel
 from tests.browser.helpers.known import known_profile
 from tests.browser.helpers.moving import at, labels, middle
-from tests.browser.helpers.pixels import click, lane_y
+from tests.browser.helpers.pixels import click, lane_y, picture, x_at
 from tests.browser.helpers.settling import settled
 from tests.helpers.live_host import LiveHost
 from tests.helpers.memory_blocks import MB, block
@@ -90,6 +90,15 @@ def test_a_click_shows_the_holders_then(shown, few, ms):
         page.locator(".ep-holders strong").text_content() == f"{size(expected.bytes.sum())} in use"
     )
     assert page.title() != "hacked"
+
+
+def test_the_peak_is_marked(shown, few):
+    page = shown(few)
+    y, x = lane_y(page, "memory") - 5, x_at(page, 40)  # above the areas, which end lower
+    row = picture(page)[round(y)]
+    is_drawn = (row != row[round(x) - 30]).any(axis=1)
+    assert is_drawn[round(x) - 1 : round(x) + 2].any()
+    assert not is_drawn[round(x) - 30 : round(x) - 1].any()
 
 
 def test_the_tooltip_has_the_parts(shown, few):
