@@ -17,6 +17,7 @@ from epprof_nb.data.out_of_memory import Explanation, FreeMemory, Pool
 from epprof_nb.recording.memory import torch_failures
 from epprof_nb.recording.out_of_memory.device_arrays import HOST
 from epprof_nb.recording.out_of_memory.errors import ON_HOST, allocation_error, chain, class_name
+from epprof_nb.recording.out_of_memory.hidden_values import hidden_values
 from epprof_nb.recording.out_of_memory.places import (
     frames_of,
     is_own,
@@ -250,6 +251,7 @@ def _search(
     )
     search.follow(_of_modules(modules))
     search.follow(_running(program))
+    search.follow(hidden_values(program))
     search.follow(_of_outputs(names, hidden))
     search.follow(_of_traceback(error, program))
     # Not the whole list: it would hold the dictionaries of frames, see `frame_variables`.

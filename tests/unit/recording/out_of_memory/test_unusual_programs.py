@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import contextvars
 import gc
 import importlib
 import io
 import sys
+import threading
 import types
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +138,83 @@ def test_classes_and_closures_of_modules_have_their_names(tmp_path, monkeypatch)
     assert found[4004] == ("Model.Inner.kept", "in `own_module.py`", "variable")
     assert found[4008] == ("Model.cache", "in `own_module.py`", "variable")
     assert found[4012] == ("seen", "in the closure of `remembered`", "variable")
+
+
+def in_a_task_of_another_thread(started, end, body):
+    """Run a coroutine function on another thread until `end` is set."""
+
+    async def work():
+        await asyncio.sleep(0)
+        kept = body()
+        started.set()
+        while not end.is_set():
+            await asyncio.sleep(0.001)
+        del kept
+
+    thread = threading.Thread(target=lambda: asyncio.run(work()))
+    thread.start()
+    assert started.wait(60)
+    return thread
+
+
+def test_values_of_context_variables_have_their_names():
+    current, end = contextvars.ContextVar("current"), threading.Event()
+    thread = in_a_task_of_another_thread(
+        threading.Event(), end, lambda: current.set([host.empty(20)]) and None
+    )
+    current.set({"array": host.empty(10)})
+    try:
+        found = explained({"current": current}).holders
+    finally:
+        current.set(None)
+        end.set()
+        thread.join()
+    assert {(holder.name, holder.nbytes, holder.where) for holder in found} >= {
+        ("current", 120, "value of a `ContextVar`")
+    }
+
+
+def test_variables_of_a_coroutine_that_waits_have_their_names():
+    end = threading.Event()
+    thread = in_a_task_of_another_thread(threading.Event(), end, lambda: host.empty(20))
+    try:
+        found = explained({}).holders
+    finally:
+        end.set()
+        thread.join()
+    (where,) = (holder.where for holder in found if holder.name == "kept")
+    assert where.startswith("in `work` (")
+
+
+def test_what_a_finalizer_keeps_has_its_name():
+    def release(array, more=None):
+        del array, more
+
+    class Closes:
+        def __init__(self, array):
+            self.array = array
+
+        def __call__(self):
+            del self.array
+
+    class Owner:
+        pass
+
+    owner = Owner()
+    ended = [
+        weakref.finalize(owner, release, host.empty(10), more=host.empty(20)),
+        weakref.finalize(owner, Closes(host.empty(30))),
+    ]
+    found = explained({}).holders
+    assert {
+        (holder.name.rpartition(".")[2], holder.nbytes, holder.where)
+        for holder in found
+        if "finalize" in holder.where
+    } == {
+        ("release", 120, "kept by `weakref.finalize`"),
+        ("array", 120, "kept by `weakref.finalize`"),
+    }
+    assert [one.detach() is not None for one in ended] == [True, True]
 
 
 def test_arrays_in_objects_of_libraries_have_the_name_of_the_variable():
