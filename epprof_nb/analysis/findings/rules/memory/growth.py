@@ -10,9 +10,10 @@ from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of
+from epprof_nb.analysis.findings.rules.memory.allocation_turns import allocation_turns
 from epprof_nb.analysis.memory.block_places import block_stacks, waited_for_work
 from epprof_nb.analysis.memory.in_use import ALWAYS_BEFORE, InUse
-from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS, iterations
+from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import percent, plural, size
@@ -63,7 +64,7 @@ def growth(index: ProfileIndex) -> Growth | None:
     place keeps must grow until the end of the loop. A loop that runs no kernels only loads data.
     """
     blocks, in_use = index.profile.tables["memory_blocks"], index.cached(InUse)
-    found = index.cached(iterations)
+    found = index.cached(allocation_turns)
     ends, n = found.end, len(found.end)
     if not len(blocks) or n < MIN_ITERATIONS or not _has_kernels(index, found.start, found.end):
         return None
@@ -105,7 +106,7 @@ def growing_memory(index: ProfileIndex) -> Iterator[Finding]:
     if found is None:
         return
     blocks = index.profile.tables["memory_blocks"]
-    loop = index.cached(iterations)
+    loop = index.cached(allocation_turns)
     op, stack = _source(index, found)
     where = launcher_name(index, stack, op) or "code outside of all statements"
     a_turn, n = float(found.a_turn.sum()), len(loop.end)

@@ -145,6 +145,45 @@ def test_a_loop_of_a_function_on_the_host_device(tmp_path):
         assert "1.00 MB" in row.text
 
 
+def used(array):
+    host.launch(fill, array)
+    return array
+
+
+def collect(steps, keeps):
+    return [
+        array
+        for step in range(steps)
+        if used(host.empty(10)) is not None
+        for array in [used(host.empty(250_000))]
+        if keeps(step)
+    ]
+
+
+def as_dict(steps):
+    return {step: used(host.empty(250_000)) for step in range(steps)}
+
+
+def test_a_comprehension_names_its_line():
+    with epprof_nb.profile(detail="memory") as prof:
+        kept = [collect(20, lambda _: True)]
+    (row,) = growing(prof).itertuples()
+    assert row.line == collect.__code__.co_firstlineno + 1
+    assert "grows by 1.00 MB from iteration to iteration, to 20.0 MB more after 19" in row.text
+    with epprof_nb.profile(detail="memory") as prof:
+        kept.append(as_dict(20))
+    (row,) = growing(prof).itertuples()
+    assert row.line == as_dict.__code__.co_firstlineno + 1
+
+
+@pytest.mark.parametrize("keeps", [lambda _: False, lambda step: step < 6, lambda step: step == 9])
+def test_a_comprehension_that_keeps_little_is_no_growth(keeps):
+    with epprof_nb.profile(detail="memory") as prof:
+        kept = collect(30, keeps)
+    assert not len(growing(prof))
+    del kept
+
+
 def test_memory_that_only_waits_for_launched_work_is_no_growth():
     with epprof_nb.profile(detail="memory") as prof:
         for _ in range(20):
