@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 import weakref
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
@@ -41,6 +42,9 @@ class _Usage:
         self.used = self.peak = 0
         self.limit = limit
         self.refusal: Refusal | None = None
+        self.blocks: dict[int, tuple[int, int]] = {}
+        """Address and bytes of each array in use, by its number: addresses are reused."""
+        self.numbers = count()
         self.unlock()
 
     def unlock(self) -> None:
@@ -160,25 +164,28 @@ def empty(
             "numeric dtype first"
         )
     with LOG.memory_call(_log.MALLOC) as correlation:
-        count = 1
+        elements = 1
         for length in shape if isinstance(shape, tuple) else (shape,):
-            count *= int(length)
-        nbytes = max(count, 0) * kind.itemsize
+            elements *= int(length)
+        nbytes = max(elements, 0) * kind.itemsize
         _USAGE.reserve(nbytes)
         try:
             array = Array(np.empty(shape, kind))
         except BaseException:
             _USAGE.release(nbytes)
             raise
-        weakref.finalize(array, _release, array.address, nbytes).atexit = False
+        number = next(_USAGE.numbers)
+        _USAGE.blocks[number] = array.address, nbytes
+        weakref.finalize(array, _release, array.address, nbytes, number).atexit = False
         if correlation:
             LOG.add_memory("allocation", array.address, nbytes, correlation)
     return array
 
 
-def _release(address: int, nbytes: int) -> None:
+def _release(address: int, nbytes: int, number: int) -> None:
     with LOG.memory_call(_log.FREE) as correlation:
         _USAGE.release(nbytes)
+        del _USAGE.blocks[number]
         if correlation:
             LOG.add_memory("release", address, nbytes, correlation)
 
@@ -187,6 +194,11 @@ def memory_info() -> MemoryInfo:
     """Return the current and peak use of device memory, and its limit, in bytes."""
     with _USAGE.lock:
         return MemoryInfo(_USAGE.used, _USAGE.peak, _USAGE.limit)
+
+
+def blocks_in_use() -> dict[int, tuple[int, int]]:
+    """Return address and bytes of each array in use, by a number that no other array gets."""
+    return _USAGE.blocks.copy()
 
 
 def last_refusal() -> Refusal | None:

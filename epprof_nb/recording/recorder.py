@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from epprof_nb.core.options import Options
     from epprof_nb.core.python_kernel_log import CapturedGraph
     from epprof_nb.recording.memory.arena_blocks import ArenaMemory
+    from epprof_nb.recording.memory.host_blocks import HostMemory
     from epprof_nb.recording.memory.torch_history import TorchMemory
 
 
@@ -134,8 +135,8 @@ class RecorderOutput:
     """Memory of kernels in Python on GPUs, likewise."""
     library_pools: Sequence[Mapping[str, Any]] = ()
     """Pools of other libraries now, as in ``info["memory"]["pools"]``."""
-    host_bytes: int | None = None
-    """Bytes in use on the host device now; None if memory is not recorded."""
+    host_memory: HostMemory | None = None
+    """Memory of the host device now; None if memory is not recorded."""
 
     @classmethod
     def merged(cls, outputs: Sequence[RecorderOutput]) -> RecorderOutput:

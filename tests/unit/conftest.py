@@ -12,8 +12,8 @@ import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.core.options import Options
 from epprof_nb.files.epprof.reading_writing import save
-from epprof_nb.recording.host import recorder as host_recorder
 from epprof_nb.recording.host.recorder import HostRecorder
+from epprof_nb.recording.memory import host_blocks
 from epprof_nb.recording.session.service import service
 from tests.helpers.saved_profiles import some
 
@@ -102,10 +102,9 @@ def nothing_leaks():
 def only_own_host_memory(monkeypatch):
     """Profiles do not see what other tests have left on the host device."""
     gc.collect()
-    others = host.memory_info().used
+    others = host_blocks.blocks_in_use()
 
     def own():
-        info = host.memory_info()
-        return info._replace(used=info.used - others)
+        return {n: block for n, block in host.memory.blocks_in_use().items() if n not in others}
 
-    monkeypatch.setattr(host_recorder, "memory_info", own)
+    monkeypatch.setattr(host_blocks, "blocks_in_use", own)

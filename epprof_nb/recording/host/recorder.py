@@ -16,7 +16,6 @@ from epprof_nb.host._copies import copy_activity
 from epprof_nb.host._log import LOG, Activity
 from epprof_nb.host._queue import in_worker, wait_for_all
 from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
-from epprof_nb.host.memory import memory_info
 from epprof_nb.recording.host import ep_graphs
 from epprof_nb.recording.recorder import RecordedGraphs, Recorder, RecorderOutput
 
@@ -61,13 +60,11 @@ class HostRecorder(Recorder):
         for run in kernels:
             LOG.add(_activity(run), run.start_ns, run.end_ns)
         rows = LOG.drain()
-        host_bytes = memory_info().used if LOG.records_memory else None
         graphs = KERNELS.graphs()
         return RecorderOutput(
             activities=_table(ACTIVITIES, rows.activities, rows.names),
             memory=_table(MEMORY, rows.memory, rows.names),
             dropped=rows.dropped + dropped,
-            host_bytes=host_bytes,
             graphs=RecordedGraphs(
                 ep_graphs.nodes(graphs),
                 ep_graphs.capture_ops(graphs),

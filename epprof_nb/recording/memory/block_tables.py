@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.recording.memory.block_lives import Lives
+    from epprof_nb.recording.memory.host_blocks import HostMemory
     from epprof_nb.recording.memory.torch_history import TorchMemory
 
 _MICROSECOND = 1000
@@ -47,7 +48,7 @@ def pool_tables(
     recorded: Sequence[TorchMemory | ArenaMemory],
     ops: Table,
     opened_ns: int,
-    host_bytes: Sequence[int] = (),
+    on_host: HostMemory | None = None,
     *,
     libraries: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Table]:
@@ -63,8 +64,8 @@ def pool_tables(
         The ops of the recording, with absolute times as in `memory`.
     opened_ns
         The begin of the profile on the same clock.
-    host_bytes
-        Bytes in use on the host device at the end; empty if memory was not recorded there.
+    on_host
+        Memory of the host device; None if memory was not recorded there throughout.
     libraries
         Pools of libraries without blocks, as in ``info["memory"]["pools"]``.
     """
@@ -76,7 +77,9 @@ def pool_tables(
     ]
     taken = np.concatenate([segments["address"] for _, segments in pools] or [np.empty(0)])
     pools += _allocation_tables(memory, opened_ns, taken)
-    pools += [_earlier_tables(in_use, [blocks for blocks, _ in pools]) for in_use in host_bytes]
+    if on_host is not None:
+        pools[-1] = _with_older(pools[-1], on_host)
+        on_host.keep_places(places_at_end(pools[-1][0], ops))
     recorded_blocks = [blocks for blocks, _ in pools]
     others = _library_blocks(libraries, recorded_blocks)
     return {
@@ -110,7 +113,8 @@ def _torch_tables(recorded: TorchMemory, ops: Table, opened_ns: int) -> tuple[Ta
     others_allocate = by_time is not None and by_time.others_allocate(
         *within(lives.begin_ns[is_seen]), lives.begin_thread[is_seen]
     )
-    earlier_cell, earlier_line = earlier_lines(lives, recorded.earlier)
+    is_older = lives.begin_ns == UNKNOWN
+    earlier_cell, earlier_line = earlier_lines(lives.address, is_older, recorded.earlier)
     blocks = Table(
         MEMORY_BLOCKS,
         {
@@ -129,14 +133,14 @@ def _torch_tables(recorded: TorchMemory, ops: Table, opened_ns: int) -> tuple[Ta
             "earlier_line": earlier_line,
         },
     )
-    recorded.keep_places(places_at_end(lives, blocks, ops))
+    recorded.keep_places(places_at_end(blocks, ops))
     return blocks, _segments(held, _since(held.begin_ns, origin), _since(held.end_ns, origin))
 
 
 def _allocation_tables(
     memory: Table, opened_ns: int, taken: IntArray
 ) -> Iterator[tuple[Table, Table]]:
-    """Yield blocks and segments of what was allocated from a device directly.
+    """Yield the blocks and segments of what was allocated from a device directly.
 
     `taken` has the addresses of segments of other pools: their blocks say what is in them.
     """
@@ -168,23 +172,24 @@ def _allocation_tables(
     yield Table(MEMORY_BLOCKS, blocks), Table(MEMORY_SEGMENTS, shared)
 
 
-def _earlier_tables(in_use: int, recorded: Sequence[Table]) -> tuple[Table, Table]:
-    """Return the sum of what the host device held before the profile and still holds at its end.
-
-    It is what is in use at the end without the blocks of the profile.
-    """
-    for blocks in recorded:
-        stays = blocks.names("pool").equals(_HOST_DEVICE) & (blocks["freed_ns"] == MISSING_DELTA)
-        in_use -= int(blocks["bytes"][stays].sum())
-    rows = int(in_use > 0)
-    nbytes = np.full(rows, in_use)
+def _with_older(recorded: tuple[Table, Table], on_host: HostMemory) -> tuple[Table, Table]:
+    """Add the arrays that the host device held before the profile, and their lines."""
+    blocks, segments = recorded
+    stays = blocks.names("pool").equals(_HOST_DEVICE) & (blocks["freed_ns"] == MISSING_DELTA)
+    is_older = ~np.isin(on_host.address, blocks["address"][stays])
+    address, nbytes = on_host.address[is_older], on_host.nbytes[is_older]
     shared: dict[str, npt.NDArray[Any] | CategoryColumn] = {
-        "pool": CategoryColumn(np.zeros(rows, np.int32), (_HOST_DEVICE,)),
-        "device_id": np.full(rows, HOST_DEVICE_ID),
+        "pool": CategoryColumn(np.zeros(len(address), np.int32), (_HOST_DEVICE,)),
+        "device_id": np.full(len(address), HOST_DEVICE_ID),
+        "address": address,
         "bytes": nbytes,
     }
-    blocks = Table(MEMORY_BLOCKS, {**shared, "requested_bytes": nbytes})
-    return blocks, Table(MEMORY_SEGMENTS, shared)
+    blocks = concat([blocks, Table(MEMORY_BLOCKS, {**shared, "requested_bytes": nbytes})])
+    is_older = blocks.names("pool").equals(_HOST_DEVICE)
+    is_older &= blocks["allocated_ns"] == MISSING_DELTA
+    cell, line = earlier_lines(blocks["address"], is_older, on_host.earlier)
+    blocks = blocks.replace(earlier_cell=cell, earlier_line=line)
+    return blocks, concat([segments, Table(MEMORY_SEGMENTS, shared)])
 
 
 def _library_blocks(libraries: Sequence[Mapping[str, Any]], recorded: Sequence[Table]) -> Table:

@@ -14,15 +14,13 @@ import numpy as np
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.schema import MISSING
-from epprof_nb.recording.memory.block_lives import UNKNOWN
+from epprof_nb.data.schema import MISSING, MISSING_DELTA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
-    from epprof_nb.recording.memory.block_lives import Lives
 
     Place = tuple[str, int]
     """Cell and line."""
@@ -81,29 +79,32 @@ class EarlierBlocks:
         self._places, self._allocations = places, allocations
 
 
-def earlier_lines(lives: Lives, known: Mapping[int, Place]) -> tuple[CategoryColumn, IntArray]:
-    """Return the cells and lines of the blocks from before a history."""
-    before = np.flatnonzero((lives.begin_ns == UNKNOWN) & np.isin(lives.address, list(known)))
-    codes, lines = np.full(len(lives), MISSING, np.int32), np.full(len(lives), MISSING, np.int64)
+def earlier_lines(
+    address: IntArray, is_older: BoolArray, known: Mapping[int, Place]
+) -> tuple[CategoryColumn, IntArray]:
+    """Return the cells and lines of blocks, of those from before a history that are `known`."""
+    older = np.flatnonzero(is_older & np.isin(address, list(known)))
+    codes, lines = np.full(len(address), MISSING, np.int32), np.full(len(address), MISSING)
     cells: dict[str, int] = {}
-    for row, address in zip(before.tolist(), lives.address[before].tolist(), strict=True):
-        cell, lines[row] = known[address]
+    for row, at in zip(older.tolist(), address[older].tolist(), strict=True):
+        cell, lines[row] = known[at]
         codes[row] = cells.setdefault(cell, len(cells))
     return CategoryColumn(codes, tuple(cells)), lines
 
 
-def places_at_end(lives: Lives, blocks: Table, ops: Table) -> dict[int, Place]:
+def places_at_end(blocks: Table, ops: Table) -> dict[int, Place]:
     """Return the cells and lines of the blocks in use at the end of a history, by address."""
-    rows = np.flatnonzero(lives.end_ns == UNKNOWN)
+    rows = np.flatnonzero(blocks["freed_ns"] == MISSING_DELTA)
     ids, cells, lines = IdIndex(ops["op_id"]), ops.names("cell"), ops["line"]
     is_statement = (cells.codes >= 0) & (lines != MISSING)
     statement = nearest_ancestor(ids.rows(ops["parent_op_id"]), is_statement)
     at = np.append(statement, MISSING)[ids.rows(blocks["op_id"][rows])]
     known = np.flatnonzero(at != MISSING)
-    places = _places(lives.address[rows[known]], cells.take(at[known]), lines[at[known]])
+    address = blocks["address"]
+    places = _places(address[rows[known]], cells.take(at[known]), lines[at[known]])
     earlier, line = blocks.names("earlier_cell"), blocks["earlier_line"]
     rows = rows[earlier.codes[rows] >= 0]
-    return places | _places(lives.address[rows], earlier.take(rows), line[rows])
+    return places | _places(address[rows], earlier.take(rows), line[rows])
 
 
 def _places(address: IntArray, cells: CategoryColumn, lines: IntArray) -> dict[int, Place]:

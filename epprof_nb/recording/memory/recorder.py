@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.recording.memory.arena_blocks import ArenaLog
+from epprof_nb.recording.memory.host_blocks import UNREAD, HostBlocks
 from epprof_nb.recording.memory.pool_totals import OWN_POOL, pools_on, torch_pool, used_devices
 from epprof_nb.recording.memory.process_memory import PROCESS
 from epprof_nb.recording.memory.torch_history import TorchHistory
@@ -26,6 +27,7 @@ class MemoryRecorder(Recorder):
         self._process = PROCESS
         self._torch = TorchHistory(self._process)
         self._arenas = ArenaLog()
+        self._host = HostBlocks()
         self._held_before: dict[tuple[str, int], int] = {}
         self._known: dict[str, Any] = {}
         os.register_at_fork(after_in_child=self._forget)
@@ -43,6 +45,8 @@ class MemoryRecorder(Recorder):
     def extend(self, options: Options) -> list[str]:
         """Also record memory, if the options request it."""
         if options.records("memory"):
+            if not self._torch.is_wanted:
+                self._host.begin()
             self._process.look()
             self._torch.start()
             self._arenas.start(options.max_records)
@@ -54,12 +58,13 @@ class MemoryRecorder(Recorder):
     def drain(self, *, waited: bool = True) -> RecorderOutput:
         """Return the memory since the start, at the end of a session."""
         if not waited:
-            return RecorderOutput()
+            return RecorderOutput(host_memory=UNREAD if self._torch.is_wanted else None)
         memory = self._torch.take()
         reason = "" if memory else next(iter(self._torch.notes()), "")
         self._known = self._layers(reason) if self._torch.is_wanted else {}
         return RecorderOutput(
             torch_memory=memory,
+            host_memory=self._host.now() if self._torch.is_wanted else None,
             arena_memory=self._arenas.take(),
             library_pools=self._known.get("pools", ()),
         )

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.python_stacks import PythonStacks
     from epprof_nb.recording.memory.arena_blocks import ArenaMemory
+    from epprof_nb.recording.memory.host_blocks import HostMemory
     from epprof_nb.recording.memory.torch_history import TorchMemory
     from epprof_nb.recording.recorder import IdentifiedOps, RecordedGraphs, RecorderOutput
 
@@ -105,7 +106,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
     memory_call = IdIndex(launches.correlation).rows(memory["correlation_id"])
     memory_op, _, _ = _attribute(launches, memory_call, ops["op_id"])
     memory = memory.replace(op_id=memory_op)
-    host_bytes = _host_bytes(recording)
+    on_host = _host_memory(recording)
     pools: list[TorchMemory | ArenaMemory] = [
         *[output.torch_memory for output in outputs if output.torch_memory is not None][-1:],
         *[output.arena_memory for output in outputs if output.arena_memory is not None][-1:],
@@ -123,7 +124,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
             [known.facts for known in graphs if known.facts is not None],
         ),
         "memory": memory,
-        **pool_tables(memory, pools, ops, recording.opened_ns, host_bytes, libraries=libraries),
+        **pool_tables(memory, pools, ops, recording.opened_ns, on_host, libraries=libraries),
         "host_samples": stacks.of_samples(samples),
         "overhead": concat([output.overhead for output in outputs]) if outputs else Table(OVERHEAD),
     }
@@ -137,13 +138,13 @@ def correlate(recording: Recording) -> CorrelatedTables:
     )
 
 
-def _host_bytes(recording: Recording) -> list[int]:
-    """Return the bytes in use on the host device at the end, if memory was recorded throughout."""
+def _host_memory(recording: Recording) -> HostMemory | None:
+    """Return the memory of the host device at the end, if it was recorded throughout."""
     known = [
-        [output.host_bytes for output in batch.outputs if output.host_bytes is not None]
+        [output.host_memory for output in batch.outputs if output.host_memory is not None]
         for batch in recording.batches
     ]
-    return known[-1] if known and all(known) else []
+    return known[-1][-1] if known and all(known) else None
 
 
 def _with_identified_ops(found: IdentifiedOps, activities: Table, launches: LaunchLog) -> Table:
