@@ -9,12 +9,12 @@ import numpy as np
 from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
-from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of
+from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, own_line_name
 from epprof_nb.analysis.findings.rules.memory.allocation_turns import allocation_turns
-from epprof_nb.analysis.memory.block_places import block_stacks, waited_for_work
+from epprof_nb.analysis.memory.block_places import block_stacks, code_lines, waited_for_work
 from epprof_nb.analysis.memory.in_use import ALWAYS_BEFORE, InUse
 from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS
-from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import percent, plural, size
 
@@ -123,7 +123,7 @@ def growing_memory(index: ProfileIndex) -> Iterator[Finding]:
     yield Finding(
         f"{word[0].upper()}{word[1:]} memory grows by {size(round(a_turn))} from {loop.unit} to "
         f"{loop.unit}, to {size(int(blocks['bytes'][found.rows].sum()))} more after {n:,}: {where} "
-        f"allocates {of_it}{also}, and it is not released.",
+        f"allocates {of_it}{also}, and it is not released.{_callers(index, found)}",
         0,
         int(loop.start[0]),
         int(loop.end[-1]),
@@ -135,6 +135,24 @@ def growing_memory(index: ProfileIndex) -> Iterator[Finding]:
         table="memory_blocks",
         rows=lambda: found.rows,
     )
+
+
+def _callers(index: ProfileIndex, found: Growth) -> str:
+    """Return which line of the cell calls the main line most, if it is in a function."""
+    blocks = index.profile.tables["memory_blocks"]
+    stack = index.cached(block_stacks)[found.rows]
+    op = index.tree.rows(blocks["op_id"][found.rows])
+    mine = np.flatnonzero(index.cached(Places).of(stack, op) == found.places[0])
+    lines = code_lines(index, stack[mine], op[mine])
+    group, first = group_codes(lines.caller_cell.codes, lines.caller_line)
+    nbytes = sum_by_group(group, blocks["bytes"][found.rows[mine]], len(first))[: len(first)]
+    main = lines.take(first[[int(nbytes.argmax())]])
+    cell, line = main.caller_cell.to_list()[0], int(main.caller_line[0])
+    if cell is None or (main.cell.to_list()[0], int(main.line[0])) == (cell, line):
+        return ""
+    of_it = "" if len(first) == 1 else f", for {percent(float(nbytes.max() / nbytes.sum()))} of it"
+    caller = own_line_name(index.profile, cell, "<module>", line)
+    return f" It was called in {caller}{of_it}."
 
 
 def _source(index: ProfileIndex, found: Growth) -> tuple[int, int]:

@@ -176,6 +176,23 @@ def test_a_comprehension_names_its_line():
     assert row.line == as_dict.__code__.co_firstlineno + 1
 
 
+def test_the_line_that_calls_a_function_that_allocates():
+    kept = []
+    with epprof_nb.profile(detail="memory") as prof:
+        for step in range(30):
+            if step % 5:
+                kept += as_dict(1).values()
+            else:
+                kept += as_dict(2).values()
+    (row,) = growing(prof).itertuples()
+    assert row.line == as_dict.__code__.co_firstlineno + 1
+    assert row.text.endswith(
+        ", and it is not released. It was called in line "
+        f"{test_the_line_that_calls_a_function_that_allocates.__code__.co_firstlineno + 5} of "
+        "test_growing_memory.py (`kept += as_dict(1).values()`), for 67 % of it."
+    )
+
+
 @pytest.mark.parametrize("keeps", [lambda _: False, lambda step: step < 6, lambda step: step == 9])
 def test_a_comprehension_that_keeps_little_is_no_growth(keeps):
     with epprof_nb.profile(detail="memory") as prof:
