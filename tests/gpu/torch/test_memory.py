@@ -221,3 +221,46 @@ def test_a_session_that_another_thread_ends_leaves_no_hook():
         return len(torch.cuda.memory._snapshot()["external_annotations"])
 
     assert annotations() == annotations()
+
+
+HISTORY = """
+import epprof_nb, torch
+from epprof_nb.recording.memory.history_calls import HISTORY_CALLS
+HISTORY_CALLS.follow()
+record = torch.cuda.memory._record_memory_history
+record({options})
+old = torch.zeros(5000, device="cuda")
+torch.zeros(3000, device="cuda")
+events = len(torch.cuda.memory._snapshot()["device_traces"][0]) if {quick} else 0
+for _ in range(2):
+    with epprof_nb.profile(detail="memory") as prof, epprof_nb.op("first"):
+        new = torch.zeros(1000, device="cuda")
+assert torch._C._cuda_isHistoryEnabled()
+blocks = prof.memory_blocks
+names = prof.ops["name"]
+seen = blocks.dropna(subset=["allocated_ns"])
+print(len(seen), *{{names.get(op) for op in seen["op_id"]}})
+print(prof.memory_pools().set_index("pool").loc["torch", "in_use_bytes"])
+print(torch.cuda.memory_allocated())
+print(prof.info.get("notes"))
+if {quick}:
+    trace = torch.cuda.memory._snapshot()["device_traces"][0]
+    assert len(trace) > events
+    assert {{event["user_metadata"] for event in trace}} == {{""}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "is_read"),
+    [("context=None, max_entries=10_000", True), ("stacks='python'", False), ("", False)],
+)
+def test_a_history_of_the_program_is_never_changed(options, is_read):
+    run = subprocess.run(
+        [sys.executable, "-c", HISTORY.format(options=options, quick=is_read)],
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    seen, in_use, allocated, notes = run.stdout.strip().split("\n")
+    assert in_use == allocated
+    assert seen == ("1 first" if is_read else "0")
+    assert ("stacks" in notes) != is_read
