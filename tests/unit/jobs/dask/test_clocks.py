@@ -90,11 +90,9 @@ if __name__ == "__main__":
 @needs_namespaces
 def test_workers_in_another_namespace_are_on_the_clock_of_the_job(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
-    from epprof_nb.jobs.dask import limits, recording
+    from epprof_nb.jobs.dask import recording
     from tests.paths import ROOT
 
-    for name in ("ANSWER_S", "PREPARE_S", "END_S"):
-        monkeypatch.setattr(limits, name, 200.0)
     (tmp_path / "worker.py").write_text(WORKER)
     with (
         distributed.LocalCluster(

@@ -9,7 +9,7 @@ import pytest
 
 import epprof_nb
 
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 
 FILE = "<ipython-input-7-0123456789ab>"
 OLD = "<ipython-input-5-0123456789ab>"
@@ -24,15 +24,6 @@ def launch(x):
 
 run = lambda x: launch(x)
 """
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        distributed.LocalCluster(n_workers=2, dashboard_address=":0") as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
 
 
 @pytest.fixture
