@@ -101,6 +101,24 @@ class ChildSession:
         self._journal.start()
         return self._session
 
+    def begin_code(self) -> None:
+        """Begin again, right before the profiled code. What was recorded until now is discarded.
+
+        The recorders run on, so that this takes little time. It does nothing without a recording.
+
+        Raises
+        ------
+        CaptureError
+            If the recording cannot start; the one that runs goes on.
+        """
+        earlier, journal = self._session, self._journal
+        if earlier is None or journal is None:
+            return
+        journal.end()
+        journal.remove()
+        self.begin()
+        earlier.abort()
+
     def progress(self) -> Progress | None:
         """Return the progress of the recording; None if there is none."""
         from epprof_nb.recording.session.session_progress import SessionProgress

@@ -95,8 +95,9 @@ class ClusterProfile(_native.GuardedContext):
 
     def _enter(self, made: tuple[ClusterRecording, Session, Job]) -> Job:
         recording, own, job = made
+        own.open()  # takes longer for the first time, before the workers wait
         recording.begin()
-        own.open()
+        own.begin_code()
         return job
 
     def _exit(
@@ -108,7 +109,7 @@ class ClusterProfile(_native.GuardedContext):
     ) -> None:
         recording, own, job = made
         ended_ns = _native.now_ns()
-        recording.send_end()
+        recording.send_end(ended_ns)
         data = own.stop(error=None if kind is None else kind.__name__, ended_ns=ended_ns)
         finished = recording.finish(data, own.opened_ns, ended_ns)
         job.__dict__.update(finished.__dict__)  # all or nothing

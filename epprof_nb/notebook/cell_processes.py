@@ -147,9 +147,9 @@ class ClusterWorkers:
         """Return nothing: the progress of workers is not shown."""
         return []
 
-    def send_end(self, ended_ns: int) -> None:  # noqa: ARG002 - clocks of hosts differ
-        """Tell the workers that the cell has ended, without waiting for them."""
-        self._recording.send_end()
+    def send_end(self, ended_ns: int) -> None:
+        """Tell the workers that the cell has ended at `ended_ns`, without waiting for them."""
+        self._recording.send_end(ended_ns)
 
     def finish(self, profile: Profile, begin_ns: int, end_ns: int) -> Job:
         """Wait for the parts of the workers, and return the job of all processes."""

@@ -71,6 +71,12 @@ class Comparison:
         if self._by == "messages":
             self._samples += [(int(a), int(b), int(c)) for a, b, c in samples]
 
+    def own_ns(self, time_ns: int) -> int | None:
+        """Return a time of the notebook's clock on the clock of this process; None if unknown."""
+        if not self._is_other:
+            return time_ns
+        return time_ns - self._samples[-1][1] if self._samples else None
+
     def end(self) -> dict[str, Any]:
         """Compare for the last time, and return what to add to the clock of the manifest."""
         self._ended.set()

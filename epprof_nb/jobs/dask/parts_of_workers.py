@@ -53,6 +53,8 @@ class Parts:
         Name of the plugin that records it.
     workers
         The workers that were there before the end, by address. Others are added.
+    ended_ns
+        When the block of code ended, CLOCK_MONOTONIC nanoseconds.
 
     Attributes
     ----------
@@ -61,10 +63,15 @@ class Parts:
     """
 
     def __init__(
-        self, messages: Messages, order: Order, plugin: str, workers: dict[str, KnownWorker]
+        self,
+        messages: Messages,
+        order: Order,
+        plugin: str,
+        workers: dict[str, KnownWorker],
+        ended_ns: int,
     ) -> None:
         self._messages, self._order, self._plugin = messages, order, plugin
-        self._workers = workers
+        self._workers, self._ended_ns = workers, ended_ns
         self.notes: list[str] = []
 
     async def collect(self) -> None:
@@ -84,17 +91,16 @@ class Parts:
             if not known.who:  # it joined after the begin
                 ask = make_question(self._plugin)
                 known.who = await self._messages.run(address, ask, limits.ANSWER_S, 0.0)
+            args = self._order.job_id, self._order.token
             answer = await self._messages.run(
-                address, worker.outcome, limits.END_S, self._order.job_id, self._order.token
+                address, worker.outcome, limits.END_S, *args, self._ended_ns
             )
             known.reason = answer["reason"]
             self.notes += [f"{answer['note']}."] if answer["note"] else []
             for part, files in answer["to_send"].items():
                 await asyncio.wait_for(self._receive(address, part, files), limits.SEND_S)
             known.recorded = answer["recorded"]
-            await self._messages.run(
-                address, worker.forget, limits.ANSWER_S, self._order.job_id, self._order.token
-            )
+            await self._messages.run(address, worker.forget, limits.ANSWER_S, *args)
         except TimeoutError:
             known.reason = f"it did not answer within {limits.END_S:g} s at the end"
         except KeyError:
@@ -115,7 +121,7 @@ class Parts:
         try:
             await self._messages.run_directly(known.address, _native.now_ns, limits.GONE_WORKER_S)
             answer = await self._messages.run_directly(
-                known.address, worker.outcome, limits.END_S, *args
+                known.address, worker.outcome, limits.END_S, *args, self._ended_ns
             )
             known.reason = answer["reason"]
             for part, files in answer["to_send"].items():

@@ -30,14 +30,22 @@ def make_plugin(message: Mapping[str, Any]) -> Any:  # noqa: ANN401 - its base m
 
         def __init__(self) -> None:
             self.state, self.reason, self.lacks_clock = "starting", "", False
+            self.ended_ns = None  # the removal sets it
 
         async def setup(self, worker: Any) -> None:  # noqa: ANN401
             try:
+                import asyncio
+                from concurrent.futures import ThreadPoolExecutor
+                from importlib import import_module
+
                 from epprof_nb.core.version import package_version
 
                 if package_version() == message["version"]:
-                    from epprof_nb.jobs.dask import worker as recording
-
+                    loop = asyncio.get_running_loop()
+                    with ThreadPoolExecutor(1) as thread:  # the imports take longer
+                        recording = await loop.run_in_executor(
+                            thread, import_module, "epprof_nb.jobs.dask.worker"
+                        )
                     self.reason = await recording.join(worker, message)
                     self.lacks_clock = recording.lacks_clock(message["job_id"])
                 else:
@@ -60,7 +68,7 @@ def make_plugin(message: Mapping[str, Any]) -> Any:  # noqa: ANN401 - its base m
             try:
                 from epprof_nb.jobs.dask import worker as recording
 
-                await recording.leave(worker, message["job_id"])
+                await recording.leave(worker, message["job_id"], self.ended_ns)
             except Exception as error:  # noqa: BLE001
                 self.reason = f"it could not end ({type(error).__name__}: {error})"
 

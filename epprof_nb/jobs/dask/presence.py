@@ -22,15 +22,17 @@ def make_check(client: str, plugin: str) -> Callable[..., list[bool]]:
     return check
 
 
-def make_removal(plugin: str) -> Callable[..., Awaitable[None]]:
+def make_removal(plugin: str, ended_ns: int | None) -> Callable[..., Awaitable[None]]:
     """Return a coroutine function that removes the plugin of a worker, if it has it.
 
+    `ended_ns` is when the block of code ended, on the clock of the notebook; now if None.
     A worker of Dask logs an error if it is to remove a plugin that it lacks. It lacks it if it has
     just joined.
     """
 
     async def remove(dask_worker: Any = None) -> None:  # noqa: ANN401
         if plugin in dask_worker.plugins:
+            dask_worker.plugins[plugin].ended_ns = ended_ns
             await dask_worker.plugin_remove(plugin)
 
     return remove

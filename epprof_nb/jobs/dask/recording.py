@@ -140,6 +140,21 @@ class ClusterRecording:
         there = [a for a in addresses if self._workers[a].who]
         await self._ask(there, ask, limits.PREPARE_S + limits.ANSWER_S, limits.PREPARE_S)
         await self._compare_clocks()
+        await self._begin_code()
+
+    async def _begin_code(self) -> None:
+        """Let the profiles begin now: the first worker has waited for the last one."""
+        order = self._order
+        if order is None:
+            return
+        args = order.job_id, order.token
+
+        async def one(address: str) -> None:
+            with suppress(Exception):  # its profile begins earlier
+                await self._messages.run(address, worker.begin_code, limits.ANSWER_S, *args)
+
+        recording = [w.address for w in self._workers.values() if w.who.get("state") == "recording"]
+        await asyncio.gather(*map(one, recording))
 
     async def _compare_clocks(self) -> None:
         """Compare the clocks that the echo could not, by messages of Dask."""
@@ -194,27 +209,30 @@ class ClusterRecording:
         known = self._workers.get(address)
         return known is not None and known.who.get("state") in ("recording", "failed")
 
-    def send_end(self) -> None:
-        """Tell the workers that the block has ended, without waiting for them."""
+    def send_end(self, ended_ns: int) -> None:
+        """Tell the workers that the block has ended, without waiting for them.
+
+        `ended_ns` is when it ended, CLOCK_MONOTONIC nanoseconds.
+        """
         self._patches.restore()
         if self._order is not None and self._ending is None and self._messages.are_possible:
-            self._ending = self._messages.start(self._end())
+            self._ending = self._messages.start(self._end(ended_ns))
 
-    async def _end(self) -> None:
+    async def _end(self, ended_ns: int) -> None:
         with suppress(Exception):  # they are asked again for their part
             open_ones = [a for a in await self._messages.addresses() if not self._is_settled(a)]
             await self._ask(open_ones, make_question(self._plugin), limits.ANSWER_S, 0.0)
         await self._compare_clocks()
         # The answer comes when all workers have answered, also one that is stopped. Those that do
         # are asked for their part next, which ends their recording, too.
-        self._removing = asyncio.ensure_future(self._remove(self._plugin))
+        self._removing = asyncio.ensure_future(self._remove(self._plugin, ended_ns))
         self._removing.add_done_callback(lambda task: task.cancelled() or task.exception())
 
-    async def _remove(self, plugin: str) -> None:
+    async def _remove(self, plugin: str, ended_ns: int | None = None) -> None:
         """Remove the plugin, which ends the recording of the workers."""
         forget = make_check(self._client.id, plugin)
         await self._client._run_on_scheduler(forget, forget=True)  # noqa: SLF001
-        await self._client._run(make_removal(plugin), on_error="ignore")  # noqa: SLF001
+        await self._client._run(make_removal(plugin, ended_ns), on_error="ignore")  # noqa: SLF001
 
     def finish(self, data: ProfileData, begin_ns: int, end_ns: int) -> Job:
         """Wait for the parts of the workers, and return the job of all processes.
@@ -236,8 +254,8 @@ class ClusterRecording:
         order = self._order
         if order is None:
             raise CaptureError("The cluster is not recorded. Call begin().")
-        self.send_end()
-        parts = Parts(self._messages, order, self._plugin, self._workers)
+        self.send_end(end_ns)
+        parts = Parts(self._messages, order, self._plugin, self._workers, end_ns)
         if self._ending is None:
             self.notes.append(
                 "The client was closed before the end, so the workers could not be asked for "

@@ -85,19 +85,28 @@ class _Recording:
     def _is_open(self) -> bool:
         return self._session is not None or self._pool is not None
 
-    def leave(self, worker: str) -> None:
-        """End, if this is the last worker, and write the part."""
+    def begin_code(self) -> None:
+        """Let the profile begin now: the block of code begins."""
+        with self._lock:
+            if self._session is not None:
+                self._session.begin_code()
+
+    def leave(self, worker: str, ended_ns: int | None = None) -> None:
+        """End, if this is the last worker, and write the part.
+
+        `ended_ns` is when the block of code ended, on the clock of the notebook; now if None.
+        """
         with self._lock:
             self._workers.discard(worker)
             if not self._workers and self._is_open:
-                self._end()
+                self._end(ended_ns)
 
-    def end(self) -> None:
-        """End, whoever is there."""
+    def end(self, ended_ns: int | None = None) -> None:
+        """End, whoever is there; see `leave`."""
         with self._lock:
             self._workers.clear()
             if self._is_open:
-                self._end()
+                self._end(ended_ns)
 
     def _begin(self) -> None:
         self._pool = PoolProcesses(self.order)
@@ -142,13 +151,13 @@ class _Recording:
             self._own_folder = Path(tempfile.mkdtemp(prefix="epprof-dask-"))
         return replace(self.order, folder=os.fspath(self._own_folder))
 
-    def _end(self) -> None:
+    def _end(self, ended_ns: int | None) -> None:
         session, self._session = self._session, None
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.send_end()
         if session is not None:
-            self._end_session(session)
+            self._end_session(session, ended_ns)
         if pool is not None:
             self._collect(pool)
 
@@ -166,9 +175,10 @@ class _Recording:
             f"the processes that worker {os.getpid()} started are missing ({format_error(error)})"
         )
 
-    def _end_session(self, session: ChildSession) -> None:
+    def _end_session(self, session: ChildSession, ended_ns: int | None) -> None:
         try:
-            session.stop()
+            here_ns = None if ended_ns is None else self.comparison.own_ns(ended_ns)
+            session.stop(ended_ns=here_ns)
             clock = self.comparison.end()
             if session.part is not None:
                 session.part.clock.update(clock)
@@ -227,16 +237,30 @@ async def join(worker: Any, message: Mapping[str, Any]) -> str:  # noqa: ANN401
     return reason
 
 
-async def leave(worker: Any, job_id: str) -> None:  # noqa: ANN401
-    """End the recording of a worker, and write the part."""
+async def begin_code(job_id: str, token: str) -> None:
+    """Let the profile begin now. Until now, the notebook waited for other workers."""
+    recording = _of_job(job_id, token)
+    if recording is not None:
+        await _off_loop(recording.begin_code)
+
+
+async def leave(worker: Any, job_id: str, ended_ns: int | None = None) -> None:  # noqa: ANN401
+    """End the recording of a worker, and write the part; see `_Recording.leave`."""
     recording = _recordings.get(job_id)
     if recording is not None:
-        await _off_loop(recording.leave, worker.address)
+        await _off_loop(recording.leave, worker.address, ended_ns)
         asyncio.get_running_loop().call_later(_KEPT_S, _forget, job_id)
 
 
-async def outcome(job_id: str, token: str) -> dict[str, Any]:
-    """Tell the notebook what has become of the recording, which has ended.
+async def outcome(job_id: str, token: str, ended_ns: int | None = None) -> dict[str, Any]:
+    """Tell the notebook what has become of the recording, which ends now if it has not.
+
+    Parameters
+    ----------
+    job_id, token
+        The job, and its secret.
+    ended_ns
+        When the block of code ended, on the clock of the notebook; now if None.
 
     Returns
     -------
@@ -249,7 +273,7 @@ async def outcome(job_id: str, token: str) -> dict[str, Any]:
     if recording is None:
         missing = "it has no recording"
         return {**who, "recorded": False, "reason": missing, "note": "", "to_send": {}}
-    await _off_loop(recording.end)
+    await _off_loop(recording.end, ended_ns)
     return {
         **who,
         "recorded": recording.is_own or bool(recording.parts),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 
 import epprof_nb
+from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.jobs.dask import worker
+from epprof_nb.jobs.dask.recording import ClusterRecording
 from tests.helpers.dask_clusters import open_sessions, pids, wait_until
 from tests.helpers.dask_tasks import sessions, work
 
@@ -36,6 +39,32 @@ def test_each_kernel_is_under_its_task_on_its_worker(client):
     assert row.min_device_ns <= row.max_device_ns <= row.device_ns
     assert row.idle_ns <= row.host_ns
     assert open_sessions(client) == 0
+
+
+def test_profiles_of_workers_begin_and_end_with_the_block(client, monkeypatch):
+    """Otherwise they have idle time in which one worker waits for the others."""
+    times = []
+    begin_code, send_end = ClusterRecording._begin_code, ClusterRecording.send_end
+
+    async def begin(recording):
+        times.append(_native.now_ns())
+        await begin_code(recording)
+
+    def end(recording, ended_ns):
+        times.append(ended_ns)
+        time.sleep(0.1)
+        send_end(recording, ended_ns)
+
+    monkeypatch.setattr(ClusterRecording, "_begin_code", begin)
+    monkeypatch.setattr(ClusterRecording, "send_end", end)
+    with epprof_nb.cluster(client).profile() as job:
+        client.gather(client.map(work, range(10), pure=False))
+    all_recorded_ns, ended_ns = times[:2]
+    for process in job.processes:
+        begin_ns = process.manifest.begin_ns
+        assert begin_ns > all_recorded_ns
+        assert begin_ns + job[process.number].info["code_ns"] <= ended_ns
+        assert (job[process.number].ops["start_ns"] >= 0).all()
 
 
 def test_exceptions_come_through_and_end_the_sessions(client):
