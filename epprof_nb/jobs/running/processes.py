@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from epprof_nb.recording.children.order import MEASURING
 from epprof_nb.recording.children.popen import is_helper
 from epprof_nb.recording.children.processes import (
+    children_of,
     command_of,
     has_variable,
     parent_of,
@@ -63,16 +64,35 @@ def descendants(pid: int) -> list[RunningProcess]:
     `multiprocessing` and processes that measure in the background are left out, as they run no code
     of the program.
     """
+    found = {
+        each: process
+        for each in sorted(_family(pid) - {pid})
+        if not has_variable(each, MEASURING) and (process := read_process(each))
+    }
+    return [p for p in found.values() if not _is_helper(p, found.get(p.parent))]
+
+
+def _family(pid: int) -> set[int]:
+    """Return a process and its descendants.
+
+    A server has thousands of processes, which take 80 us each to read.
+    """
+    family, left = {pid}, [pid]
+    while left:
+        born = children_of(left.pop())
+        if born is None:
+            return _family_of_all(pid)
+        left += born - family
+        family |= born
+    return family
+
+
+def _family_of_all(pid: int) -> set[int]:
     parents = {int(path.name): parent_of(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
     family = {pid}
     while born := {child for child, parent in parents.items() if parent in family} - family:
         family |= born
-    found = {
-        each: process
-        for each in sorted(family - {pid})
-        if not has_variable(each, MEASURING) and (process := read_process(each))
-    }
-    return [p for p in found.values() if not _is_helper(p, found.get(p.parent))]
+    return family
 
 
 def _is_helper(process: RunningProcess, parent: RunningProcess | None) -> bool:

@@ -46,6 +46,29 @@ def parent_of(pid: int) -> int:
     return int(found[1]) if len(found) > 1 else 0
 
 
+def children_of(pid: int) -> set[int] | None:
+    """Return the children of a process, also ended ones; None if the system does not list them.
+
+    A child may be missing if another one ends at that very moment.
+    """
+    found: set[int] = set()
+    try:
+        threads = [*(_PROC / str(pid) / "task").iterdir()]
+    except OSError:
+        return found  # it has ended
+    for thread in threads:
+        try:
+            text = (thread / "children").read_text(encoding="ascii")
+        except FileNotFoundError:
+            if thread.exists():
+                return None  # Linux without CONFIG_PROC_CHILDREN
+        except OSError:  # the thread has ended
+            continue
+        else:
+            found.update(map(int, text.split()))
+    return found
+
+
 def _after_name(pid: int) -> list[str]:
     """Return the fields of ``/proc/PID/stat`` after the name, which may have any character."""
     try:

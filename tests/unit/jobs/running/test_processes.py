@@ -4,15 +4,18 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from epprof_nb.jobs.running import processes
 from epprof_nb.jobs.running.processes import (
     descendants,
     read_process,
     seconds_since_start,
     why_silent,
 )
+from epprof_nb.recording.children.processes import children_of
 
 WAIT = "import sys; print(flush=True); sys.stdin.read()"
 
@@ -40,7 +43,12 @@ def read_started(pid):
     return found
 
 
-def test_descendants_of_descendants_are_found_and_ended_ones_are_not(started):
+@pytest.mark.parametrize("lists_children", [True, False])
+def test_descendants_of_descendants_are_found_and_ended_ones_are_not(
+    started, lists_children, monkeypatch
+):
+    if not lists_children:
+        monkeypatch.setattr(processes, "children_of", lambda pid: None)
     inner = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {WAIT!r}])"
     child = started(sys.executable, "-c", inner)
     child.stdout.readline()
@@ -52,6 +60,15 @@ def test_descendants_of_descendants_are_found_and_ended_ones_are_not(started):
     (grandchild,) = (process for process in found.values() if process.parent == child.pid)
     assert grandchild.command[-1] == WAIT
     assert [process.pid for process in descendants(child.pid)] == [grandchild.pid]
+
+
+def test_a_thread_may_have_started_a_process(started):
+    with ThreadPoolExecutor(1) as pool:
+        process = pool.submit(started, sys.executable, "-c", WAIT).result()
+        process.stdout.readline()
+        assert process.pid in children_of(os.getpid())
+    assert process.pid in children_of(os.getpid())
+    assert children_of(2**22) == set()
 
 
 def test_names_that_look_like_the_end_of_a_name(started, tmp_path):
