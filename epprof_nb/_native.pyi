@@ -181,6 +181,12 @@ def demangle(name: str, /) -> str:
 def push(name_id: int, category: int, payload_id: int = 0, /) -> int:
     """Open an op and return its id; 0 if not recording."""
 
+def push_suspendable(name_id: int, category: int, payload_id: int = 0, /) -> int:
+    """Open an op and return its id; 0 if not recording.
+
+    While the generator or coroutine that calls this is suspended, the op is not on the stack.
+    """
+
 def push_worker(name_id: int, category: int, payload_id: int, parent_op_id: int, /) -> int:
     """Open an op on a thread whose work another thread waits for, and return its id.
 

@@ -129,6 +129,17 @@ static PyObject* push(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t 
       epprof_push(numbers[0], (uint16_t)numbers[1], numbers[2], NULL, 0));
 }
 
+static PyObject* push_suspendable(PyObject* Py_UNUSED(m), PyObject* const* args,
+                                  Py_ssize_t count) {
+  uint32_t numbers[3];
+  uint64_t frame = 0;
+  if (op_numbers(args, count, numbers) < 0) return NULL;
+  if (epprof_recording_ops() && suspendable_frame(&frame) < 0) return NULL;
+  see_greenlet();
+  return PyLong_FromUnsignedLongLong(
+      epprof_push(numbers[0], (uint16_t)numbers[1], numbers[2], NULL, frame));
+}
+
 static PyObject* push_worker(PyObject* Py_UNUSED(m), PyObject* args) {
   unsigned int name, category, payload_id;
   unsigned long long parent;
@@ -271,6 +282,7 @@ static PyMethodDef functions[] = {
     {"names", names, METH_VARARGS, NULL},
     {"demangle", demangle, METH_O, NULL},
     {"push", (PyCFunction)(void (*)(void))push, METH_FASTCALL, NULL},
+    {"push_suspendable", (PyCFunction)(void (*)(void))push_suspendable, METH_FASTCALL, NULL},
     {"push_worker", push_worker, METH_VARARGS, NULL},
     {"pop", pop, METH_O, NULL},
     {"pop_of_any_thread", pop_of_any_thread, METH_O, NULL},

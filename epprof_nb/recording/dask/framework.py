@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import epprof_nb.recording.ranges.ranges  # noqa: F401 - suspends the ops of coroutines
 from epprof_nb import _native
-from epprof_nb.recording.dask.lines import inheriting, line_op, no_line
+from epprof_nb.recording.dask.lines import inheriting, line_of, running_line
 from epprof_nb.recording.frameworks.patches import Patches
+from epprof_nb.recording.statements.statement_registry import STATEMENT
 from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.format import elide
 
@@ -138,13 +139,15 @@ def _task(original: _Function, split: Callable[[Any], str]) -> _Function:
         key = more.get("key") if len(args) < 4 else args[3]
         state = more.get("execution_state") if len(args) < 3 else args[2]
         _running.has_op = True
-        line = line_op(state.get("worker") if type(state) is dict else None, key)
+        line, found = line_of(state.get("worker") if type(state) is dict else None, key)
+        token = running_line.set(line)
+        opened = _native.push(found[0], STATEMENT, found[1]) if found else 0
         try:
             with _op(split, key):
                 return original(*args, **more)
         finally:
-            _native.pop(line)
-            no_line()
+            _native.pop(opened)
+            running_line.reset(token)
             _running.has_op = False
 
     return recorded
@@ -174,9 +177,17 @@ class _PoolTask:
 def _coroutine(original: _Function, split: Callable[[Any], str]) -> _Function:
     async def recorded(*args: Any, **more: Any) -> object:
         task = more.get("task") if not args else args[0]
-        # While the coroutine waits, its op is not on the stack of the event loop.
-        with _op(split, getattr(task, "key", "coroutine")):
-            return await original(*args, **more)
+        key = getattr(task, "key", "coroutine")
+        worker = getattr(sys.modules[_MODULE], "_worker_cvar", None)
+        line, found = line_of(None if worker is None else worker.get(None), key)
+        running_line.set(line)  # in the context of this asyncio task only
+        # While the coroutine waits, its ops are not on the stack of the event loop.
+        opened = _native.push_suspendable(found[0], STATEMENT, found[1]) if found else 0
+        try:
+            with _op(split, key):
+                return await original(*args, **more)
+        finally:
+            _native.pop(opened)
 
     return recorded
 

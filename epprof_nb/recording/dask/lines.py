@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-import threading
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.recording.statements.statement_registry import (
-    STATEMENT,
     TEXT_LIMIT,
     Cell,
     Statement,
@@ -29,13 +28,8 @@ _lines: dict[tuple[Any, ...], tuple[int, int]] = {}
 _lock = fork_safe_lock()
 
 
-class _Running(threading.local):
-    """The line of the task that a thread runs."""
-
-    line: Any = None
-
-
-_running = _Running()
+running_line: ContextVar[Any] = ContextVar("running_line", default=None)
+"""The line that submitted the task that runs, on a thread or as a coroutine."""
 
 
 def annotating(submit: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,9 +53,10 @@ def inheriting(submit: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that submits a graph as `submit`, in a task with the line of the task."""
 
     def submitted(*args: Any, **more: Any) -> Any:  # noqa: ANN401
-        if _running.line is None:
+        line = running_line.get()
+        if line is None:
             return submit(*args, **more)
-        with sys.modules["dask"].annotate(**{ANNOTATION: _running.line}):
+        with sys.modules["dask"].annotate(**{ANNOTATION: line}):
             return submit(*args, **more)
 
     return submitted
@@ -77,13 +72,8 @@ def _statement() -> Statement | None:
     return None
 
 
-def no_line() -> None:
-    """Forget the line of the task that this thread has run."""
-    _running.line = None
-
-
-def line_op(worker: Any, key: Any) -> int:  # noqa: ANN401
-    """Open the op of the line that submitted a task; 0 if that is not known.
+def line_of(worker: Any, key: Any) -> tuple[Any, tuple[int, int] | None]:  # noqa: ANN401
+    """Return the line that submitted a task, and the name and statement of its op, if known.
 
     Parameters
     ----------
@@ -94,11 +84,9 @@ def line_op(worker: Any, key: Any) -> int:  # noqa: ANN401
     """
     try:
         line = worker.state.tasks[key].annotations[ANNOTATION]
-        name_id, statement = _lines.get(tuple(line)) or _register(*line)
+        return line, _lines.get(tuple(line)) or _register(*line)
     except Exception:  # noqa: BLE001 - another version of Dask, or no such annotation
-        return 0
-    _running.line = line
-    return _native.push(name_id, STATEMENT, statement)
+        return None, None
 
 
 def _register(cell: str, line: int, end_line: int, text: str) -> tuple[int, int]:

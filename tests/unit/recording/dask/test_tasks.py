@@ -6,6 +6,7 @@ import os
 import pickle
 import threading
 
+import pandas as pd
 import pytest
 
 import epprof_nb
@@ -150,6 +151,34 @@ def test_tasks_that_a_task_submits_have_its_line(client):
         ["In[2]", 3, "x.compute()"]
     ]
     assert tasks[tasks["name"] == "alone"]["parent_op_id"].isna().all()
+
+
+def test_coroutines_have_the_line_and_so_have_tasks_that_they_submit(client):
+    async def submit_and_wait(x):
+        own = distributed.get_client()
+        work(x)
+        await own.gather(own.map(work, range(2), pure=False), asynchronous=True)
+        return await waiting_work(x)
+
+    with epprof_nb.profile() as prof:
+        futures = []
+        for line in (3, 4):  # they run on one event loop at the same time
+            with dask.annotate(epprof_line=["In[2]", line, line, f"x{line}.compute()"]):
+                futures += client.map(submit_and_wait, [line], pure=False, key=f"of{line}")
+        client.gather(futures)
+        client.submit(waiting_work, 1, key="alone", pure=False).result()
+    tasks = tasks_of(prof)
+    names = prof.ops["name"].reindex(tasks["parent_op_id"]).to_list()
+    found = sorted(zip(tasks["name"], names, strict=True), key=str)
+    assert found[1:] == [
+        ("of3", "x3.compute()"), ("of4", "x4.compute()"),
+        *[("work", f"x{line}.compute()") for line in (3, 3, 4, 4)],
+    ]  # fmt: skip
+    assert found[0][0] == "alone"
+    assert pd.isna(found[0][1])
+    kernels = prof.activities[prof.activities["kind"] == "kernel"]
+    counts = kernels["op_id"].map(tasks["name"].astype(str)).value_counts().to_dict()
+    assert counts == {"of3": 2, "of4": 2, "work": 4, "alone": 1}
 
 
 def test_exceptions_of_tasks_come_through(client):
