@@ -53,7 +53,7 @@ def name_code(job: Path, sources: Mapping[str, str]) -> None:
 def _name_code_of(part: Path, program: _Program, sources: Mapping[str, str]) -> None:
     complete_killed(part)
     manifest = read_manifest(part)
-    if manifest.followed == "cell" or not manifest.tables:
+    if not manifest.tables:
         return
     named: Table | None = None
     texts: dict[str, str] = {}

@@ -9,7 +9,7 @@ import pytest
 
 import epprof_nb
 
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
 
 FILE = "<ipython-input-7-0123456789ab>"
 OLD = "<ipython-input-5-0123456789ab>"
@@ -61,6 +61,18 @@ def test_code_of_a_cell_has_its_name_and_text_on_workers(client, cell, tmp_path)
             assert found[rank].sources["In[7]"] == SOURCE.rstrip("\n")
     # One of the two lines with device work has most of it.
     assert "of `launch` (In[7]: `" in " ".join(job[1].insights()["text"])
+
+
+def test_code_of_a_cell_has_its_name_in_a_cluster_of_this_process(cell):
+    with (
+        distributed.LocalCluster(processes=False, n_workers=1, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as client,
+        epprof_nb.cluster(client).profile() as job,
+    ):
+        client.submit(cell["run"], 1, pure=False).result()
+    inner, outer = launched_by(job[0])
+    assert (inner["file"], inner["line"]) == (outer["file"], 6) == ("In[7]", 6)
+    assert job[0].sources["In[7]"] == SOURCE.rstrip("\n")
 
 
 def test_code_that_nobody_knows_is_the_users(client, cell):
