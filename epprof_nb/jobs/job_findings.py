@@ -151,21 +151,32 @@ def _task(index: ProfileIndex, finding: Finding) -> str | None:
     }  # fmt: skip
     of_rows = of_tables.get(finding.table)
     op = index.tree.rows(np.array([finding.op_id]))
-    evident = tasks[
-        sampled if len(sampled) else op if of_rows is None or not len(rows) else of_rows[rows]
-    ]
+    if len(sampled):
+        op = sampled
+    elif of_rows is not None and len(rows):
+        op = of_rows[rows]
+    evident = np.where(op >= 0, tasks[op], MISSING)
     names = Counter(ops.names("name").take(evident[evident >= 0]).to_list())
     ((name, count),) = names.most_common(1) or [(None, 0)]
     return name if 2 * count >= len(evident) else None
 
 
 def _ops_at(index: ProfileIndex, finding: Finding) -> IntArray:
-    """Return the ops in which the host was seen at the line that it ran while a device idled."""
+    """Return the ops in which the host was seen at the line, or in the function, of a finding.
+
+    The line is what the host ran while a device idled.
+    """
     lines, samples = index.cached(StackLines), index.profile.tables["host_samples"]
-    if finding.kind not in ("idle", "held work") or finding.stack_id == MISSING:
+    kinds = "idle", "held work", "hot function"
+    at = lines.own[finding.stack_id]
+    if finding.kind not in kinds or MISSING in (finding.stack_id, at):
         return np.empty(0, np.int64)
-    is_there = lines.own[samples["stack_id"]] == lines.own[finding.stack_id]
-    is_there &= lines.own[finding.stack_id] >= 0
+    own = lines.own[samples["stack_id"]]
+    is_there = own == at
+    if finding.kind == "hot function":
+        is_there = own >= 0
+        for names in (lines.file, lines.function):
+            is_there &= names.codes[own] == names.codes[at]
     thread, time = samples["thread_id"][is_there], samples["start_ns"][is_there]
     return index.tree.open_op_at(thread, time)
 

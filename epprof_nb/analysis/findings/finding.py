@@ -58,7 +58,7 @@ class Finding:
     stack_id
         The Python stack whose innermost line of the user's code is to change, likewise.
     at
-        File and line to change, if neither the op nor the stack has it; None otherwise.
+        File and line to change, if they are not those of the op or the stack; None otherwise.
     other_remedy
         Sentences on further remedies for the same time, each with its gain; empty for none.
     table

@@ -83,7 +83,10 @@ def test_a_finding_on_a_line_is_of_the_task_that_the_host_was_in():
     )
     index = ProfileIndex(found)
     assert job_findings._task(index, finding) == "waits"
+    assert job_findings._task(index, replace(finding, kind="hot function")) == "waits"
     assert job_findings._task(index, replace(finding, kind="wait")) == "ends"
+    nowhere = replace(finding, kind="memory", rows=lambda: np.empty(0, np.int64))
+    assert job_findings._task(index, nowhere) is None
 
 
 def test_a_finding_leads_to_its_evidence():

@@ -79,7 +79,7 @@ def hot_function(index: ProfileIndex) -> Iterator[Finding]:
         wall_ns,
         kind="hot function",
         remedy=WAIT_REMEDY if waited else _REMEDY,
-        stack_id=stack if place.at is None else MISSING,
+        stack_id=stack,
         at=place.at,
         table="ops",
     )
