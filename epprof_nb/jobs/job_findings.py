@@ -109,7 +109,7 @@ def findings_of_job(
         # The notebook is at this line while the workers run its tasks.
         if is_much_of(one.finding, wall_ns)
         and (
-            one.finding.kind != "hot line"
+            one.finding.kind not in ("hot line", "idle")
             or one.task
             or (one.cell, one.line) not in waits_for_tasks
         )

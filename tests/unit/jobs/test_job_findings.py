@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.findings.finding import Finding
@@ -32,13 +33,13 @@ def worker(*tasks, end=500):
     return profile(ops, kernels, info={"wall_ns": end * MS})
 
 
-def notebook():
+def notebook(*kernels):
     ops = [
         op(1, "In[2]", 0, 500 * MS, op_type="cell"),
         line(2, 2, 0, 5 * MS, 1, cell="In[2]"),
         line(3, 3, 5 * MS, 500 * MS, 1, cell="In[2]"),
     ]
-    return profile(ops, info={"wall_ns": 500 * MS, "cell": "In[2]"})
+    return profile(ops, kernels, info={"wall_ns": 500 * MS, "cell": "In[2]"})
 
 
 def test_the_same_finding_of_several_processes_is_one_row():
@@ -101,15 +102,19 @@ def test_a_finding_leads_to_its_evidence():
         assert job.placements[row.rank].offset_ns + own["start_ns"] == row.start_ns
 
 
-def test_the_line_where_the_notebook_waits_for_its_tasks_is_no_finding():
-    alone = Job({0: notebook()}).insights()
-    assert alone[["kind", "line"]].to_numpy().tolist() == [["hot line", 3]]
+@pytest.mark.parametrize(
+    ("kernels", "kind"),
+    [((), "hot line"), ((kernel(MS, 2 * MS, 2, thread_id=1),), "idle")],
+)
+def test_the_line_where_the_notebook_waits_for_its_tasks_is_no_finding(kernels, kind):
+    alone = Job({0: notebook(*kernels)}).insights()
+    assert alone.loc[alone["line"] == 3, "kind"].tolist() == [kind]
     both = Job(
-        {0: notebook(), 1: worker(("load", 400))},
+        {0: notebook(*kernels), 1: worker(("load", 400))},
         {0: manifest(pid=900, followed="cell"), 1: manifest(pid=901, followed="dask")},
     ).insights()
-    assert both["rank"].tolist() == [1]
-    assert both["task"].tolist() == ["load"]
+    assert set(both.loc[both["line"] == 3, "rank"]) == {1}
+    assert both.loc[both["rank"] == 1, "task"].tolist() == ["load"]
 
 
 def test_what_is_little_of_the_job_is_left_out():
