@@ -61,8 +61,7 @@ def provider(
     use_tf32
         Whether products of float32, convolutions included, round their elements to TF32 on CUDA
         devices: they are several times as fast, with three digits instead of seven. The default is
-        True if ``CUPY_TF32=1`` is in the environment, else False; ONNX Runtime's CUDA provider has
-        True.
+        whether ``CUPY_TF32=1`` is in the environment; ONNX Runtime's CUDA provider has True.
     enable_cuda_graph
         Capture the launches of a run in a graph and replay it in later runs with inputs of the same
         shapes. All nodes must run on the provider. Needs ONNX Runtime 1.26.

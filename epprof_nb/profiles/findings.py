@@ -141,8 +141,7 @@ class Findings(ProfileData):
         Notes
         -----
         Communication consists of the kernels of NCCL, RCCL, NVSHMEM and oneCCL, and copies between
-        devices. A replay of a CUDA graph counts by its nodes or, if these were not recorded, as
-        compute.
+        devices. A replay of a CUDA graph counts by its nodes or, without recorded ones, as compute.
 
         Examples
         --------

@@ -323,7 +323,7 @@ def compare(
     drifts. Repeats that alternated (``--interleave``) are compared in pairs, in which the drift
     cancels; 0.25 % to 0.5 % remain. If the code is the same and recordings vary by no more than
     that, the probability of a wrong difference is 5 % for the total, for any row of `ops`, and for
-    any row of `kernels`.
+    any of `kernels`.
 
     Other processes may have slowed down a recording, up to a bound that follows from its
     ``info["load"]``. If the recordings did not alternate, the intervals are wider by these bounds,

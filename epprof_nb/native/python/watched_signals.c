@@ -1,5 +1,4 @@
-// Signals that end a child: they reach a thread even if the main thread does not call their
-// handler.
+// Signals that end a child: they reach a thread even if the main thread calls no handler.
 //
 // Python notes a signal and calls its handler on the main thread, when that runs Python code again.
 // The handler here comes before Python's. It posts semaphores, which, unlike the descriptor of

@@ -8,8 +8,7 @@
 namespace epprof::ep {
 namespace {
 
-// The number of the recording, which changes at each start and stop; it is even without a
-// recording.
+// The number of the recording, which changes at each start and stop: odd during one.
 std::atomic<uint64_t> recording{0};
 std::atomic<size_t> most_events{0};
 
