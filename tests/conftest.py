@@ -119,10 +119,11 @@ def pytest_collection_modifyitems(config, items):
                 "their names, and no others have; pytest-xdist distributes them by name"
             )
         if repeats:
-            # A machine for CI may suspend everything for a second, and a Jupyter server, a kernel
-            # and a browser share its processors with the other worker. The summary lists what was
+            # A machine for CI may suspend everything for a second, and a browser, a Jupyter server
+            # and a kernel share its processors with the other workers. The summary lists what was
             # repeated; what fails again is a failure.
-            item.add_marker(pytest.mark.flaky(reruns=2 if in_jupyter else 1))
+            in_browser = item.nodeid.startswith("tests/browser/")
+            item.add_marker(pytest.mark.flaky(reruns=2 if in_browser else 1))
 
 
 @pytest.fixture(scope="module", autouse=True)
