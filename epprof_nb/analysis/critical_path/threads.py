@@ -33,11 +33,18 @@ class Threads:
         listed = (ops["count"] <= 1) & (self.op_end > self.op_start)
         listed &= ~ops.names("status").equals("earlier")
         self.of_ops = np.where(listed, number[: len(ops)], MISSING).astype(np.int32)
-        self.home = 0
-        rows = np.flatnonzero(listed)
-        cells = rows[ops.names("op_type").take(rows).equals("cell")]
-        rows = cells if len(cells) else rows
-        if len(rows):  # the cell's thread starts the others, else the first op's
-            self.home = int(self.of_ops[rows[self.op_start[rows].argmin()]])
-        elif len(call_start):
-            self.home = int(self.of_calls[call_start.argmin()])
+        self.home = self._home(ops, np.flatnonzero(listed), call_start)
+
+    def _home(self, ops: Table, rows: IntArray, call_start: IntArray) -> int:
+        """Return the number of the thread of the cell, or of what is most like one."""
+        types = ops.names("op_type").take(rows)
+        cells, tasks = (rows[types.equals(name)] for name in ("cell", "task"))
+        if len(tasks) and not len(cells):
+            # The event loop of a Dask worker only hands out its tasks.
+            time = self.op_end[tasks] - self.op_start[tasks]
+            return int(np.bincount(self.of_ops[tasks], time).argmax())
+        # A collection of garbage may run on any thread.
+        own = cells if len(cells) else rows[~types.equals("gc")]
+        if len(own):  # the cell's thread starts the others, else the first op's
+            return int(self.of_ops[own[self.op_start[own].argmin()]])
+        return int(self.of_calls[call_start.argmin()]) if len(call_start) else 0

@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.base.task_ops import tasks_begun
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 
@@ -34,7 +35,8 @@ def launch_loop(index: ProfileIndex, least: int) -> LaunchLoop | None:
     """Return the outermost loop of at least `least` turns in the user's functions, or None.
 
     Calls of several lines of a function take turns in a loop; the first of these lines begins a
-    turn. The last turn is left out, because what ends it is not known.
+    turn. The last turn is left out, because what ends it is not known. A turn from one task of Dask
+    to the next is none of a loop.
     """
     calls, lines = index.profile.tables["api_calls"], index.cached(StackLines)
     stack = lines.of_calls()
@@ -51,9 +53,11 @@ def launch_loop(index: ProfileIndex, least: int) -> LaunchLoop | None:
         if len(inside) < _LEAST_SHARE * len(rows):
             continue
         begins = _begins(lines.line[frame[inside]], least + 1)
-        if len(begins):
-            start = calls["start_ns"][rows[inside[begins]]]
-            return LaunchLoop(start[:-1], start[1:], int(frame[inside[begins[0]]]))
+        called = rows[inside[begins]]
+        start = calls["start_ns"][called]
+        turns = np.flatnonzero(np.diff(tasks_begun(index, calls["thread_id"][called], start)) == 0)
+        if len(turns) >= least:
+            return LaunchLoop(start[turns], start[turns + 1], int(frame[inside[begins[0]]]))
     return None
 
 

@@ -12,6 +12,7 @@ from epprof_nb.analysis.base.first_calls import preparation_within
 from epprof_nb.analysis.base.places import lines_at
 from epprof_nb.analysis.base.result_table import values_at
 from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.base.task_ops import time_in_tasks
 from epprof_nb.analysis.utilisation.idle_causes import (
     AFTER,
     LEAST_HELD_NS,
@@ -39,9 +40,9 @@ class HostIdle(NamedTuple):
     """Idle intervals in which the host had not called yet: columns, one value per interval.
 
     ``idle`` has the intervals, ``start`` and ``end`` when the host worked (ns), and ``time`` for
-    how long, without its waits and the profiler's first calls; ``begun`` is the end of its API call
-    before, while the device may have been busy. ``thread`` is the thread that
-    launched the next work, ``op`` the row of the op that it ran (`MISSING`: none). ``file``,
+    how long, without its waits, the time between tasks, and the profiler's first calls. ``begun``
+    is the end of its API call before, while the device may have been busy. ``thread`` is the thread
+    that launched the next work, ``op`` the row of the op that it ran (`MISSING`: none). ``file``,
     ``function``, ``line`` and ``last_line`` say where in a function that no statement marks.
     ``is_held`` says that the work was launched, and waited while the host ran its code.
     """
@@ -84,7 +85,8 @@ def host_idle(index: ProfileIndex) -> HostIdle:
     # The launch comes last in an interval, unless it ends with the profile.
     end = idle.end - np.where(idle.position == AFTER, 0, launching + parts["held"])
     start = np.maximum(end - time, idle.start)
-    time = np.maximum(time - preparation_within(index, start, end), 0)
+    in_tasks = time_in_tasks(index, launching_thread(index, idle.next_row), start, end)
+    time = np.maximum(np.minimum(time, in_tasks) - preparation_within(index, start, end), 0)
     at = np.flatnonzero(time > 0)
     held = index.cached(held_time_of_host)
     also = np.flatnonzero(held > 0)

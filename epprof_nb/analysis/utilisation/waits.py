@@ -10,6 +10,7 @@ from epprof_nb.analysis.base.missing_records import is_unrecorded
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import ResultTable, names_at
+from epprof_nb.analysis.base.task_ops import tasks_begun
 from epprof_nb.analysis.utilisation.idle_causes import BETWEEN, idle_intervals, is_wait
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import complement, covered_before
@@ -98,7 +99,8 @@ def _idle_after(
 ) -> tuple[IntArray, IntArray]:
     """Return how long all devices were idle after each wait, and the work that ended it.
 
-    Only idle intervals that the same thread ended count, each for the longest wait before it.
+    Only idle intervals that the same thread ended count, each for the longest wait before it. A
+    task of Dask does not wait for the next one.
     """
     activities, calls = index.profile.tables["activities"], index.profile.tables["api_calls"]
     none = np.zeros(len(start), np.int64)
@@ -113,6 +115,7 @@ def _idle_after(
     at = np.maximum(gap, 0)
     fits = (gap >= 0) & (idle_end[at] > end) & (idle_start[at] >= start)
     fits &= (launcher[at] == thread) & (launched[at] >= end)
+    fits &= tasks_begun(index, thread, end) == tasks_begun(index, thread, launched[at])
     result, next_row = none, none + MISSING
     of_gap = np.flatnonzero(fits)
     # If several waits precede one launch, the longest one, which comes first, made it late.

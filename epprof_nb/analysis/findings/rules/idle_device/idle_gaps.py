@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.devices import device_word, devices_phrase
 from epprof_nb.analysis.base.first_calls import FIRST_WORK_NS, is_measured
 from epprof_nb.analysis.base.places import Places, lines_at
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.base.task_ops import task_rows
+from epprof_nb.analysis.base.task_ops import task_rows, task_times
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import (
     MIN_GAIN_SHARE,
@@ -46,7 +46,7 @@ from epprof_nb.analysis.utilisation.waiting_calls import waiting_call
 from epprof_nb.analysis.utilisation.waits import find_waits
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes, sum_by_group
-from epprof_nb.arrays.intervals import covered_before, union
+from epprof_nb.arrays.intervals import covered_before, intersection, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural, three_digits
 
@@ -218,7 +218,7 @@ def _waiting_place(index: ProfileIndex, gap: IdleIntervals) -> str:
 
 def _finding(index: ProfileIndex, found: HostIdle, slowdown: float) -> Finding:
     devices = devices_phrase(index, found.idle.device.tolist())
-    starts, ends = union(found.start, found.end)
+    starts, ends = _host_times(index, found)
     total = min(int(found.time.sum()), int((ends - starts).sum()))  # devices may idle together
     held = min(int(found.time[found.is_held].sum()), total)
     longest = int(found.time.argmax())
@@ -271,6 +271,17 @@ def _finding(index: ProfileIndex, found: HostIdle, slowdown: float) -> Finding:
         rows=lambda: own_ops if has_ops else work,
         spans=lambda: (starts, ends),
     )
+
+
+def _host_times(index: ProfileIndex, found: HostIdle) -> tuple[IntArray, IntArray]:
+    """Return when the host worked: disjoint, ascending starts and ends, ns."""
+    times = []
+    for thread in np.unique(found.thread).tolist():
+        rows = found.thread == thread
+        of_thread = union(found.start[rows], found.end[rows])
+        tasks = index.cached(task_times).get(thread)
+        times.append(intersection(of_thread, tasks) if tasks else of_thread)
+    return union(*map(np.concatenate, zip(*times, strict=True)))
 
 
 def _is_awaited(index: ProfileIndex, found: HostIdle, longest: int) -> bool:
