@@ -1,6 +1,7 @@
 """Findings on memory that grows from step to step."""
 
 import gc
+import importlib
 import time
 from collections import deque
 
@@ -191,6 +192,48 @@ def test_the_line_that_calls_a_function_that_allocates():
         f"{test_the_line_that_calls_a_function_that_allocates.__code__.co_firstlineno + 5} of "
         "test_growing_memory.py (`kept += as_dict(1).values()`), for 67 % of it."
     )
+
+
+def one_line(kept, steps):
+    for _ in range(steps):
+        kept.append(used(host.empty(250_000)))
+
+
+LIBRARY = """
+from epprof_nb import host
+
+def fill(array):
+    array[:] = 1
+
+class Net:
+    def __init__(self):
+        self.weights = []
+        for _ in range(30):
+            weight = host.empty(250_000)
+            host.launch(fill, weight)
+            self.weights.append(weight)
+"""
+
+
+def test_a_loop_that_launches_from_one_line():
+    kept = []
+    with epprof_nb.profile(detail="memory") as prof:
+        one_line(kept, 20)
+    (row,) = growing(prof).itertuples()
+    assert row.line == one_line.__code__.co_firstlineno + 2
+
+
+def test_a_loop_of_a_library_is_none_of_the_line_that_calls_it(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "library_of_nets.py").write_text(LIBRARY)
+    monkeypatch.syspath_prepend(folder)
+    library = importlib.import_module("library_of_nets")
+    with epprof_nb.profile(detail="memory") as prof:
+        nets = [library.Net() for _ in range(2)]
+    assert not len(growing(prof))
+    assert prof.memory_at("end")["bytes"].sum() >= 60 * MB
+    del nets
 
 
 @pytest.mark.parametrize("keeps", [lambda _: False, lambda step: step < 6, lambda step: step == 9])
