@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from epprof_nb.recording.memory import torch_failures  # noqa: E402
+from epprof_nb.recording.memory.history_calls import HISTORY_CALLS  # noqa: E402
 from epprof_nb.recording.out_of_memory.facts import explain  # noqa: E402
 from epprof_nb.views.renderers.out_of_memory import as_html, as_text  # noqa: E402
 
@@ -155,6 +156,16 @@ def test_blocks_that_cannot_be_read_have_a_reason(memory, history):
     assert made.is_fragmented is None
     assert named(made) == {("kept", ""): 60 * MB}
     assert made.notes[0] in as_text(made, in_notebook=True)
+
+
+def test_free_pieces_are_read_in_a_profile_of_memory(memory, monkeypatch):
+    memory.history = True
+    monkeypatch.setattr(HISTORY_CALLS, "_is_on", True)  # ours, which holds no stacks
+    memory.cached = [20 * MB, 20 * MB]
+    kept = memory.empty(60 * MB)
+    made = explain(failed(lambda: memory.empty(30 * MB)), {"kept": kept})
+    assert memory.snapshots
+    assert made.is_fragmented
 
 
 def test_attaching_waits_until_torch_starts_cuda(simulated, monkeypatch):
