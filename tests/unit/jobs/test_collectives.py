@@ -11,7 +11,7 @@ from epprof_nb.data.schema import HOST_SAMPLES
 from epprof_nb.jobs.job import Job
 from epprof_nb.profiles import Profile
 from tests.helpers.jobs import manifest
-from tests.helpers.tiny import kernel, line, op, profile, table
+from tests.helpers.tiny import call, kernel, line, op, profile, table
 from tests.helpers.walked_stacks import stack_rows, with_stacks
 
 MS = 1_000_000
@@ -56,6 +56,27 @@ def test_the_late_rank_and_its_op_are_named():
     assert first["waited_ns"] == 2 * 11 * 5 * MS
     assert first["share"] == 1.0
     assert (first["late"], first["collectives"]) == (11, 11)
+
+
+def waiting_rank(slow=0, steps=12):
+    """Each step waits for a kernel, which takes 2 ms more on a slow rank, and an op 3 ms more."""
+    ops, kernels, calls = [], [], []
+    for step in range(steps):
+        begin = step * 10 * MS
+        done, arrive = begin + (1 + 2 * slow) * MS, begin + (2 + 5 * slow) * MS
+        ops += [op(2 * step + 1, "forward", begin, done), op(2 * step + 2, "augment", done, arrive)]
+        kernels += [
+            kernel(begin, done, 2 * step + 1, name="gemm", thread_id=1),
+            kernel(arrive, begin + 9 * MS, name=ALL_REDUCE, thread_id=1),
+        ]
+        calls.append(call(begin, done, name="cuStreamSynchronize", op_id=2 * step + 1))
+    return profile(ops, kernels, calls, info={"wall_ns": steps * 10 * MS})
+
+
+def test_a_wait_for_work_that_takes_longer_is_no_reason_of_its_own():
+    frame = job_of(waiting_rank(), waiting_rank(slow=1), waiting_rank()).stragglers()
+    assert frame[["side", "op"]].to_numpy().tolist() == [["host", "augment"], ["device", "forward"]]
+    assert frame["share"].tolist() == pytest.approx([0.6, 0.4])
 
 
 def sampled(prof, interval_ms, steps):

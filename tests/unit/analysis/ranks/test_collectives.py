@@ -9,6 +9,7 @@ from epprof_nb.analysis.ranks.collectives import (
     collectives_table,
 )
 from epprof_nb.analysis.ranks.kinds import kind_of_call, kind_of_kernel
+from epprof_nb.analysis.ranks.lateness import judged_collectives
 from tests.helpers.tiny import call, kernel, op, profile
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -208,6 +209,18 @@ def test_the_residual_of_the_clocks_is_reported_and_shifts_nothing():
     residuals = clock_residuals(ranks)
     assert residuals[1] - residuals[0] == 40
     assert collectives_table(ranks)["arrive_ns"].tolist()[:2] == [10, 50]
+
+
+def test_the_last_meeting_of_some_ranks_may_be_one_of_more():
+    def rank(*communicators):
+        kernels = [(ALL_REDUCE, t, t + 10, t + 90) for t in range(0, 100 * len(communicators), 100)]
+        calls = [payload(i, "ncclAllReduce", 100 * i, of) for i, of in enumerate(communicators)]
+        return rank_of(*kernels, calls=calls)
+
+    ranks = Ranks({0: rank(7, 8), 1: rank(7, 8), 2: rank(7)}, dict.fromkeys(range(3), 0))
+    assert [sorted(one.spent_ns.items()) for one in judged_collectives(ranks)] == [
+        [(0, 100), (1, 100)]
+    ]
 
 
 def test_a_job_without_collectives_is_empty():

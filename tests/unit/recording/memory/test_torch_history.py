@@ -302,6 +302,14 @@ def test_a_clock_that_was_set_leaves_the_ops_unknown(stand_in):
     assert any("time of day" in note for note in prof.info["notes"])
 
 
+@pytest.mark.parametrize(("time_us", "agrees"), [(0, False), (1, True), (10, True), (11, False)])
+def test_the_clocks_are_compared_to_the_microsecond(time_us, agrees):
+    history = torch_history.TorchHistory(process_memory.ProcessMemory())
+    history._bracket = (1_500, 9_000)
+    events = SimpleNamespace(of=lambda _: np.array([True]), time_us=np.array([time_us]))
+    assert history._agrees(SimpleNamespace(events=events), 0, 0) == agrees
+
+
 @pytest.fixture
 def followed(stand_in):
     """A torch whose history the program records after epprof_nb was loaded."""

@@ -66,6 +66,24 @@ def test_a_line_that_waits_is_found_with_its_call():
     assert waits[["idle_after_ns", "avoidable_ns"]].tolist() == [36 * MS, 36 * MS]
 
 
+def test_a_wait_is_that_of_its_longest_work_and_of_the_outer_call():
+    """A runtime call waits in a call of the driver; the second wait is shorter."""
+    work = [
+        kernel(start * MS, end * MS, 1, name=name, correlation_id=i, thread_id=1)
+        for i, (name, start, end) in enumerate([("gemm", 1, 31), ("add", 40, 45), ("mul", 50, 60)])
+    ]
+    calls = [call(at * MS, at * MS + 1, correlation_id=i) for i, at in enumerate((0, 38, 48))]
+    calls += [
+        call(2 * MS, 32 * MS, name="cudaStreamSynchronize"),
+        call(3 * MS, 32 * MS - 5, name="cuStreamSynchronize"),
+        call(40 * MS, 46 * MS, name="cudaStreamSynchronize"),
+    ]
+    found = profile([], work, calls, info=info(60 * MS)).waits().set_index("api_name")
+    assert found["waited_for"].tolist() == ["gemm", "gemm"]
+    assert found.loc["cudaStreamSynchronize", "idle_after_ns"] == 14 * MS
+    assert found.loc["cuStreamSynchronize", "idle_after_ns"] == 0
+
+
 def test_a_wait_of_work_that_the_host_delays_anyway_saves_nothing():
     """Each round launches a short kernel, waits for it, and works on the host for 5 ms."""
     gpu = SimulatedGpu()
