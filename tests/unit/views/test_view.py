@@ -203,6 +203,15 @@ def test_a_window_asked_for_with_a_selection_says_what_is_highlighted():
     assert 0 < len(shown) < len(columns["act.highlighted"])
 
 
+@pytest.mark.parametrize("seen", [0, 1])
+def test_lanes_out_of_view_have_fewer_rectangles(seen):
+    work = [kernel(10 * i, 10 * i + 5, stream_id=7 + i % 2) for i in range(4000)]
+    window = WindowQuery(0, 40_000, width=400.0, lanes=(seen, seen + 1))
+    header, _ = query_window(ViewModel(profile([], work)), window)
+    drawn = {lane: end - first for lane, _, first, end in header["slices"]["act"]}
+    assert 4 * drawn[1 - seen] < drawn[seen]
+
+
 def test_lanes_do_not_depend_on_the_window():
     profile = synthetic_profile(activities=3000)
     view_model = ViewModel(profile)

@@ -119,6 +119,21 @@ def test_a_run_that_ends_after_the_recording_is_neither_learned_nor_mismatched()
     ]  # fmt: skip
 
 
+def test_a_run_that_is_open_at_the_end_has_no_state():
+    history, recording = taught()
+    recording.run(history, recorded=False)
+    recording.ops[-1]["status"] = "open"
+    found, _ = recording.identified()
+    assert [args["nodes"] for args in found.ops.to_frame()["args"].dropna()] == ["recorded"]
+
+
+def test_launches_are_compared_in_the_order_of_their_calls():
+    history, recording = taught()
+    recording.run(history, recorded=False)
+    recording.work[-1]["start_ns"] -= 150  # on another stream
+    assert states(recording) == ["recorded", "learned"]
+
+
 def test_failed_runs_teach_nothing_and_are_not_identified():
     history, recording = RunHistory(), Recording()
     recording.run(history, recorded=True, failed=True)

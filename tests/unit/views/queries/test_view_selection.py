@@ -114,6 +114,13 @@ def test_an_op_leads_to_what_it_launched_longest_first(view_model):
     assert (told["call"], told["delay"]) == (None, None)
 
 
+def test_work_that_seems_to_precede_its_call_has_no_delay_and_waits_are_not_launched():
+    work = [kernel(5, 20, 1, correlation_id=1), activity("synchronization", 30, 40, 1)]
+    model = ViewModel(profile([op(1, "f", 0, 90)], work, [call(10, 12, correlation_id=1)]))
+    assert related(model, "act", 0)["delay"] == 0
+    assert related(model, "op", 0)["launched"] == 1
+
+
 def test_a_copy_of_no_op_leads_nowhere(view_model):
     told = related(view_model, "act", 2)
     assert (told["chain"], told["line"], told["call"]) == ([], None, None)

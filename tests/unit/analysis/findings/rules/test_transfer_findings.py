@@ -124,15 +124,15 @@ def test_times_at_the_end_of_64_bits_are_averaged():
     assert late.by_kernel()["launch_delay_ns"].tolist() == [2**61]
 
 
-@pytest.mark.parametrize("count", [20, 200])
-def test_many_small_copies_are_found(count):
+@pytest.mark.parametrize(("count", "lines"), [(20, 1), (200, 1), (90, 2)])
+def test_many_small_copies_of_a_line_are_found(count, lines):
     copies = [
-        activity("memcpy", i * 10 * US, i * 10 * US + 5 * US, 1, bytes=4, copy_kind="DtoH",
-                 src_kind="device", dst_kind="pageable")
+        activity("memcpy", i * 10 * US, i * 10 * US + 5 * US, 1 + i % lines, bytes=4,
+                 copy_kind="DtoH", src_kind="device", dst_kind="pageable")
         for i in range(count)
     ]  # fmt: skip
-    prof = profile([line(1, 1, 0, 2 * MS)], copies, info=info(2 * MS))
-    found = of_kind(prof, "small copies")
+    ops = [line(1 + i, 1 + i, 0, 2 * MS) for i in range(lines)]
+    found = of_kind(profile(ops, copies, info=info(2 * MS)), "small copies")
     assert [f.gain_ns for f in found] == ([199 * 5 * US] if count == 200 else [])
 
 

@@ -187,6 +187,21 @@ def test_a_synchronization_after_a_copy_of_another_line_reads(reads):
     assert ["Read the value later" in f.remedy for f in found] == [reads]
 
 
+@pytest.mark.parametrize("kind", ["HtoD", "DtoH"])
+def test_a_wait_for_a_copy_of_inputs_reads_nothing(kind):
+    gpu = SimulatedGpu()
+    for _ in range(10):
+        with gpu.line(2):
+            gpu.copy(5 * MS, kind, memory="pinned")
+        with gpu.line(3):
+            gpu.wait()
+        with gpu.line(4):
+            gpu.host(3 * MS)
+            gpu.launch(MS)
+    prof = gpu.profile("\nx.copy_(batch)\ntorch.cuda.synchronize()\nf(prepare(x))\n")
+    assert len(of_kind(prof, "wait")) == (kind == "DtoH")
+
+
 @pytest.mark.parametrize("waiting", [1, 2], ids=["after the run", "in the run"])
 def test_the_remedy_for_waits_of_a_session_is_binding(waiting):
     ops, activities, calls = [], [], []
