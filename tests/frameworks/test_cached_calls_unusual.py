@@ -129,6 +129,11 @@ def test_a_container_of_anything_is_not_read_to_its_end(make):
     assert len(kv_caches.numbers({"state": large, "more": large})) <= kv_caches._MAX_VALUES
 
 
+def test_caches_of_an_encoder_are_left_out():
+    named = [(name, torch.ones(1, 1, 1)) for name in ("cache", "encoder_cache", "cross_kvs")]
+    assert [id(found) for found in kv_caches.caches_in(named)] == [id(named[0][1])]
+
+
 def test_a_cache_that_contains_itself():
     cache = layers()
     cache.append(cache)

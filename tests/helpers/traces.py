@@ -33,7 +33,8 @@ def gpu_trace():
         x("cudaGraphLaunch", 50, 2, "cuda_runtime", correlation=6),
         x("g1", 60, 5, "kernel", 0, 7, correlation=6, **{"graph id": 3, "graph node id": 8, **gpu}),
         x("g2", 65, 5, "kernel", 0, 7, correlation=6, **{"graph id": 3, "graph node id": 9, **gpu}),
-        x("Memcpy HtoD (Pageable -> Device)", 80, 2, "gpu_memcpy", 0, 7, bytes=64, **gpu),
+        x("Memcpy HtoD (Pageable -> Device)", 80, 2, "gpu_memcpy", 0, 7, bytes=64,
+          **{"graph id": 0, "graph node id": 0, **gpu}),
         x("step", 40, 40, "gpu_user_annotation", 0, 7),
         deviceProperties=[{"id": 0, "name": "H200"}], baseTimeNanoseconds=10**18,
     )  # fmt: skip

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epprof_nb import compare
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.compare.times_per_repeat import repeat_numbers
 from tests.helpers.repeated import MS, TIMES, repeated
 from tests.helpers.tiny import line, op, profile, rows
 
@@ -30,7 +32,13 @@ def test_the_same_code_shows_no_difference():
         compare(repeated(TIMES, seed=2 * i), repeated(TIMES, seed=2 * i + 1)) for i in range(25)
     ]
     assert {result.verdict for result in found} == {"no difference found"}
+    assert max(result.ops["p_value"].max() for result in found) == 1
     assert sum(len(result.ops.query("verdict in ('slower', 'faster')")) for result in found) <= 1
+
+
+def test_repeats_that_the_info_of_a_damaged_file_lacks_are_of_no_repeat():
+    index = ProfileIndex(profile(info={"repeats": [[0, 5], [5, 10]], "wall_ns": 10}))
+    assert repeat_numbers(index, np.array([-1, 0, 1, 2])).tolist() == [-1, 0, 1, -1]
 
 
 def test_a_drift_between_the_halves_of_a_recording_widens_the_interval():

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from epprof_nb import compare
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.compare.recording_conditions import slowdown_of_host
 from tests.helpers.repeated import MS, TIMES, repeated
-from tests.helpers.tiny import rows
+from tests.helpers.tiny import profile, rows
 
 HOST = [{"device_id": 0, "name": "host device", "kind": "host"}]
 QUIET = {"cores": 2, "own_cores": 0.99, "other_cores": 0.01, "waiting": 0.0, "stolen_cores": 0.0}
@@ -60,6 +62,12 @@ def test_equally_busy_recordings_of_the_same_code_are_not_called_different():
 def test_threads_that_wait_for_each_other_are_no_load():
     own = QUIET | {"own_cores": 2.0, "other_cores": 0.02, "waiting": 0.6}
     assert compare(made(own), made(own, 1.2, 1)).verdict == "slower"
+
+
+def test_other_processes_slow_many_threads_as_much_as_one():
+    loads = [QUIET | {"other_cores": 1.0, "own_cores": own} for own in (1.0, 8.0)]
+    one, many = (slowdown_of_host(ProfileIndex(profile(info={"load": load}))) for load in loads)
+    assert one == many > 0
 
 
 def test_time_that_a_hypervisor_or_a_lower_frequency_took_counts():

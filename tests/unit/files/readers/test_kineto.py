@@ -183,6 +183,7 @@ def test_the_start_in_epoch_time_is_that_of_the_first_event(read):
 
 def test_kernels_of_a_graph_belong_to_its_launch(read):
     prof = read(gpu_trace())
+    assert prof.activities["graph_id"].dropna().tolist() == [3, 3]  # 0 is none
     in_graph = prof.activities[prof.activities["graph_id"] == 3]
     assert set(prof.ops.loc[in_graph["op_id"], "name"]) == {"step"}
     assert in_graph["capture_op_id"].isna().all()

@@ -192,6 +192,8 @@ def test_the_gpu_stands_for_the_process_only_if_it_was_idle(gpu):
     assert (memory.read(), memory.context_bytes) == (501 << 20, 500 << 20)
     gpu.processes = [SimpleNamespace(pid=2**22 + 1, usedGpuMemory=None)] * 2
     assert memory.read() is None  # one of them is another process
+    del gpu.processes[0]
+    assert memory.read() == 501 << 20
     gpu.processes = []
     memory.forget()
     assert memory.context_bytes is None

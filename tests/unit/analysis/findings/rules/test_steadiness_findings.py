@@ -22,6 +22,12 @@ def test_warm_up_and_outliers_are_told_from_the_steady_state():
     assert outlier.evidence_rows(prof).tolist() == [12]
 
 
+def test_a_long_first_repeat_like_two_later_ones_is_no_warm_up():
+    walls = steady()
+    walls[0], walls[8], walls[15] = 50 * MS, 48 * MS, 48 * MS
+    assert repeats(walls).steadiness()["phase"].tolist().count("outlier") == 3
+
+
 def test_time_on_a_queue_of_earlier_repeats_is_not_saved():
     walls = steady()
     walls[12] = 40 * MS
