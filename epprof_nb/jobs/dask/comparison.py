@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.own_thread import OwnThread
+from epprof_nb.jobs.clocks import offset_at
 from epprof_nb.jobs.dask.echo import Sample, sample
 from epprof_nb.jobs.process_part import own_clock
 
@@ -75,7 +76,10 @@ class Comparison:
         """Return a time of the notebook's clock on the clock of this process; None if unknown."""
         if not self._is_other:
             return time_ns
-        return time_ns - self._samples[-1][1] if self._samples else None
+        if not self._samples:
+            return None
+        near_ns = time_ns - self._samples[-1][1]
+        return time_ns - offset_at(self._samples, near_ns, near_ns)[0]
 
     def end(self) -> dict[str, Any]:
         """Compare for the last time, and return what to add to the clock of the manifest."""

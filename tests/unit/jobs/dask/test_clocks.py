@@ -136,4 +136,9 @@ def check_placement(client, by):
     (task,) = job[of["dask"].number].ops.query("op_type == 'task'").itertuples()
     start_ns = task.start_ns + worker.offset_ns - own.offset_ns + own_begin_ns
     assert before_ns - worker.error_ns <= start_ns <= after_ns + worker.error_ns
+    own_end, end = (
+        job.placements[of[how].number].offset_ns + job[of[how].number].info["code_ns"]
+        for how in ("cell", "dask")
+    )
+    assert abs(end - own_end) <= 2 * worker.error_ns  # the worker was told when the block ended
     return worker.error_ns
