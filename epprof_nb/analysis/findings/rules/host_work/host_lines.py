@@ -13,9 +13,9 @@ from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
 from epprof_nb.analysis.findings.rules.host_work.host_waits import (
-    WAIT_REMEDY,
     WAITS,
     mostly_waited,
+    wait_remedy,
 )
 from epprof_nb.analysis.findings.rules.host_work.hot_function import hot_function
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
@@ -75,7 +75,7 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
         int(ops["start_ns"][longest]),
         int(ops["end_ns"][longest]),
         kind="hot line",
-        remedy=_VALUE_BY_VALUE if many else WAIT_REMEDY if waited else _REMEDY,
+        remedy=_VALUE_BY_VALUE if many else wait_remedy(index) if waited else _REMEDY,
         op_id=op_id_of(index, longest),
         table="ops",
         rows=partial(np.copy, rows),

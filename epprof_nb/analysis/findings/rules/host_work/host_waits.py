@@ -6,23 +6,30 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.base.host_load import asleep_ns
 from epprof_nb.analysis.base.wall_time import wall_of
+from epprof_nb.data.no_gpu import is_cell_of_job
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
 
 WAITS = ", and for most of that no thread of this process ran"
 """Continuation of the sentence on code that mostly waited."""
-WAIT_REMEDY = (
+_WAIT_REMEDY = (
     "This code waits: for another process, a lock, a disk, the network or a timer. Shorten what it "
-    "waits for, or do other work meanwhile. `--children` records child processes, and `--cluster` "
-    "records the workers of Dask."
+    "waits for, or do other work meanwhile. "
 )
+_ALONE = "`--children` records child processes, and `--cluster` records the workers of Dask."
+_OF_JOB = "The other processes of the job have findings of their own."
 CALL_REMEDY = (
     "This code waits for a thread or another process. Submit this work earlier, so that it is done "
     "when its result is needed, or make it faster. Threads of this process share the GIL, so "
     "Python code runs in parallel only in other processes."
 )
 """Remedy of code that waits in a known call."""
+
+
+def wait_remedy(index: ProfileIndex) -> str:
+    """Return the remedy of code that mostly waited."""
+    return _WAIT_REMEDY + (_OF_JOB if is_cell_of_job(index.profile.info) else _ALONE)
 
 
 def mostly_waited(index: ProfileIndex, total_ns: int) -> bool:

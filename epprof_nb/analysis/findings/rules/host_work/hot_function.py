@@ -14,9 +14,9 @@ from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding, capitalised, code, launcher_name
 from epprof_nb.analysis.findings.host_name import host_name
 from epprof_nb.analysis.findings.rules.host_work.host_waits import (
-    WAIT_REMEDY,
     WAITS,
     mostly_waited,
+    wait_remedy,
 )
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
 from epprof_nb.analysis.frameworks.phases import is_of_type
@@ -78,7 +78,7 @@ def hot_function(index: ProfileIndex) -> Iterator[Finding]:
         0,
         wall_ns,
         kind="hot function",
-        remedy=WAIT_REMEDY if waited else _REMEDY,
+        remedy=wait_remedy(index) if waited else _REMEDY,
         stack_id=stack,
         at=place.at,
         table="ops",

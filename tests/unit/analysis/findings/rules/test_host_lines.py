@@ -2,6 +2,7 @@
 
 import pytest
 
+from epprof_nb.data.no_gpu import OF_JOB
 from tests.helpers.planted import MS, US, info, of_kind
 from tests.helpers.tiny import call, kernel, line, op, profile
 from tests.helpers.training import framework
@@ -64,6 +65,17 @@ def test_a_line_that_waits_for_other_processes_is_no_work(load, waited):
     (found,) = of_kind(on_the_host(30 * MS, 10 * MS, load=load), "hot line")
     assert ("no thread of this process ran" in found.text) == waited
     assert ("This code waits" in found.remedy) == waited
+
+
+def test_the_process_of_a_job_is_not_told_to_record_what_the_job_has():
+    prof = on_the_host(30 * MS, 10 * MS, load={"own_cores": 0.05})
+    (alone,) = of_kind(prof, "hot line")
+    of_job = on_the_host(30 * MS, 10 * MS, load={"own_cores": 0.05})
+    of_job.info[OF_JOB] = True
+    (found,) = of_kind(of_job, "hot line")
+    assert "`--cluster` records" in alone.remedy
+    assert "`--cluster` records" not in found.remedy
+    assert found.remedy.endswith("The other processes of the job have findings of their own.")
 
 
 def test_a_loop_value_by_value_has_a_remedy_of_its_own():
