@@ -39,8 +39,8 @@ def task_table(index: ProfileIndex) -> ResultTable:
     -------
     table
         ``task`` and `SUMS`. ``idle_ns`` is the time of tasks in which no device of the process
-        worked; tasks that run at the same time count each. A row `NO_TASK` has the device work
-        outside of tasks, if there is any.
+        worked, for coroutines that waited the least that it can be; tasks that run at the same
+        time count each. A row `NO_TASK` has the device work outside of tasks, if there is any.
     """
     ops = index.profile.tables["ops"]
     is_task = ops.names("op_type").equals("task")
@@ -68,12 +68,15 @@ def task_times(ops: Table) -> IntArray:
 
 
 def _idle(index: ProfileIndex, is_task: BoolArray) -> IntArray:
-    """Return, for each task, the time in which no device worked; 0 for other ops."""
+    """Return, for each task, the time that it ran while no device worked; 0 for other ops.
+
+    An op has how long its coroutine was suspended, but not when. All device work between its start
+    and its end counts as work while it ran, so its idle time is the least that it can be.
+    """
     ops = index.profile.tables["ops"]
     is_timed = is_task & has_host_time(ops)
     start, end = ops["start_ns"][is_timed], ops["end_ns"][is_timed]
-    found = (end - start) - (index.busy_until(end) - index.busy_until(start))
+    busy = index.busy_until(end) - index.busy_until(start)
     idle = np.zeros(len(ops), np.int64)
-    # A coroutine does not run while it waits.
-    idle[is_timed] = np.clip(found, 0, np.maximum(ops["duration_ns"][is_timed], 0))
+    idle[is_timed] = np.maximum(ops["duration_ns"][is_timed] - busy, 0)
     return idle

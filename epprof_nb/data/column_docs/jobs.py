@@ -117,7 +117,7 @@ JOBS: dict[str, TableDoc] = {
             column(
                 "idle_ns", "int64",
                 "time of that in which no device of the process worked; tasks that run at the same "
-                "time count each",
+                "time count each; of coroutines that wait, the least that it can be",
             ),
             column("min_device_ns", "int64", "least `device_ns` of a process that ran it"),
             column("max_device_ns", "int64", "greatest `device_ns` of a process"),
