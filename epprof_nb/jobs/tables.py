@@ -157,7 +157,9 @@ def by_rank_table(job: JobData) -> ResultTable:
         else:
             numbers.append(number)
     device_ns = np.array([total(totals[n], "device_ns") for n in numbers], np.int64)
-    middle = float(np.median(device_ns)) if numbers else 0.0
+    # The client of a cluster and launchers have no device.
+    has_device = np.array([used_devices(totals[n]) > 0 for n in numbers], np.bool_)
+    middle = float(np.median(device_ns[has_device])) if has_device.any() else 0.0
     return ResultTable(
         {
             "rank": np.array(numbers, np.int64),
@@ -176,7 +178,7 @@ def by_rank_table(job: JobData) -> ResultTable:
                 name: optional([MISSING if times is None else times[i] for times in talking])
                 for i, name in enumerate(("communication_ns", "overlapped_ns"))
             },
-            "vs_median": device_ns / middle if middle else np.full(len(numbers), np.nan),
+            "vs_median": np.where(has_device, device_ns / (middle or np.nan), np.nan),
         },
         index="rank",
     )

@@ -80,7 +80,9 @@ JOBS: dict[str, TableDoc] = {
             ),
             column(
                 "vs_median", "float64",
-                "`device_ns` / its median over the processes; NaN if that is 0", "fraction",
+                "`device_ns` / its median over the processes with device work; NaN for the others "
+                "and if that is 0",
+                "fraction",
             ),
             **_WORK,
         ),

@@ -71,6 +71,17 @@ def test_sums_are_those_of_the_profiles(tmp_path):
     assert by_op["self_device_ns"].sum() == total
 
 
+def test_processes_without_a_device_do_not_count_for_the_median():
+    client = tiny_profile()
+    workers = [tiny_profile(activities=[kernel(0, end)]) for end in (374, 119)]
+    ratio = Job(dict(enumerate([client, *workers]))).by_rank()["vs_median"]
+    assert ratio.isna().tolist() == [True, False, False]
+    assert ratio[1:].tolist() == [374 / 246.5, 119 / 246.5]
+    assert Job({0: client}).by_rank()["vs_median"].isna().all()
+    no_time = tiny_profile(activities=[kernel(0, 0)])
+    assert Job({0: no_time}).by_rank()["vs_median"].isna().all()
+
+
 def test_tables_read_only_what_they_need(tmp_path, monkeypatch):
     for rank in range(2):
         add_part(tmp_path, rank)
