@@ -48,6 +48,16 @@ def test_tasks_are_below_the_line_that_submitted_them(run, shell, client):
     assert client.__dict__.get("_graph_to_futures") == submit
 
 
+def test_a_line_counts_its_tasks_and_its_own_executions(run, shell, client):
+    run(
+        "%%gpuprofile job --cluster client\n"
+        "for _ in range(2):\n"
+        "    client.gather(client.map(work, range(3), pure=False))"
+    )
+    ops = shell.user_ns["job"].by_op().set_index("line")
+    assert ops.loc[3, "count"] == 2 * (1 + 3)
+
+
 def test_annotations_that_are_no_lines_are_ignored(client):
     for line in ("x", [1], ["In[1]", "a", 1, "x"], [["In[1]"], 1, 1, "x"], {"a": 1}):
         with dask.annotate(epprof_line=line), epprof_nb.profile() as prof:
