@@ -97,7 +97,7 @@ class Options:
         if unknown:
             raise ValueError(
                 f"unknown framework {', '.join(map(repr, unknown))}; "
-                f"choose from {', '.join(FRAMEWORKS)}, or none"
+                f"choose from {', '.join(FRAMEWORKS)}; [] records none"
             )
         if self.ort_nodes is not None:
             check_ort_nodes(self.ort_nodes)

@@ -116,7 +116,8 @@ def test_frameworks_are_those_of_the_settings():
     settings.frameworks = ["torch", "flax"]
     with pytest.raises(
         UsageError,
-        match="unknown framework 'flax'; choose from torch, jax, triton, numba, cupy, nvtx",
+        match="unknown framework 'flax'; choose from torch, jax, triton, numba, cupy, nvtx, dask; "
+        r"\[\] records none",
     ):
         parse(ProfileMagics.gpuprofile, "prof", settings)
     settings.frameworks = []
