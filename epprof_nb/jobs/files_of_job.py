@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import stat
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from epprof_nb.files.epprof.manifest_checks import stated
+from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.jobs.part_profiles import PartProfiles
 from epprof_nb.jobs.saving import save_job
 
@@ -25,33 +24,37 @@ Files = dict[int, dict[str, Path]]
 def files_of(job: JobData) -> Iterator[Files]:
     """Give the files of a job; one that is not in files is written to a temporary folder.
 
-    Parts that lack a file are left out, and listed in ``job.damage``.
+    Damaged parts are left out, and listed in ``job.damage``; ProfileFileError if no other is there.
     """
     if isinstance(job.profiles, PartProfiles):
-        yield _files(job, job.profiles)
+        yield _with_one(job, _files(job, job.profiles))
         return
     with tempfile.TemporaryDirectory(prefix="epprof-job-") as folder:
         parts = save_job(job, folder)
-        yield {
-            number: {file.stem: file for file in part.glob("*.parquet")}
-            for number, part in parts.items()
+        found = {
+            number: {file.stem: file for file in parts[number].glob("*.parquet")}
+            for number in job
+            if number not in job.damage
         }
+        yield _with_one(job, found)
 
 
 def _files(job: JobData, profiles: PartProfiles) -> Files:
     found: Files = {}
-    for number, (folder, manifest) in profiles.parts.items():
-        files = {name: folder / f"{name}.parquet" for name in stated(manifest.tables)[0]}
-        wrong = [path for path in files.values() if not _is_file(path)]
-        if wrong:
-            job.damage[number] = f"{wrong[0]} is not a file"
-        else:
-            found[number] = files
+    for number in profiles:
+        try:
+            found[number] = profiles.files(number)
+        except ProfileFileError as error:
+            job.damage[number] = str(error)
     return found
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return False
+def _with_one(job: JobData, files: Files) -> Files:
+    """Return the files of a job; ProfileFileError if all its parts are damaged."""
+    number = next(iter(job), None)
+    if number is not None and not files:
+        raise ProfileFileError(
+            f"the job cannot be read, because all its parts are damaged; {job.name(number)}: "
+            f"{job.damage[number]}"
+        )
+    return files

@@ -148,7 +148,9 @@ class JobTables(JobData):
     ) -> pd.DataFrame:
         """Result of a SQL query over the tables of all processes, by DuckDB.
 
-        The files of the parts are read, not the profiles: they may be larger than memory.
+        The files of the parts are read, not the profiles: they may be larger than memory. The
+        first query checks them, and again if they changed. Damaged parts are left out: a note
+        names them, and `ranks` says why.
 
         Parameters
         ----------
@@ -160,7 +162,7 @@ class JobTables(JobData):
             ``state``, ``wall_ns``, ``offset_ns`` (what to add to the times of the process for the
             clock of the job) and ``clock_error_ns``.
         time_limit_s
-            Time after which the call raises TimeoutError, seconds.
+            Time after which the call raises TimeoutError, seconds, without the check of files.
         max_bytes
             Maximum memory of the query and of its result, bytes each. Sorts and groups that need
             more use a temporary folder.
@@ -177,6 +179,8 @@ class JobTables(JobData):
         ValueError
             If the query fails or is not one SELECT statement. Queries cannot change the job, and
             read no files but those of the job.
+        ProfileFileError
+            If all parts of the job are damaged.
         TimeoutError, MemoryError
             If a limit is exceeded; see `Profile.sql`.
 

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.profile_data import ProfileData
-from epprof_nb.files.dataset.part import read_columns, read_pieces, read_profile
+from epprof_nb.files.dataset.part import check_files, read_columns, read_pieces, read_profile
+from epprof_nb.files.epprof.manifest_checks import stated
 from epprof_nb.files.epprof.reading_writing import VERSION
 from epprof_nb.jobs.stretch_of_part import read_stretch
 from epprof_nb.profiles import Profile
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from epprof_nb.files.dataset.manifest import Manifest
 
 _KEPT_BYTES = 2**30
+_Version = tuple[int, int, int]
 
 
 class PartProfiles(Mapping[int, Profile]):
@@ -41,11 +44,8 @@ class PartProfiles(Mapping[int, Profile]):
         self._alive: WeakValueDictionary[int, Profile] = WeakValueDictionary()
         self._latest: dict[int, Profile] = {}
         self._kept_bytes = 0
-
-    @property
-    def parts(self) -> Mapping[int, tuple[Path, Manifest]]:
-        """Number to the folder of the part and its manifest."""
-        return self._parts
+        self._whole: dict[int, list[_Version | None]] = {}
+        self._damaged: dict[int, str] = {}
 
     def __getitem__(self, number: int) -> Profile:
         """Return the profile of a process; ProfileFileError if its part is damaged."""
@@ -92,6 +92,24 @@ class PartProfiles(Mapping[int, Profile]):
         folder, manifest = self._parts[number]
         return read_pieces(folder, manifest, table, columns, max_bytes=self._max_bytes)
 
+    def files(self, number: int) -> dict[str, Path]:
+        """Return the files of a process by table; ProfileFileError if its part is damaged.
+
+        They are checked once, and again if they changed. A damaged part stays damaged.
+        """
+        folder, manifest = self._parts[number]
+        files = {name: folder / f"{name}.parquet" for name in stated(manifest.tables)[0]}
+        versions = [_version(path) for path in files.values()]
+        if number not in self._damaged and self._whole.get(number) != versions:
+            try:
+                check_files(folder, manifest)
+            except ProfileFileError as error:
+                self._damaged[number] = str(error)
+            self._whole[number] = versions
+        if number in self._damaged:
+            raise ProfileFileError(self._damaged[number])
+        return files
+
     def stretch(self, number: int, begin_ns: int, end_ns: int) -> ProfileData:
         """Return a process with at least the rows that a window of this time needs."""
         profile = self._alive.get(number)
@@ -100,6 +118,15 @@ class PartProfiles(Mapping[int, Profile]):
         if profile is None and manifest.format_version >= VERSION and _states_wall(manifest):
             return read_stretch(folder, manifest, begin_ns, end_ns, max_bytes=self._max_bytes)
         return self[number] if profile is None else profile
+
+
+def _version(path: Path) -> _Version | None:
+    """Return what changes with the content of a file; None without the file."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_ctime_ns
 
 
 def _states_wall(manifest: Manifest) -> bool:

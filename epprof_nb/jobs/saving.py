@@ -51,6 +51,7 @@ def save_job(job: JobData, folder: str | os.PathLike[str]) -> dict[int, Path]:
             try:
                 data = job[process.number]
             except ProfileFileError as error:
+                job.damage[process.number] = str(error)
                 manifest = replace(manifest, state="not recorded", reason=str(error))
         parts[process.number] = target / _free(manifest.folder_name, taken)
         write_part(data, parts[process.number], manifest)

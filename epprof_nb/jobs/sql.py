@@ -27,14 +27,15 @@ def job_sql(
 def _ranks(job: JobData) -> pa.Table:
     """Return the processes as `Job.sql` describes them, without reading any part."""
     placed = job.placements
+    readable = {number for number in job if number not in job.damage}
     rows = [
         {
             "rank": process.number,
             "launched": process.launched,
             "hostname": process.manifest.hostname if process.manifest else None,
             "pid": process.pid,
-            "state": process.state,
-            "wall_ns": job.wall_ns(process.number) if process.number in job else None,
+            "state": "damaged" if process.number in job.damage else process.state,
+            "wall_ns": job.wall_ns(process.number) if process.number in readable else None,
             "offset_ns": placed[process.number].offset_ns if process.number in placed else None,
             "clock_error_ns": placed[process.number].error_ns if process.number in placed else None,
         }

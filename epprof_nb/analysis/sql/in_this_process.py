@@ -123,7 +123,6 @@ def answer(
         config["disabled_optimizers"] = _FOLDING
     if threads is not None:
         config["threads"] = str(threads)
-    connection = connect(duckdb, config)
 
     def fetch() -> tuple[list[str], list[pa.RecordBatch]]:
         _check(connection, query)
@@ -137,6 +136,7 @@ def answer(
         return relation.columns, batches
 
     try:
+        connection = connect(duckdb, config)
         names, batches = _within(deadline, connection, fetch, too_late)
     except TimeoutError:
         raise

@@ -339,13 +339,31 @@ def read_pieces(
         if table not in stated:
             return
         rows, digest = stated[table]
-        with _opened(folder / f"{table}.parquet") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                raise ValueError(f"the checksum of the table {table} does not match")
+        with _checked(folder, table, digest) as file:
             for piece in parquet.decode_groups(
                 file, schema, rows=rows, max_bytes=max_bytes, only=columns, between=between
             ):
                 yield with_plausible_numbers(ProfileData({table: piece})).tables[table]
+    except manifest_checks.DAMAGE as error:
+        raise _damaged(folder, error) from error
+
+
+def check_files(folder: str | os.PathLike[str], manifest: Manifest) -> None:
+    """Check the files of a part without reading their rows; `read_part` lists the errors.
+
+    Sizes, checksums, numbers of rows and columns are checked. The files are read in pieces, so they
+    may be larger than memory.
+    """
+    folder = Path(folder)
+    try:
+        stated, needed = manifest_checks.stated(manifest.tables)
+        _plausible_bytes(folder, stated, needed)
+        is_older = manifest.format_version < VERSION
+        for schema in TABLES:
+            if schema.name in stated:
+                rows, digest = stated[schema.name]
+                with _checked(folder, schema.name, digest) as file:
+                    parquet.check(file, schema, rows=rows, allow_missing=is_older)
     except manifest_checks.DAMAGE as error:
         raise _damaged(folder, error) from error
 
@@ -360,11 +378,7 @@ def _tables(
     tables, notes = {}, []
     try:
         stated, needed = manifest_checks.stated(manifest.tables)
-        size = sum((folder / f"{name}.parquet").lstat().st_size for name in stated)
-        # No recording has such a compression ratio: the part attempts to fill the memory.
-        plausible = max(_MAX_RATIO * size, _SMALL_BYTES)
-        if needed > plausible:
-            raise ValueError(f"its {size:,} bytes claim to need {needed:,} bytes in memory")
+        plausible = _plausible_bytes(folder, stated, needed)
         _check_limit(folder, needed, max_bytes)
         for schema in TABLES:
             if schema.name not in columns:
@@ -397,12 +411,31 @@ def _tables(
     return tables, notes
 
 
+def _plausible_bytes(folder: Path, tables: Iterable[str], needed: int) -> int:
+    """Return the most memory that the files of some tables may need; ValueError for more."""
+    size = sum((folder / f"{name}.parquet").lstat().st_size for name in tables)
+    # No recording has such a compression ratio: the part attempts to fill the memory.
+    plausible = max(_MAX_RATIO * size, _SMALL_BYTES)
+    if needed > plausible:
+        raise ValueError(f"its {size:,} bytes claim to need {needed:,} bytes in memory")
+    return plausible
+
+
 def _check_limit(folder: Path, needed: int, limit: int) -> None:
     if needed > limit:
         raise ProfileFileError(
             f"{folder} needs {needed:,} bytes of memory, more than the limit of {limit:,}. If you "
             "trust it, load it with a larger max_bytes."
         )
+
+
+@contextmanager
+def _checked(folder: Path, table: str, digest: str) -> Iterator[io.BufferedReader]:
+    """Open the file of a table for reading, if it has the digest."""
+    with _opened(folder / f"{table}.parquet") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+            raise ValueError(f"the checksum of the table {table} does not match")
+        yield file
 
 
 def _content(path: Path, limit: int) -> bytes:

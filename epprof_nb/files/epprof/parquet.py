@@ -225,6 +225,11 @@ def decode_groups(
         raise ValueError(f"table {schema.name} yields {read_rows} rows instead of {rows}")
 
 
+def check(file: BinaryIO, schema: TableSchema, *, rows: int, allow_missing: bool) -> None:
+    """Check what the footer of a file states, without reading its rows; see `decode`."""
+    _known(pq.ParquetFile(file), schema, rows, allow_missing=allow_missing, only=None)
+
+
 def _is_outside(group: pq.RowGroupMetaData, begin: int, end: int) -> bool:
     """Return whether a row group states that all its events end before, or begin after."""
     bounds: dict[str, tuple[int, int]] = {}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 import epprof_nb
+from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.files.dataset.part import write_part
+from epprof_nb.jobs import part_profiles
 from epprof_nb.jobs.job import Job
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
@@ -117,6 +121,80 @@ def test_a_part_without_its_file_is_left_out_and_named(tmp_path):
     frame = job.sql("select distinct rank from activities")
     assert frame["rank"].tolist() == [0]
     assert "rank 1" in frame.attrs["note"]
+
+
+DAMAGE = {
+    "another bit": lambda data: data[:500] + bytes([data[500] ^ 4]) + data[501:],
+    "cut short": lambda data: data[: len(data) // 2],
+    "empty": lambda _: b"",
+    "another file": lambda _: b"PAR1" * 10,
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    Job({rank: synthetic_profile(activities=100, seed=rank) for rank in range(2)}).save(tmp_path)
+    return tmp_path
+
+
+def damage(folder, rank, change, table="activities"):
+    path = folder / f"rank-0000{rank}-{rank + 1}" / f"{table}.parquet"
+    path.write_bytes(change(path.read_bytes()))
+
+
+@pytest.mark.parametrize("is_redacted", [False, True])
+@pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_part_is_left_out_as_when_it_is_read(folder, change, is_redacted):
+    damage(folder, 1, change)
+    job = epprof_nb.load(folder)
+    job = job.redacted("source") if is_redacted else job
+    frame = job.sql("select rank, count(*) n from activities group by rank")
+    assert frame.to_numpy().tolist() == [[0, 100]]
+    assert "rank 1" in frame.attrs["note"]
+    with pytest.raises(ProfileFileError) as error:
+        job[1]
+    assert job.damage == {1: str(error.value)}
+    assert job.ranks["state"].tolist() == ["complete", "damaged"]
+    assert job.sql("select rank, state from ranks").to_numpy().tolist() == [
+        [0, "complete"], [1, "damaged"],
+    ]  # fmt: skip
+
+
+def test_files_are_checked_once_and_again_if_they_change(folder, monkeypatch):
+    job, checked = epprof_nb.load(folder), []
+
+    def check(part, manifest):
+        checked.append(manifest.rank)
+        check_files(part, manifest)
+
+    check_files = part_profiles.check_files
+    monkeypatch.setattr(part_profiles, "check_files", check)
+    for _ in range(2):
+        assert job.sql("select distinct rank from ops order by rank")["rank"].tolist() == [0, 1]
+    assert checked == [0, 1]
+    damage(folder, 0, DAMAGE["another bit"])
+    for _ in range(2):
+        assert job.sql("select distinct rank from ops")["rank"].tolist() == [1]
+    assert checked == [0, 1, 0]
+
+
+def test_a_part_that_states_other_rows_than_it_has_is_damaged(folder):
+    path = folder / "rank-00001-2" / "manifest.json"
+    stated = json.loads(path.read_text())
+    stated["tables"]["activities"]["rows"] += 1
+    path.write_text(json.dumps(stated))
+    job = epprof_nb.load(folder)
+    assert job.sql("select distinct rank from activities")["rank"].tolist() == [0]
+    assert "has 100 rows instead of 101" in job.ranks.loc[1, "reason"]
+
+
+@pytest.mark.parametrize("is_redacted", [False, True])
+def test_a_job_of_damaged_parts_only_is_an_error(folder, is_redacted):
+    for rank in range(2):
+        damage(folder, rank, DAMAGE["cut short"])
+    job = epprof_nb.load(folder)
+    with pytest.raises(ProfileFileError, match=r"all its parts are damaged; rank 0: .*checksum"):
+        (job.redacted("source") if is_redacted else job).sql("select 1")
 
 
 def test_limits_end_a_query(job):
