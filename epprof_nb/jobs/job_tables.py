@@ -158,9 +158,9 @@ class JobTables(JobData):
             One SELECT statement in DuckDB's dialect. It reads the tables that the parts have
             (``ops``, ``activities``, ``api_calls`` and so on, without derived columns) with a
             column ``rank``, the number of the process; ``device_work``, the activities that keep
-            a device busy; and ``ranks``, with ``rank``, ``launched``, ``hostname``, ``pid``,
-            ``state``, ``wall_ns``, ``offset_ns`` (what to add to the times of the process for the
-            clock of the job) and ``clock_error_ns``.
+            a device busy; and ``ranks``, the columns of `ranks` that need no events, with
+            ``wall_ns`` and ``offset_ns`` (what to add to the times of the process for the clock of
+            the job).
         time_limit_s
             Time after which the call raises TimeoutError, seconds, without the check of files.
         max_bytes

@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from epprof_nb.analysis.base.result_table import ResultTable
 from epprof_nb.analysis.sql.over_files import select_from_files
+from epprof_nb.data.arrow import names_to_arrow
+from epprof_nb.jobs.tables import stated_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from epprof_nb.jobs.files_of_job import Files
     from epprof_nb.jobs.job_data import JobData
+
+_TYPES = {"rank": pa.int32(), "launched": pa.bool_()}
 
 
 def job_sql(
@@ -25,27 +30,19 @@ def job_sql(
 
 
 def _ranks(job: JobData) -> pa.Table:
-    """Return the processes as `Job.sql` describes them, without reading any part."""
-    placed = job.placements
-    readable = {number for number in job if number not in job.damage}
-    rows = [
-        {
-            "rank": process.number,
-            "launched": process.launched,
-            "hostname": process.manifest.hostname if process.manifest else None,
-            "pid": process.pid,
-            "state": "damaged" if process.number in job.damage else process.state,
-            "wall_ns": job.wall_ns(process.number) if process.number in readable else None,
-            "offset_ns": placed[process.number].offset_ns if process.number in placed else None,
-            "clock_error_ns": placed[process.number].error_ns if process.number in placed else None,
-        }
-        for process in job.processes
-    ]
-    schema = pa.schema(
-        {
-            "rank": pa.int32(), "launched": pa.bool_(), "hostname": pa.string(),
-            "pid": pa.int64(), "state": pa.string(), "wall_ns": pa.int64(),
-            "offset_ns": pa.int64(), "clock_error_ns": pa.int64(),
-        }
-    )  # fmt: skip
-    return pa.Table.from_pylist(rows, schema)
+    """Return the processes as `Job.sql` describes them, without a pass over their events."""
+    stated, placed = ResultTable(stated_columns(job)), job.placements
+    numbers = stated.values("rank")
+    lengths = [job.wall_ns(n) if n in job and n not in job.damage else None for n in numbers]
+    offsets = [placed[n].offset_ns if n in placed else None for n in numbers]
+    return pa.table({
+        **{name: _array(stated, name) for name in stated.columns},
+        "wall_ns": pa.array(lengths, pa.int64()),
+        "offset_ns": pa.array(offsets, pa.int64()),
+    })  # fmt: skip
+
+
+def _array(table: ResultTable, name: str) -> pa.Array:
+    if table.is_text(name):
+        return names_to_arrow(table.names(name)).cast(pa.string())
+    return pa.array(table.values(name), _TYPES.get(name, pa.int64()))

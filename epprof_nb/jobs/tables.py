@@ -11,7 +11,13 @@ from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.index_in_pieces import COLUMNS as PIECE_COLUMNS
 from epprof_nb.analysis.base.index_in_pieces import IndexInPieces, NotInOnePassError
 from epprof_nb.analysis.base.missing_records import record_counts, total_count
-from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
+from epprof_nb.analysis.base.result_table import (
+    Column,
+    OptionalColumn,
+    ResultTable,
+    categorical,
+    optional,
+)
 from epprof_nb.analysis.breakdowns import device_pass
 from epprof_nb.analysis.breakdowns.by_device import COLUMNS, device_table
 from epprof_nb.analysis.breakdowns.by_op import op_table
@@ -91,57 +97,70 @@ def index_in_pieces_of(
 
 def ranks_table(job: JobData) -> ResultTable:
     """Return the columns of `Job.ranks`."""
+    device_totals = job.device_totals
+    totals = [device_totals.get(process.number) for process in job.processes]
+
+    def of_totals(name: str) -> OptionalColumn:
+        return optional([MISSING if t is None else total(t, name) for t in totals])
+
+    stated = stated_columns(job)
+    last = {name: stated.pop(name) for name in ("clock_error_ns", "recorded", "dropped")}
+    return ResultTable(
+        {
+            **stated,
+            "devices": categorical([None if t is None else used_names(t) for t in totals]),
+            "clock_error_ns": last.pop("clock_error_ns"),
+            "busy_ns": of_totals("busy_ns"),
+            "idle_ns": of_totals("idle_ns"),
+            **last,
+        },
+        index="rank",
+    )
+
+
+def stated_columns(job: JobData) -> dict[str, Column]:
+    """Return the columns of `Job.ranks` that need no events."""
     processes = job.processes
     manifests = [process.manifest for process in processes]
-    placements, device_totals = job.placements, job.device_totals
+    placements = job.placements
     placed = [placements.get(process.number) for process in processes]
-    totals = [device_totals.get(process.number) for process in processes]
     # Only those whose part could be read: the info of a redacted profile is in its part.
     counts = [
-        None if total is None else _counts(job.info(process.number))
-        for process, total in zip(processes, totals, strict=True)
+        _counts(job.info(p.number)) if p.number in job and p.number not in job.damage else None
+        for p in processes
     ]
     damage = [job.damage.get(process.number) for process in processes]
 
     def of_manifest(value: Callable[[Any], Any], missing: object = None) -> list[Any]:
         return [missing if m is None else value(m) for m in manifests]
 
-    def of_totals(name: str) -> OptionalColumn:
-        return optional([MISSING if t is None else total(t, name) for t in totals])
-
-    return ResultTable(
-        {
-            "rank": np.array([process.number for process in processes], np.int64),
-            "launched": np.array([process.launched for process in processes], np.bool_),
-            "hostname": categorical(of_manifest(lambda m: m.hostname or None)),
-            "address": categorical(of_manifest(lambda m: m.address)),
-            "pid": optional([MISSING if p.pid is None else p.pid for p in processes]),
-            "parent": optional(of_manifest(lambda m: m.parent_pid or MISSING, MISSING)),
-            "command": categorical(of_manifest(lambda m: " ".join(m.command) or None)),
-            "followed": categorical(of_manifest(lambda m: m.followed)),
-            "state": categorical(
-                [
-                    p.state if why is None else "damaged"
-                    for p, why in zip(processes, damage, strict=True)
-                ]
-            ),
-            "reason": categorical(
-                [
-                    (p.reason if why is None else why) or None
-                    for p, why in zip(processes, damage, strict=True)
-                ]
-            ),
-            "devices": categorical([None if t is None else used_names(t) for t in totals]),
-            "clock_error_ns": optional(
-                [MISSING if p is None or p.error_ns is None else p.error_ns for p in placed]
-            ),
-            "busy_ns": of_totals("busy_ns"),
-            "idle_ns": of_totals("idle_ns"),
-            "recorded": optional([MISSING if c is None else c[0] for c in counts]),
-            "dropped": optional([MISSING if c is None else c[1] for c in counts]),
-        },
-        index="rank",
-    )
+    return {
+        "rank": np.array([process.number for process in processes], np.int64),
+        "launched": np.array([process.launched for process in processes], np.bool_),
+        "hostname": categorical(of_manifest(lambda m: m.hostname or None)),
+        "address": categorical(of_manifest(lambda m: m.address)),
+        "pid": optional([MISSING if p.pid is None else p.pid for p in processes]),
+        "parent": optional(of_manifest(lambda m: m.parent_pid or MISSING, MISSING)),
+        "command": categorical(of_manifest(lambda m: " ".join(m.command) or None)),
+        "followed": categorical(of_manifest(lambda m: m.followed)),
+        "state": categorical(
+            [
+                p.state if why is None else "damaged"
+                for p, why in zip(processes, damage, strict=True)
+            ]
+        ),
+        "reason": categorical(
+            [
+                (p.reason if why is None else why) or None
+                for p, why in zip(processes, damage, strict=True)
+            ]
+        ),
+        "clock_error_ns": optional(
+            [MISSING if p is None or p.error_ns is None else p.error_ns for p in placed]
+        ),
+        "recorded": optional([MISSING if c is None else c[0] for c in counts]),
+        "dropped": optional([MISSING if c is None else c[1] for c in counts]),
+    }
 
 
 def by_rank_table(job: JobData) -> ResultTable:

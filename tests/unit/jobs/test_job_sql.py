@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import epprof_nb
@@ -15,7 +16,7 @@ from epprof_nb.jobs import part_profiles
 from epprof_nb.jobs.job import Job
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
-from tests.helpers.jobs import manifest
+from tests.helpers.jobs import add_part, manifest
 
 pytest.importorskip("duckdb")
 
@@ -47,6 +48,28 @@ def test_times_are_joined_to_the_clock_of_the_job(job):
     found = job.sql("select max(end_ns + offset_ns) e from activities join ranks using (rank)")
     assert found["e"][0] <= job.end_ns
     assert job.sql("select count(*) n from ranks where state = 'complete'")["n"][0] == 2
+
+
+def values(column):
+    return [None if pd.isna(value) else value for value in column]
+
+
+def test_ranks_are_the_columns_of_job_ranks_that_need_no_events(tmp_path, monkeypatch):
+    add_part(tmp_path, 0, address="tcp://a:1", command=["python", "a\udcff.py"])
+    unrecorded = manifest(2, state="not recorded", reason="no GPU", world_size=3)
+    write_part(ProfileData(), tmp_path / unrecorded.folder_name, unrecorded)
+    job = epprof_nb.load(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(part_profiles, "read_pieces", None)
+        patch.setattr(part_profiles, "read_columns", None)
+        found = job.sql("from ranks order by rank")
+    expected = job.ranks.reset_index().drop(columns=["devices", "busy_ns", "idle_ns"])
+    assert [*found] == [*expected, "wall_ns", "offset_ns"]
+    for name in expected:
+        assert values(found[name]) == values(expected[name]), name
+    assert found["address"].tolist() == ["tcp://a:1", None, None]
+    assert found["state"].tolist() == ["complete", "missing", "not recorded"]
+    assert found["dropped"].tolist()[0] == 0
 
 
 def test_processes_without_a_rank_have_their_number(tmp_path):
