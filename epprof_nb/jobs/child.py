@@ -377,14 +377,15 @@ def prepare() -> None:
 
 def list_unrecorded(order: Order) -> None:
     """Write which of the Pythons that this process started did not obey, and why."""
-    from epprof_nb.jobs.process_part import part_folders, write_unrecorded
+    from epprof_nb.jobs.process_part import part_folders, unrecorded, write_unrecorded
     from epprof_nb.recording.children.popen import started
 
     known = {pid for _, pid in part_folders(Path(order.folder))}
     for process in started.known:
         if process.pid not in known:
-            write_unrecorded(
+            manifest = unrecorded(
                 order, pid=process.pid, parent_pid=os.getpid(), command=process.command,
                 followed="subprocess", reason=process.why_unrecorded,
             )  # fmt: skip
+            write_unrecorded(order, manifest)
     started.known.clear()

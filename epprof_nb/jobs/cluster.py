@@ -10,6 +10,7 @@ from epprof_nb.jobs.dask.messages import check_client
 from epprof_nb.jobs.dask.recording import ClusterRecording
 from epprof_nb.jobs.job import Job
 from epprof_nb.recording.session import session
+from epprof_nb.util.format import format_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -104,14 +105,20 @@ class ClusterProfile(_native.GuardedContext):
         self,
         made: tuple[ClusterRecording, Session, Job],
         kind: type[BaseException] | None,
-        error: BaseException | None,  # noqa: ARG002
+        error: BaseException | None,
         traceback: TracebackType | None,  # noqa: ARG002
     ) -> None:
         recording, own, job = made
         ended_ns = _native.now_ns()
         recording.send_end(ended_ns)
         data = own.stop(error=None if kind is None else kind.__name__, ended_ns=ended_ns)
-        finished = recording.finish(data, own.opened_ns, ended_ns)
+        try:
+            finished = recording.finish(data, own.opened_ns, ended_ns)
+        except Exception as failure:
+            if error is None:
+                raise
+            error.add_note(f"The profiles of the cluster are lost ({format_error(failure)}).")
+            return
         job.__dict__.update(finished.__dict__)  # all or nothing
 
     def _end(self, made: tuple[ClusterRecording, Session, Job]) -> None:

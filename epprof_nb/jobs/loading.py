@@ -26,6 +26,8 @@ from epprof_nb.profiles import load as load_profile
 from epprof_nb.util.format import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from epprof_nb.files.dataset.manifest import Manifest
     from epprof_nb.profiles import Profile
 
@@ -95,8 +97,13 @@ def _load_url(url: str, max_bytes: int) -> Profile | Job:
     return job
 
 
-def load_job(folder: Path, *, max_bytes: int = MAX_BYTES) -> Job:
-    """Read a job from the folder of its parts; see `load`."""
+def load_job(
+    folder: Path, *, max_bytes: int = MAX_BYTES, unwritten: Sequence[Manifest] = ()
+) -> Job:
+    """Read a job from the folder of its parts; see `load`.
+
+    `unwritten` are the manifests of processes without a profile that could not be written.
+    """
     names, notes = _names(folder)
     parts: list[tuple[Path, Manifest]] = []
     broken = []
@@ -121,12 +128,13 @@ def load_job(folder: Path, *, max_bytes: int = MAX_BYTES) -> Job:
     parts, of_others = _own(parts)
     parts, copies = _once(parts)
     notes += [*of_others, *copies]
-    if not parts and not broken:
+    if not parts and not broken and not unwritten:
         raise ProfileFileError(
             f"{folder} is not the folder of a job: it has no part (a folder such as "
             f"rank-00000-1234 with {MANIFEST}). Pass the folder that `epprof run --out` was given."
         )
-    processes, missing = numbered(parts, broken)
+    listed = [(None, manifest) for manifest in unwritten]
+    processes, missing = numbered([*parts, *listed], broken)
     stored = {p.number: (p.part, p.manifest) for p in processes if p.has_profile and p.manifest}
     return Job(PartProfiles(stored, max_bytes), processes=processes, notes=[*notes, *missing])
 

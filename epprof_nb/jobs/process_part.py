@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import sys
 from contextlib import suppress
@@ -109,7 +110,7 @@ class ProcessPart:
             self.folder.rmdir()
 
 
-def write_unrecorded(
+def unrecorded(
     order: Order,
     *,
     pid: int,
@@ -119,27 +120,36 @@ def write_unrecorded(
     reason: str,
     hostname: str | None = None,
     address: str | None = None,
-) -> None:
-    """Write the part of another process that was not recorded; the parameters are its manifest's.
+) -> Manifest:
+    """Return the manifest of a process that was not recorded; the parameters are the manifest's.
 
     Without a `hostname`, it is on this host.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
     """
     from epprof_nb.files.dataset.manifest import Manifest
 
     now = _native.now_ns()
-    folder = new_part_folder(Path(order.folder), None, pid)
-    manifest = Manifest(
+    return Manifest(
         job_id=order.job_id, pid=pid, parent_pid=parent_pid,
         hostname=socket.gethostname() if hostname is None else hostname, address=address,
         command=tuple(command), followed=followed, state="not recorded", reason=reason,
         begin_ns=now, end_ns=now, clock=own_clock(),
     )  # fmt: skip
-    _write_manifest(folder, manifest)
+
+
+def write_unrecorded(order: Order, manifest: Manifest) -> None:
+    """Write the part of a process that was not recorded, with the manifest of `unrecorded`.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written. Nothing of it is left.
+    """
+    folder = new_part_folder(Path(order.folder), None, manifest.pid)
+    try:
+        _write_manifest(folder, manifest)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _write_manifest(folder: Path, manifest: Manifest) -> None:

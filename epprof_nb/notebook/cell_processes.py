@@ -14,7 +14,7 @@ from epprof_nb.data.no_gpu import OF_JOB
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.jobs.job import Job
 from epprof_nb.jobs.loading import load_job
-from epprof_nb.jobs.process_part import ProcessPart, write_unrecorded
+from epprof_nb.jobs.process_part import ProcessPart, unrecorded, write_unrecorded
 from epprof_nb.notebook.progress_display import Child
 
 if TYPE_CHECKING:
@@ -63,15 +63,16 @@ class ChildProcesses:
         """Wait for the children's parts, and return the job of all processes, in memory."""
         children = self._children
         assert children is not None  # noqa: S101 - it was begun
-        for unrecorded in children.collect():
-            write_unrecorded(
+        for one in children.collect():
+            manifest = unrecorded(
                 children.cell,
-                pid=unrecorded.process.pid,
-                parent_pid=unrecorded.process.parent,
-                command=unrecorded.process.command,
+                pid=one.process.pid,
+                parent_pid=one.process.parent,
+                command=one.process.command,
                 followed="running",
-                reason=unrecorded.reason,
+                reason=one.reason,
             )
+            write_unrecorded(children.cell, manifest)
         profile.info[OF_JOB] = True
         own = ProfileData({}, profile.info, profile.sources)  # the tables are here
         ProcessPart(children.cell, "cell").write(own, begin_ns=begin_ns, end_ns=end_ns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,19 @@ from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.files.dataset.part_name import PART_NAME
 from epprof_nb.jobs.dask import limits, worker
 from epprof_nb.jobs.dask.plugin import make_question
-from epprof_nb.jobs.process_part import new_part_folder, part_folders, write_unrecorded
+from epprof_nb.jobs.process_part import (
+    new_part_folder,
+    part_folders,
+    unrecorded,
+    write_unrecorded,
+)
 from epprof_nb.recording.children.journal import BEGUN, JOURNAL
 from epprof_nb.util.format import format_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from epprof_nb.files.dataset.manifest import Manifest
     from epprof_nb.jobs.dask.messages import Messages
     from epprof_nb.recording.children.order import Order
 
@@ -60,6 +66,8 @@ class Parts:
     ----------
     notes
         Sentences on what the job lacks.
+    unwritten
+        Manifests of processes without a part that could not be written either.
     """
 
     def __init__(
@@ -73,6 +81,7 @@ class Parts:
         self._messages, self._order, self._plugin = messages, order, plugin
         self._workers, self._ended_ns = workers, ended_ns
         self.notes: list[str] = []
+        self.unwritten: list[Manifest] = []
 
     async def collect(self) -> None:
         """Read the parts of the workers that did not write them into the folder of the job."""
@@ -105,6 +114,8 @@ class Parts:
             known.reason = f"it did not answer within {limits.END_S:g} s at the end"
         except KeyError:
             known.reason = known.reason or "the worker ended before its part was read"
+        except _UnwrittenError as error:
+            known.reason = known.reason or str(error)
         except Exception as error:  # noqa: BLE001 - listed
             known.reason = known.reason or f"its part could not be read ({format_error(error)})"
 
@@ -128,6 +139,8 @@ class Parts:
                 receiving = self._receive(known.address, part, files)
                 await asyncio.wait_for(receiving, limits.SEND_S)
             known.recorded = answer["recorded"]
+        except _UnwrittenError as error:
+            known.reason = known.reason or str(error)
         except Exception:  # noqa: BLE001 - it has ended
             known.reason = known.reason or "the worker was removed, and ended without its part"
 
@@ -136,7 +149,8 @@ class Parts:
         name = PART_NAME.fullmatch(part)
         if name is None or not files.keys() <= {*_FILES, BEGUN, JOURNAL}:
             raise ValueError("it offers files that do not belong to a part")
-        folder = new_part_folder(Path(self._order.folder), None, int(name[2]))
+        with _writing():
+            folder = new_part_folder(Path(self._order.folder), None, int(name[2]))
         try:
             for file in sorted(files.keys() & _FILES, key=lambda file: file == MANIFEST):
                 await self._receive_file(address, (part, file, files[file]), folder / file)
@@ -149,21 +163,17 @@ class Parts:
         if not 0 <= size <= _MAX_FILE_BYTES:
             raise ValueError(f"{file} claims to have {size:,} bytes")
         draft = target.with_name(f".epprof-{file}.part")
-        with draft.open("wb") as opened:
-            for offset in range(0, size, limits.PIECE_BYTES):
-                args = (
-                    self._order.job_id,
-                    self._order.token,
-                    part,
-                    file,
-                    offset,
-                    limits.PIECE_BYTES,
-                )
-                content = await self._piece(address, args)
-                if len(content) != min(limits.PIECE_BYTES, size - offset):
-                    raise OSError(f"{file} ended early")
+        with _writing():
+            draft.touch()
+        for offset in range(0, size, limits.PIECE_BYTES):
+            args = self._order.job_id, self._order.token, part, file, offset, limits.PIECE_BYTES
+            content = await self._piece(address, args)
+            if len(content) != min(limits.PIECE_BYTES, size - offset):
+                raise OSError(f"{file} ended early")
+            with _writing(), draft.open("ab") as opened:
                 opened.write(content)
-        draft.replace(target)
+        with _writing():
+            draft.replace(target)
 
     async def _piece(self, address: str, args: tuple[Any, ...]) -> bytes:
         """Read a piece from the worker itself; where that cannot be reached, by the scheduler."""
@@ -180,13 +190,35 @@ class Parts:
             pid = known.who.get("pid", 0)
             if known.recorded or (pid and (pid in written or pid == os.getpid())):
                 continue
-            write_unrecorded(
-                self._order,
-                pid=pid,
-                parent_pid=known.who.get("parent_pid", 0),
-                command=known.who.get("command", []),
-                followed="dask",
-                reason=known.reason or "the worker ended without its part",
-                hostname=known.who.get("hostname", ""),
-                address=known.address,
+            self.add_unrecorded(
+                unrecorded(
+                    self._order,
+                    pid=pid,
+                    parent_pid=known.who.get("parent_pid", 0),
+                    command=known.who.get("command", []),
+                    followed="dask",
+                    reason=known.reason or "the worker ended without its part",
+                    hostname=known.who.get("hostname", ""),
+                    address=known.address,
+                )
             )
+
+    def add_unrecorded(self, manifest: Manifest) -> None:
+        """Write the part of a process that has no profile; keep its manifest if that fails."""
+        try:
+            write_unrecorded(self._order, manifest)
+        except OSError:
+            self.unwritten.append(manifest)
+
+
+class _UnwrittenError(Exception):
+    """A part could not be written here; the message is the reason to list."""
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Tell errors of this storage from those of the way to the worker, which are OSError, too."""
+    try:
+        yield
+    except OSError as error:
+        raise _UnwrittenError(f"its part could not be written ({format_error(error)})") from error

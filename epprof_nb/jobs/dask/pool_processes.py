@@ -13,7 +13,12 @@ from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.files.dataset.part import read_manifest
 from epprof_nb.jobs.killed import complete_killed
-from epprof_nb.jobs.process_part import new_part_folder, part_folders, write_unrecorded
+from epprof_nb.jobs.process_part import (
+    new_part_folder,
+    part_folders,
+    unrecorded,
+    write_unrecorded,
+)
 from epprof_nb.jobs.running.standing_order import standing_order
 from epprof_nb.recording.children.giving_orders import is_order_given
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
@@ -92,10 +97,11 @@ class PoolProcesses:
             for one in cell.collect():
                 if one.reason in _OTHERS and one.process.pid not in pools:
                     continue
-                write_unrecorded(
+                manifest = unrecorded(
                     cell.cell, pid=one.process.pid, parent_pid=one.process.parent,
                     command=one.process.command, followed="running", reason=one.reason,
                 )  # fmt: skip
+                write_unrecorded(cell.cell, manifest)
             parts = (part for part, _ in part_folders(Path(cell.cell.folder)))
             return [_copy(part, folder, clock) for part in parts if _is_whole(part)]
         finally:

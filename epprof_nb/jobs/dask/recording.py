@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import socket
+import sys
 import tempfile
 import weakref
 from contextlib import suppress
@@ -32,7 +33,7 @@ from epprof_nb.jobs.dask.parts_of_workers import KnownWorker, Parts
 from epprof_nb.jobs.dask.plugin import make_plugin, make_question
 from epprof_nb.jobs.dask.presence import make_check, make_removal
 from epprof_nb.jobs.loading import load_job
-from epprof_nb.jobs.process_part import ProcessPart, own_clock
+from epprof_nb.jobs.process_part import ProcessPart, own_clock, unrecorded
 from epprof_nb.recording.children.order import Order
 from epprof_nb.recording.dask.lines import annotating
 from epprof_nb.recording.frameworks.patches import Patches
@@ -249,7 +250,8 @@ class ClusterRecording:
         CaptureError
             If it was not begun.
         OSError
-            If the folder cannot be written.
+            If the folder cannot be read. If the part of this process cannot be written, the job
+            lists it with the reason.
         """
         order = self._order
         if order is None:
@@ -270,13 +272,14 @@ class ClusterRecording:
                     f"The workers could not be asked for their parts ({format_error(error)}); "
                     "those that wrote theirs are in the job."
                 )
-        parts.list_unrecorded()
         data.info[OF_JOB] = True
-        ProcessPart(order, "cell").write(data, begin_ns=begin_ns, end_ns=end_ns)
-        order.path.unlink(missing_ok=True)
+        _write_own(order, parts, data, begin_ns, end_ns)
+        parts.list_unrecorded()
+        with suppress(OSError):
+            order.path.unlink(missing_ok=True)
         cell = data.info.get("cell")
         name_code(Path(order.folder), {cell: data.sources[cell]} if cell in data.sources else {})
-        job = load_job(Path(order.folder))
+        job = load_job(Path(order.folder), unwritten=parts.unwritten)
         job.notes[:0] = [*self.notes, *parts.notes]
         if self._given is None:
             weakref.finalize(job.profiles, shutil.rmtree, order.folder, ignore_errors=True)
@@ -320,6 +323,23 @@ class ClusterRecording:
             shutil.rmtree(order.folder, ignore_errors=True)
         else:
             order.path.unlink(missing_ok=True)
+
+
+def _write_own(order: Order, parts: Parts, data: ProfileData, begin_ns: int, end_ns: int) -> None:
+    """Write the part of this process; list it with the reason if that fails."""
+    part = None
+    try:
+        part = ProcessPart(order, "cell")
+        part.write(data, begin_ns=begin_ns, end_ns=end_ns)
+    except OSError as error:
+        if part is not None:
+            shutil.rmtree(part.folder, ignore_errors=True)
+        parts.add_unrecorded(
+            unrecorded(
+                order, pid=os.getpid(), parent_pid=os.getppid(), command=sys.orig_argv,
+                followed="cell", reason=f"its part could not be written ({format_error(error)})",
+            )
+        )  # fmt: skip
 
 
 def _make_folder(given: Path | None) -> Path:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 
 import pytest
 
 import epprof_nb
-from epprof_nb.jobs.dask import limits, recording
+from epprof_nb.files.dataset import part as part_file
+from epprof_nb.jobs.dask import limits, parts_of_workers, recording
 from epprof_nb.jobs.dask.messages import Messages
 from tests.helpers.dask_clusters import open_sessions, pids, wait_until
 from tests.helpers.dask_tasks import work
@@ -104,3 +106,68 @@ def end_failing():
     from epprof_nb.files.dataset import part
 
     part.replacing = part.replacing.original
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """Files of parts cannot be written in this process, not even the reason why."""
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(part_file, "replacing", full)
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_without_the_part_of_the_notebook_the_job_has_the_others(client, tmp_path):
+    with epprof_nb.cluster(client).profile(folder=tmp_path / "run") as job:
+        client.gather(client.map(work, range(10), pure=False))
+    own = job.ranks.loc[0]
+    assert own["followed"] == "cell"
+    assert own["state"] == "not recorded"
+    assert own["reason"] == (
+        "its part could not be written (OSError: [Errno 28] No space left on device)"
+    )
+    assert [*job] == [1, 2]
+    assert job.by_task()["kernels"].tolist() == [10]
+    assert "1 of 3 processes has no profile (rank 0)" in job.summary()
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_the_exception_of_the_block_comes_through_without_a_part(client, tmp_path):
+    with (
+        pytest.raises(KeyError, match="mine"),
+        epprof_nb.cluster(client).profile(folder=tmp_path / "run") as job,
+    ):
+        raise KeyError("mine")
+    assert [*job] == [1, 2]
+
+
+def test_an_error_without_a_job_is_a_note_of_the_exception_of_the_block(client, monkeypatch):
+    def fail(*_, **__):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(recording, "load_job", fail)
+    with (
+        pytest.raises(KeyError, match="mine") as raised,
+        epprof_nb.cluster(client).profile() as job,
+    ):
+        raise KeyError("mine")
+    assert raised.value.__notes__ == [
+        "The profiles of the cluster are lost (OSError: [Errno 5] Input/output error)."
+    ]
+    assert not len(job)
+    assert open_sessions(client) == 0
+
+
+def test_a_part_that_cannot_be_written_here_says_so(client, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(recording.Order, "write", lambda order, path: None)
+    monkeypatch.setattr(parts_of_workers, "new_part_folder", full)
+    with epprof_nb.cluster(client).profile() as job:
+        client.submit(work, 1, pure=False).result()
+    reason = "its part could not be written (OSError: [Errno 28] No space left on device)"
+    assert [*job] == [0]
+    assert job.ranks["reason"].tolist()[1:] == [reason, reason]
