@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
     from epprof_nb.files.dataset.manifest import Manifest
+
+
+_MAX_NAMED = 5
+"""Processes that a sentence names."""
 
 
 class JobData(Mapping[int, Profile]):
@@ -101,6 +106,9 @@ class JobData(Mapping[int, Profile]):
         devices = sum(tables.used_devices(t) for t in self.device_totals.values())
         worked = [f"{plural(devices, 'device')} busy {duration(busy)}", plural(kernels, "kernel")]
         parts = [f"job of {count}", f"{duration(self.end_ns)} wall"]
+        dropped = sum(self.dropped_records.values())
+        if dropped:
+            worked.append(f"{plural(dropped, 'record')} dropped")
         return "   ".join([*parts, *(worked if devices else ["no device work"])])
 
     @property
@@ -206,8 +214,40 @@ class JobData(Mapping[int, Profile]):
             self._across = ranks_of(self)
         return self._across
 
+    @property
+    def dropped_records(self) -> dict[int, int]:
+        """Number of each process that lacks records to how many it lacks."""
+        found = {}
+        for number in self:
+            with suppress(ProfileFileError):  # it is damaged
+                found[number] = tables.counts_of(self.info(number))[1]
+        return {number: count for number, count in found.items() if count > 0}
+
+    def dropped_notes(self) -> list[str]:
+        """Return the sentence on dropped records; empty without any."""
+        dropped = self.dropped_records
+        if not dropped:
+            return []
+        most = sorted(dropped, key=lambda number: -dropped[number])
+        named = [f"{dropped[number]:,} of {self.name(number)}" for number in most[:_MAX_NAMED]]
+        named += ["..."] if len(most) > _MAX_NAMED else []
+        total = sum(dropped.values())
+        note = (
+            f"{plural(total, 'record')} {'was' if total == 1 else 'were'} dropped "
+            f"({', '.join(named)}), so totals do not include all work: raise max_records, or "
+            "profile a smaller part of the code."
+        )
+        return [note]
+
+    def all_notes(self) -> list[str]:
+        """Return the notes and the sentences on what the tables of the job lack."""
+        return list(dict.fromkeys([*self.notes, *self.incomplete_notes()]))
+
     def incomplete_notes(self) -> list[str]:
-        """Return the sentence on processes without a profile; empty if all have one."""
+        """Return the sentences on processes without a profile, and on dropped records."""
+        return [*self._unrecorded_notes(), *self.dropped_notes()]
+
+    def _unrecorded_notes(self) -> list[str]:
         lacking = [p for p in self.processes if p.number in self.damage or not p.has_profile]
         lacking = [p for p in lacking if p.number not in self._profiles or p.number in self.damage]
         if not lacking:

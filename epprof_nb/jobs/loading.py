@@ -136,7 +136,9 @@ def load_job(
     listed = [(None, manifest) for manifest in unwritten]
     processes, missing = numbered([*parts, *listed], broken)
     stored = {p.number: (p.part, p.manifest) for p in processes if p.has_profile and p.manifest}
-    return Job(PartProfiles(stored, max_bytes), processes=processes, notes=[*notes, *missing])
+    job = Job(PartProfiles(stored, max_bytes), processes=processes, notes=[*notes, *missing])
+    job.notes += job.dropped_notes()
+    return job
 
 
 def _names(folder: Path) -> tuple[list[str], list[str]]:

@@ -37,7 +37,7 @@ def job_text(job: Job, max_chars: int, *, ops: bool = True) -> str:
             head += [f"  {finding.text(job)}", *([f"    {advice}"] if advice else [])]
     processes = _processes(job)
     largest = _ops(job) if ops else []
-    notes = [f"note: {note}" for note in [*job.notes, *job.incomplete_notes()]]
+    notes = [f"note: {note}" for note in job.all_notes()]
     lines: list[str] = []
     for share in (1.0, 0.5, 0.25, 0.1, 0.0):
         lines = [*head, "", *_some(processes, share, "process", "processes")]
@@ -62,7 +62,7 @@ def job_json(job: Job, max_chars: int) -> str:
             job.ops_table,
         )
     )
-    notes = [*job.notes, *job.incomplete_notes()]
+    notes = job.all_notes()
     found = [
         {"text": f.text(job), "advice": f.finding.advice, "gain_ns": f.finding.gain_ns}
         for f in findings_of(job)

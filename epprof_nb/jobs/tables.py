@@ -126,7 +126,7 @@ def stated_columns(job: JobData) -> dict[str, Column]:
     placed = [placements.get(process.number) for process in processes]
     # Only those whose part could be read: the info of a redacted profile is in its part.
     counts = [
-        _counts(job.info(p.number)) if p.number in job and p.number not in job.damage else None
+        counts_of(job.info(p.number)) if p.number in job and p.number not in job.damage else None
         for p in processes
     ]
     damage = [job.damage.get(process.number) for process in processes]
@@ -352,7 +352,7 @@ def _bounds(bounds: Any, value: int, number: int) -> Any:  # noqa: ANN401
     )
 
 
-def _counts(info: Any) -> tuple[int, int]:  # noqa: ANN401
+def counts_of(info: Any) -> tuple[int, int]:  # noqa: ANN401
     """Return how many records a process has, and how many are missing."""
     counts = record_counts(info)
     if counts is None:

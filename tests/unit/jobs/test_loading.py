@@ -15,6 +15,7 @@ from epprof_nb.files.dataset.part import read_manifest
 from epprof_nb.files.epprof import parquet
 from epprof_nb.jobs import part_profiles
 from epprof_nb.jobs.job import Job
+from epprof_nb.jobs.job_views import view_of
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_job, synthetic_profile
 from tests.helpers import jobs
@@ -327,3 +328,21 @@ def test_a_zipped_job_is_to_be_unzipped_first(tmp_path):
         archive = shutil.make_archive(str(tmp_path.parent / name), "zip", base)
         with pytest.raises(ProfileFileError, match="unzip it first"):
             epprof_nb.load(archive)
+
+
+def test_dropped_records_are_counted_by_process(tmp_path):
+    for rank, lost in enumerate((0, 3, 1_200)):
+        profile = synthetic_profile(200, seed=rank)
+        profile.info["recorded"] = {"launched": {"kernel": 9_000}, "lost": {"kernel": lost}}
+        add_part(tmp_path, rank, profile=profile)
+    job = epprof_nb.load(tmp_path)
+    (note,) = [note for note in job.notes if "dropped" in note]
+    assert note == (
+        "1,203 records were dropped (1,200 of rank 2, 3 of rank 1), so totals do not include "
+        "all work: raise max_records, or profile a smaller part of the code."
+    )
+    assert job.ranks["dropped"].tolist() == [0, 3, 1_200]
+    assert repr(job).endswith("1,203 records dropped")
+    assert note in job.by_op().attrs["note"]
+    assert job.summary().count(note) == 1
+    assert note in view_of(job).shown.notes

@@ -138,3 +138,12 @@ def test_other_objects_and_closed_clients_are_refused(cluster):
         profiling = epprof_nb.cluster(closed).profile()
     with pytest.raises(CaptureError, match="client of the cluster is closed"), profiling:
         pass
+
+
+def test_dropped_records_of_workers_are_noted(client):
+    with epprof_nb.cluster(client).profile(max_records=4) as job:
+        client.gather(client.map(work, range(40), pure=False))
+    dropped = job.ranks["dropped"].fillna(0).sum()
+    assert dropped > 0
+    assert [note for note in job.notes if f"{dropped:,} records were dropped (" in note]
+    assert f"{dropped:,} records were dropped (" in job.by_task().attrs["note"]
