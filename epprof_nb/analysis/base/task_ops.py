@@ -28,7 +28,7 @@ def task_rows(index: ProfileIndex) -> IntArray:
     return found
 
 
-def task_times(index: ProfileIndex) -> dict[int, tuple[IntArray, IntArray]]:
+def threads_in_tasks(index: ProfileIndex) -> dict[int, tuple[IntArray, IntArray]]:
     """Return when each thread ran tasks: disjoint, ascending starts and ends, ns.
 
     Threads without tasks are left out.
@@ -52,7 +52,7 @@ def time_in_tasks(
     the whole time.
     """
     time = end - start
-    for number, (starts, ends) in index.cached(task_times).items():
+    for number, (starts, ends) in index.cached(threads_in_tasks).items():
         rows = np.flatnonzero(thread == number)
         time[rows] = covered_between(starts, ends, start[rows], end[rows])
     return time
@@ -61,7 +61,7 @@ def time_in_tasks(
 def tasks_begun(index: ProfileIndex, thread: IntArray, times: IntArray) -> IntArray:
     """Return how many tasks each thread had begun at each time."""
     begun = np.zeros(len(times), np.int64)
-    for number, (starts, _) in index.cached(task_times).items():
+    for number, (starts, _) in index.cached(threads_in_tasks).items():
         rows = np.flatnonzero(thread == number)
         begun[rows] = np.searchsorted(starts, times[rows], "right")
     return begun

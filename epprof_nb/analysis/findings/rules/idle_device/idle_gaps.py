@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.devices import device_word, devices_phrase
 from epprof_nb.analysis.base.first_calls import FIRST_WORK_NS, is_measured
 from epprof_nb.analysis.base.places import Places, lines_at
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.base.task_ops import task_rows, task_times
+from epprof_nb.analysis.base.task_ops import task_rows, threads_in_tasks
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import (
     MIN_GAIN_SHARE,
@@ -279,7 +279,7 @@ def _host_times(index: ProfileIndex, found: HostIdle) -> tuple[IntArray, IntArra
     for thread in np.unique(found.thread).tolist():
         rows = found.thread == thread
         of_thread = union(found.start[rows], found.end[rows])
-        tasks = index.cached(task_times).get(thread)
+        tasks = index.cached(threads_in_tasks).get(thread)
         times.append(intersection(of_thread, tasks) if tasks else of_thread)
     return union(*map(np.concatenate, zip(*times, strict=True)))
 
