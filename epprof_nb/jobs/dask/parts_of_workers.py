@@ -105,7 +105,7 @@ class Parts:
                 address, worker.outcome, limits.END_S, *args, self._ended_ns
             )
             known.reason = answer["reason"]
-            self.notes += [f"{answer['note']}."] if answer["note"] else []
+            self.notes += [answer["note"]] if answer["note"] else []
             for part, files in answer["to_send"].items():
                 await asyncio.wait_for(self._receive(address, part, files), limits.SEND_S)
             known.recorded = answer["recorded"]

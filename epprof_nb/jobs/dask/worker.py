@@ -24,8 +24,10 @@ from epprof_nb.jobs.dask import limits
 from epprof_nb.jobs.dask.comparison import Comparison
 from epprof_nb.jobs.dask.pool_processes import PoolProcesses
 from epprof_nb.jobs.dask.presence import make_check
+from epprof_nb.jobs.dask.tasks_before import RunningTask, note_on, running_tasks
 from epprof_nb.jobs.process_part import ProcessPart
 from epprof_nb.recording.children.order import Order
+from epprof_nb.recording.session.service import service
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 from epprof_nb.util.format import format_error
 
@@ -61,7 +63,8 @@ class _Recording:
     def __init__(self, message: Mapping[str, Any]) -> None:
         self.order = Order.from_json(message["order"])
         self.is_own = self.order.job_id in _own
-        self.reason = self.note = ""
+        self.reason = self._missing = ""
+        self._before: set[RunningTask] = set()
         self.parts: list[Path] = []
         self.executors: list[Any] = []
         self._lock = threading.Lock()
@@ -89,6 +92,7 @@ class _Recording:
         """Let the profile begin now: the block of code begins."""
         with self._lock:
             if self._session is not None:
+                self._before &= running_tasks()  # others have ended before the block
                 self._session.begin_code()
 
     def leave(self, worker: str, ended_ns: int | None = None) -> None:
@@ -131,6 +135,8 @@ class _Recording:
         try:
             prepare()
             self.comparison.begin()
+            if not service.open_subscriptions:  # else, tasks have ops already
+                self._before = running_tasks()
             session.begin()
         except Exception as error:  # noqa: BLE001 - the worker must run in any case
             self.reason = f"it could not begin to record ({format_error(error)})"
@@ -171,9 +177,14 @@ class _Recording:
             self._note_missing(error)
 
     def _note_missing(self, error: Exception) -> None:
-        self.note = (
-            f"the processes that worker {os.getpid()} started are missing ({format_error(error)})"
+        self._missing = (
+            f"The processes that worker {os.getpid()} started are missing ({format_error(error)})."
         )
+
+    @property
+    def note(self) -> str:
+        """Sentences on what the recording lacks."""
+        return " ".join(filter(None, (self._missing, note_on(self._before))))
 
     def _end_session(self, session: ChildSession, ended_ns: int | None) -> None:
         try:

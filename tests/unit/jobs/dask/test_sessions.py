@@ -147,3 +147,23 @@ def test_dropped_records_of_workers_are_noted(client):
     assert dropped > 0
     assert [note for note in job.notes if f"{dropped:,} records were dropped (" in note]
     assert f"{dropped:,} records were dropped (" in job.by_task().attrs["note"]
+
+
+def test_tasks_that_ran_before_are_noted(client, tmp_path):
+    running = client.submit(work_and_wait, tmp_path, key="running-1")
+    wait_until((tmp_path / "begun").exists)
+    processing = client.processing().items()
+    (address,) = [worker for worker, keys in processing if "running-1" in keys]
+    with epprof_nb.cluster(client).profile() as job:
+        (tmp_path / "end").touch()
+        running.result()
+        client.gather(client.map(work, range(10), pure=False))
+    (note,) = [note for note in job.notes if "ran already" in note]
+    assert note == (
+        f"1 task of worker {address} ran already when the recording began: it has no op, and its "
+        "kernels no task."
+    )
+    assert note in job.summary()
+    with epprof_nb.cluster(client).profile() as job:
+        client.gather(client.map(work, range(10), pure=False))
+    assert not job.notes
