@@ -94,7 +94,7 @@ def test_two_notebooks_have_a_job_each(client):
 def test_a_job_of_another_token_cannot_be_read(client):
     with epprof_nb.cluster(client).profile() as job:
         address = next(iter(client.scheduler_info()["workers"]))
-        (job_id,) = client.run(lambda: [*worker_jobs()], workers=[address])[address]
+        (job_id,) = client.run(open_jobs, workers=[address])[address]
         with pytest.raises(FileNotFoundError):
             client.run(worker.piece, job_id, "guessed", "part", "file", 0, 9, workers=[address])
         (outcome,) = client.run(worker.outcome, job_id, "guessed", workers=[address]).values()
@@ -105,10 +105,11 @@ def test_a_job_of_another_token_cannot_be_read(client):
     assert job.is_complete
 
 
-def worker_jobs():
+def open_jobs():
     from epprof_nb.jobs.dask import worker
 
-    return worker._recordings
+    # Those that have ended are kept for a while.
+    return [job for job, recording in worker._recordings.items() if recording._is_open]
 
 
 def test_a_task_that_does_not_end_is_in_the_job(client, tmp_path):
