@@ -6,8 +6,8 @@ import type { SelectionQuery } from "../data/queries.ts";
 import type { Theme } from "../render/palettes.ts";
 import { Icicle } from "./icicle.ts";
 import type { NodeActions } from "./icicle_details.ts";
+import { Tree } from "./icicle_tree.ts";
 import { BREAKDOWN_NAMES, Tables } from "./tables.ts";
-import { Tree } from "./tree.ts";
 
 const FILTER_MS = 120;
 const STACKS = "stack_tree";

@@ -6,7 +6,7 @@ import type { TreeData } from "../data/model.ts";
 import { changeColour, FIRST_CHANGE } from "../render/event_colours.ts";
 import { palette, type Theme } from "../render/palettes.ts";
 import { Icicle } from "./icicle.ts";
-import { Tree } from "./tree.ts";
+import { Tree } from "./icicle_tree.ts";
 
 /** The trees: of the user's frames, and with those of libraries. */
 export interface Difference {

@@ -11,7 +11,7 @@ import { CanvasRenderer } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/palettes.ts";
 import { Matcher } from "./filter.ts";
 import { type NodeActions, nodePanel, nodeTooltip } from "./icicle_details.ts";
-import { IcicleLayout, type Measure, type Tree } from "./tree.ts";
+import { IcicleLayout, type Measure, type Tree } from "./icicle_tree.ts";
 import { treeTable } from "./tree_table.ts";
 
 const ROW = 20;

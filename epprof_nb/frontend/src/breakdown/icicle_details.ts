@@ -2,7 +2,7 @@
 
 import { h, on } from "../base/dom.ts";
 import { count, duration, percent, shorten, signedChange, size } from "../base/format.ts";
-import { PASSES, placeText, type Tree, type TreeNode } from "./tree.ts";
+import { PASSES, placeText, type Tree, type TreeNode } from "./icicle_tree.ts";
 
 /** Actions of the buttons of a node; without a function there is no button. */
 export interface NodeActions {

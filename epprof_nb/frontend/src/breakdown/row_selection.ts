@@ -3,7 +3,7 @@
 import { BUSY_KINDS } from "../data/kinds.ts";
 import type { Cell } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
-import type { TreeNode } from "./tree.ts";
+import type { TreeNode } from "./icicle_tree.ts";
 
 const NO_OP = "(no op)";
 /** Op types of modules and fused kernels, by the level of a tree or the type of a row. */

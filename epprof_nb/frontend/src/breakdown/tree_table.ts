@@ -2,7 +2,7 @@
 
 import { h } from "../base/dom.ts";
 import { count, duration, percent, shorten } from "../base/format.ts";
-import type { IcicleLayout } from "./tree.ts";
+import type { IcicleLayout } from "./icicle_tree.ts";
 
 const ROWS = 300;
 

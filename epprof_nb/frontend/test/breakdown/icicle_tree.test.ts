@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { IcicleLayout, Tree } from "../../src/breakdown/icicle_tree.ts";
 import { queryForNode } from "../../src/breakdown/row_selection.ts";
-import { IcicleLayout, Tree } from "../../src/breakdown/tree.ts";
 import type { TreeData } from "../../src/data/model.ts";
 import { changeVariant, FIRST_CHANGE, SHADES } from "../../src/render/event_colours.ts";
 
