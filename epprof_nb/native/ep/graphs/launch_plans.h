@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ep/api.h"
-#include "ep/input_key.h"
+#include "ep/call_input_key.h"
 #include "ep/graphs/planned_launches.h"
 
 namespace epprof::ep {

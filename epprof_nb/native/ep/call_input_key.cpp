@@ -1,4 +1,4 @@
-#include "ep/input_key.h"
+#include "ep/call_input_key.h"
 
 #include <string.h>
 
