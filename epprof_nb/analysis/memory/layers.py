@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray
+    from epprof_nb.data.table import Table
 
 DRIVER, CONTEXT, UNNAMED, HOST_DEVICE = "driver", "context", "(unnamed)", "host device"
+
+BEFORE = "(before this profile)"
+"""Name of what was there when the profile began."""
 
 _AT_END = "at the end of the profile"
 
@@ -46,7 +50,7 @@ class WithinDriver(NamedTuple):
 
 
 def layers(index: ProfileIndex) -> list[Layer]:
-    """Return the pools of libraries, the context, and what is left of the process's memory."""
+    """Return the pools of libraries, the context, and the rest of the process's memory."""
     tables = index.profile.tables
     if not (len(tables["memory_segments"]) or len(tables["memory_blocks"]) or _memory(index)):
         return []  # memory was not recorded
@@ -54,8 +58,15 @@ def layers(index: ProfileIndex) -> list[Layer]:
     context = _memory(index).get("context_bytes")
     if context is not None:
         found.append(Layer(CONTEXT, int(context), "measured when CUDA had started"))
-    rest = _rest(index, found)
-    return found if rest is None else [*found, rest]
+    whole = process_bytes(index)
+    if whole is None:
+        reason = "the memory of this process is unknown: NVML does not list it"
+        return [*found, Layer(UNNAMED, None, reason)] if _memory(index) else found
+    rest = whole - _held(index, found)
+    before = max(0, min(rest, _unnamed_before(index)))
+    if before:
+        found.append(Layer(BEFORE, before, _note(found, "code and allocations of libraries")))
+    return [*found, _unnamed(whole, rest - before, found)]
 
 
 def process_bytes(index: ProfileIndex) -> int | None:
@@ -128,29 +139,52 @@ def _unknown(index: ProfileIndex) -> Iterator[Layer]:
         yield Layer(ONNX_RUNTIME, None, note + ", ".join(sessions))
 
 
-def _rest(index: ProfileIndex, found: list[Layer]) -> Layer | None:
-    """Return what the process holds besides the pools; None without a process on a GPU."""
-    whole = process_bytes(index)
-    if whole is None:
-        reason = "the memory of this process is unknown: NVML does not list it"
-        return Layer(UNNAMED, None, reason) if _memory(index) else None
-    segments = index.profile.tables["memory_segments"]
-    on_gpu = ~segments.names("pool").equals(HOST_DEVICE)
-    at_end = segments.take(on_gpu & (lifetimes(segments)[1] == np.iinfo(np.int64).max))
+def _held(index: ProfileIndex, found: list[Layer]) -> int:
+    """Return the bytes of the pools and layers at the end."""
+    segments = _on_gpu(index)
+    at_end = segments.take(lifetimes(segments)[1] == np.iinfo(np.int64).max)
     held = int(at_end["bytes"].sum()) + sum(one.held or 0 for one in found)
     for device in np.unique(at_end["device_id"]).tolist():
         own = at_end.names("pool").equals(DRIVER) & (at_end["device_id"] == device)
         libraries = within_driver(index, device)
         held -= min(int(at_end["bytes"][own].sum()), libraries.nbytes if libraries else 0)
-    missing = [one.pool for one in found if one.held is None]
-    note = "loaded code, CUPTI and allocations of libraries from before this profile"
+    return held
+
+
+def _unnamed_before(index: ProfileIndex) -> int:
+    """Return what the process held besides pools and context when the profile began.
+
+    0 if that is unknown, or if the process used no GPU yet.
+    """
+    known = _memory(index)
+    held = int(known.get("process_before_bytes", 0)) - int(known.get("context_bytes", 0))
+    segments = _on_gpu(index)
+    is_older = lifetimes(segments)[0] == ALWAYS_BEFORE
+    held -= int(segments["bytes"][is_older].sum())
+    return held - sum(int(one.get("held_before_bytes", 0)) for one in _pools(index))
+
+
+def _on_gpu(index: ProfileIndex) -> Table:
+    segments = index.profile.tables["memory_segments"]
+    return segments.take(~segments.names("pool").equals(HOST_DEVICE))
+
+
+def _note(found: list[Layer], content: str) -> str:
     if not any(one.pool == CONTEXT for one in found):
-        note = f"context, {note}"
+        content = f"context, {content}"
+    return content
+
+
+def _unnamed(whole: int, rest: int, found: list[Layer]) -> Layer:
+    """Return what the process holds besides pools, context, and what it held before."""
+    if rest < 0:
+        return Layer(UNNAMED, 0, f"the pools report {-rest:,} bytes more than NVML")
+    content = "loaded code, CUPTI and allocations of libraries that CUPTI does not report"
+    missing = [one.pool for one in found if one.held is None]
+    if not any(one.pool == BEFORE for one in found):
+        content = _note(found, content)
     if missing:
-        note += f"; also {', '.join(missing)}"
-    rest = max(0, whole - held)
-    if whole < held:
-        note = f"the pools report {held - whole:,} bytes more than NVML"
-    elif whole:
-        note = f"{percent(rest / whole)} of what the process holds: {note}"
-    return Layer(UNNAMED, rest, note)
+        content += f"; also {', '.join(missing)}"
+    if whole:
+        content = f"{percent(rest / whole)} of what the process holds: {content}"
+    return Layer(UNNAMED, rest, content)

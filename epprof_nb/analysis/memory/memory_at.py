@@ -11,7 +11,7 @@ from epprof_nb.analysis.frameworks.phases import modules
 from epprof_nb.analysis.memory.block_places import block_stacks, code_lines
 from epprof_nb.analysis.memory.categories import block_categories
 from epprof_nb.analysis.memory.in_use import ALWAYS_BEFORE, InUse, moment
-from epprof_nb.analysis.memory.layers import without_timeline
+from epprof_nb.analysis.memory.layers import BEFORE, without_timeline
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
 
-BEFORE = "(before this profile)"
 AT_END = "(as at the end of the profile)"
 """Name of what a pool holds of which only the end is known."""
 UNKNOWN_OP = "(op unknown)"

@@ -144,6 +144,7 @@ _TYPES: dict[str, Any] = {
     "memory": {
         "context_bytes": _count,
         "process_bytes": _count,
+        "process_before_bytes": _count,
         "pools": [
             {
                 "pool": is_text,

@@ -29,6 +29,7 @@ class MemoryRecorder(Recorder):
         self._arenas = ArenaLog()
         self._host = HostBlocks()
         self._held_before: dict[tuple[str, int], int] = {}
+        self._process_before: int | None = None
         self._known: dict[str, Any] = {}
         os.register_at_fork(after_in_child=self._forget)
 
@@ -39,7 +40,7 @@ class MemoryRecorder(Recorder):
 
     def start(self, options: Options) -> list[str]:
         """Start, if the options request memory."""
-        self._held_before, self._known = {}, {}
+        self._held_before, self._process_before, self._known = {}, None, {}
         return self.extend(options)
 
     def extend(self, options: Options) -> list[str]:
@@ -48,6 +49,8 @@ class MemoryRecorder(Recorder):
             if not self._torch.is_wanted:
                 self._host.begin()
             self._process.look()
+            if self._process_before is None and used_devices():
+                self._process_before = self._process.read()
             self._torch.start()
             self._arenas.start(options.max_records)
             self._held_before = {
@@ -105,6 +108,7 @@ class MemoryRecorder(Recorder):
         known = {
             "context_bytes": self._process.context_bytes,
             "process_bytes": self._process.read() if used_devices() else None,
+            "process_before_bytes": self._process_before,
             "pools": pools or None,
         }
         return {name: value for name, value in known.items() if value is not None}

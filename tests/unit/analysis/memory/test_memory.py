@@ -252,6 +252,26 @@ def test_memory_of_a_process_that_nothing_tells_is_unknown():
     assert rows["held_bytes"].isna().tolist() == [False, False, True]
 
 
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({}, {"context": 90, "(before this profile)": 60, "(unnamed)": 170}),
+        ({"context_bytes": None}, {"(before this profile)": 150, "(unnamed)": 170}),
+        # Some of it was released in the profile.
+        ({"process_bytes": 800}, {"context": 90, "(before this profile)": 30, "(unnamed)": 0}),
+        ({"process_before_bytes": 200}, {"context": 90, "(unnamed)": 230}),
+        ({"process_before_bytes": None}, {"context": 90, "(unnamed)": 230}),
+    ],
+)
+def test_what_the_process_held_before_the_profile_is_no_unnamed_memory(known, expected):
+    torch = {"pool": "torch", "device_id": 0, "address": 0x9000, "bytes": 100}
+    older = torch | {"allocated_ns": None, "freed_ns": None}
+    memory = {"process_before_bytes": 300, "context_bytes": 90, "pools": [library(80, 50)]} | known
+    prof = layered([older], **{name: value for name, value in memory.items() if value is not None})
+    held = prof.memory_pools().set_index("pool")["held_bytes"].to_dict()
+    assert held == {"torch": 600, "CuPy": 80, **expected}
+
+
 def test_the_rest_is_that_of_the_end_at_any_time():
     prof = layered([of_driver(80, 3)])
     assert prof.memory_pools(1).set_index("pool")["held_bytes"].to_dict() == {

@@ -116,9 +116,10 @@ def test_the_pool_of_jax(jax):
 def test_a_profile_has_the_pools_and_how_much_they_grew(cupy, monkeypatch):
     for module in (pool_totals, recorder, process_memory):
         monkeypatch.setattr(module, "used_devices", lambda: [0])
-    monkeypatch.setattr(nvml, "own_memory_bytes", lambda: 1000)
+    process = [700]
+    monkeypatch.setattr(nvml, "own_memory_bytes", lambda: process[0])
     with epprof_nb.profile(detail="memory", frameworks=()) as prof:
-        cupy.pool.held = 140
+        cupy.pool.held, process[0] = 140, 1000
     assert prof.info["memory"]["pools"] == [
         {
             "pool": "CuPy", "device_id": 0, "held_bytes": 140, "in_use_bytes": 30,
@@ -126,7 +127,7 @@ def test_a_profile_has_the_pools_and_how_much_they_grew(cupy, monkeypatch):
         }
     ]  # fmt: skip
     held = prof.memory_pools().set_index("pool")["held_bytes"]
-    assert held.to_dict() == {"CuPy": 140, "(unnamed)": 860}
+    assert held.to_dict() == {"CuPy": 140, "(before this profile)": 600, "(unnamed)": 260}
     (row,) = prof.memory_at().to_dict("records")
     assert (row["pool"], row["device_id"], row["bytes"]) == ("CuPy", 0, 30)
     assert row["name"] == "(as at the end of the profile)"
