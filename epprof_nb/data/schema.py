@@ -303,6 +303,7 @@ MEMORY = TableSchema(
         Column("context_id", "id", "context"),
         Column("stream_id", "id", "stream, for stream-ordered operations"),
         Column("correlation_id", "id", "ties it to its API call"),
+        Column("library", "name", "file of the library that allocated it, if CUPTI knows it"),
         Column("op_id", "id", "the op on top of the calling thread's stack"),
     ),
 )

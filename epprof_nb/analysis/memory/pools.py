@@ -12,11 +12,15 @@ from epprof_nb.analysis.memory.layers import DRIVER, layers, within_driver, with
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
+from epprof_nb.util.format import size
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
+
+
+_MAX_SOURCES = 3
 
 
 def pool_table(index: ProfileIndex, at: str | int = "end") -> ResultTable:
@@ -42,7 +46,8 @@ def pool_table(index: ProfileIndex, at: str | int = "end") -> ResultTable:
     notes = []
     for row, name in enumerate(pool_names):
         libraries = within_driver(index, int(device[first[row]])) if name == DRIVER else None
-        notes.append(libraries.note if libraries else "")
+        sources = _sources(tables["memory"], segments.take(held[of_segment[held] == row]))
+        notes.append("; ".join(filter(None, [libraries.note if libraries else "", sources])))
         if libraries:
             # What a library takes from the driver is in its own row.
             held_bytes[row] = max(0, held_bytes[row] - libraries.nbytes)
@@ -69,6 +74,24 @@ def pool_table(index: ProfileIndex, at: str | int = "end") -> ResultTable:
             "note": objects([*(notes[row] for row in order), *(one.note for one in more)]),
         }
     )
+
+
+def _sources(memory: Table, segments: Table) -> str:
+    """Return the bytes of the libraries that allocated segments, the greatest first."""
+    n = len(segments)
+    group, _ = group_codes(
+        np.concatenate([segments["address"], memory["address"]]),
+        np.concatenate([segments["allocated_ns"], memory["time_ns"]]),
+    )
+    row = np.full(len(group), MISSING)
+    row[group[n:]] = np.arange(len(memory))
+    allocation = row[group[:n]]
+    is_known = allocation != MISSING
+    names = memory.take(allocation[is_known]).names("library")
+    libraries = len(names.categories)
+    nbytes = sum_by_group(names.codes, segments["bytes"][is_known], libraries)[:libraries]
+    order = np.argsort(-nbytes, kind="stable")[:_MAX_SOURCES]
+    return ", ".join(f"{size(nbytes[i])} from {names.categories[i]}" for i in order if nbytes[i])
 
 
 def _held_at(segments: Table, time_ns: int) -> BoolArray:

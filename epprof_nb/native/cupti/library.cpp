@@ -47,6 +47,7 @@ std::string load_cupti(const char* path, const char* driver_path) {
   library.optional("cuptiGetGraphExecId", c.GetGraphExecId);
   library.optional("cuptiActivityEnableRuntimeApi", c.ActivityEnableRuntimeApi);
   library.optional("cuptiActivityEnableDriverApi", c.ActivityEnableDriverApi);
+  library.optional("cuptiActivityEnableAllocationSource", c.ActivityEnableAllocationSource);
   driver("cuCtxPushCurrent_v2", c.CtxPushCurrent);
   driver("cuCtxPopCurrent_v2", c.CtxPopCurrent);
   driver("cuCtxSynchronize", c.CtxSynchronize);

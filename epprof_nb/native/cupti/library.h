@@ -36,6 +36,7 @@ struct Cupti {
   CUptiResult (*SetThreadIdType)(uint32_t type);
   CUptiResult (*ActivityEnableRuntimeApi)(uint32_t cbid, uint8_t enable);  // null before CUDA 12.5
   CUptiResult (*ActivityEnableDriverApi)(uint32_t cbid, uint8_t enable);   // likewise
+  CUptiResult (*ActivityEnableAllocationSource)(uint8_t enable);           // null before CUDA 12.6
   CUptiResult (*GetGraphNodeId)(void* node, uint64_t* id);
   CUptiResult (*GetGraphId)(void* graph, uint32_t* id);
   CUptiResult (*GetGraphExecId)(void* executable, uint32_t* id);  // null before CUDA 12.3

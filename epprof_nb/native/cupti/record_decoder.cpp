@@ -157,7 +157,8 @@ void RecordDecoder::decode(const unsigned char* r, uint32_t kind) {
                              f.bytes.get<uint64_t>(r), f.correlation.get<uint32_t>(r),
                              f.operation.get<uint32_t>(r), f.memory_kind.get<uint32_t>(r),
                              f.device.get<int32_t>(r), f.context.get<int32_t>(r),
-                             f.stream.get<int32_t>(r)});
+                             f.stream.get<int32_t>(r),
+                             f.source.code < 0 ? 0 : name_id(f.source.get<const char*>(r))});
       return;
     }
     case RecordType::cuda_event: {

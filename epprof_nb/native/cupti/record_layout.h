@@ -150,7 +150,7 @@ struct RecordLayout {
     const auto& o = overhead.fields;
     const auto& y = memory2.fields;
     const auto& e = cuda_event.fields;
-    return optional(8, s.event_sync) && optional(8, e.event_sync) &&
+    return optional(8, s.event_sync) && optional(8, e.event_sync) && optional(8, y.source) &&
            all(8, {k.start, k.end, k.name, k.graph_node, c.start, c.end, c.bytes, c.graph_node,
                    p.start, p.end, p.bytes, p.graph_node, m.start, m.end, m.bytes, m.graph_node,
                    s.start, s.end, a.start, a.end, external.fields.id, o.start, o.end, y.address,

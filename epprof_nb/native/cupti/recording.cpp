@@ -127,6 +127,13 @@ void epprof_cupti_configure(size_t buffer_bytes, uint32_t buffers, uint64_t max_
   c.store.set_record_limit(max_records);
 }
 
+// Records of memory then name the library that allocated it.
+static void enable_allocation_source(const Recording& c, uint32_t kind, uint8_t enable) {
+  if (c.layout.type(kind) == RecordType::memory2 && cupti.ActivityEnableAllocationSource) {
+    cupti.ActivityEnableAllocationSource(enable);
+  }
+}
+
 char* epprof_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all_calls,
                      int external, struct epprof_cupti_started* started) {
   Recording& c = recording();
@@ -161,6 +168,7 @@ char* epprof_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int
   for (size_t i = 0; i < count; i++) {
     if (cupti.ActivityEnable(kinds[i]) == 0) {
       c.kinds.push_back(kinds[i]);
+      enable_allocation_source(c, kinds[i], 1);
     } else {
       started->failed_kinds++;
     }
@@ -200,7 +208,10 @@ void epprof_cupti_stop(void) {
   // Keep this order. While another thread launched, CUPTI 13.0 crashed in its launches or
   // deadlocked in cuptiActivityEnable in 1 of 17 processes with hundreds of sessions each. With the
   // callbacks' domains disabled first and the records flushed before, it did so in 4 of 14.
-  for (uint32_t kind : c.kinds) cupti.ActivityDisable(kind);
+  for (uint32_t kind : c.kinds) {
+    enable_allocation_source(c, kind, 0);
+    cupti.ActivityDisable(kind);
+  }
   c.kinds.clear();
   unsubscribe(c);  // a subscription between sessions would block other profilers' records
   cupti.ActivityFlushAll(1);

@@ -151,6 +151,7 @@ void ActivityStore::move_to_columns(Columns* columns, uint64_t counts[3]) {
   add_row_column(columns, "memory.device_id", memory_, &MemoryEvent::device);
   add_row_column(columns, "memory.context_id", memory_, &MemoryEvent::context);
   add_row_column(columns, "memory.stream_id", memory_, &MemoryEvent::stream);
+  add_row_column(columns, "memory.source_id", memory_, &MemoryEvent::source);
   add_row_column(columns, "event.sync_id", events_, &EventRecord::sync);
   add_row_column(columns, "event.event_id", events_, &EventRecord::event);
   add_row_column(columns, "event.correlation_id", events_, &EventRecord::correlation);

@@ -56,6 +56,7 @@ struct MemoryEvent {
   uint64_t address, bytes;
   uint32_t correlation, operation, memory_kind;
   int32_t device, context, stream;
+  uint32_t source;  // name of the library that allocated it; 0: unknown
 };
 
 // A CUDA event was recorded in a stream.

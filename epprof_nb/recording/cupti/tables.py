@@ -17,6 +17,7 @@ from epprof_nb.recording.clock import CLOCK_SLACK_NS
 from epprof_nb.recording.cupti import layouts
 from epprof_nb.recording.cupti.event_waits import EventWaits
 from epprof_nb.recording.native_columns import ids, names_of, numbers
+from epprof_nb.util.format import base_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -185,6 +186,8 @@ def is_wait_of_profiler(calls: Table, waits: Sequence[tuple[int, int]]) -> BoolA
 
 def memory(raw: dict[str, Any], calibration: Calibration | None) -> Table:
     """Allocations and releases."""
+    source = numbers(raw, "memory.source_id", np.uint32)
+    libraries = {i: base_name(path) for i, path in names_of(source).items() if path}
     return Table(
         MEMORY,
         {
@@ -201,6 +204,7 @@ def memory(raw: dict[str, Any], calibration: Calibration | None) -> Table:
             "context_id": ids(raw, "memory.context_id", np.int32),
             "stream_id": ids(raw, "memory.stream_id", np.int32),
             "correlation_id": ids(raw, "memory.correlation_id", np.uint32),
+            "library": CategoryColumn.from_ids(source, libraries),
         },
     )
 

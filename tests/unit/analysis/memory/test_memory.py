@@ -7,7 +7,7 @@ import epprof_nb
 from epprof_nb import host
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.memory.memory_at import holder_table
-from epprof_nb.data.schema import MEMORY_BLOCKS, MEMORY_SEGMENTS
+from epprof_nb.data.schema import MEMORY, MEMORY_BLOCKS, MEMORY_SEGMENTS
 from epprof_nb.views.queries.memory_holders import holders_at
 from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.view_model import ViewModel
@@ -270,6 +270,22 @@ def test_what_the_process_held_before_the_profile_is_no_unnamed_memory(known, ex
     prof = layered([older], **{name: value for name, value in memory.items() if value is not None})
     held = prof.memory_pools().set_index("pool")["held_bytes"].to_dict()
     assert held == {"torch": 600, "CuPy": 80, **expected}
+
+
+def test_the_driver_names_the_libraries_that_allocated_from_it():
+    prof = layered([of_driver(80, 3) | {"address": 1}, of_driver(40, 4), of_driver(9, None)])
+    prof.tables["memory"] = tiny.table(
+        MEMORY,
+        [
+            {"operation": "allocation", "address": address, "time_ns": time, "library": library}
+            for address, time, library in [
+                (1, 2, "libreused.so"), (1, 3, "libcublasLt.so.13"), (5000, 4, "libnccl.so.2"),
+            ]
+        ],
+    )  # fmt: skip
+    notes = prof.memory_pools().set_index("pool")["note"]
+    assert notes["driver"] == "80 B from libcublasLt.so.13, 40 B from libnccl.so.2"
+    assert prof.memory_pools(3).set_index("pool")["note"]["driver"] == "80 B from libcublasLt.so.13"
 
 
 def test_the_rest_is_that_of_the_end_at_any_time():

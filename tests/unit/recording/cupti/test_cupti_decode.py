@@ -123,7 +123,10 @@ def test_allocations_have_the_fields_of_their_columns():
         f"memory.{name}": np.array([number], width).tobytes()
         for number, (name, width) in enumerate(widths.items(), 1)
     }
+    source = _native.intern("/opt/lib/libcublasLt.so.13")
+    raw["memory.source_id"] = np.array([source], "u4").tobytes()
     table = memory(raw, None)
+    assert table.names("library").to_list() == ["libcublasLt.so.13"]
     numeric = [name for name in widths if name not in {"operation", "memory_kind"}]
     assert [table[name].tolist() for name in numeric] == [[n] for n in range(3, 10)]
     assert table.names("operation").to_list() == [abi.MEMORY_OPERATIONS[1]]
