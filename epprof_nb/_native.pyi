@@ -499,6 +499,38 @@ def cupti_finalize() -> None:
     started it.
     """
 
+# -- delays on CUDA devices
+def follow_streams(follow: bool, /) -> None:
+    """Whether sessions note to which streams is launched, and who destroys them afterwards.
+
+    Until it is ended, other profilers cannot subscribe to CUPTI's callbacks.
+    """
+
+def launched_streams() -> list[tuple[int, bool, bool, list[int]]] | None:
+    """Streams of the last session: id, whether it was created in it, whether it still exists.
+
+    Then correlation ids of graph launches and of its first other launches. None if the last
+    session followed no streams.
+    """
+
+def begin_delays() -> None:
+    """Load the kernel of delays into the contexts of the launched streams; may raise RuntimeError.
+
+    Requires `ep_load_driver`.
+    """
+
+def end_delays() -> None:
+    """Free what `begin_delays` made."""
+
+def launch_delay(stream: int, tag: int, length_ns: int, /) -> tuple[int, int]:
+    """Delay a launched stream; returns a result of ``native/delays/api.h`` and a CUresult."""
+
+def wait_for_delays() -> None:
+    """Wait for all work of the contexts; raises RuntimeError on failure."""
+
+def take_delays() -> list[tuple[int, int]]:
+    """Take the tags and lengths (ns) of the delays that have ended."""
+
 def cupti_has_callbacks() -> bool:
     """Whether CUPTI calls this module at each API call now."""
 

@@ -36,6 +36,18 @@ LaunchParams launch_params(const char* function) {
   return LaunchParams::unknown;
 }
 
+// Position of the stream in the parameters of such a function; -1: unknown.
+int16_t stream_position(const char* function, LaunchParams params) {
+  switch (params) {
+    case LaunchParams::kernel: return 40;
+    case LaunchParams::kernel_config: return 32;  // in CUlaunchConfig, to which they point
+    case LaunchParams::copy:
+    case LaunchParams::set: return strstr(function, "Async") ? 24 : -1;
+    case LaunchParams::unknown: return starts_with(function, "cuGraphLaunch") ? 8 : -1;
+  }
+  return -1;
+}
+
 }  // namespace
 
 const char* api_call_name(uint32_t domain, uint32_t cbid) {
@@ -84,6 +96,8 @@ void ApiCalls::fill() {
     call.is_launch = starts_with(name, "cuLaunch") || starts_with(name, "cuMemcpy") ||
                      starts_with(name, "cuMemset");
     call.params = launch_params(name);
+    call.is_per_thread = strstr(name, "_ptsz");
+    call.stream_at = stream_position(name, call.params);
   }
 }
 

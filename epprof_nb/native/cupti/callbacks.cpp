@@ -1,6 +1,8 @@
 // CUPTI's callbacks on API calls and resources: they write the launch log, follow stream captures
 // and contexts, and note which op created each graph node.
 
+#include <string.h>
+
 #include <algorithm>
 
 #include "core/launch_log.h"
@@ -8,6 +10,7 @@
 #include "core/string_table.h"
 #include "cupti/recording.h"
 #include "gpu/graph_nodes.h"
+#include "gpu/launched_streams.h"
 
 namespace epprof {
 namespace {
@@ -15,6 +18,7 @@ namespace {
 // CUpti_ApiCallbackSite and CUpti_CallbackIdResource.
 constexpr uint32_t kSiteEnter = 0;
 constexpr uint32_t kContextDestroyStarting = 2;
+constexpr uint32_t kStreamCreated = 3, kStreamDestroyStarting = 4;
 constexpr uint32_t kGraphDestroyStarting = 10;
 constexpr uint32_t kGraphNodeCreated = 13, kGraphNodeCloned = 20;
 constexpr uint32_t kGraphExecCreateStarting = 17, kGraphExecCreated = 18;
@@ -27,6 +31,16 @@ void register_context(ThreadState* t, CUcontext context, uint64_t session) {
   if (std::find(c.contexts.begin(), c.contexts.end(), context) == c.contexts.end()) {
     c.contexts.push_back(context);
   }
+}
+
+void note_stream(const DriverCall& call, void* context, const void* params, uint32_t correlation) {
+  auto* bytes = static_cast<const unsigned char*>(params);
+  if (call.params == LaunchParams::kernel_config) memcpy(&bytes, bytes, sizeof bytes);
+  if (!bytes) return;
+  void* stream = nullptr;
+  memcpy(&stream, bytes + call.stream_at, sizeof stream);
+  bool is_graph = call.params == LaunchParams::unknown;
+  stream_launched({context, stream, call.is_per_thread, is_graph, correlation});
 }
 
 void on_api_call(Recording& c, ThreadState* t, uint32_t domain, uint32_t cbid,
@@ -57,6 +71,11 @@ void on_api_call(Recording& c, ThreadState* t, uint32_t domain, uint32_t cbid,
           launch_signature(call.params, name, f.params.get<void*>(data));
       t->launch_hash = append_launch(t->launch_hash, launch.exact);
       t->function_hash = append_launch(t->function_hash, launch.function);
+    }
+    if (call.stream_at >= 0 && c.follows_streams && !t->node_created && result && *result == 0) {
+      if (const void* params = f.params.get<void*>(data)) {
+        note_stream(call, f.context.get<void*>(data), params, uint32_t(correlation));
+      }
     }
     // A launch that creates a graph node belongs to a capture. If no capture is known, it began
     // before the session.
@@ -108,8 +127,21 @@ void on_resource(Recording& c, ThreadState* t, uint32_t cbid, const unsigned cha
   }
 }
 
+// Also between sessions, for delays.
+void on_stream(Recording& c, uint32_t cbid, const unsigned char* data) {
+  const ResourceFields& f = c.layout.resource.fields;
+  switch (cbid) {
+    case kStreamCreated: return stream_created(f.handle.get<void*>(data));
+    case kStreamDestroyStarting: return stream_destroyed(f.handle.get<void*>(data));
+    case kContextDestroyStarting: return context_destroyed(f.context.get<void*>(data));
+  }
+}
+
 void on_callback(void*, uint32_t domain, uint32_t cbid, const void* data) {
   Recording& c = recording();
+  if (domain == kResourceDomain && c.follows_streams) {
+    on_stream(c, cbid, static_cast<const unsigned char*>(data));
+  }
   if (!recording_launches.load(std::memory_order_relaxed)) return;
   ThreadState* t = this_thread();
   CallbackGate::Passage passage(c.gate, t);
@@ -137,14 +169,22 @@ void enable_callbacks(Recording& c, bool all_calls) {
   }
 }
 
+void enable_stream_callbacks(Recording& c) {
+  for (uint32_t cbid : {kContextDestroyStarting, kStreamCreated, kStreamDestroyStarting}) {
+    cupti.EnableCallback(1, c.subscriber, kResourceDomain, cbid);
+  }
+}
+
 }  // namespace
 
 CUptiResult subscribe(Recording& c, bool all_calls) {
   c.calls.fill();
+  begin_launched_streams(stop_following_streams(c));
   CUptiResult result = cupti.Subscribe(&c.subscriber, on_callback, nullptr);
   if (result == 0) {
     c.gate.open();
     enable_callbacks(c, all_calls);
+    if (c.follows_streams) enable_stream_callbacks(c);
   } else {
     c.subscriber = nullptr;
   }
@@ -154,8 +194,19 @@ CUptiResult subscribe(Recording& c, bool all_calls) {
 void unsubscribe(Recording& c) {
   constexpr int64_t kLimitNs = 1000000000;
   c.gate.close(kLimitNs);
-  if (c.subscriber) cupti.Unsubscribe(c.subscriber);
+  if (!stop_following_streams(c) || !c.follows_streams) return;
+  if (cupti.Subscribe(&c.subscriber, on_callback, nullptr) == 0) {
+    enable_stream_callbacks(c);
+  } else {
+    c.subscriber = nullptr;
+  }
+}
+
+bool stop_following_streams(Recording& c) {
+  if (!c.subscriber) return false;
+  cupti.Unsubscribe(c.subscriber);
   c.subscriber = nullptr;
+  return true;
 }
 
 }  // namespace epprof

@@ -167,7 +167,8 @@ struct RecordLayout {
            all(2, {k.registers, m.memory_kind}) &&
            all(1, {c.copy_kind, c.src_kind, c.dst_kind, p.copy_kind, p.src_kind, p.dst_kind}) &&
            all(8, {callback.fields.params, callback.fields.result, callback.fields.context,
-                   resource.fields.context, resource.fields.descriptor,
+                   resource.fields.context, resource.fields.handle,
+                   resource.fields.descriptor,
                    graph.fields.graph, graph.fields.node, graph.fields.original_node,
                    graph.fields.graph_exec});
   }

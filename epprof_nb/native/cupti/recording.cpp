@@ -213,7 +213,8 @@ void epprof_cupti_stop(void) {
     cupti.ActivityDisable(kind);
   }
   c.kinds.clear();
-  unsubscribe(c);  // a subscription between sessions would block other profilers' records
+  // A subscription between sessions blocks other profilers' records, so only experiments have one.
+  unsubscribe(c);
   cupti.ActivityFlushAll(1);
   promise_zeroed_buffers(false);
   c.buffers.trim();
@@ -221,9 +222,21 @@ void epprof_cupti_stop(void) {
   c.running = false;
 }
 
+void epprof_cupti_follow_streams(int follow) {
+  Recording& c = recording();
+  c.follows_streams = follow != 0;
+  if (!follow && !c.running) stop_following_streams(c);
+}
+
+int epprof_cupti_follows_streams(void) {
+  Recording& c = recording();
+  return c.follows_streams && c.subscriber;
+}
+
 void epprof_cupti_finalize(void) {
   Recording& c = recording();
   if (c.running || !c.cupti_started) return;
+  stop_following_streams(c);
   cupti.Finalize();
   c.cupti_started = false;
   c.clock_registered = false;

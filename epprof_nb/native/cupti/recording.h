@@ -35,6 +35,8 @@ struct Recording {
   CallbackGate gate;
   ApiCalls calls;
   std::atomic<int64_t> stream_captures{0};  // in progress
+  // Whether sessions note the streams of launches, and streams that are destroyed after them.
+  std::atomic<bool> follows_streams{false};
 
   std::mutex contexts_mutex;
   std::vector<CUcontext> contexts;  // seen in this session
@@ -48,7 +50,8 @@ inline Recording& recording() { return *current_recording; }
 
 // Subscribes to the API calls to record. Returns CUPTI's result.
 CUptiResult subscribe(Recording& c, bool all_calls);
-// Returns when no callback is running.
+// Returns when no callback is running, except those on streams, if these are followed.
 void unsubscribe(Recording& c);
+bool stop_following_streams(Recording& c);  // between sessions; whether they were followed
 
 }  // namespace epprof

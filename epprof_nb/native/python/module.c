@@ -8,7 +8,7 @@
 #include <string.h>
 
 extern PyMethodDef analysis_functions[], backward_functions[], cupti_functions[];
-extern PyMethodDef device_functions[];
+extern PyMethodDef delay_functions[], device_functions[];
 extern PyMethodDef ep_functions[], frame_functions[], graph_functions[], greenlet_functions[];
 extern PyMethodDef marker_functions[];
 extern PyMethodDef collection_functions[], compiled_functions[], nvtx_functions[];
@@ -333,6 +333,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = interrupts_add(module);
   if (!failed) failed = watched_signals_add(module);
   if (!failed) failed = PyModule_AddFunctions(module, ep_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, delay_functions);
   if (!failed) failed = PyModule_AddFunctions(module, device_functions);
   if (!failed) failed = PyModule_AddFunctions(module, analysis_functions);
   if (!failed) failed = PyModule_AddFunctions(module, graph_functions);

@@ -56,6 +56,7 @@ class FakeDriver:
         self.library.fake_used.restype = ctypes.c_size_t
         self.library.fake_streams.restype = ctypes.c_size_t
         self.library.fake_calls.restype = ctypes.c_long
+        self.library.fake_modules.restype = ctypes.c_size_t
         self.library.fake_set_memory.argtypes = [ctypes.c_int, ctypes.c_size_t]
         self.library.fake_capture.argtypes = [ctypes.c_void_p, ctypes.c_int]
 
@@ -74,6 +75,10 @@ class FakeDriver:
 
     def streams(self, device=0):
         return self.library.fake_streams(device)
+
+    def modules(self):
+        """Return the number of modules that are loaded."""
+        return self.library.fake_modules()
 
     def calls(self, name):
         return self.library.fake_calls(name.encode())

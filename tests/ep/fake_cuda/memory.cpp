@@ -130,6 +130,18 @@ int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   *memory = made;
   return 0;
 }
+int cuMemFreeHost(void* memory) {
+  std::lock_guard lock(mutex);
+  if (int failed = unsafe("cuMemFreeHost")) return failed;
+  auto found = allocations.find(reinterpret_cast<uintptr_t>(memory));
+  if (found == allocations.end() || found->second.device >= 0) {
+    misuse("cuMemFreeHost of memory that was not allocated, or was freed");
+    return kInvalidValue;
+  }
+  munmap(memory, found->second.mapped);
+  allocations.erase(found);
+  return 0;
+}
 
 int cuPointerGetAttribute(void* value, int attribute, uint64_t pointer) {
   constexpr int kMemoryType = 2, kDeviceOrdinal = 9;

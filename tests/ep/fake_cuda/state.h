@@ -20,7 +20,8 @@ namespace fake {
 
 constexpr int kDevices = 2;
 constexpr int kInvalidValue = 1, kNoMemory = 2, kNotInitialized = 3, kInvalidDevice = 101;
-constexpr int kInvalidContext = 201, kInvalidHandle = 400, kNotReady = 600, kIllegalAddress = 700;
+constexpr int kInvalidContext = 201, kInvalidHandle = 400, kNotFound = 500, kNotReady = 600;
+constexpr int kIllegalAddress = 700;
 constexpr int kCaptureUnsupported = 900, kCaptureInvalidated = 901, kCaptureUnjoined = 904;
 constexpr int kCapturedEvent = 907, kCaptureWrongThread = 908;
 constexpr int kGlobalMode = 0, kRelaxedMode = 2;

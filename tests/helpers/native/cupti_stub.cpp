@@ -51,6 +51,7 @@ struct CallData {
 
 constexpr uint32_t kLaunch = 307, kLaunchOfRuntime = 211;
 constexpr uint32_t kMemset = 249;
+constexpr uint32_t kKernel = 308, kPerThreadKernel = 309, kConfigKernel = 310, kGraph = 311;
 constexpr uint32_t kBeginCapture = 427, kEndCapture = 428;
 void* const kContext = &threads;
 
@@ -66,17 +67,44 @@ void stub_report(uint32_t id, uint64_t graph, uint64_t node, uint64_t original,
 }
 
 // The begin or the end of a call.
-void stub_report_call(uint32_t domain, uint32_t id, uint32_t correlation, int is_end) {
+void stub_report_params(uint32_t domain, uint32_t id, uint32_t correlation, int is_end,
+                        const void* params, void* context) {
   Callback subscribed = callback.load();
   if (!subscribed) return;
   // From the begin to the end of a call. Null if it began before the subscription.
   thread_local uint64_t kept[3], kept_in[3];
   if (!is_end) kept_in[domain] = subscription;
   int result = 0;
-  CallData data{uint32_t(is_end), nullptr, nullptr, &result, nullptr, kContext, 0,
+  CallData data{uint32_t(is_end), nullptr, params, &result, nullptr, context, 0,
                 kept_in[domain] == subscription ? &kept[domain] : nullptr, correlation};
   subscribed(nullptr, domain, id, &data);
 }
+
+void stub_report_call(uint32_t domain, uint32_t id, uint32_t correlation, int is_end) {
+  stub_report_params(domain, id, correlation, is_end, nullptr, kContext);
+}
+
+// A launch to a stream by a function of the driver. It creates a node of a graph, if one is given.
+void stub_launch_to(uint32_t id, uint32_t correlation, uint64_t context, uint64_t stream,
+                    uint64_t node) {
+  // The parameters of cuLaunchKernel and cuGraphLaunch, and CUlaunchConfig.
+  uint64_t kernel[] = {0, 0, 0, 0, 0, stream}, graph[] = {0, stream}, config[] = {0, 0, 0, 0, stream};
+  uint64_t with_config[] = {uint64_t(config)};
+  const void* params = id == kGraph ? graph : id == kConfigKernel ? with_config : kernel;
+  for (int is_end : {0, 1}) {
+    if (is_end && node) stub_report(13, 1, node, 0, 0);
+    stub_report_params(1, id, correlation, is_end, params, reinterpret_cast<void*>(context));
+  }
+}
+
+// The creation (3) and destruction (4) of a stream, and the destruction of a context (2).
+void stub_report_stream(uint32_t id, uint64_t context, uint64_t stream) {
+  ResourceData data{reinterpret_cast<void*>(context), reinterpret_cast<void*>(stream), nullptr};
+  if (Callback subscribed = callback.load()) subscribed(nullptr, 3, id, &data);
+}
+
+// Whether something is subscribed.
+int stub_is_subscribed() { return callback.load() != nullptr; }
 
 // Calls of the runtime, each with one of the driver in it.
 void stub_call(uint32_t times) {
@@ -177,6 +205,10 @@ int cuptiUnsubscribe() {
 int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char** name) {
   *name = domain == 1 && id == kLaunch            ? "cuLaunchHostFunc"
           : domain == 1 && id == kMemset          ? "cuMemsetD8Async"
+          : domain == 1 && id == kKernel          ? "cuLaunchKernel"
+          : domain == 1 && id == kPerThreadKernel ? "cuLaunchKernel_ptsz"
+          : domain == 1 && id == kConfigKernel    ? "cuLaunchKernelEx"
+          : domain == 1 && id == kGraph           ? "cuGraphLaunch"
           : domain == 1 && id == kBeginCapture    ? "cuStreamBeginCapture_v2"
           : domain == 1 && id == kEndCapture      ? "cuStreamEndCapture"
           : domain == 2 && id == kLaunchOfRuntime ? "cudaLaunchHostFunc"

@@ -15,6 +15,7 @@ MAY_INCLUDE = {
     "torch": r"core/(?!api\.h)|nvtx/(?!api\.h)|torch/",
     "ort": r"core/(?!api\.h)|ort/",
     "ep": r"core/(?!api\.h)|ort/(?!api\.h)|ep/",
+    "delays": r"core/(?!api\.h)|gpu/|ep/cuda/driver\.h|delays/",
     "stacks": r"core/(?!api\.h)|stacks/",
     "samples": r"core/(?!api\.h)|stacks/(?!api\.h)|samples/",
     "plugin": r"ort/(?!api\.h)|ep/(?!api\.h)|plugin/",

@@ -65,9 +65,13 @@ std::string load_driver(const char* path) {
   resolve("cuMemAlloc_v2", d.MemAlloc);
   resolve("cuMemFree_v2", d.MemFree);
   resolve("cuMemHostAlloc", d.MemHostAlloc);
+  resolve("cuMemFreeHost", d.MemFreeHost);
   resolve("cuPointerGetAttribute", d.PointerGetAttribute);
   resolve("cuMemcpyAsync", d.MemcpyAsync);
   resolve("cuMemcpy2DAsync_v2", d.Memcpy2DAsync);
+  resolve("cuModuleLoadData", d.ModuleLoadData);
+  resolve("cuModuleUnload", d.ModuleUnload);
+  resolve("cuModuleGetFunction", d.ModuleGetFunction);
   resolve("cuLaunchKernel", d.LaunchKernel);
   resolve("cuStreamCreate", d.StreamCreate);
   resolve("cuStreamDestroy_v2", d.StreamDestroy);

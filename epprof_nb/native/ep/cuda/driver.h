@@ -10,6 +10,7 @@ namespace epprof::ep {
 using CudaContext = struct CudaContext_*;
 using CudaStream = struct CudaStream_*;
 using CudaEvent = struct CudaEvent_*;
+using CudaModule = struct CudaModule_*;
 using CudaFunction = struct CudaFunction_*;
 using CudaGraphHandle = struct CudaGraph_*;
 using CudaGraphNode = struct CudaGraphNode_*;
@@ -63,9 +64,13 @@ struct Driver {
   int (*MemAlloc)(uint64_t*, size_t);
   int (*MemFree)(uint64_t);
   int (*MemHostAlloc)(void**, size_t, unsigned flags);
+  int (*MemFreeHost)(void*);
   int (*PointerGetAttribute)(void* value, int attribute, uint64_t pointer);
   int (*MemcpyAsync)(uint64_t target, uint64_t source, size_t, CudaStream);
   int (*Memcpy2DAsync)(const Copy2D*, CudaStream);
+  int (*ModuleLoadData)(CudaModule*, const void* image);
+  int (*ModuleUnload)(CudaModule);
+  int (*ModuleGetFunction)(CudaFunction*, CudaModule, const char* name);
   int (*LaunchKernel)(CudaFunction, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                       CudaStream, void** parameters, void** extra);
