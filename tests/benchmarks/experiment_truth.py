@@ -52,12 +52,12 @@ def trial(step: Step, device: HostDevice | CudaDevice, seed: int, repeats: int) 
     base, without = Scale(seed), Scale(seed, "changed", 0)
     for scale in (base, without):
         timed(step, device, scale)  # the first launch of a kernel compiles it
+    experiment = GuardedExperiment(repeats, lambda text: print(f"  {text}"), has_bar=False)
     with epprof_nb.profile() as prof:
         for number in range(PROFILED):
             if number:
                 epprof_nb.step()
             timed(step, device, base)
-    experiment = GuardedExperiment(repeats, lambda text: print(f"  {text}"), has_bar=False)
     experiment.begin(prof)
     while experiment.next():
         timed(step, device, base)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from epprof_nb.analysis.critical_path.chain import CriticalPath, ops_below
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.arrays.types import BoolArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.profile_data import ProfileData
 
 Side = Literal["device", "host"]
 SIDES: tuple[Side, Side] = ("device", "host")
@@ -34,7 +33,7 @@ class DelayedOp(NamedTuple):
         Time of its device work, and of its code and API calls without their waits for a device;
         with all ops below it.
     streams
-        Number of streams on which it has work.
+        Numbers of the streams that it launches to.
     uncovered
         Why its device work cannot be delayed; empty if it can, or if it has none.
     """
@@ -43,12 +42,22 @@ class DelayedOp(NamedTuple):
     executions: int
     device_ns: float
     host_ns: float
-    streams: int
+    streams: tuple[int, ...]
     uncovered: str
 
     def time_ns(self, side: Side) -> float:
         """Return its time on a side."""
         return self.device_ns if side == "device" else self.host_ns
+
+
+class Streams(Protocol):
+    """The streams of a device whose work can be delayed."""
+
+    def streams(self, profile: ProfileData) -> IntArray:
+        """Return a number of the stream that each activity was launched to."""
+
+    def uncovered(self, stream: int) -> str:
+        """Return why a stream cannot be delayed; empty if it can."""
 
 
 class Factor(NamedTuple):
@@ -64,17 +73,19 @@ def ranges(index: ProfileIndex) -> BoolArray:
     return ops.names("op_type").equals("range") & ~ops.names("status").equals("earlier")
 
 
-def delayed_ops(index: ProfileIndex, devices: Collection[int], repeats: int) -> list[DelayedOp]:
+def delayed_ops(
+    index: ProfileIndex, repeats: int, device: Streams | None = None
+) -> list[DelayedOp]:
     """Return the named ranges of a profile, by descending time.
 
     Parameters
     ----------
     index
         Index of a profile of unperturbed repeats.
-    devices
-        Ids of the devices that can be delayed.
     repeats
         Number of repeats of the profile.
+    device
+        The device whose work can be delayed; None: nothing has to be delayed.
     """
     tables = index.profile.tables
     ops, activities = tables["ops"], tables["activities"]
@@ -84,15 +95,14 @@ def delayed_ops(index: ProfileIndex, devices: Collection[int], repeats: int) -> 
     calls = tables["api_calls"]
     waits = np.where(path.waiting_calls, calls["end_ns"] - calls["start_ns"], 0)
     work_ns = np.where(index.is_device_work, activities["end_ns"] - activities["start_ns"], 0)
+    stream_of = None if device is None else device.streams(index.profile)
     found = []
     for code in np.unique(names.codes[is_range]).tolist():
         own = is_range & (names.codes == code)
         below = np.append(ops_below(index, own), False)
         outer = own & index.tree.is_outermost(np.where(own, 0, -1))
         of_op = below[index.activity_op] & index.is_device_work
-        streams = np.unique(
-            np.stack([activities[column][of_op] for column in ("device_id", "stream_id")]), axis=1
-        )
+        streams = () if stream_of is None else tuple(np.unique(stream_of[of_op]).tolist())
         host_ns = ops["duration_ns"][outer].sum() - waits[below[index.call_op]].sum()
         found.append(
             DelayedOp(
@@ -100,17 +110,18 @@ def delayed_ops(index: ProfileIndex, devices: Collection[int], repeats: int) -> 
                 int(ops["count"][own].sum()) // repeats,
                 float(work_ns[of_op].sum() / repeats),
                 max(float(host_ns / repeats), 0.0),
-                streams.shape[1],
-                _uncovered(set(streams[0].tolist()) - set(devices), streams.shape[1]),
+                streams,
+                "" if device is None else _uncovered(streams, device),
             )
         )
     return sorted(found, key=lambda op: -max(op.device_ns, op.host_ns))
 
 
-def _uncovered(others: set[int], streams: int) -> str:
-    if others:
-        return "its device cannot be delayed"
-    return f"it launches to {streams} streams" if streams > 1 else ""
+def _uncovered(streams: tuple[int, ...], device: Streams) -> str:
+    reasons = [reason for stream in streams if (reason := device.uncovered(stream))]
+    if not reasons and len(streams) > 1:
+        return f"it launches to {len(streams)} streams"
+    return reasons[0] if reasons else ""
 
 
 def factors_of(found: list[DelayedOp], wall_ns: float) -> list[Factor]:

@@ -99,8 +99,7 @@ def sensitivities(index: ProfileIndex) -> list[Sensitivity]:
     if measured is None:
         return []
     repeats = max(len(profile.info.get("repeats") or ()), 1)
-    devices = np.unique(profile.tables["activities"]["device_id"]).tolist()
-    ops = delayed_ops(index, devices, repeats)
+    ops = delayed_ops(index, repeats)
     slopes: dict[Factor, Slope] = {}
     replayed: dict[Factor, float] = {}
     is_unusual = bool(unusual(profile.wall_ns / repeats, measured.base_ns))

@@ -199,6 +199,7 @@ class CuptiRecorder(Recorder):
                 return
             self.sync()
             self._before_pause.append(self._drain(waited=True))
+            _native.follow_streams(False)  # noqa: FBT003 - that would keep the callbacks
             self._end()
             self._paused_ns = _native.now_ns()
 

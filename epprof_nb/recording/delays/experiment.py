@@ -98,6 +98,7 @@ class Experiment:
         self._recordings = _RECORDINGS if may_record else 1
         self._random = np.random.default_rng(seed)
         self._executions: dict[str, int] = {}
+        self._streams: dict[str, int] = {}
         self._host_ns: dict[str, float] = {}
         self._base_waited_ns: list[int] = []
         self._busy: set[str] = set()  # ops that use the processor
@@ -128,7 +129,7 @@ class Experiment:
         self.wants_recording = False
         self._recordings -= 1
         repeats = max(len(profile.info.get("repeats") or ()), 1)
-        found = delayed_ops(ProfileIndex(profile), self._device.device_ids, repeats)
+        found = delayed_ops(ProfileIndex(profile), repeats, self._device)
         if not found:
             raise ExperimentError(
                 "the code has no named op to delay. Name its parts: "
@@ -136,6 +137,7 @@ class Experiment:
             )
         self.measured.uncovered = {op.name: op.uncovered for op in found if op.uncovered}
         self._executions = {op.name: op.executions for op in found}
+        self._streams = {op.name: op.streams[0] for op in found if len(op.streams) == 1}
         self._busy = set(self._executions)
         self._host_ns = {op.name: op.host_ns for op in found}
         factors = factors_of(found, profile.wall_ns / repeats)
@@ -239,7 +241,7 @@ class Experiment:
     def _install(self, factors: list[Factor]) -> OpEnds:
         if self._ends is not None:
             self._ends.remove()
-        self._ends = OpEnds(factors, self._device, self._spin)
+        self._ends = OpEnds(factors, self._device, self._spin, self._streams)
         self._ends.keep_gil(self._busy)
         self._ends.install()
         return self._ends

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from epprof_nb import _native
 from epprof_nb.analysis.experiments.measured import Measured
 from epprof_nb.core.errors import ExperimentError
 from epprof_nb.recording.delays.device import device_of
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 class GuardedExperiment:
     """An experiment with a progress bar, whose result is put into the info of a profile.
+
+    Make it before the recording that it begins with: the recording notes the streams of GPUs then.
 
     Parameters
     ----------
@@ -51,6 +54,7 @@ class GuardedExperiment:
         self._profile: ProfileData | None = None
         self._experiment: Experiment | None = None
         self._bar: tqdm[Any] | None = None
+        _native.follow_streams(True)  # noqa: FBT003
 
     @property
     def has_begun(self) -> bool:
@@ -118,6 +122,7 @@ class GuardedExperiment:
     def _end(self) -> None:
         experiment, self._experiment = self._experiment, None
         bar, self._bar = self._bar, None
+        _native.follow_streams(False)  # noqa: FBT003
         if experiment is not None and self._profile is not None:
             experiment.end()
             self._profile.info["experiment"] = experiment.measured.as_info()

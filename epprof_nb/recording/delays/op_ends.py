@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from epprof_nb import _native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from epprof_nb.analysis.experiments.candidates import Factor
     from epprof_nb.recording.delays.device import DelayDevice
@@ -23,17 +23,17 @@ Due = dict[int, int]
 
 
 class _Opened(NamedTuple):
-    """An open op: launches of its thread before it, and processor time of the thread, ns."""
+    """An open op: launches of its thread before it, if known, and its processor time, ns."""
 
-    launches: int
+    launches: int | None
     processor_ns: int
 
 
 class _Op:
     """The begins and ends of the ops of one name."""
 
-    def __init__(self, device: DelayDevice, spin: Spin) -> None:
-        self._device, self._spin = device, spin
+    def __init__(self, name: str, device: DelayDevice, spin: Spin) -> None:
+        self._name, self._device, self._spin = name, device, spin
         self._threads = threading.local()
         self.host: tuple[int, Due] | None
         self.on_device: tuple[int, Due] | None
@@ -61,14 +61,18 @@ class _Op:
             self.processor_ns += time.thread_time_ns() - begun.processor_ns
         execution = next(self._next)
         self.executions = execution + 1
-        if self.on_device is not None and self._device.launches() > begun.launches:
+        if self.on_device is not None:
             tag, due = self.on_device
-            if execution in due:
-                self._device.delay(tag, due[execution])
+            if execution in due and self._has_launched(begun.launches):
+                self._device.delay(self._name, tag, due[execution])
         if self.host is not None:
             tag, due = self.host
             if execution in due:
                 self.measured.append((tag, self._spin(due[execution], self.keeps_gil)))
+
+    def _has_launched(self, before: int | None) -> bool:
+        now = self._device.launches()
+        return now is None or before is None or now > before
 
 
 class OpEnds:
@@ -82,15 +86,23 @@ class OpEnds:
         The device of their device work.
     spin
         Takes a length (ns) and whether to keep the GIL; returns how long it was.
+    streams
+        The stream that an op launches to, by its name.
     """
 
-    def __init__(self, factors: Sequence[Factor], device: DelayDevice, spin: Spin) -> None:
-        self.factors, self._device = factors, device
-        self._ops = {factor.op: _Op(device, spin) for factor in factors}
+    def __init__(
+        self,
+        factors: Sequence[Factor],
+        device: DelayDevice,
+        spin: Spin,
+        streams: Mapping[str, int],
+    ) -> None:
+        self.factors, self._device, self._streams = factors, device, streams
+        self._ops = {factor.op: _Op(factor.op, device, spin) for factor in factors}
 
     def install(self) -> None:
         """Delay the ops from now on."""
-        self._device.begin()
+        self._device.begin(self._streams)
         _native.set_hooks(dict(self._ops))
 
     def remove(self) -> None:

@@ -30,8 +30,6 @@ class Machine:
         waits in each step on average, in ms.
     """
 
-    device_ids = frozenset([0])
-
     def __init__(self, seed=0, scatter=0, drift=0, *, dead=False, busy=0):
         self.random = np.random.default_rng(seed)
         self.scatter, self.drift, self.dead, self.busy = scatter, drift, dead, busy
@@ -88,15 +86,22 @@ class Machine:
 
     # -- the device of an experiment
 
-    def begin(self):
+    def streams(self, profile):
+        return profile.tables["activities"]["stream_id"]
+
+    def uncovered(self, stream):
+        return ""
+
+    def begin(self, streams):
         """Nothing has to be followed."""
 
-    end = begin
+    def end(self):
+        """Nothing was followed."""
 
     def launches(self):
         return self.launched
 
-    def delay(self, tag, length_ns):
+    def delay(self, op, tag, length_ns):
         self.now += LAUNCH
         if self.last is not None:
             took = 0 if self.dead else length_ns

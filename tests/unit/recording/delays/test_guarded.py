@@ -117,6 +117,6 @@ def test_a_device_that_cannot_be_delayed():
     experiment.begin(prof)
     assert experiment.has_begun
     assert not experiment.next()
-    assert "delays are not supported on GPUs yet" in said[0]
+    assert "the streams of the code are not known" in said[0]
     assert prof.info["experiment"]["asked"] == 40
-    assert "not supported on GPUs yet" in prof.sensitivity()["note"].item()
+    assert "the streams of the code are not known" in prof.sensitivity()["note"].item()

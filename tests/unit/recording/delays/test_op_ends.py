@@ -13,7 +13,7 @@ from epprof_nb import _native, host
 from epprof_nb.analysis.experiments.candidates import Factor
 from epprof_nb.host._queue import Queue
 from epprof_nb.recording.delays import spins
-from epprof_nb.recording.delays.device import HostDelays, device_of
+from epprof_nb.recording.delays.device import HostDelays
 from epprof_nb.recording.delays.op_ends import OpEnds
 from epprof_nb.recording.delays.spins import spin_on_host
 
@@ -24,7 +24,7 @@ FACTORS = (Factor("work", "device"), Factor("work", "host"), Factor("other", "ho
 @pytest.fixture
 def ends(monkeypatch):
     monkeypatch.setattr(spins, "_KNOWS_WAITS", False)  # so that delays are as long as ordered
-    ends = OpEnds(FACTORS, HostDelays(), spin_on_host)
+    ends = OpEnds(FACTORS, HostDelays(), spin_on_host, {})
     ends.install()
     yield ends
     ends.remove()
@@ -140,7 +140,7 @@ def test_delays_keep_the_gil_where_the_op_computes(keeps_gil):
         kept.append(keeps)
         return length_ns
 
-    ends = OpEnds(FACTORS, HostDelays(), spin)
+    ends = OpEnds(FACTORS, HostDelays(), spin, {})
     ends.install()
     try:
         ends.keep_gil({"work"} if keeps_gil else ())
@@ -265,11 +265,3 @@ def test_the_error_of_a_hook_ends_the_op():
     finally:
         _native.set_hooks(None)
     assert prof.ops["parent_op_id"].isna().all()
-
-
-def test_a_gpu_is_not_delayed_yet():
-    from epprof_nb.core.errors import ExperimentError
-    from epprof_nb.testing import synthetic_profile
-
-    with pytest.raises(ExperimentError, match="delays are not supported on GPUs yet"):
-        device_of(synthetic_profile(activities=100))
