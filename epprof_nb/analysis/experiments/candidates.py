@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.data.table import Table
 
 Side = Literal["device", "host"]
 SIDES: tuple[Side, Side] = ("device", "host")
@@ -34,6 +35,8 @@ class DelayedOp(NamedTuple):
         with all ops below it.
     streams
         Numbers of the streams that it launches to.
+    launching
+        Numbers of the executions in a repeat that launch work, in the order of their ends, from 0.
     uncovered
         Why its device work cannot be delayed; empty if it can, or if it has none.
     """
@@ -43,6 +46,7 @@ class DelayedOp(NamedTuple):
     device_ns: float
     host_ns: float
     streams: tuple[int, ...]
+    launching: IntArray
     uncovered: str
 
     def time_ns(self, side: Side) -> float:
@@ -96,6 +100,8 @@ def delayed_ops(
     waits = np.where(path.waiting_calls, calls["end_ns"] - calls["start_ns"], 0)
     work_ns = np.where(index.is_device_work, activities["end_ns"] - activities["start_ns"], 0)
     stream_of = None if device is None else device.streams(index.profile)
+    work = index.activity_op[index.is_device_work]
+    launches = index.tree.subtree_sum(np.bincount(work[work >= 0], minlength=len(ops)))
     found = []
     for code in np.unique(names.codes[is_range]).tolist():
         own = is_range & (names.codes == code)
@@ -104,17 +110,26 @@ def delayed_ops(
         of_op = below[index.activity_op] & index.is_device_work
         streams = () if stream_of is None else tuple(np.unique(stream_of[of_op]).tolist())
         host_ns = ops["duration_ns"][outer].sum() - waits[below[index.call_op]].sum()
+        executions = int(ops["count"][own].sum()) // repeats
         found.append(
             DelayedOp(
                 names.categories[code],
-                int(ops["count"][own].sum()) // repeats,
+                executions,
                 float(work_ns[of_op].sum() / repeats),
                 max(float(host_ns / repeats), 0.0),
                 streams,
+                _launching(ops, own, launches, executions),
                 "" if device is None else _uncovered(streams, device),
             )
         )
     return sorted(found, key=lambda op: -max(op.device_ns, op.host_ns))
+
+
+def _launching(ops: Table, own: BoolArray, launches: IntArray, executions: int) -> IntArray:
+    rows = np.flatnonzero(own)
+    rows = rows[np.argsort(ops["end_ns"][rows], kind="stable")]
+    numbers: IntArray = np.flatnonzero(launches[rows[:executions]] > 0)
+    return numbers
 
 
 def _uncovered(streams: tuple[int, ...], device: Streams) -> str:

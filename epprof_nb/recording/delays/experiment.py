@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from epprof_nb.analysis.experiments.candidates import Factor
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.recording.delays.device import DelayDevice
 
@@ -99,6 +100,7 @@ class Experiment:
         self._random = np.random.default_rng(seed)
         self._executions: dict[str, int] = {}
         self._streams: dict[str, int] = {}
+        self._launching: dict[str, IntArray] = {}
         self._host_ns: dict[str, float] = {}
         self._base_waited_ns: list[int] = []
         self._busy: set[str] = set()  # ops that use the processor
@@ -137,6 +139,7 @@ class Experiment:
             )
         self.measured.uncovered = {op.name: op.uncovered for op in found if op.uncovered}
         self._executions = {op.name: op.executions for op in found}
+        self._launching = {op.name: op.launching for op in found}
         self._streams = {op.name: op.streams[0] for op in found if len(op.streams) == 1}
         self._busy = set(self._executions)
         self._host_ns = {op.name: op.host_ns for op in found}
@@ -251,9 +254,11 @@ class Experiment:
         length_ns = MAX_DELAYED * wall_ns / len(factors)
         found = list[list[int]]()
         for factor in factors:
-            count = self._executions[factor.op]
-            some = self._random.choice(count, executions_to_delay(count, length_ns), replace=False)
-            found.append(some.tolist())
+            of_op: IntArray = np.arange(self._executions[factor.op])
+            if factor.side == "device":
+                of_op = self._launching[factor.op]
+            count = executions_to_delay(len(of_op), length_ns)
+            found.append(self._random.choice(of_op, count, replace=False).tolist())
         return found
 
     def _begin_repeat(

@@ -2,9 +2,11 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import epprof_nb
+from epprof_nb.analysis.experiments.design import MAX_DELAYED
 from epprof_nb.analysis.experiments.measured import Measured
 from epprof_nb.core.errors import ExperimentError
 from epprof_nb.recording.delays import op_ends
@@ -310,3 +312,23 @@ def test_damaged_rounds_are_left_out(damage):
     prof, _ = Machine(scatter=20_000).experiment(hidden)
     DAMAGE[damage](prof.info["experiment"]["rounds"][0])
     assert prof.sensitivity()["device_sensitivity"].isna().all()
+
+
+def test_executions_that_launch_nothing_have_no_delay_on_the_device():
+    def step(machine):
+        for number in range(40):
+            with machine.op("layer"):
+                if number % 10 == 3:
+                    machine.launch(MS)
+        machine.synchronize()
+
+    prof, _ = Machine(scatter=2_000).experiment(step)
+    (part,) = prof.info["experiment"]["rounds"]
+    assert part["factors"] == [["layer", "device"]]
+    wall_ns = np.median(prof.info["experiment"]["base_ns"])
+    on = [
+        delay
+        for (delay,), (level,) in zip(part["delay_ns"], part["levels"], strict=True)
+        if level > 0
+    ]
+    assert on == pytest.approx([MAX_DELAYED * wall_ns] * len(on), rel=1e-3)
