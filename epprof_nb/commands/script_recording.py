@@ -131,6 +131,8 @@ class ScriptRecording:
     def _start(self) -> None:
         cell = self._main.cell
         named = {"cell": cell.name, "source": cell.source or None, "script": cell.name}
+        if self._experiment is not None:
+            self._experiment.prepare()
         member = self._request.member
         if member is None:
             self._session = session.start(self._request.options, **named)

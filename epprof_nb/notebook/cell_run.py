@@ -152,6 +152,8 @@ class CellRun:
     def _start_session(self) -> None:
         from epprof_nb.recording.session import session
 
+        if self._experiment is not None:
+            self._experiment.prepare()
         self._session = session.start(
             self.request.options, cell=self.cell.name, source=self.cell.source
         )

@@ -53,6 +53,7 @@ def trial(step: Step, device: HostDevice | CudaDevice, seed: int, repeats: int) 
     for scale in (base, without):
         timed(step, device, scale)  # the first launch of a kernel compiles it
     experiment = GuardedExperiment(repeats, lambda text: print(f"  {text}"), has_bar=False)
+    experiment.prepare()
     with epprof_nb.profile() as prof:
         for number in range(PROFILED):
             if number:

@@ -119,7 +119,7 @@ class CudaDelays:
             return
         result, cuda_result = _native.launch_delay(stream, tag, max(length_ns, 0))
         if result not in (_DELAYED, _CAPTURING) and not self._failure:
-            reason = _REASONS.get(result) or " ".join(_native.cuda_error(cuda_result))
+            reason = _REASONS.get(result) or ": ".join(_native.cuda_error(cuda_result))
             self._failure = f"{op} could not be delayed: {reason}"
 
     def wait(self) -> None:

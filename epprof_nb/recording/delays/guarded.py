@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 class GuardedExperiment:
     """An experiment with a progress bar, whose result is put into the info of a profile.
 
-    Make it before the recording that it begins with: the recording notes the streams of GPUs then.
-
     Parameters
     ----------
     repeats
@@ -54,7 +52,6 @@ class GuardedExperiment:
         self._profile: ProfileData | None = None
         self._experiment: Experiment | None = None
         self._bar: tqdm[Any] | None = None
-        _native.follow_streams(True)  # noqa: FBT003
 
     @property
     def has_begun(self) -> bool:
@@ -65,6 +62,10 @@ class GuardedExperiment:
     def wants_recording(self) -> bool:
         """Whether to record again, and to call `begin` with the new profile."""
         return self._experiment is not None and self._experiment.wants_recording
+
+    def prepare(self) -> None:
+        """Let the next recording note the streams of GPUs. `end` ends it."""
+        _native.follow_streams(True)  # noqa: FBT003
 
     def begin(self, profile: ProfileData) -> None:
         """Begin, or go on, with the profile of a recorded repeat, which gets the result."""
