@@ -501,7 +501,7 @@ def cupti_finalize() -> None:
 
 # -- delays on CUDA devices
 def follow_streams(follow: bool, /) -> None:
-    """Whether sessions note to which streams is launched, and who destroys them afterwards.
+    """Whether sessions note to which streams is launched, and which are destroyed afterwards.
 
     Until it is ended, other profilers cannot subscribe to CUPTI's callbacks.
     """

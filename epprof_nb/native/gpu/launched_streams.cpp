@@ -31,6 +31,7 @@ using State = Streams::State;
 constexpr size_t kCorrelations = 4;  // the records of some may have been dropped
 // The nodes of a graph have streams of their own in CUPTI's records.
 constexpr size_t kGraphCorrelations = 10000;
+constexpr size_t kMost = 1024;  // further streams are not known
 constexpr int64_t kLimitNs = 100000000;
 // CU_STREAM_LEGACY, CU_STREAM_PER_THREAD.
 void* const kLegacy = reinterpret_cast<void*>(1);
@@ -93,6 +94,7 @@ void stream_launched(const StreamLaunch& launch) {
     if (state->correlations.size() < most) state->correlations.push_back(launch.correlation);
     return;
   }
+  if (streams.all.size() == kMost) return;
   auto state = std::make_shared<State>();
   static_cast<LaunchedStream&>(*state) = {streams.next++, launch.context, stream, thread, false,
                                           true, {launch.correlation}};
@@ -103,7 +105,7 @@ void stream_launched(const StreamLaunch& launch) {
 
 void stream_created(void* stream) {
   ForkLockGuard lock(streams.mutex);
-  streams.created.push_back(stream);
+  if (streams.created.size() < kMost) streams.created.push_back(stream);
 }
 
 void stream_destroyed(void* stream) {

@@ -52,6 +52,7 @@ static_assert(kMinorVersion == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, "at
 static_assert(kRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED, "capture");
 static_assert(kThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, "capture");
 static_assert(kCaptureActive == CU_STREAM_CAPTURE_STATUS_ACTIVE, "capture");
+static_assert(offsetof(CUlaunchConfig, hStream) == 32, "cupti/api_calls.cpp");
 """
 LT_CHECKS = f"""
 #include <cublasLt.h>
