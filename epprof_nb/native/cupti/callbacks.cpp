@@ -72,7 +72,8 @@ void on_api_call(Recording& c, ThreadState* t, uint32_t domain, uint32_t cbid,
       t->launch_hash = append_launch(t->launch_hash, launch.exact);
       t->function_hash = append_launch(t->function_hash, launch.function);
     }
-    if (call.stream_at >= 0 && c.follows_streams && !t->node_created && result && *result == 0) {
+    if (call.stream_at >= 0 && c.follows_streams && !t->in_profiler && !t->node_created && result &&
+        *result == 0) {
       if (const void* params = f.params.get<void*>(data)) {
         note_stream(call, f.context.get<void*>(data), params, uint32_t(correlation));
       }

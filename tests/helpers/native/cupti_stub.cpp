@@ -277,8 +277,8 @@ int cuMemAlloc_v2() {
 int cuMemFree_v2() { return 0; }
 int cuMemsetD8Async() {
   uint32_t correlation = ++correlations;
-  stub_report_call(1, kMemset, correlation, 0);
-  stub_report_call(1, kMemset, correlation, 1);
+  const uint64_t params[] = {0, 0, 1, 0xff};
+  for (int is_end : {0, 1}) stub_report_params(1, kMemset, correlation, is_end, params, kContext);
   return 0;
 }
 int cuStreamCreate() { return 0; }

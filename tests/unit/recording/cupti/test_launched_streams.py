@@ -82,6 +82,14 @@ assert rows() == [(False, True, [2])]
 """)
 
 
+def test_launches_of_the_profiler_are_left_out(run):
+    run("""
+stub.stub_set_context(5)
+record(lambda: (_native.cupti_first_launch() or 1 / 0, launch(9, 0x10)))
+assert rows() == [(False, True, [9])]
+""")
+
+
 def test_streams_that_are_created_and_destroyed(run):
     run("""
 def work():
