@@ -23,7 +23,7 @@ void epprof_each_launched_stream(void (*each)(const struct epprof_launched_strea
 // Loads the kernel into each context with a stream of `launched_streams`. Returns null or an error
 // message for the caller to free.
 char* epprof_delays_begin(void);
-// Frees what was made; a delay that has not ended keeps its memory.
+// Frees what was made, except the memory of delays that have not ended.
 void epprof_delays_end(void);
 
 enum epprof_delay_result {

@@ -47,7 +47,6 @@ struct Times {
   volatile uint64_t begin, end;  // end is 0 until then
 };
 constexpr uint32_t kDelays = 4096;  // that have not ended
-constexpr uint32_t kNoTag = UINT32_MAX;
 
 struct Launched {
   uint32_t at, tag;
@@ -69,8 +68,7 @@ struct Place {
     for (size_t i = 0; i < launched.size(); i++) {
       const Launched& delay = launched[i];
       Times& of_delay = times[delay.at];
-      bool has_ended = of_delay.end != 0;
-      if (has_ended && (delay.tag == kNoTag || each(delay.tag, of_delay.end - of_delay.begin))) {
+      if (of_delay.end && each(delay.tag, of_delay.end - of_delay.begin)) {
         free.push_back(delay.at);
       } else {
         launched[kept++] = delay;
@@ -126,6 +124,24 @@ void release(Place& place) {
   if (place.times) cuda.MemFreeHost(place.times);
 }
 
+int launch(const Place& place, uint32_t at, uint64_t length_ns, CudaStream stream) {
+  Times* times = place.times + at;
+  void* parameters[] = {&length_ns, &times};
+  return cuda.LaunchKernel(place.kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr);
+}
+
+// It may take longer than others: the driver loads code when it is used first.
+std::string first_launch(const Place& place) {
+  CudaStream stream = nullptr;
+  if (int failed = cuda.StreamCreate(&stream, kNonBlocking)) {
+    return cuda_error("cuStreamCreate", failed);
+  }
+  int failed = launch(place, 0, 0, stream);
+  if (!failed) failed = cuda.StreamSynchronize(stream);
+  cuda.StreamDestroy(stream);
+  return failed ? cuda_error("cuLaunchKernel", failed) : "";
+}
+
 std::string prepare(Place& place) {
   DuringCaptures allowed;
   CurrentContext current(place.context);
@@ -142,7 +158,7 @@ std::string prepare(Place& place) {
   }
   place.times = static_cast<Times*>(memory);
   for (uint32_t i = kDelays; i > 0; i--) place.free.push_back(i - 1);
-  return "";
+  return first_launch(place);
 }
 
 // Whether a stream of the context is being captured: to wait would end the capture.
@@ -188,11 +204,6 @@ void epprof_each_launched_stream(void (*each)(const epprof_launched_stream*, voi
 char* epprof_delays_begin(void) {
   InProfiler own;
   forget_context = forget;
-  for (const auto& place : all_places()) {
-    ForkLockGuard lock(mutex);
-    for (Launched& delay : place->launched) delay.tag = kNoTag;
-    place->take([](uint32_t, uint64_t) { return true; });
-  }
   for (const LaunchedStream& stream : launched_streams()) {
     auto context = static_cast<ep::CudaContext>(stream.context);
     {
@@ -214,17 +225,15 @@ char* epprof_delays_begin(void) {
 
 void epprof_delays_end(void) {
   InProfiler own;
-  std::vector<std::shared_ptr<Place>> idle;
+  std::vector<std::shared_ptr<Place>> ended;
   {
     ForkLockGuard lock(mutex);
-    auto ended = std::stable_partition(places.begin(), places.end(), [](const auto& place) {
-      place->take([](uint32_t, uint64_t) { return true; });
-      return !place->launched.empty();
-    });
-    idle.assign(ended, places.end());
-    places.erase(ended, places.end());
+    ended.swap(places);
+    for (const auto& place : ended) place->take([](uint32_t, uint64_t) { return true; });
   }
-  for (const auto& place : idle) release(*place);
+  for (const auto& place : ended) {
+    if (place->launched.empty()) release(*place);
+  }
 }
 
 epprof_delay_result epprof_delays_launch(uint64_t id, uint32_t tag, uint64_t length_ns,
@@ -251,10 +260,7 @@ epprof_delay_result epprof_delays_launch(uint64_t id, uint32_t tag, uint64_t len
     place->times[at].begin = place->times[at].end = 0;
     place->launched.push_back({at, tag});
   }
-  Times* times = place->times + at;
-  void* parameters[] = {&length_ns, &times};
-  *cuda_result =
-      ep::cuda.LaunchKernel(place->kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr);
+  *cuda_result = launch(*place, at, length_ns, stream);
   if (*cuda_result == ep::kSuccess) return EPPROF_DELAYED;
   ForkLockGuard lock(mutex);
   auto& launched = place->launched;

@@ -123,10 +123,10 @@ class GuardedExperiment:
     def _end(self) -> None:
         experiment, self._experiment = self._experiment, None
         bar, self._bar = self._bar, None
-        _native.follow_streams(False)  # noqa: FBT003
         if experiment is not None and self._profile is not None:
             experiment.end()
             self._profile.info["experiment"] = experiment.measured.as_info()
+        _native.follow_streams(False)  # noqa: FBT003 - once no delay can be launched
         if bar is not None:
             bar.close()
 
