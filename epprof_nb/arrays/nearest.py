@@ -19,7 +19,7 @@ def first_from(values: IntArray, mask: BoolArray, times: IntArray) -> IntArray:
     Parameters
     ----------
     values
-        int64 array, in any order; nearly sorted ones are the fastest.
+        int64 array, in any order; sorted ones are the fastest.
     mask
         Rows to consider, at least one.
     times
@@ -35,6 +35,9 @@ def first_from(values: IntArray, mask: BoolArray, times: IntArray) -> IntArray:
     >>> first_from(np.array([9, 2, 5]), np.ones(3, bool), np.array([3, 6, 10])).tolist()
     [2, 0, 0]
     """
+    if (values[1:] >= values[:-1]).all():
+        rows = np.flatnonzero(mask)
+        return rows[np.minimum(np.searchsorted(values[rows], times), len(rows) - 1)]
     row_of_time, last_row = np.full(len(times), MISSING, np.int64), MISSING
     earliest, latest = np.full(len(times), np.iinfo(np.int64).max), np.iinfo(np.int64).min
     for chunk in chunks(len(values)):

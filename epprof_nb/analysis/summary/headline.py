@@ -25,12 +25,13 @@ from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, largest_slowdown
 from epprof_nb.analysis.steps.by_phase import decode_statistics
 from epprof_nb.analysis.steps.by_repeat import RepeatStatistics, repeat_statistics
 from epprof_nb.analysis.steps.by_step import step_statistics
-from epprof_nb.analysis.utilisation.idle_gaps import IDLE_GAP_NS, gap_table
+from epprof_nb.analysis.utilisation.idle_causes import BETWEEN, idle_intervals
+from epprof_nb.analysis.utilisation.idle_gaps import IDLE_GAP_NS
 from epprof_nb.data.no_gpu import NO_GPU, is_first_without_gpu
 from epprof_nb.util.format import duration, percent, plural, shorten, size
 
 if TYPE_CHECKING:
-    from epprof_nb.analysis.base.result_table import ResultTable
+    from epprof_nb.analysis.utilisation.idle_causes import IdleIntervals
     from epprof_nb.data.profile_data import ProfileData
 
 _MAX_GAPS = 1_000
@@ -259,16 +260,16 @@ def _busy(index: ProfileIndex) -> tuple[Busy, ...]:
     return tuple(result)
 
 
-def _longest(gaps: ResultTable) -> tuple[tuple[int, int], ...]:
-    longest = gaps.take(np.argsort(-gaps["duration_ns"], kind="stable")[:_MAX_GAPS])
-    return tuple(sorted(zip(longest.values("start_ns"), longest.values("end_ns"), strict=True)))
+def _longest(gaps: IdleIntervals) -> tuple[tuple[int, int], ...]:
+    longest = gaps.take(np.argsort(gaps.start - gaps.end, kind="stable")[:_MAX_GAPS])
+    return tuple(sorted(zip(longest.start.tolist(), longest.end.tolist(), strict=True)))
 
 
 def headline_of(index: ProfileIndex) -> Headline:
     """Compute the numbers of the headline."""
     profile = index.profile
-    gaps = index.cached(gap_table)
-    gaps = gaps.take(gaps.names("position").equals("between"))
+    gaps = idle_intervals(index, IDLE_GAP_NS)
+    gaps = gaps.take(gaps.position == BETWEEN)
     is_copy = index.kinds == MEMCPY
     wall = wall_of(profile)
     error = profile.info.get("error")
@@ -282,7 +283,7 @@ def headline_of(index: ProfileIndex) -> Headline:
         copies=int(is_copy.sum()),
         copy_bytes=int(np.maximum(sizes, 0).sum()),
         memsets=int((index.kinds == MEMSET).sum()),
-        gaps=len(gaps),
+        gaps=len(gaps.start),
         longest_gaps=_longest(gaps),
         recorded=record_counts(profile.info),
         overhead=_overhead(profile.info, wall),

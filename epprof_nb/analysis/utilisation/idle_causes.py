@@ -67,17 +67,16 @@ def idle_intervals(index: ProfileIndex, min_ns: int = 1) -> IdleIntervals:
 
     An interval in which unrecorded work may have run is not idle.
     """
-    found = index.cached(_all_intervals)
-    return found if min_ns <= 1 else found.take(found.end - found.start >= min_ns)
+    return index.cached(_intervals, max(min_ns, 1))
 
 
-def _all_intervals(index: ProfileIndex) -> IdleIntervals:
-    of_devices = [_of_device(index, device) for device in index.device_ids]
+def _intervals(index: ProfileIndex, min_ns: int) -> IdleIntervals:
+    of_devices = [_of_device(index, device, min_ns) for device in index.device_ids]
     columns = np.concatenate([np.empty((5, 0), np.int64), *of_devices], axis=1)
     return IdleIntervals(*columns)
 
 
-def _of_device(index: ProfileIndex, device: int) -> IntArray:
+def _of_device(index: ProfileIndex, device: int, min_ns: int) -> IntArray:
     """Return the columns of `IdleIntervals` for one device, shape ``(5, intervals)``."""
     profile = index.profile
     starts, ends = clip_times(*index.busy(device))
@@ -87,6 +86,8 @@ def _of_device(index: ProfileIndex, device: int) -> IntArray:
     first, last = span_of_device(profile, device) if profile.wall_ns > 0 else (0, 0)
     begin = min(first, int(starts[0]))
     start, end = complement(starts, ends, begin, max(last, int(ends[-1])))
+    is_long = end - start >= min_ns
+    start, end = start[is_long], end[is_long]
     is_known = ~is_unrecorded(index, start, end)
     start, end = start[is_known], end[is_known]
     position = np.where(end <= starts[0], BEFORE, np.where(start >= ends[-1], AFTER, BETWEEN))
