@@ -47,11 +47,11 @@ def prefetch(view_model: ViewModel, *parts: Callable[[], object]) -> Iterator[No
 
 def prefetch_for_page(view_model: ViewModel) -> AbstractContextManager[None]:
     """Prefetch the parts of a page."""
+    # The findings take the longest, and half of that is the critical path.
+    path = partial(view_model.index.cached, CriticalPath, "launch")
     return prefetch(
         view_model,
-        # The findings take the longest, and half of that is the critical path.
-        partial(view_model.index.cached, CriticalPath, "launch"),
-        lambda: view_model.findings,
+        *((path, lambda: view_model.findings) if view_model.with_findings else ()),
         lambda: view_model.by_op,
         lambda: view_model.counters,
         lambda: view_model.bin_sums,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.base.wall_time import timed_tables
 from epprof_nb.analysis.breakdowns.by_line import line_table
 from epprof_nb.analysis.breakdowns.registry import BREAKDOWNS, TREES, breakdown
 from epprof_nb.analysis.summary.profile_origin import title_of
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
     from epprof_nb.views.widget.widget import LiveView
 
 
+MAX_ROWS_WITH_FINDINGS = 2_000_000
+"""Ops, activities and API calls up to which the page in a notebook has findings.
+
+Those of so many take about two seconds, which is as long as the rest of the page.
+"""
 _OF_MODULES = ("module", "module_tree")
 
 
@@ -95,6 +101,9 @@ class View:
     ) -> dict[str, Any]:
         """Return the view as HTML, an image (base64) and text, for the front end to choose from.
 
+        Without a live view, which is there before its page, the page of a large profile leaves the
+        findings out.
+
         Parameters
         ----------
         mount_id
@@ -103,7 +112,9 @@ class View:
             Selections of a live view, whose view model and initial selection are reused.
         """
         if selections is None:
-            selections = Selections(ViewModel(self.profile))
+            rows = sum(map(len, timed_tables(self.profile)))
+            with_findings = rows <= MAX_ROWS_WITH_FINDINGS
+            selections = Selections(ViewModel(self.profile, with_findings=with_findings))
             selections.set_rows(self._selected_rows)
         view_model = selections.view_model
         with prefetch_for_page(view_model):

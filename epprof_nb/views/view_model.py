@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 
+FINDINGS_LEFT_OUT = "This picture of a large profile has no findings; `prof.insights()` has them."
+
 _FAR = 10
 """Events outside of the profile by more than this many times its length are not shown."""
 
@@ -52,15 +54,24 @@ class ViewModel:
         The profile; it must not change while the view model is in use.
     also_shown
         Time range (ns) to show as well, if it extends beyond the profile.
+    with_findings
+        Whether views show the findings, which take longer than the rest of a view.
 
     Attributes
     ----------
-    profile, index
-        The profile, and its index with the results of all analyses.
+    profile, index, with_findings
+        The profile, its index with the results of all analyses, and the parameter.
     """
 
-    def __init__(self, profile: ProfileData, *, also_shown: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        profile: ProfileData,
+        *,
+        also_shown: tuple[int, int] | None = None,
+        with_findings: bool = True,
+    ) -> None:
         self.profile = profile
+        self.with_findings = with_findings
         self._also_shown = also_shown or (0, 0)
         self.index = ProfileIndex(profile)
 
@@ -140,7 +151,7 @@ class ViewModel:
     @property
     def findings(self) -> list[Finding]:
         """The first findings: causes by descending gain, then hot lines and operators."""
-        return self.index.cached(ranking.findings)
+        return self.index.cached(ranking.findings) if self.with_findings else []
 
     def breakdown(self, by: str) -> ResultTable:
         """Return one of the tables and trees of `epprof_nb.analysis.breakdowns.registry`."""

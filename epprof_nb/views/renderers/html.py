@@ -27,6 +27,7 @@ from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 from epprof_nb.analysis.summary.profile_origin import title_of
 from epprof_nb.util.format import duration, percent, shorten
 from epprof_nb.util.html import to_base64, with_code
+from epprof_nb.views.view_model import FINDINGS_LEFT_OUT
 from epprof_nb.views.wire.embedded_events import detail_blocks
 from epprof_nb.views.wire.page_payload import is_merged, page_payload
 
@@ -157,6 +158,8 @@ def _plain_html(view_model: ViewModel) -> str:
         f"<p>{with_code(f'{finding.text} {finding.advice}'.rstrip())}</p>"
         for finding in view_model.findings
     )
+    if not view_model.with_findings:
+        sentences = f"<p>{with_code(FINDINGS_LEFT_OUT)}</p>"
     line = escape(view_model.headline.line).replace("   ", "\N{EM SPACE}")
     memory = "".join(f"<p>{with_code(text.strip())}</p>" for text in view_model.headline.memory)
     return (

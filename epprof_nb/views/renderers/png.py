@@ -13,6 +13,7 @@ from epprof_nb.util.format import duration
 from epprof_nb.views.renderers.canvas import Canvas, fit, text_width, translucent
 from epprof_nb.views.renderers.event_rows import ROW, draw_events
 from epprof_nb.views.renderers.time_axis import round_step
+from epprof_nb.views.view_model import FINDINGS_LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +81,10 @@ def _notes(view_model: ViewModel) -> list[tuple[str, int, str]]:
     )
     texts = [(headline, _TITLE_TEXT, palette.TEXT)]
     texts += [(line, _NORMAL_TEXT, palette.TEXT) for line in view_model.headline.memory]
-    texts += [(f.text.replace("`", ""), _NORMAL_TEXT, _FAINT) for f in view_model.findings]
+    found = [f.text for f in view_model.findings]
+    if not view_model.with_findings:
+        found.append(FINDINGS_LEFT_OUT)
+    texts += [(text.replace("`", ""), _NORMAL_TEXT, _FAINT) for text in found]
     return [
         (line, size, colour)
         for text, size, colour in texts

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from epprof_nb.util.format import duration, percent, plural, shorten
-from epprof_nb.views.view_model import UNNAMED
+from epprof_nb.views.view_model import FINDINGS_LEFT_OUT, UNNAMED
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.result_table import ResultTable
@@ -30,6 +30,8 @@ def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
         lines.append(f"  {finding.text}")
         if finding.advice:
             lines.append(f"    {finding.advice}")
+    if not view_model.with_findings:
+        lines.append(f"  {FINDINGS_LEFT_OUT}")
     if view_model.colours_operators:
         return "\n".join([*lines, *_operators(view_model, rows)])
     by_op = view_model.shown_ops

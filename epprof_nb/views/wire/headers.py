@@ -19,6 +19,7 @@ from epprof_nb.views.prefetch import prefetch
 from epprof_nb.views.queries.icicle import icicle
 from epprof_nb.views.queries.source import left_out_sources, source_listing
 from epprof_nb.views.queries.tables import available_breakdowns, available_trees, breakdown_table
+from epprof_nb.views.view_model import FINDINGS_LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,6 +159,8 @@ def _repeat_bounds(profile: ProfileData) -> list[list[int]]:
 def _notes(view_model: ViewModel) -> list[str]:
     profile = view_model.profile
     left_out = [*view_model.layout.notes, *left_out_sources(profile)]
+    if not view_model.with_findings:
+        left_out.insert(0, FINDINGS_LEFT_OUT)
     if outside := view_model.events_outside:
         low, high = map(duration, view_model.time_range)
         left_out.insert(

@@ -10,20 +10,25 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.findings import ranking
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
+from epprof_nb.util.html import with_code
+from epprof_nb.views import view
 from epprof_nb.views.queries.selected_events import select_events
 from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.renderers.html import notebook_html, page_html
 from epprof_nb.views.view import View, write_html
-from epprof_nb.views.view_model import ViewModel
+from epprof_nb.views.view_model import FINDINGS_LEFT_OUT, ViewModel
 from epprof_nb.views.wire.headers import full_header
 from epprof_nb.views.wire.live_messages import window_message
 from epprof_nb.views.wire.page_payload import page_payload
+from tests.helpers.planted import synchronising
 from tests.helpers.tiny import activity, kernel, op, profile
 from tests.unit.views.wire.test_wire_columns import decode
 
@@ -284,6 +289,27 @@ def test_the_frame_is_sandboxed_and_the_fallback_has_a_picture_and_a_table():
     assert "<table>" in fallback
     # Sanitisers that keep inline styles must not keep it hidden.
     assert "display:none" not in fallback
+
+
+def test_the_page_of_a_large_profile_says_that_it_has_no_findings(monkeypatch, tmp_path):
+    profile = synchronising()
+    found = ranking.findings(ProfileIndex(profile))[0].text
+    assert found in View(profile).mimebundle()["text/plain"]
+    rows = sum(len(profile.tables[name]) for name in ("ops", "activities", "api_calls"))
+    monkeypatch.setattr(view, "MAX_ROWS_WITH_FINDINGS", rows - 1)
+    # A live view is there before its page, which may take longer.
+    live = View(profile).mimebundle(selections=Selections(ViewModel(profile)))
+    assert found in live["text/plain"]
+    write_html(profile, tmp_path / "page.html")
+    assert with_code(found) in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+    monkeypatch.setattr(ranking, "findings", None)  # neither shown nor computed
+    shown = View(profile).mimebundle()
+    assert FINDINGS_LEFT_OUT in shown["text/plain"]
+    frame = parse(shown["text/html"]).frame
+    assert with_code(FINDINGS_LEFT_OUT) in frame
+    header = full_header(ViewModel(profile, with_findings=False))
+    assert (header["findings"], header["headline"]["notes"][0]) == ([], FINDINGS_LEFT_OUT)
 
 
 def test_the_frames_page_behind_a_view_are_its_rows():
