@@ -583,6 +583,41 @@ def decode(raw: bytes, layout: bytes, /) -> dict[str, Any]:
     """
 
 # -- analysis
+def add_by_group(
+    sums: npt.NDArray[np.int64],
+    groups: npt.NDArray[np.int32] | npt.NDArray[np.int64],
+    values: npt.NDArray[np.int64],
+    /,
+) -> None:
+    """Add each value to the sum of its group; of -1 or the number of groups, to the last sum.
+
+    Raises
+    ------
+    ValueError
+        If the columns differ in length, or there is no such group. This holds for the following
+        functions, too.
+    """
+
+def number_ops(
+    end: npt.NDArray[np.int64], depth: npt.NDArray[np.int64], parent: npt.NDArray[np.int64], /
+) -> bool:
+    """Set where the subtree of each op ends, and its depth; False if the rows are no preorder."""
+
+def add_to_parents(totals: npt.NDArray[np.int64], parent: npt.NDArray[np.int64], /) -> None:
+    """Add the total of each op to that of its parent, for rows in preorder."""
+
+def find_outermost(
+    found: npt.NDArray[np.bool_],
+    until: npt.NDArray[np.int64],
+    groups: npt.NDArray[np.int64],
+    end: npt.NDArray[np.int64],
+    /,
+) -> None:
+    """Set which ops have no ancestor of their group, for rows in preorder.
+
+    `until` has a 0 for each group. Ops of a negative group are not outermost.
+    """
+
 def add_activities(sums: npt.NDArray[np.int64], /, *columns: npt.NDArray[Any]) -> None:
     """Add the measures of the activities that are device work to the sums of their groups.
 

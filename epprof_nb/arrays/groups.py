@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb import _native
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.ids import factorize, row_dtype
 from epprof_nb.arrays.types import MISSING
@@ -135,7 +136,7 @@ def sum_by_group(
     Parameters
     ----------
     codes
-        Integer array: the group of each value, from 0; `MISSING` for no group.
+        Integer array: the group of each value, from 0; `MISSING` or `groups` for no group.
     values
         int64 array of the same length.
     groups
@@ -153,5 +154,7 @@ def sum_by_group(
     [4, 2, 4]
     """
     sums = np.zeros(groups + 1, np.int64)
-    np.add.at(sums, codes, values)
+    if codes.dtype != np.int32:
+        codes = codes.astype(np.int64, copy=False)
+    _native.add_by_group(sums, np.ascontiguousarray(codes), np.ascontiguousarray(values, np.int64))
     return sums

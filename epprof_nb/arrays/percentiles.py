@@ -63,8 +63,7 @@ class GroupStatistics:
         # Each value may be stored with its group in one integer; see `_sorted_by_group`.
         self._low, self._span = 0, 0
         if weights is None:
-            self.count = np.zeros(n, np.int64)
-            np.add.at(self.count, groups, 1)
+            self.count = np.bincount(groups, minlength=n)
             self.total = sum_by_group(groups, values, n)[:-1]
             self._sorted, self._low, self._span = _sorted_by_group(groups, values, n)
             self._cumulative = None

@@ -148,11 +148,11 @@ def self_host_ns(ops: Table, above: IntArray) -> IntArray:
         int64 array: row of the op from which to subtract the time of each op; `MISSING` for none.
     """
     host_ns = np.where(has_host_time(ops), ops["duration_ns"], 0)
-    own: IntArray = host_ns.copy()
-    inner = np.flatnonzero(above >= 0)
-    inner = inner[ops["thread_id"][inner] == ops["thread_id"][above[inner]]]
-    np.subtract.at(own, above[inner], host_ns[inner])
-    return np.maximum(own, 0)
+    thread = ops["thread_id"]
+    # The index `MISSING` selects a thread, too, but stays `MISSING`.
+    above = np.where(thread == thread[above], above, MISSING) if len(ops) else above
+    own: IntArray = host_ns - sum_by_group(above, host_ns, len(ops))[:-1]
+    return np.maximum(own, 0, out=own)
 
 
 def share(part: IntArray, whole: int) -> npt.NDArray[np.float64]:

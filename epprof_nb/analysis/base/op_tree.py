@@ -6,21 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb import _native
 from epprof_nb.arrays.ancestors import nearest_ancestor
-from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
-
-_MAX_LEVELS = 64
-"""Deeper trees are ordered by a method whose cost does not depend on the depth."""
-
 
 NO_OP = "(no op)"
 """Name of the row of activities without an op."""
@@ -55,13 +49,14 @@ class OpTree:
         self._ops = ops
         self._index = IdIndex(ops["op_id"])
         parent = self._index.rows(ops["parent_op_id"])
-        numbering = _number_in_row_order(parent)
-        self._in_order = numbering is not None
-        if numbering is None:
+        begin, end, depth = np.arange(len(parent)), np.empty_like(parent), np.empty_like(parent)
+        # The ops that one thread records are in preorder.
+        self._in_order = _native.number_ops(end, depth, parent)
+        if not self._in_order:
             parent = _without_cycles(parent)
-            numbering = preorder(parent)
+            begin, end, depth = preorder(parent)
         self.parent = parent
-        self.preorder_begin, self.preorder_end, self.depth = numbering
+        self.preorder_begin, self.preorder_end, self.depth = begin, end, depth
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -72,12 +67,11 @@ class OpTree:
 
     def subtree_sum(self, values: IntArray) -> IntArray:
         """Sum `values` (int64, one value per op) over each op and all ops below it."""
-        running = np.zeros(len(values) + 1, np.int64)
         if self._in_order:
-            np.cumsum(values, out=running[1:])
-            totals = running[self.preorder_end]
-            totals -= running[:-1]
+            totals = values.copy()
+            _native.add_to_parents(totals, self.parent)
             return totals
+        running = np.zeros(len(values) + 1, np.int64)
         running[self.preorder_begin + 1] = values
         np.cumsum(running, out=running)
         totals = running[self.preorder_end]
@@ -93,22 +87,16 @@ class OpTree:
             int64 array, shape ``(n,)``: group of each op, from 0. Ops of group `MISSING` have no
             group and are never outermost.
         """
-        order = self._by_group(groups)
-        # With the groups shifted apart, one running maximum serves all of them.
-        shift = groups[order] * (len(self) + 1)
-        running_end = np.maximum.accumulate(self.preorder_end[order] + shift)
-        outermost = groups >= 0
-        is_nested = running_end[:-1] > self.preorder_begin[order[1:]] + shift[1:]
-        outermost[order[1:][is_nested]] = False
-        return outermost
-
-    def _by_group(self, groups: IntArray) -> IntArray:
-        """Return the rows by group, and in preorder within each."""
+        outermost, end = np.empty(len(self), np.bool_), self.preorder_end
+        until = np.zeros(int(groups.max(initial=-1)) + 1, np.int64)
         if self._in_order:
-            if groups.max(initial=0) <= np.iinfo(np.int16).max:
-                groups = groups.astype(np.int16)  # radix sort, ten times faster
-            return np.argsort(groups, kind="stable")
-        return np.lexsort((self.preorder_begin, groups))
+            _native.find_outermost(outermost, until, groups, end)
+            return outermost
+        order = np.argsort(self.preorder_begin)
+        found = np.empty_like(outermost)
+        _native.find_outermost(found, until, groups[order], end[order])
+        outermost[order] = found
+        return outermost
 
     def nearest_ancestor(self, mask: BoolArray) -> IntArray:
         """Return the row of the nearest op in `mask`: the op or an ancestor, else `MISSING`."""
@@ -153,57 +141,6 @@ def _without_cycles(parent: IntArray) -> IntArray:
     parent = parent.copy()
     parent[jump[jump >= 0]] = MISSING
     return parent
-
-
-def _number_in_row_order(parent: IntArray) -> tuple[IntArray, IntArray, IntArray] | None:
-    """Number the rows in their own order; None if that is not a preorder.
-
-    The ops that one thread records are in preorder.
-    """
-    rows = np.arange(len(parent))
-    depth = _depths(parent) if (parent < rows).all() else None
-    if depth is None:
-        return None
-    end = np.full(len(parent) + 1, len(parent))  # the last element is for row -1, no parent
-    order = np.argsort(depth, kind="stable")
-    cuts = np.cumsum(np.bincount(depth))[:-1]
-    for level in np.split(order, cuts):
-        # A subtree ends at the next op of the same depth, or where its parent's subtree ends.
-        parent_end = end[parent[level]]
-        if (parent_end <= level).any():
-            return None
-        end[level[:-1]] = np.minimum(level[1:], parent_end[:-1])
-        end[level[-1:]] = parent_end[-1:]
-    return rows, end[:-1], depth.astype(np.int64)
-
-
-def _depths(parent: IntArray) -> npt.NDArray[np.uint8] | None:
-    """Return the number of ancestors of each row, for parents that precede their children.
-
-    None if the tree is too deep for this method.
-    """
-    depth = np.zeros(len(parent) + 1, np.uint8)
-    depth[-1] = 255  # plus 1 is 0, the depth of a root
-    for chunk in chunks(len(parent)):
-        above, own = parent[chunk], depth[chunk]
-        np.add(depth[above], 1, out=own)
-        # Parents within this chunk come first.
-        waiting = np.flatnonzero(above >= chunk.start)
-        known = np.ones(len(above), np.bool_)
-        known[waiting] = False
-        rounds = 0
-        while len(waiting):
-            if (rounds := rounds + 1) > _MAX_LEVELS:
-                return None
-            above_waiting = above[waiting] - chunk.start
-            is_ready = known[above_waiting]
-            ready = waiting[is_ready]
-            own[ready] = own[above_waiting[is_ready]] + 1
-            known[ready] = True
-            waiting = waiting[~is_ready]
-        if own.max() > _MAX_LEVELS:
-            return None
-    return depth[:-1]
 
 
 def preorder(parent: IntArray) -> tuple[IntArray, IntArray, IntArray]:

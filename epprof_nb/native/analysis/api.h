@@ -34,6 +34,21 @@ void epprof_add_activities(const epprof_activity_rows* in, int64_t* sums);
 // later calls update. Returns 0 if a start precedes an earlier start of its group.
 int epprof_add_covered(const epprof_activity_rows* in, int64_t* covered, int64_t* last);
 
+// The following return 0 if a group or parent is not valid; the results are then incomplete.
+// Adds each value to its group: int64_t if `is_wide`, else int32_t; -1 and `groups`: the last
+// sum.
+int epprof_add_by_group(const void* group, int is_wide, const int64_t* value, size_t rows,
+                        int64_t* sums, int64_t groups);
+// Finds where the subtree of each op ends, and its number of ancestors. Returns 0, too, if the rows
+// are not in preorder.
+int epprof_number_ops(const int64_t* parent, size_t rows, int64_t* end, int64_t* depth);
+// Adds the total of each op to that of its parent, for rows in preorder.
+int epprof_add_to_parents(int64_t* totals, const int64_t* parent, size_t rows);
+// Finds which ops have no ancestor of their group, for rows in preorder whose subtrees end before
+// `end`. `until` has 0 for each group. Ops of a negative group are never outermost.
+int epprof_find_outermost(const int64_t* group, const int64_t* end, size_t rows, int64_t* until,
+                          int64_t groups, uint8_t* is_outermost);
+
 // How an API call waits.
 enum {
   EPPROF_NO_WAIT = 0,

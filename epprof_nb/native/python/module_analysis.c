@@ -124,6 +124,17 @@ done:
   return result;
 }
 
+// Releases the buffers. Returns None, or NULL with an exception if they do not fit together.
+static PyObject* done_if(int fits, Py_buffer** views, size_t count) {
+  for (size_t i = 0; i < count; i++) PyBuffer_Release(views[i]);
+  if (!fits) {
+    PyErr_SetString(PyExc_ValueError, "columns differ in length, or a group or parent is invalid");
+    return NULL;
+  }
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+
 static PyObject* add_activities(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_buffer sums, group, kind, work, start, duration, bytes, call, call_start;
   if (!PyArg_ParseTuple(args, "w*y*y*y*y*y*y*y*y*", &sums, &group, &kind, &work, &start, &duration,
@@ -173,7 +184,70 @@ static PyObject* add_covered(PyObject* Py_UNUSED(m), PyObject* args) {
   return result;
 }
 
+static PyObject* add_by_group(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer sums, group, value;
+  if (!PyArg_ParseTuple(args, "w*y*y*", &sums, &group, &value)) return NULL;
+  Py_ssize_t rows = value.len / 8;
+  int fits = (group.len == 8 * rows || group.len == 4 * rows) && value.len == 8 * rows &&
+             sums.len >= 8 && sums.len % 8 == 0;
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    fits = epprof_add_by_group(group.buf, group.len == 8 * rows, value.buf, (size_t)rows, sums.buf,
+                               sums.len / 8 - 1);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&sums, &group, &value};
+  return done_if(fits, views, 3);
+}
+
+static PyObject* number_ops(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer end, depth, parent;
+  if (!PyArg_ParseTuple(args, "w*w*y*", &end, &depth, &parent)) return NULL;
+  int fits = end.len == parent.len && depth.len == parent.len && parent.len % 8 == 0, ordered = 0;
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    ordered = epprof_number_ops(parent.buf, (size_t)parent.len / 8, end.buf, depth.buf);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&end, &depth, &parent};
+  PyObject* result = done_if(fits, views, 3);
+  if (!result) return NULL;
+  Py_DECREF(result);
+  return PyBool_FromLong(ordered);
+}
+
+static PyObject* add_to_parents(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer totals, parent;
+  if (!PyArg_ParseTuple(args, "w*y*", &totals, &parent)) return NULL;
+  int fits = totals.len == parent.len && parent.len % 8 == 0;
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    fits = epprof_add_to_parents(totals.buf, parent.buf, (size_t)parent.len / 8);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&totals, &parent};
+  return done_if(fits, views, 2);
+}
+
+static PyObject* find_outermost(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer found, until, group, end;
+  if (!PyArg_ParseTuple(args, "w*w*y*y*", &found, &until, &group, &end)) return NULL;
+  int fits = group.len == 8 * found.len && end.len == group.len && until.len % 8 == 0;
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    fits = epprof_find_outermost(group.buf, end.buf, (size_t)found.len, until.buf, until.len / 8,
+                                 found.buf);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&found, &until, &group, &end};
+  return done_if(fits, views, 4);
+}
+
 PyMethodDef analysis_functions[] = {
+    {"add_by_group", add_by_group, METH_VARARGS, NULL},
+    {"number_ops", number_ops, METH_VARARGS, NULL},
+    {"add_to_parents", add_to_parents, METH_VARARGS, NULL},
+    {"find_outermost", find_outermost, METH_VARARGS, NULL},
     {"add_covered", add_covered, METH_VARARGS, NULL},
     {"add_activities", add_activities, METH_VARARGS, NULL},
     {"critical_path", KEYWORDS(critical_path), NULL},

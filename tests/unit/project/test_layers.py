@@ -9,7 +9,8 @@ from tests.paths import ROOT
 
 PACKAGE = ROOT / "epprof_nb"
 FLOORS = (
-    ("arrays", "util", "_native"),
+    ("_native",),
+    ("arrays", "util"),
     ("core", "data"),
     ("analysis", "ep", "host"),
     ("files", "recording"),

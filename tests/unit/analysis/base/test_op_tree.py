@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epprof_nb.analysis.base import op_tree
 from epprof_nb.analysis.base.op_tree import OpTree
 from epprof_nb.arrays import groups, ids
 from epprof_nb.arrays.chunks import chunks
@@ -69,7 +68,6 @@ def test_ops_in_the_order_of_their_starts_keep_it_in_the_tree(size, closed, firs
     ops = [op(i + first_id, "x", 0, 1, p + first_id if p >= 0 else -1)
            for i, p in enumerate(parents)]  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(op_tree, "chunks", partial(chunks, size=size))
         patch.setattr(groups, "chunks", partial(chunks, size=size))
         patch.setattr(ids, "chunks", partial(chunks, size=size))
         tree = OpTree(profile(ops).tables["ops"])
