@@ -100,7 +100,11 @@ class GroupStatistics:
 
 
 def _repeated(column: npt.NDArray[_Number], weights: IntArray) -> npt.NDArray[_Number]:
-    return column if len(column) == weights.sum() else np.repeat(column, weights)
+    more = np.flatnonzero(weights > 1)
+    if not len(more):
+        return column
+    # The values are sorted afterwards, so their order does not matter.
+    return np.concatenate([column, np.repeat(column[more], weights[more] - 1)])
 
 
 def _sorted_by_group(

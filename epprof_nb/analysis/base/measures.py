@@ -10,9 +10,11 @@ from epprof_nb.analysis.base.op_status import has_host_time, ran
 from epprof_nb.analysis.base.op_totals import share
 from epprof_nb.analysis.base.result_table import OptionalColumn, optional
 from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.ids import mask_as_slice
 from epprof_nb.arrays.intervals import EARLIEST, LATEST
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.util.cached import cached_property
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -103,7 +105,8 @@ class MeasureColumns:
         """
         if executions is None:
             ops = self._profile.tables["ops"]
-            statistics = self._statistics(self._totals.device_ns_of_op, ran(ops))
+            counted = (self._groups >= 0) & ran(ops)
+            statistics = self._statistics(self._totals.device_ns_of_op, counted)
         else:
             statistics = self._of_rows(*executions)
         known = self.column((statistics.count > 0).astype(np.int64)) == 1
@@ -117,11 +120,20 @@ class MeasureColumns:
 
     def host(self, values: IntArray) -> OptionalColumn:
         """Return host times (int64, one per group); missing where none was measured."""
-        ops = self._profile.tables["ops"]
-        is_known = np.zeros(len(values), np.int64)
-        is_known[self._groups[(self._groups >= 0) & has_host_time(ops)]] = 1
-        known = self.column(is_known) == 1
+        known = self.column(self._is_timed_group) == 1
         return OptionalColumn(np.where(known, self.column(values), 0), ~known)
+
+    @cached_property
+    def _is_timed(self) -> BoolArray:
+        """Which ops have a group and a recorded host time."""
+        return (self._groups >= 0) & has_host_time(self._profile.tables["ops"])
+
+    @cached_property
+    def _is_timed_group(self) -> IntArray:
+        """1 for each group with an op of `_is_timed`, else 0."""
+        is_known = np.zeros(len(self._totals.count), np.int64)
+        is_known[self._groups[mask_as_slice(self._is_timed)]] = 1
+        return is_known
 
     def host_per_execution(
         self, *percents: int, weights: IntArray | None = None
@@ -131,31 +143,34 @@ class MeasureColumns:
         `weights` (int64, one per op, at least 1) is how often an execution counts; once if None.
         """
         ops = self._profile.tables["ops"]
-        statistics = self._statistics(ops["duration_ns"], has_host_time(ops), weights)
+        statistics = self._statistics(ops["duration_ns"], self._is_timed, weights)
         columns = {"mean_host_ns": self.host(statistics.mean)}
         for percent in percents:
             columns[f"p{percent}_host_ns"] = self.host(statistics.percentile(percent))
         return columns
 
     def _statistics(
-        self, values: IntArray, counts_op: BoolArray, weights: IntArray | None = None
+        self, values: IntArray, counted: BoolArray, weights: IntArray | None = None
     ) -> GroupStatistics:
-        ops = self._profile.tables["ops"]
-        rows = np.flatnonzero((self._groups >= 0) & counts_op)
+        ops, rows = self._profile.tables["ops"], mask_as_slice(counted)
         of_rows = None if weights is None else weights[rows]
         return self._of_rows(rows, values[rows], ops["count"][rows], of_rows)
 
     def _of_rows(
-        self, rows: IntArray, values: IntArray, counts: IntArray, weights: IntArray | None = None
+        self,
+        rows: IntArray | BoolArray | slice,
+        values: IntArray,
+        counts: IntArray,
+        weights: IntArray | None = None,
     ) -> GroupStatistics:
-        counts = np.maximum(counts, 1)
-        # A row of several executions holds their sum, so each execution counts with the mean.
-        per_execution = values.copy()
-        several = counts > 1
-        per_execution[several] = np.rint(per_execution[several] / counts[several])
-        if weights is not None:
-            counts = counts * weights
-        return GroupStatistics(self._groups[rows], per_execution, len(self._totals.count), counts)
+        several = np.flatnonzero(counts > 1)
+        if len(several):
+            # A row of several executions holds their sum, so each execution counts with the mean.
+            values = values.copy()
+            values[several] = np.rint(values[several] / counts[several])
+            counts = np.maximum(counts, 1)
+            weights = counts if weights is None else counts * weights
+        return GroupStatistics(self._groups[rows], values, len(self._totals.count), weights)
 
 
 def bandwidth(size: IntArray, duration: IntArray) -> npt.NDArray[np.float64]:

@@ -95,15 +95,15 @@ def totals(
     """
     ops, tree = index.profile.tables["ops"], index.tree
     n = int(groups.max(initial=-1)) + 1
-    # The index `MISSING` selects the last element, which is `MISSING` too.
-    owner = np.append(owner, MISSING)
-    of_owner = index.op_sums(attribution)
-    if not np.array_equal(owner[:-1], np.arange(len(ops))):
+    of_owner, above = index.op_sums(attribution), tree.parent
+    if not np.array_equal(owner, np.arange(len(ops))):
+        # The index `MISSING` selects the last element, which is `MISSING` too.
+        owner = np.append(owner, MISSING)
+        above = owner[above]
         of_owner = {
             name: sum_by_group(owner, values, len(ops)) for name, values in of_owner.items()
         }
-    outermost = np.flatnonzero(tree.is_outermost(groups))
-    group_of_outermost = groups[outermost]
+    outermost = np.where(tree.is_outermost(groups), groups, MISSING)
     measures, own_measures = {}, {}
     for name, values in of_owner.items():
         # Often nothing is copied, and all work is kernels.
@@ -111,12 +111,12 @@ def totals(
             measures[name] = own_measures[name] = np.zeros(n, np.int64)
             continue
         of_op = tree.subtree_sum(values[:-1])
-        measures[name] = sum_by_group(group_of_outermost, of_op[outermost], n)[:-1]
+        measures[name] = sum_by_group(outermost, of_op, n)[:-1]
         own_measures[name] = sum_by_group(groups, values[:-1], n)[:-1]
         if name == "device_ns":
             device_ns_of_op = of_op
     host_ns = np.where(has_host_time(ops), ops["duration_ns"], 0)
-    own_host_ns = self_host_ns(ops, np.where(groups >= 0, owner[tree.parent], MISSING))
+    own_host_ns = self_host_ns(ops, np.where(groups >= 0, above, MISSING))
     count = sum_by_group(groups, np.where(ran(ops), ops["count"], 0), n)[:-1]
     return Totals(
         shown=(count > 0) | (measures["activities"] > 0),
@@ -124,7 +124,7 @@ def totals(
         measures=measures,
         device_ns_of_op=device_ns_of_op,
         own_measures=own_measures,
-        host_ns=sum_by_group(group_of_outermost, host_ns[outermost], n)[:-1],
+        host_ns=sum_by_group(outermost, host_ns, n)[:-1],
         own_host_ns=sum_by_group(groups, own_host_ns, n)[:-1],
         unattributed={name: int(values[-1]) for name, values in of_owner.items()},
     )
