@@ -598,6 +598,27 @@ def add_by_group(
         functions, too.
     """
 
+def add_column(
+    codes: npt.NDArray[np.int64],
+    column: npt.NDArray[np.int32] | npt.NDArray[np.int64],
+    low: int,
+    span: int,
+    /,
+) -> None:
+    """Set each code to ``code * span + column - low``."""
+
+def number_groups(codes: npt.NDArray[np.int64], first: npt.NDArray[np.int64], size: int, /) -> int:
+    """Number codes below `size` by first appearance, set their first rows; return their number."""
+
+def find_positions(
+    found: npt.NDArray[np.int64],
+    ascending: npt.NDArray[np.int64],
+    values: npt.NDArray[np.int64],
+    after_equal: bool,
+    /,
+) -> None:
+    """Set how many elements of a column are less than each value, or also equal to it."""
+
 def number_ops(
     end: npt.NDArray[np.int64], depth: npt.NDArray[np.int64], parent: npt.NDArray[np.int64], /
 ) -> bool:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from epprof_nb import _native
 from epprof_nb.arrays.chunks import chunks
-from epprof_nb.arrays.ids import factorize, row_dtype
+from epprof_nb.arrays.ids import factorize
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -42,19 +42,22 @@ def group_codes(*columns: npt.NDArray[np.integer[Any]]) -> tuple[IntArray, IntAr
     if not rows:
         return codes, codes.copy()
     for column in columns:
-        values, span = _from_zero(column)
+        if not any(column.strides):
+            continue  # a column of equal values may repeat one in memory
+        values, low, span = _range_of(column)
         if span == 1:
             continue
         if size == 1:
-            codes, size = values, span
+            np.subtract(values, low, out=codes, dtype=np.int64)
+            size = span
             continue
         if size * span > _table_size(rows):
             size = len(_renumber(codes, size))
         if size * span > _table_size(rows):
-            span = len(_renumber(values, span))
+            numbers: IntArray = np.subtract(values, low, dtype=np.int64)
+            values, low, span = numbers, 0, len(_renumber(numbers, span))
         # Each factor is at most the number of rows: the product is far below 2**63.
-        codes *= span
-        codes += values
+        _native.add_column(codes, values, low, span)
         size *= span
     return codes, _renumber(codes, size)
 
@@ -73,27 +76,22 @@ def _renumber(codes: IntArray, size: int) -> IntArray:
         for chunk in reversed(list(chunks(rows))):
             first[codes[chunk][::-1]] = np.arange(chunk.start, chunk.stop)[::-1]
         return first
-    first_of = np.full(size, MISSING, row_dtype(rows))
-    for chunk in reversed(list(chunks(rows))):
-        first_of[codes[chunk][::-1]] = np.arange(chunk.start, chunk.stop)[::-1]
-    seen = np.flatnonzero(first_of >= 0)
-    first = first_of[seen].astype(np.int64)
-    order = np.argsort(first)
-    number = first_of
-    number[seen[order]] = np.arange(len(seen))
-    for chunk in chunks(rows):
-        codes[chunk] = number[codes[chunk]]
-    return first[order]
+    first = np.empty(min(size, rows), np.int64)
+    return first[: _native.number_groups(codes, first, size)].copy()
 
 
-def _from_zero(column: npt.NDArray[np.integer[Any]]) -> tuple[IntArray, int]:
-    """Subtract the smallest value; return the differences and an upper bound of them."""
-    low, high = int(column.min()), int(column.max())
-    if low == high:
-        return np.empty(0, np.int64), 1
+def _range_of(
+    column: npt.NDArray[np.integer[Any]],
+) -> tuple[npt.NDArray[np.int32] | IntArray, int, int]:
+    """Return a column as the core reads it, its smallest value, and how far the others reach."""
+    values: npt.NDArray[Any] = np.ascontiguousarray(
+        column, np.int32 if column.dtype == np.int32 else np.int64
+    )
+    low, high = int(values.min()), int(values.max())
     if high - low >= 2**62:
-        return factorize(column.astype(np.int64))
-    return np.subtract(column, low, dtype=np.int64), high - low + 1
+        codes, count = factorize(values)
+        return codes, 0, count
+    return values, low, high - low + 1
 
 
 def count_distinct(

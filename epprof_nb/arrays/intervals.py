@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.positions import positions
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -83,7 +84,7 @@ def covered_until(begins: IntArray, ends: IntArray, times: IntArray) -> IntArray
     [5, 10, 15]
     """
     lengths = np.append(0, np.cumsum(ends - begins))
-    at = np.searchsorted(begins, times, side="right")
+    at = positions(begins, times, "right")
     beyond = np.append(0, ends)[at] - times
     covered: IntArray = lengths[at] - np.where(at > 0, np.maximum(beyond, 0), 0)
     return covered
@@ -273,7 +274,8 @@ def covered_before(
         # Usually the times are in order, and the last interval before each is the same.
         at = max(first - 1, 0)
         if first != last or flat.dtype.kind == "f":
-            at = np.maximum(np.searchsorted(starts, part, "right") - 1, 0)
+            find = np.searchsorted if flat.dtype.kind == "f" else positions
+            at = np.maximum(find(starts, part, "right") - 1, 0)
         covered[chunk] = total[at] + np.clip(part, starts[at], ends[at]) - starts[at]
     return covered.reshape(times.shape)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def first_from(values: IntArray, mask: BoolArray, times: IntArray) -> IntArray:
     """
     if (values[1:] >= values[:-1]).all():
         rows = np.flatnonzero(mask)
-        return rows[np.minimum(np.searchsorted(values[rows], times), len(rows) - 1)]
+        return rows[np.minimum(positions(values[rows], times), len(rows) - 1)]
     row_of_time, last_row = np.full(len(times), MISSING, np.int64), MISSING
     earliest, latest = np.full(len(times), np.iinfo(np.int64).max), np.iinfo(np.int64).min
     for chunk in chunks(len(values)):
@@ -48,7 +49,7 @@ def first_from(values: IntArray, mask: BoolArray, times: IntArray) -> IntArray:
         last = len(rows) - 1 - int(value[::-1].argmax())
         if value[last] >= latest:
             latest, last_row = value[last], rows[last]
-        time = np.searchsorted(times, value, "right") - 1
+        time = positions(times, value, "right") - 1
         near = np.flatnonzero(time >= 0)
         near = near[value[near] < earliest[time[near]]]
         np.minimum.at(earliest, time[near], value[near])

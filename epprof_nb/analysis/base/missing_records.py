@@ -15,6 +15,7 @@ from epprof_nb.analysis.base.wall_time import recorded_span
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.ids import contains
 from epprof_nb.arrays.intervals import complement, covered_before, union
+from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _next_start(index: ProfileIndex, rows: IntArray) -> IntArray:
         known = known[np.argsort(calls["start_ns"][known], kind="stable")]
         of_thread = np.flatnonzero(calls["thread_id"][rows] == thread)
         start = calls["start_ns"][rows[of_thread]]
-        at = np.searchsorted(calls["start_ns"][known], start, side="right")
+        at = positions(calls["start_ns"][known], start, "right")
         has_next = at < len(known)
         ends[of_thread[has_next]] = first[known[at[has_next]]]
     return ends

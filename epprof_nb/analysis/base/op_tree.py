@@ -10,6 +10,7 @@ from epprof_nb import _native
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class OpTree:
             rows = np.flatnonzero(self._ops["thread_id"] == thread_id)
             rows = rows[np.lexsort((self.preorder_begin[rows], starts[rows]))]
             queries = np.flatnonzero(thread_ids == thread_id)
-            before = np.searchsorted(starts[rows], times[queries], side="right")
+            before = positions(starts[rows], times[queries], "right")
             queries, before = queries[before > 0], before[before > 0]
             result[queries] = rows[before - 1]
         # If the op that started last has ended, the open op is its nearest open ancestor.

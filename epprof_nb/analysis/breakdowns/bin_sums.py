@@ -16,6 +16,7 @@ from epprof_nb.analysis.base.device_activity import busy_total
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import covered_before
+from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -138,8 +139,8 @@ def _cells(
     before = start < edges[0]
     end = np.clip(end, np.maximum(start, edges[0]), edges[-1])
     start = np.maximum(start, edges[0])
-    first = np.minimum(np.searchsorted(edges, start, "right") - 1, bins - 1)
-    last = np.maximum(np.searchsorted(edges, end, "left") - 1, first)
+    first = np.minimum(positions(edges, start, "right") - 1, bins - 1)
+    last = np.maximum(positions(edges, end) - 1, first)
 
     def added(at: IntArray, values: IntArray | int, rows: IntArray | slice) -> IntArray:
         cells = at[rows] * count + groups[rows]

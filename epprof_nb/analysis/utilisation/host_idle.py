@@ -26,6 +26,7 @@ from epprof_nb.analysis.utilisation.idle_causes import (
 )
 from epprof_nb.analysis.utilisation.idle_gaps import host_ops
 from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
 
@@ -164,7 +165,7 @@ def _calls_around(
         rows = np.flatnonzero(calls["thread_id"] == number)
         rows = rows[np.argsort(calls["start_ns"][rows], kind="stable")]
         of_thread = np.flatnonzero(thread == number)
-        at = np.searchsorted(calls["start_ns"][rows], times[of_thread], "right")
+        at = positions(calls["start_ns"][rows], times[of_thread], "right")
         around = np.append(np.append(MISSING, rows), MISSING)
         before, after = around[at], around[at + 1]
         is_inside = np.append(calls["end_ns"], 0)[before] > times[of_thread]

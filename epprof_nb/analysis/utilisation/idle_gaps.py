@@ -30,6 +30,7 @@ from epprof_nb.analysis.utilisation.idle_causes import (
     main_cause,
     split_by_cause,
 )
+from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
 
@@ -139,7 +140,7 @@ def _op_of_open_call(api_calls: Table, thread_ids: IntArray, times: IntArray) ->
         calls = np.flatnonzero(api_calls["thread_id"] == thread_id)
         calls = calls[np.argsort(api_calls["start_ns"][calls], kind="stable")]
         queries = np.flatnonzero(thread_ids == thread_id)
-        before = np.searchsorted(api_calls["start_ns"][calls], times[queries], side="right")
+        before = positions(api_calls["start_ns"][calls], times[queries], "right")
         queries, last = queries[before > 0], calls[before[before > 0] - 1]
         is_open = api_calls["end_ns"][last] > times[queries]
         op_ids[queries[is_open]] = api_calls["op_id"][last[is_open]]

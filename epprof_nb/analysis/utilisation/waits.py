@@ -15,6 +15,7 @@ from epprof_nb.analysis.utilisation.idle_causes import BETWEEN, idle_intervals, 
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import complement, covered_before
 from epprof_nb.arrays.nearest import first_from, last_until
+from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _idle_after(
     launched = np.append(calls["start_ns"], MISSING)[call]
     launcher = np.append(calls["thread_id"], MISSING)[call]
     # The interval in which the wait ended: it began during the wait, and ended after it.
-    gap = np.searchsorted(idle_start, end, "right") - 1
+    gap = positions(idle_start, end, "right") - 1
     at = np.maximum(gap, 0)
     fits = (gap >= 0) & (idle_end[at] > end) & (idle_start[at] >= start)
     fits &= (launcher[at] == thread) & (launched[at] >= end)

@@ -39,6 +39,15 @@ int epprof_add_covered(const epprof_activity_rows* in, int64_t* covered, int64_t
 // sum.
 int epprof_add_by_group(const void* group, int is_wide, const int64_t* value, size_t rows,
                         int64_t* sums, int64_t groups);
+// Sets each code to ``code * span + column - low``. Columns of int64_t if `is_wide`, else int32_t.
+void epprof_add_column(int64_t* codes, const void* column, int is_wide, size_t rows, int64_t low,
+                       int64_t span);
+// Numbers codes below `size` by first appearance, and sets the first row of each. Returns their
+// number; -1 if a code is not valid, -2 without memory.
+int64_t epprof_number_groups(int64_t* codes, size_t rows, int64_t* first, int64_t size);
+// Finds how many elements of an ascending column are less than each value, or also equal to it.
+void epprof_find_positions(const int64_t* sorted, size_t length, const int64_t* values, size_t rows,
+                           int after_equal, int64_t* found);
 // Finds where the subtree of each op ends, and its number of ancestors. Returns 0, too, if the rows
 // are not in preorder.
 int epprof_number_ops(const int64_t* parent, size_t rows, int64_t* end, int64_t* depth);

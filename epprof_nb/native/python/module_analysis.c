@@ -200,6 +200,54 @@ static PyObject* add_by_group(PyObject* Py_UNUSED(m), PyObject* args) {
   return done_if(fits, views, 3);
 }
 
+static PyObject* add_column(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer codes, column;
+  long long low, span;
+  if (!PyArg_ParseTuple(args, "w*y*LL", &codes, &column, &low, &span)) return NULL;
+  Py_ssize_t rows = codes.len / 8;
+  int fits = codes.len == 8 * rows && (column.len == codes.len || column.len == 4 * rows);
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    epprof_add_column(codes.buf, column.buf, column.len == codes.len, (size_t)rows, low, span);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&codes, &column};
+  return done_if(fits, views, 2);
+}
+
+static PyObject* number_groups(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer codes, first;
+  long long size, count = -1;
+  if (!PyArg_ParseTuple(args, "w*w*L", &codes, &first, &size)) return NULL;
+  Py_ssize_t rows = codes.len / 8;
+  int fits = codes.len == 8 * rows && size >= 0 && first.len >= 8 * (size < rows ? size : rows);
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    count = epprof_number_groups(codes.buf, (size_t)rows, first.buf, size);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&codes, &first};
+  PyObject* result = done_if(count != -1, views, 2);
+  if (!result) return NULL;
+  Py_DECREF(result);
+  return count < 0 ? PyErr_NoMemory() : PyLong_FromLongLong(count);
+}
+
+static PyObject* find_positions(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer found, sorted, values;
+  int after_equal;
+  if (!PyArg_ParseTuple(args, "w*y*y*p", &found, &sorted, &values, &after_equal)) return NULL;
+  int fits = found.len == values.len && values.len % 8 == 0 && sorted.len % 8 == 0;
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    epprof_find_positions(sorted.buf, (size_t)sorted.len / 8, values.buf, (size_t)values.len / 8,
+                          after_equal, found.buf);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&found, &sorted, &values};
+  return done_if(fits, views, 3);
+}
+
 static PyObject* number_ops(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_buffer end, depth, parent;
   if (!PyArg_ParseTuple(args, "w*w*y*", &end, &depth, &parent)) return NULL;
@@ -245,6 +293,9 @@ static PyObject* find_outermost(PyObject* Py_UNUSED(m), PyObject* args) {
 
 PyMethodDef analysis_functions[] = {
     {"add_by_group", add_by_group, METH_VARARGS, NULL},
+    {"add_column", add_column, METH_VARARGS, NULL},
+    {"number_groups", number_groups, METH_VARARGS, NULL},
+    {"find_positions", find_positions, METH_VARARGS, NULL},
     {"number_ops", number_ops, METH_VARARGS, NULL},
     {"add_to_parents", add_to_parents, METH_VARARGS, NULL},
     {"find_outermost", find_outermost, METH_VARARGS, NULL},

@@ -29,6 +29,7 @@ from epprof_nb.analysis.utilisation.waiting_visits import visits
 from epprof_nb.analysis.utilisation.waits import delay_launches, find_waits
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import clip_times, complement, union
+from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural
 
@@ -103,7 +104,7 @@ def _of_inputs(index: ProfileIndex, calls: IntArray) -> BoolArray:
         rows = np.flatnonzero(is_launch & (threads == thread))
         rows = rows[np.argsort(start[rows], kind="stable")]
         of_thread = np.flatnonzero(threads[calls] == thread)
-        last = np.searchsorted(start[rows], start[calls[of_thread]], "right") - 1
+        last = positions(start[rows], start[calls[of_thread]], "right") - 1
         result[of_thread[last >= 0]] = is_input[rows[last[last >= 0]]]
     return result
 

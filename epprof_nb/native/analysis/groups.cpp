@@ -1,4 +1,5 @@
-// Sums by group, and the tree of ops whose rows are in preorder, each in one pass over the rows.
+// Groups of rows: their numbers, and sums by group, each in one pass over the rows.
+#include <new>
 #include <vector>
 
 #include "analysis/api.h"
@@ -30,6 +31,28 @@ int add_by_group(const Group* group, const int64_t* value, size_t rows, int64_t*
   return 1;
 }
 
+template <typename Value>
+void add_column(int64_t* codes, const Value* column, size_t rows, int64_t low, int64_t span) {
+  for (size_t i = 0; i < rows; i++) codes[i] = codes[i] * span + (column[i] - low);
+}
+
+// With numbers of 4 bytes, more of the table stays in the cache.
+template <typename Number>
+int64_t number_groups(int64_t* codes, size_t rows, int64_t* first, int64_t size) {
+  std::vector<Number> numbers(static_cast<size_t>(size), -1);
+  Number count = 0;
+  for (size_t i = 0; i < rows; i++) {
+    if (codes[i] < 0 || codes[i] >= size) return -1;
+    Number& number = numbers[static_cast<size_t>(codes[i])];
+    if (number < 0) {
+      number = count++;
+      first[number] = static_cast<int64_t>(i);
+    }
+    codes[i] = number;
+  }
+  return count;
+}
+
 }  // namespace
 
 int epprof_add_by_group(const void* group, int is_wide, const int64_t* value, size_t rows,
@@ -40,38 +63,20 @@ int epprof_add_by_group(const void* group, int is_wide, const int64_t* value, si
   return add_by_group(static_cast<const int32_t*>(group), value, rows, sums, groups);
 }
 
-int epprof_number_ops(const int64_t* parent, size_t rows, int64_t* end, int64_t* depth) {
-  for (int64_t row = 0, count = static_cast<int64_t>(rows); row < count; row++) {
-    int64_t above = parent[row];
-    if (above < -1 || above >= row) return 0;
-    // The ops from the previous one up to the parent have ended.
-    int64_t open = row - 1;
-    for (; open > above; open = parent[open]) end[open] = row;
-    if (open != above) return 0;
-    depth[row] = above < 0 ? 0 : depth[above] + 1;
+void epprof_add_column(int64_t* codes, const void* column, int is_wide, size_t rows, int64_t low,
+                       int64_t span) {
+  if (is_wide) {
+    add_column(codes, static_cast<const int64_t*>(column), rows, low, span);
+  } else {
+    add_column(codes, static_cast<const int32_t*>(column), rows, low, span);
   }
-  for (int64_t open = static_cast<int64_t>(rows) - 1; open >= 0; open = parent[open]) {
-    end[open] = static_cast<int64_t>(rows);
-  }
-  return 1;
 }
 
-int epprof_add_to_parents(int64_t* totals, const int64_t* parent, size_t rows) {
-  for (size_t row = rows; row-- > 0;) {
-    int64_t above = parent[row];
-    if (above >= static_cast<int64_t>(row)) return 0;
-    if (above >= 0) add(totals[above], totals[row]);
+int64_t epprof_number_groups(int64_t* codes, size_t rows, int64_t* first, int64_t size) {
+  try {
+    return rows < INT32_MAX ? number_groups<int32_t>(codes, rows, first, size)
+                            : number_groups<int64_t>(codes, rows, first, size);
+  } catch (const std::bad_alloc&) {
+    return -2;
   }
-  return 1;
-}
-
-int epprof_find_outermost(const int64_t* group, const int64_t* end, size_t rows, int64_t* until,
-                          int64_t groups, uint8_t* is_outermost) {
-  for (size_t row = 0; row < rows; row++) {
-    int64_t at = group[row];
-    if (at >= groups) return 0;
-    is_outermost[row] = at >= 0 && until[at] <= static_cast<int64_t>(row);
-    if (is_outermost[row]) until[at] = end[row];
-  }
-  return 1;
 }
