@@ -44,7 +44,9 @@ _EXTENSIONS = {
 }  # fmt: skip
 
 _ARENA = "the sessions on a device share one arena, which chooses the sizes of its regions"
-_NO_CUDNN = "the convolutions of this provider do not search cuDNN's algorithms"
+_SWITCHED = "it is a switch, 0 or 1"
+_SEARCHES = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT", "0", "1", "2")
+_SEARCHED = "it is EXHAUSTIVE, HEURISTIC or DEFAULT"
 _NO_TUNING = "this provider does not tune its kernels"
 # Values of the CUDA provider's other options that describe what this provider does anyway, and the
 # reason why it refuses others.
@@ -53,25 +55,29 @@ _WITHOUT_EFFECT: dict[str, tuple[tuple[str, ...], str]] = {
         ("0",),
         "it requests a model with compiled nodes, and kernels in Python are not compiled",
     ),
-    "has_user_compute_stream": (("0", "1"), "it is a switch, 0 or 1"),
+    "has_user_compute_stream": (("0", "1"), _SWITCHED),
     "arena.initial_chunk_size_bytes": (("-1",), _ARENA),
     "arena.initial_growth_chunk_size_bytes": (("-1",), _ARENA),
     "arena.max_dead_bytes_per_chunk": (("-1",), _ARENA),
     "arena.max_power_of_two_extend_bytes": (("-1",), _ARENA),
     # The arena reuses memory in the order of a stream, also in graphs, as a memory pool does.
-    "arena.use_cuda_mempool": (("0", "1"), "it is a switch, 0 or 1"),
+    "arena.use_cuda_mempool": (("0", "1"), _SWITCHED),
+    "arena.cuda_mempool_release_threshold": (("0",), _ARENA),
+    "arena.cuda_mempool_bytes_to_keep_on_shrink": (("0",), _ARENA),
     "do_copy_in_default_stream": (("1",), "copies run on the stream of the session"),
-    "enable_cudnn": (("0", "1"), "it is a switch, 0 or 1"),
-    "cudnn_conv_algo_search": (("DEFAULT",), _NO_CUDNN),
-    "cudnn_conv_use_max_workspace": (("0",), _NO_CUDNN),
-    "cudnn_conv1d_pad_to_nc1d": (("0",), _NO_CUDNN),
-    "fuse_conv_bias": (("0",), _NO_CUDNN),
+    # This provider does not use cuDNN, so these change nothing.
+    "enable_cudnn": (("0", "1"), _SWITCHED),
+    "cudnn_conv_algo_search": (_SEARCHES, _SEARCHED),
+    "cudnn_conv_algo": (_SEARCHES, _SEARCHED),
+    "cudnn_conv_use_max_workspace": (("0", "1"), _SWITCHED),
+    "cudnn_conv1d_pad_to_nc1d": (("0", "1"), _SWITCHED),
+    "fuse_conv_bias": (("0", "1"), _SWITCHED),
     "tunable_op_enable": (("0",), _NO_TUNING),
     "tunable_op_tuning_enable": (("0",), _NO_TUNING),
     "tunable_op_max_tuning_duration_ms": (("0",), _NO_TUNING),
     "sdpa_kernel": (("0",), "there is one kernel for attention"),
     "use_ep_level_unified_stream": (("0",), "each run has its own stream; set user_compute_stream"),
-    "enable_skip_layer_norm_strict_mode": (("0", "1"), "it is a switch, 0 or 1"),
+    "enable_skip_layer_norm_strict_mode": (("0", "1"), _SWITCHED),
     "gpu_external_alloc": (("0",), _ARENA),
     "gpu_external_free": (("0",), _ARENA),
     "gpu_external_empty_cache": (("0",), _ARENA),
@@ -135,11 +141,16 @@ def canonical(options: Mapping[str, Any]) -> dict[str, str]:
             )
     for name, (written, value) in given.items():
         accepted, reason = _WITHOUT_EFFECT.get(name, ((value,), ""))
-        if value not in accepted:
+        if value not in accepted and _as_number(value) not in accepted:
             raise KernelError(
                 f"{PROVIDER} cannot follow the option {written}={value}: {reason}. Leave it out."
             )
     return {n: value for n, (_, value) in given.items() if n in OPTIONS or n in _BY_NAME}
+
+
+def _as_number(value: str) -> str:
+    """Return a switch as ONNX Runtime writes it: str(True) is the text "True"."""
+    return str(int(_SWITCH[value.lower()])) if value.lower() in _SWITCH else value
 
 
 def _refuse_unknown(written: str, name: str) -> None:

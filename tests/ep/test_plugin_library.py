@@ -55,11 +55,18 @@ for prefix in ("", "ep.cuda."):
         check(ort.InferenceSession(models.chain(), providers=[(OURS, given), CPU]))
         check(ort.InferenceSession(models.chain(), providers=[OURS, CPU],
                                    provider_options=[given, {}]))
+    of_manual = {"device_id": 0, "arena_extend_strategy": "kNextPowerOfTwo",
+                 "cudnn_conv_algo_search": "EXHAUSTIVE", "do_copy_in_default_stream": True}
+    of_manual = {prefix + key: value for key, value in of_manual.items()}
+    check(ort.InferenceSession(models.chain(), providers=[(OURS, of_manual), CPU]))
     for given, reason in (({"device_id": "9"}, "device_id"), ({"gpu_mem_limit": "10"}, "arena"),
                           ({"user_compute_stream": "16"}, "stream"), ({"speed": "1"}, "speed"),
                           ({"prefer_nhwc_layout": "maybe"}, "neither"),
                           ({"arena.max_mem": "10"}, "arena"), ({"gpu_mem_limit": "-1"}, "bytes"),
                           ({"arena_extend_strategy": "fast"}, "kSameAsRequested"),
+                          ({"cudnn_conv_algo_search": "FAST"}, "HEURISTIC"),
+                          ({"do_copy_in_default_stream": "False"}, "stream of the session"),
+                          ({"arena.cuda_mempool_release_threshold": "1"}, "share one arena"),
                           ({"use_tf23": "1"}, "use_tf32")):
         given = {prefix + key: value for key, value in given.items()}
         refused(lambda: ort.InferenceSession(models.chain(), options(**given)), reason)
