@@ -79,6 +79,15 @@ refused(lambda: ort.InferenceSession(models.chain(), both), "are the same option
 """)
 
 
+def test_a_session_on_several_devices_is_refused():
+    run("""
+register()
+several = ort.SessionOptions()
+several.add_provider_for_devices([ours()[0]] * 2, {})
+refused(lambda: ort.InferenceSession(models.chain(), several), "one device", "2 were given")
+""")
+
+
 def test_operators_of_a_new_domain_run_however_the_provider_is_chosen():
     run("""
 from epprof_nb import ep
@@ -92,7 +101,7 @@ for factor in (2, 3):  # the second one changes the operator of the domain
         by_name, by_delegate = ort.SessionOptions(), ort.SessionOptions()
         if hasattr(by_name, "add_provider"): by_name.add_provider(OURS, {})
         else: by_name = options()
-        by_delegate.set_provider_selection_policy_delegate(lambda devices, *_: ours())
+        by_delegate.set_provider_selection_policy_delegate(lambda devices, *_: ours()[:1])
         for given in (options(), by_name, by_delegate):
             made = ort.InferenceSession(model_of(name, {"x": x}, domain=domain), given)
             assert made.get_providers() == [OURS, CPU]

@@ -90,10 +90,16 @@ Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devi
 
 }  // namespace
 
-Status* create_provider(int device, const SessionOptions* options, const Logger* logger, Ep** ep) {
+Status* create_provider(int device, size_t chosen, const SessionOptions* options,
+                        const Logger* logger, Ep** ep) {
   if (!ep) return null_in("CreateEp");
   *ep = nullptr;
   return as_status([&] {
+    if (chosen > 1) {
+      throw std::runtime_error("a session has one device of " + std::string(kProviderName) +
+                               ", and " + std::to_string(chosen) +
+                               " were given. Pass one, and create a session for each other one");
+    }
     KeyValuePairs* entries = nullptr;
     check(rt.config_entries(options, &entries));
     std::unique_ptr<KeyValuePairs, void (*)(KeyValuePairs*)> owner(entries, rt.release_pairs);
@@ -148,9 +154,9 @@ Status* list_domains(EpFactory*, CustomOpDomain** domains, size_t room) {
 
 namespace {
 
-Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs* const*, size_t,
-                  const SessionOptions* options, const Logger* logger, Ep** ep) {
-  return create_provider(-1, options, logger, ep);
+Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs* const*,
+                  size_t count, const SessionOptions* options, const Logger* logger, Ep** ep) {
+  return create_provider(-1, count, options, logger, ep);
 }
 
 void release_ep(EpFactory*, Ep* ep) { release_provider(ep); }

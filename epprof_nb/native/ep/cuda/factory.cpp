@@ -37,11 +37,11 @@ void describe(int device, KeyValuePairs* metadata) {
   check_cuda("cuDeviceTotalMem", cuda.DeviceTotalMem(&bytes, handle));
   check_cuda("cuDeviceGetPCIBusId", cuda.DeviceGetPCIBusId(bus_id, sizeof bus_id, handle));
   std::string number = std::to_string(device);
+  std::string capability = std::to_string(major) + "." + std::to_string(minor);
   rt.add_pair(metadata, kDeviceIdKey, number.c_str());
   rt.add_pair(metadata, "device", ("cuda:" + number).c_str());
   rt.add_pair(metadata, "name", name);
-  rt.add_pair(metadata, "compute_capability",
-              (std::to_string(major) + "." + std::to_string(minor)).c_str());
+  rt.add_pair(metadata, "compute_capability", capability.c_str());
   rt.add_pair(metadata, "total_memory", std::to_string(bytes).c_str());
   rt.add_pair(metadata, "pci_bus_id", bus_id);
 }
@@ -78,7 +78,7 @@ Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs*
                   size_t count, const SessionOptions* options, const Logger* logger, Ep** ep) {
   const char* number = count ? rt.pair(metadata[0], kDeviceIdKey) : nullptr;
   if (!number) return fail("ONNX Runtime names no CUDA device");
-  return create_provider(atoi(number), options, logger, ep);
+  return create_provider(atoi(number), count, options, logger, ep);
 }
 
 void release_ep(EpFactory*, Ep* ep) { release_provider(ep); }
