@@ -205,4 +205,6 @@ def test_devices_of_one_kind_can_be_told_apart(ep, driver):
     keys = ("name", "pci_bus_id")
     assert len({tuple(d.ep_metadata[key] for key in keys) for d in found}) == 2
     assert all(d.ep_metadata["compute_capability"] == "9.0" for d in found)
+    assert all(d.ep_metadata["cuda_compute_capability"] == "9.0" for d in found)
+    assert all(d.ep_metadata["cuda_device_name"] == d.ep_metadata["name"] for d in found)
     assert all(d.ep_metadata["total_memory"] == str(2**30) for d in found)

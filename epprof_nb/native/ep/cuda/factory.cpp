@@ -42,6 +42,9 @@ void describe(int device, KeyValuePairs* metadata) {
   rt.add_pair(metadata, "device", ("cuda:" + number).c_str());
   rt.add_pair(metadata, "name", name);
   rt.add_pair(metadata, "compute_capability", capability.c_str());
+  // As ONNX Runtime's plugin of its CUDA provider calls them.
+  rt.add_pair(metadata, "cuda_device_name", name);
+  rt.add_pair(metadata, "cuda_compute_capability", capability.c_str());
   rt.add_pair(metadata, "total_memory", std::to_string(bytes).c_str());
   rt.add_pair(metadata, "pci_bus_id", bus_id);
 }
