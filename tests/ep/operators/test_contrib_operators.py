@@ -218,6 +218,17 @@ def test_a_kernel_gives_what_the_cpu_provider_gives(provider, op_type, case, fix
         np.testing.assert_allclose(value, wanted, rtol=tolerance, atol=tolerance)
 
 
+def test_a_singular_matrix_has_no_inverse_and_leaves_the_others(provider):
+    matrices = np.array([[[1, 2], [2, 4]], [[0, 4], [2, 0]], [[0, 0], [0, 0]]], np.float32)
+    serialized, feeds = one_node("Inverse", (matrices,), {}, domain=DOMAIN, opset=21)
+    (got,), (expected,) = (
+        made.run(None, feeds) for made in (session(serialized, provider()), on_cpu(serialized))
+    )
+    np.testing.assert_array_equal(got[1], expected[1])
+    assert not np.isfinite(got[[0, 2]]).any()
+    assert not np.isfinite(expected[[0, 2]]).all()
+
+
 def test_every_contrib_kernel_is_tested():
     from epprof_nb.ep.kernel import REGISTRY
 

@@ -82,8 +82,17 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
 
 @builtin("Inverse", domain="com.microsoft", since=1)
 def inverse(ctx: Context, x: Array) -> None:
-    """Inverse of each matrix."""
-    ctx.out(x.shape)[...] = ctx.xp.linalg.inv(at_least_float32(x))
+    """Inverse of each matrix; NaN where there is none."""
+    matrices, linalg = at_least_float32(x), ctx.xp.linalg
+    if ctx.xp is not np or not matrices.size:
+        ctx.out(x.shape)[...] = linalg.inv(matrices)
+        return
+    # NumPy raises for all matrices if one is singular.
+    singular = linalg.slogdet(matrices)[0] == 0
+    unit = np.eye(x.shape[-1], dtype=matrices.dtype)
+    value = linalg.inv(np.where(singular[..., None, None], unit, matrices))
+    value[singular] = np.nan
+    ctx.out(x.shape)[...] = value
 
 
 @builtin("Det", since=11)
