@@ -98,7 +98,8 @@ def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
             try:
                 original(self, providers, provider_options, *more)
             except Exception as error:
-                if of_ours and (note := unknown_operators.note(str(error))):
+                by_device = not providers and _holds_ours(self._sess_options)
+                if (of_ours or by_device) and (note := unknown_operators.note(str(error))):
                     error.add_note(note)
                 raise
         if (number := creation.number_of_last()) is not None:
@@ -117,6 +118,13 @@ def _adds_no_domains(session_options: Any) -> bool:  # noqa: ANN401
         return False
     added = added_providers.added_to(session_options)
     return PROVIDER in added.by_name or (added.has_policy and not added.providers)
+
+
+def _holds_ours(session_options: Any) -> bool:  # noqa: ANN401
+    if session_options is None:
+        return False
+    added = added_providers.added_to(session_options)
+    return any(name == PROVIDER for name, _ in added.providers)
 
 
 def _interruptible(wrap: Callable[..., Any]) -> Callable[..., Any]:

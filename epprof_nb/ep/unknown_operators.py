@@ -55,6 +55,11 @@ def note(message: str) -> str | None:
 
 def _unknown(op_type: str, domain: str, declared: list[Declaration]) -> str:
     others = [d for d in declared if d.op_type == op_type]
+    if domain in {d.domain for d in others}:
+        return (
+            f"The kernel of {op_type} was defined after the device was added to these "
+            "SessionOptions. Create new ones, and add the device to them."
+        )
     if others:
         node = f"the node has domain {domain!r}" if domain else "the node has no domain"
         return (

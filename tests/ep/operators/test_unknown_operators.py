@@ -6,9 +6,10 @@ import onnxruntime
 import pytest
 
 from epprof_nb.core.errors import KernelError
-from tests.ep.sessions import model_of
+from tests.ep.sessions import OURS, model_of
 
 DOMAIN = "com.example"
+LATER = "com.example.later"
 
 
 def notes_of(error):
@@ -37,6 +38,18 @@ def test_an_unknown_operator_has_a_note_on_how_to_define_it(ep, x, op_type, doma
     assert note in notes_of(caught.value)
 
 
+def test_a_kernel_that_came_after_the_device_is_in_the_note(ep, x):
+    ep.provider("host")
+    given = onnxruntime.SessionOptions()
+    devices = [d for d in onnxruntime.get_ep_devices() if d.ep_name == OURS]
+    given.add_provider_for_devices(devices[:1], {})
+    for op_type, note in (("Twice", "No kernel declares"), ("Half", "Create new ones")):
+        ep.kernel("Half", domain=LATER)(lambda ctx, x: None)
+        with pytest.raises(Exception, match=op_type) as caught:
+            onnxruntime.InferenceSession(model_of(op_type, {"x": x}, domain=LATER), given)
+        assert note in notes_of(caught.value)
+
+
 @pytest.mark.parametrize("names", [["x"], ["x", "a", "b"]], ids=["types", "number of inputs"])
 def test_an_operator_that_its_kernel_declares_otherwise_says_how(ep, x, names):
     define(ep, "Half", types="int32")
@@ -52,12 +65,11 @@ def test_verify_says_so_in_its_message(ep, x):
         ep.verify(model_of("Twice", {"x": x}, domain=DOMAIN), {"x": x})
 
 
-def test_other_sessions_and_errors_have_no_note(ep, x):
+@pytest.mark.parametrize("given", [{"providers": ["CPUExecutionProvider"]}, {}])
+def test_other_sessions_and_errors_have_no_note(ep, x, given):
     ep.provider("host")
     with pytest.raises(Exception, match="Twice") as caught:
-        onnxruntime.InferenceSession(
-            model_of("Twice", {"x": x}, domain=DOMAIN), providers=["CPUExecutionProvider"]
-        )
+        onnxruntime.InferenceSession(model_of("Twice", {"x": x}, domain=DOMAIN), **given)
     assert notes_of(caught.value) == ""
     with pytest.raises(Exception, match="onnx") as caught:
         ep.session("no_such_model.onnx")
