@@ -10,7 +10,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.recording.cupti import layouts, loading, nvml, tables
+from epprof_nb.recording.cupti import buffers, layouts, loading, nvml, tables
 from epprof_nb.recording.cupti.clock import CuptiClock
 from epprof_nb.recording.cupti.event_waits import EventWaits
 from epprof_nb.recording.cupti.other_profilers import (
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from epprof_nb.core.options import Options
 
 _MAX_FORK_WAIT_S = 5.0
-BUFFER_BYTES = 4 << 20
-BUFFERS = 16
-"""Size and number of the buffers that CUPTI fills (`native/gpu/buffer_pool.h`).
-
-They limit raw records waiting to be decoded to 64 MiB. CUPTI drops further ones and counts them.
-"""
 
 _DEVICE_LOST = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721}
 """CUresult values after which every further call of CUDA in the process fails.
@@ -303,7 +297,9 @@ class CuptiRecorder(Recorder):
 
     def _limit_records(self) -> None:
         _native.cupti_configure(
-            buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=self._records_left
+            buffer_bytes=buffers.BUFFER_BYTES,
+            buffers=buffers.BUFFERS,
+            max_records=self._records_left,
         )
 
     def notes(self) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.recording.cupti import loading, recorder
+from epprof_nb.recording.cupti import buffers, loading, recorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ def kernel_records(*, memset: bool = False) -> Iterator[None]:
     """
     loading.load()
     _native.cupti_configure(
-        buffer_bytes=recorder.BUFFER_BYTES, buffers=recorder.BUFFERS, max_records=5_000_000
+        buffer_bytes=buffers.BUFFER_BYTES, buffers=buffers.BUFFERS, max_records=5_000_000
     )
     names = ("CONCURRENT_KERNEL", "MEMSET") if memset else ("CONCURRENT_KERNEL",)
     kinds = np.array([recorder._kind(name) for name in names], np.uint32).tobytes()
