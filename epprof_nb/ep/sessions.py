@@ -16,7 +16,7 @@ from epprof_nb.core import added_providers
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, session_options_pointer
 from epprof_nb.ep import context, cuda, registration, stream_providers, unknown_operators
-from epprof_nb.ep.graphs import bindings, creation, runs, session_graphs
+from epprof_nb.ep.graphs import creation, run_methods, runs_with_bindings, session_graphs
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -43,15 +43,18 @@ def patch() -> None:
     with _lock:
         for name, method in added_providers.wrappers(onnxruntime.SessionOptions).items():
             setattr(onnxruntime.SessionOptions, name, method)
-        _patch(onnxruntime.IOBinding, dict.fromkeys(bindings.METHODS, bindings.wrap))
+        _patch(
+            onnxruntime.IOBinding,
+            dict.fromkeys(runs_with_bindings.METHODS, runs_with_bindings.wrap),
+        )
         _patch(
             onnxruntime.InferenceSession,
             {
                 _CREATE_METHOD: _wrap_create,
-                **{name: _interruptible(wrap) for name, wrap in runs.WRAPPERS.items()},
+                **{name: _interruptible(wrap) for name, wrap in run_methods.WRAPPERS.items()},
             },
         )
-        runs.add_release(onnxruntime.InferenceSession)
+        run_methods.add_release(onnxruntime.InferenceSession)
 
 
 def _patch(kind: type, wrappers: Mapping[str, Callable[..., Any]]) -> None:
@@ -144,7 +147,7 @@ def _interruptible(wrap: Callable[..., Any]) -> Callable[..., Any]:
                 cuda.explain(error)
                 raise
 
-        setattr(run, runs.BELOW, original)
+        setattr(run, run_methods.BELOW, original)
         return run
 
     return wrap_run

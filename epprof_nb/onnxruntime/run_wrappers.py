@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from epprof_nb.ep.graphs.runs import UnprofiledReplays
+    from epprof_nb.ep.graphs.run_methods import UnprofiledReplays
     from epprof_nb.recording.onnxruntime.run_log import RunInProgress
     from epprof_nb.recording.onnxruntime.sessions import ObservedSession
 
@@ -176,7 +176,7 @@ class _RunMethod:
 
 @functools.cache  # an import statement at each replay would take longer than the other lines
 def _unprofiled_replays() -> type[UnprofiledReplays]:
-    from epprof_nb.ep.graphs.runs import UnprofiledReplays
+    from epprof_nb.ep.graphs.run_methods import UnprofiledReplays
 
     return UnprofiledReplays
 

@@ -2,8 +2,8 @@
 
 On a replay, ONNX Runtime ignores the inputs and outputs of a run. It repeats the captured launches
 with their original buffers, so every run must use the buffers of its graph: ours for plain arrays
-(`epprof_nb.ep.graphs.input_buffers`), or the user's if all are bound
-(`epprof_nb.ep.graphs.bindings`). All other runs are eager.
+(`epprof_nb.ep.graphs.runs_with_arrays`), or the user's if all are bound
+(`epprof_nb.ep.graphs.runs_with_bindings`). All other runs are eager.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.ep.graphs import bindings, input_buffers
+from epprof_nb.ep.graphs import runs_with_arrays, runs_with_bindings
 from epprof_nb.ep.graphs.session_graphs import ATTRIBUTE
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _with_buffers(
     feed: Mapping[str, Any],
     run_options: Any,  # noqa: ANN401
 ) -> tuple[Sequence[Any] | None, list[Any]]:
-    return input_buffers.run(
+    return runs_with_arrays.run(
         getattr(session, ATTRIBUTE),
         session,
         eager=lambda: original(session, output_names, feed, run_options),
@@ -114,7 +114,7 @@ def _wrap_run_with_iobinding(original: Callable[..., Any]) -> Callable[..., Any]
         iobinding: Any,  # noqa: ANN401
         run_options: Any = None,  # noqa: ANN401
     ) -> object:
-        return bindings.run(
+        return runs_with_bindings.run(
             getattr(self, ATTRIBUTE),
             self,
             iobinding,
