@@ -13,9 +13,9 @@ import onnxruntime
 import pytest
 
 from epprof_nb.ep.kernel import REGISTRY
-from epprof_nb.ep.kernels.device import attention as device_attention
-from epprof_nb.ep.kernels.device import indexing as device_indexing
-from epprof_nb.ep.kernels.device import rows as device_rows
+from epprof_nb.ep.kernels.cuda import attention as cuda_attention
+from epprof_nb.ep.kernels.cuda import indexing as cuda_indexing
+from epprof_nb.ep.kernels.cuda import rows as cuda_rows
 from epprof_nb.ep.kernels.layers import heads
 from tests.ep import onnx_backend
 from tests.ep.fake_cuda.library import compiler
@@ -215,14 +215,14 @@ def test_rows_are_combined_in_every_dtype(kind, reduction):
         wanted[rows] = updates
     else:
         function[reduction].at(wanted, rows, updates)
-    device_indexing.put_rows(MODULE, Array(out), Array(rows), Array(updates), reduction)
+    cuda_indexing.put_rows(MODULE, Array(out), Array(rows), Array(updates), reduction)
     np.testing.assert_array_equal(out, wanted)
 
 
 def test_nan_wins_over_other_numbers():
     out = np.array([[1], [np.nan]], np.float32)
     updates = np.array([[np.nan], [1]], np.float32)
-    device_indexing.put_rows(MODULE, Array(out), Array(ints(0, 1)), Array(updates), "max")
+    cuda_indexing.put_rows(MODULE, Array(out), Array(ints(0, 1)), Array(updates), "max")
     assert np.isnan(out).all()
 
 
@@ -233,7 +233,7 @@ def test_nan_wins_over_other_numbers():
 def test_a_softmax_of_rows(kind, shape, axis):
     x = (rng.standard_normal(shape) * 5).astype(kind)
     out = np.empty_like(x)
-    device_rows.softmax(MODULE, Array(x), axis, Array(out))
+    cuda_rows.softmax(MODULE, Array(x), axis, Array(out))
     wanted = np.exp(x.astype(np.float64) - x.max(axis=axis, keepdims=True))
     wanted /= wanted.sum(axis=axis, keepdims=True)
     np.testing.assert_allclose(out, wanted, rtol=4 * np.finfo(kind).eps, atol=1e-6)
@@ -247,7 +247,7 @@ def test_a_normalization_of_rows(kind, has_bias):
     out = np.empty_like(x)
     wide = np.float64 if kind == np.float64 else np.float32
     means, inverses = np.empty((4, 3, 1), wide), np.empty((4, 3, 1), wide)
-    device_rows.normalize(
+    cuda_rows.normalize(
         MODULE, Array(x), Array(scale), Array(bias) if has_bias else None, 1e-5, Array(out),
         Array(means), Array(inverses),
     )  # fmt: skip
@@ -274,16 +274,16 @@ def test_weights_of_an_attention(kind, bias, mask, has_sink):
     with np.errstate(invalid="ignore"):
         wanted = heads._weights(np, scores, added, shown, sink, 0.0, heads.Stages())
     given = [None if x is None else Array(x) for x in (added, shown, sink)]
-    assert device_attention.write_weights(MODULE, Array(scores), *given)
+    assert cuda_attention.write_weights(MODULE, Array(scores), *given)
     np.testing.assert_allclose(scores, wanted, rtol=20 * np.finfo(kind).eps, atol=1e-7)
 
 
 def test_weights_of_an_attention_need_a_sink_per_head():
     scores = np.zeros((1, 2, 3, 4), np.float32)
     one = Array(np.ones(1, np.float32))
-    assert not device_attention.write_weights(MODULE, Array(scores), None, None, one)
+    assert not cuda_attention.write_weights(MODULE, Array(scores), None, None, one)
     with pytest.raises(ValueError, match="broadcast"):
-        device_attention.write_weights(
+        cuda_attention.write_weights(
             MODULE, Array(scores), Array(np.ones((3,), np.float32)), None, None
         )
 

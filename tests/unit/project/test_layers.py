@@ -53,7 +53,7 @@ SUBFOLDERS = {
     "ep": (
         ("graphs", "kernels", "kernels.shared"),
         ("products",),
-        ("kernels.device",),
+        ("kernels.cuda",),
         ("kernels.math",),
         ("kernels.images", "kernels.tensors"),
         ("kernels.layers",),

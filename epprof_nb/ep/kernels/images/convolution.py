@@ -8,9 +8,9 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
-from epprof_nb.ep.kernels.device import columns as device_columns
-from epprof_nb.ep.kernels.device import convolution as device_convolution
-from epprof_nb.ep.kernels.device.elements import combine_on_device
+from epprof_nb.ep.kernels.cuda import columns as cuda_columns
+from epprof_nb.ep.kernels.cuda import convolution as cuda_convolution
+from epprof_nb.ep.kernels.cuda.elements import combine_on_device
 from epprof_nb.ep.kernels.math.quantization import requantize, shifted
 from epprof_nb.ep.kernels.shared.checks import expect_shape, per_axis
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
@@ -53,11 +53,11 @@ def _convolve_on_device(ctx: Context, x: Array, weight: Array, bias: Array | Non
     windows = geometry(ctx.attrs, x.shape[2:], weight.shape[2:])
     positions = windows.positions(x.shape[2:])
     shape = (x.shape[0], weight.shape[0], *positions)
-    if device_convolution.takes_few_products(x, weight, groups, positions):
-        device_convolution.convolve(ctx.xp, x, weight, bias, groups, windows, ctx.out(shape))
+    if cuda_convolution.takes_few_products(x, weight, groups, positions):
+        cuda_convolution.convolve(ctx.xp, x, weight, bias, groups, windows, ctx.out(shape))
         ctx.repeat_launches()
         return True
-    columns = device_columns.columns(ctx.xp, x, windows, positions)
+    columns = cuda_columns.columns(ctx.xp, x, windows, positions)
     if columns is None:
         return False
     y = ctx.out(shape)

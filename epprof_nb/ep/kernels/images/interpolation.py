@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.ep.kernels.device.constants import constant
+from epprof_nb.ep.kernels.cuda.constants import constant
 from epprof_nb.ep.products import products
 
 if TYPE_CHECKING:

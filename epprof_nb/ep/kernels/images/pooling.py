@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
-from epprof_nb.ep.kernels.device import pooling as device_pooling
-from epprof_nb.ep.kernels.device.reductions import reduce_on_device
+from epprof_nb.ep.kernels.cuda import pooling as cuda_pooling
+from epprof_nb.ep.kernels.cuda.reductions import reduce_on_device
 from epprof_nb.ep.kernels.shared.averages import mean
 from epprof_nb.ep.kernels.shared.axes import unraveled
 from epprof_nb.ep.kernels.shared.checks import expect_shape
@@ -57,7 +57,7 @@ def _pool_on_device(ctx: Context, function: str, x: Array, places: Geometry, out
     """Write a function of each window in one launch; return whether this is possible."""
     if ctx.xp is np or is_channels_last(ctx):
         return False
-    if not device_pooling.pool(ctx.xp, function, x, places, out):
+    if not cuda_pooling.pool(ctx.xp, function, x, places, out):
         return False
     ctx.repeat_launches()
     return True

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
-from epprof_nb.ep.kernels.device.constants import constant
+from epprof_nb.ep.kernels.cuda.constants import constant
 from epprof_nb.ep.kernels.images import interpolation
 from epprof_nb.ep.kernels.shared.axes import distinct
 from epprof_nb.ep.kernels.shared.checks import choice

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.ep.kernels.device import attention as device_attention
+from epprof_nb.ep.kernels.cuda import attention as cuda_attention
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
 from epprof_nb.ep.products import products
 
@@ -115,7 +115,7 @@ def _weights_on_device(
 ) -> Array:
     bias = None if bias is None else at_least_float32(bias)
     sink = None if sink is None else sink.reshape(-1).astype(scores.dtype)
-    if device_attention.write_weights(xp, scores, bias, mask, sink):
+    if cuda_attention.write_weights(xp, scores, bias, mask, sink):
         return scores
     return _weights(xp, scores, bias, mask, sink, 0.0, Stages())
 

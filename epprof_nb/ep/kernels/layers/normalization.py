@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
-from epprof_nb.ep.kernels.device import rows as device_rows
+from epprof_nb.ep.kernels.cuda import rows as cuda_rows
 from epprof_nb.ep.kernels.shared.averages import mean
 from epprof_nb.ep.kernels.shared.axes import nonnegative
 from epprof_nb.ep.kernels.shared.checks import expect_shape
@@ -68,7 +68,7 @@ def _normalize_rows(
     wide = np.float64 if x.dtype == np.float64 else np.float32
     rows = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
     statistics = [ctx.xp.empty(rows, wide) if ctx.num_outputs > i else None for i in (1, 2)]
-    device_rows.normalize(
+    cuda_rows.normalize(
         ctx.xp, x, scale, bias, ctx.attrs["epsilon"], ctx.out(x.shape, index=0), *statistics
     )
     for index, value in enumerate(statistics, 1):

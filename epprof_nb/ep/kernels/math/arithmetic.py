@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
-from epprof_nb.ep.kernels.device.elements import apply_on_device, combine_on_device
+from epprof_nb.ep.kernels.cuda.elements import apply_on_device, combine_on_device
 from epprof_nb.ep.kernels.shared.broadcasting import broadcast_shape
 from epprof_nb.ep.kernels.shared.checks import choice
 from epprof_nb.ep.kernels.shared.quiet import quiet

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.ep.kernels.device import rows as device_rows
+from epprof_nb.ep.kernels.cuda import rows as cuda_rows
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
@@ -41,7 +41,7 @@ def place_of_extreme(
     is the first element, because all comparisons with it are false.
     """
     if x.dtype.kind == "f" and xp is not np and x.size:
-        return device_rows.place_of_extreme(xp, x, axis, smallest=smallest, last=last)
+        return cuda_rows.place_of_extreme(xp, x, axis, smallest=smallest, last=last)
     missing = np.isnan(x) if x.dtype.kind == "f" and xp is np else None
     if missing is not None and missing.any():
         return _without_nan(x, missing, axis, smallest=smallest, last=last)

@@ -6,7 +6,7 @@ import numpy as np
 
 from epprof_nb.ep import small_floats
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
-from epprof_nb.ep.kernels.device.elements import combine_on_device
+from epprof_nb.ep.kernels.cuda.elements import combine_on_device
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
 from epprof_nb.ep.products import cublaslt, products
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
-from epprof_nb.ep.kernels.device.reductions import reduce_on_device
+from epprof_nb.ep.kernels.cuda.reductions import reduce_on_device
 from epprof_nb.ep.kernels.math.extremes import place_of_extreme
 from epprof_nb.ep.kernels.shared.averages import mean
 from epprof_nb.ep.kernels.shared.axes import nonnegative

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
-from epprof_nb.ep.kernels.device import rows as device_rows
+from epprof_nb.ep.kernels.cuda import rows as cuda_rows
 from epprof_nb.ep.kernels.math.extremes import place_of_extreme
 from epprof_nb.ep.kernels.shared.axes import nonnegative
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
@@ -46,7 +46,7 @@ def _softmax_like(op_type: str, function: Callable[[Any, Array, int], Array]) ->
         axis = nonnegative(ctx.attrs["axis"], x.ndim) if x.ndim else 0
         out = ctx.out(x.shape)
         if x.size and ctx.xp is not np and op_type == "Softmax" and x.ndim:
-            device_rows.softmax(ctx.xp, x, axis, out)
+            cuda_rows.softmax(ctx.xp, x, axis, out)
             ctx.repeat_launches()
         elif x.size:
             out[...] = function(ctx.xp, at_least_float32(x), axis)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
-from epprof_nb.ep.kernels.device.constants import constant
+from epprof_nb.ep.kernels.cuda.constants import constant
 from epprof_nb.ep.kernels.shared.quiet import quiet
 
 

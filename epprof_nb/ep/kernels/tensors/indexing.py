@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
-from epprof_nb.ep.kernels.device import indexing as device_indexing
+from epprof_nb.ep.kernels.cuda import indexing as cuda_indexing
 from epprof_nb.ep.kernels.shared.axes import nonnegative
 from epprof_nb.ep.kernels.shared.checks import choice, expect_shape, single
 
@@ -33,7 +33,7 @@ def gather(ctx: Context, x: Array, indices: Array) -> None:
     out = ctx.out((*x.shape[:axis], *indices.shape, *rest))
     if xp is not np:
         blocks = x.reshape(math.prod(x.shape[:axis]), size, math.prod(rest))
-        device_indexing.take_rows(xp, blocks, indices, out)
+        cuda_indexing.take_rows(xp, blocks, indices, out)
         ctx.repeat_launches()
     elif out.size:
         np.take(x, indices, axis=axis, out=out, mode="wrap")
@@ -48,8 +48,8 @@ def gather_elements(ctx: Context, x: Array, indices: Array) -> None:
     if xp is np:
         out[...] = x[_places(xp, checked(indices, x.shape[axis], axis), axis)]
     else:
-        rows = device_indexing.flat_places(xp, indices, x.shape, axis)
-        device_indexing.take_rows(xp, x.reshape(1, x.size, 1), rows, out)
+        rows = cuda_indexing.flat_places(xp, indices, x.shape, axis)
+        cuda_indexing.take_rows(xp, x.reshape(1, x.size, 1), rows, out)
 
 
 def _expect_rank(indices: Array, rank: int) -> None:
@@ -93,11 +93,11 @@ def gather_nd(ctx: Context, x: Array, indices: Array) -> None:
         found = x.reshape(lead, *x.shape[batch:])[(number, *_tuples(which, named))]
         out[...] = found.reshape(out.shape)
         return
-    rows = device_indexing.flat_rows(xp, indices, named).reshape(lead, count)
+    rows = cuda_indexing.flat_rows(xp, indices, named).reshape(lead, count)
     length = math.prod(named)
     # Indices beyond the block must not reach the next one.
     rows = xp.where(rows < length, number * length + rows, lead * length)
-    device_indexing.take_rows(xp, x.reshape(1, lead * length, math.prod(rest)), rows, out)
+    cuda_indexing.take_rows(xp, x.reshape(1, lead * length, math.prod(rest)), rows, out)
 
 
 _UPDATES = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
@@ -130,8 +130,8 @@ def _scatter_elements(ctx: Context, x: Array, indices: Array, updates: Array) ->
     if xp is np:
         _update(out, places, updates, reduction)
     else:
-        rows = device_indexing.flat_places(xp, indices, x.shape, axis)
-        device_indexing.put_rows(xp, out.reshape(-1, 1), rows, updates, reduction)
+        rows = cuda_indexing.flat_places(xp, indices, x.shape, axis)
+        cuda_indexing.put_rows(xp, out.reshape(-1, 1), rows, updates, reduction)
 
 
 _scatter_elements.__name__ = "scatter_elements"
@@ -154,9 +154,9 @@ def scatter_nd(ctx: Context, x: Array, indices: Array, updates: Array) -> None:
             out[...] = updates.reshape(-1, *x.shape)[-1]
         return
     if xp is not np:
-        rows = device_indexing.flat_rows(xp, indices, x.shape[:depth])
+        rows = cuda_indexing.flat_rows(xp, indices, x.shape[:depth])
         table = out.reshape(math.prod(x.shape[:depth]), math.prod(x.shape[depth:]))
-        device_indexing.put_rows(xp, table, rows, updates, reduction)
+        cuda_indexing.put_rows(xp, table, rows, updates, reduction)
         return
     if not places:
         out, places = out.reshape(1, *out.shape), (np.zeros(indices.shape[:-1], np.int64),)
@@ -222,4 +222,4 @@ def array_feature_extractor(ctx: Context, x: Array, indices: Array) -> None:
         out[...] = np.take(x.reshape(*lead, -1), chosen, axis=-1)
     else:
         blocks = x.reshape(math.prod(lead), x.shape[-1], 1)
-        device_indexing.take_rows(xp, blocks, chosen, out)
+        cuda_indexing.take_rows(xp, blocks, chosen, out)

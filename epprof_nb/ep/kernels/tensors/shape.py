@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
-from epprof_nb.ep.kernels.device.copies import write, write_part
+from epprof_nb.ep.kernels.cuda.copies import write, write_part
 from epprof_nb.ep.kernels.shared.axes import distinct, nonnegative
 from epprof_nb.ep.kernels.shared.broadcasting import broadcast_shape
 from epprof_nb.ep.kernels.shared.checks import choice, expect_shape

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
-from epprof_nb.ep.kernels.device.constants import constant
+from epprof_nb.ep.kernels.cuda.constants import constant
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.ep.kernels.device.index_width import MOST_32_BIT
+from epprof_nb.ep.kernels.cuda.index_width import MOST_32_BIT
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.ep.kernels.device.index_width import MOST_32_BIT
-from epprof_nb.ep.kernels.device.scratch import scratch
+from epprof_nb.ep.kernels.cuda.index_width import MOST_32_BIT
+from epprof_nb.ep.kernels.cuda.scratch import scratch
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule

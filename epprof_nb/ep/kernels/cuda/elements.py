@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.ep.kernels.device import types as device_types
-from epprof_nb.ep.kernels.device.index_width import MOST_32_BIT
+from epprof_nb.ep.kernels.cuda import types as cuda_types
+from epprof_nb.ep.kernels.cuda.index_width import MOST_32_BIT
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule, Attributes
@@ -258,4 +258,4 @@ def _limiting(xp: ArrayModule, dtype: str) -> Any:  # noqa: ANN401
 def _compiled(xp: ArrayModule, name: str, dtype: str, code: str, formula: str) -> Any:  # noqa: ANN401
     called = f"ep_{name.lower().replace(' ', '_')}"
     whole = code.replace("NAME", called).replace("FORMULA", formula)
-    return xp.RawKernel(device_types.preamble(dtype) + whole, called)
+    return xp.RawKernel(cuda_types.preamble(dtype) + whole, called)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.ep.kernels.device import types as device_types
-from epprof_nb.ep.kernels.device.rows import COMBINING, threads
+from epprof_nb.ep.kernels.cuda import types as cuda_types
+from epprof_nb.ep.kernels.cuda.rows import COMBINING, threads
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -138,4 +138,4 @@ def _kernel(xp: ArrayModule, op_type: str, dtype: str, by_column: bool) -> Any: 
         ("RESULT", result),
     ):  # fmt: skip
         code = code.replace(word, text)
-    return xp.RawKernel(device_types.preamble(dtype) + COMBINING + code, name)
+    return xp.RawKernel(cuda_types.preamble(dtype) + COMBINING + code, name)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.ep.kernels.device import rows as device_rows
-from epprof_nb.ep.kernels.device import types as device_types
+from epprof_nb.ep.kernels.cuda import rows as cuda_rows
+from epprof_nb.ep.kernels.cuda import types as cuda_types
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
@@ -53,7 +53,7 @@ extern "C" __global__ void attention_weights(
 
 @cache
 def _kernel(xp: ArrayModule, dtype: str) -> Any:  # noqa: ANN401
-    code = device_types.preamble(dtype) + device_rows.COMBINING + _CODE
+    code = cuda_types.preamble(dtype) + cuda_rows.COMBINING + _CODE
     return xp.RawKernel(code, "attention_weights")
 
 
@@ -94,7 +94,7 @@ def write_weights(
     bias, mask, sink = (None if x is None else xp.ascontiguousarray(x) for x in (bias, mask, sink))
     nothing = np.uint64(0)
     _native.ep_launch(
-        _kernel(xp, dtype.name), (scores.size // columns,), (device_rows.threads(columns),),
+        _kernel(xp, dtype.name), (scores.size // columns,), (cuda_rows.threads(columns),),
         (
             scores, nothing if bias is None else bias, nothing if mask is None else mask,
             nothing if sink is None else sink,

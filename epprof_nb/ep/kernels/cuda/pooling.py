@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.ep.kernels.device import types as device_types
-from epprof_nb.ep.kernels.device.index_width import MOST_32_BIT
-from epprof_nb.ep.kernels.device.rows import COMBINING
+from epprof_nb.ep.kernels.cuda import types as cuda_types
+from epprof_nb.ep.kernels.cuda.index_width import MOST_32_BIT
+from epprof_nb.ep.kernels.cuda.rows import COMBINING
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
@@ -103,4 +103,4 @@ def _kernel(xp: ArrayModule, function: str, dtype: str) -> Any:  # noqa: ANN401
     code = _CODE
     for word, text in (("NAME", name), ("FIRST", first), ("COMBINE", combine), ("RESULT", result)):
         code = code.replace(word, text)
-    return xp.RawKernel(device_types.preamble(dtype) + COMBINING + code, name)
+    return xp.RawKernel(cuda_types.preamble(dtype) + COMBINING + code, name)

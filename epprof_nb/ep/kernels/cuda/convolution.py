@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.ep.kernels.device import types as device_types
-from epprof_nb.ep.kernels.device.index_width import MOST_32_BIT
+from epprof_nb.ep.kernels.cuda import types as cuda_types
+from epprof_nb.ep.kernels.cuda.index_width import MOST_32_BIT
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
@@ -117,4 +117,4 @@ def _kernel(xp: ArrayModule, dtype: str, height: int, width: int) -> Any:  # noq
     # The loops over a window are unrolled, so that its size is part of the code.
     name = f"ep_convolve_{height}x{width}"
     code = _CODE.replace("NAME", name).replace("KH", str(height)).replace("KW", str(width))
-    return xp.RawKernel(device_types.preamble(dtype) + code, name)
+    return xp.RawKernel(cuda_types.preamble(dtype) + code, name)

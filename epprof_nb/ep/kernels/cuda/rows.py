@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.ep.kernels.device import types as device_types
+from epprof_nb.ep.kernels.cuda import types as cuda_types
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
@@ -135,7 +135,7 @@ def _kernel(xp: ArrayModule, name: str, dtype: str) -> Any:  # noqa: ANN401
     code = {
         "softmax_rows": _SOFTMAX, "normalize_rows": _NORMALIZE, "extreme_of_rows": _EXTREME,
     }[name]  # fmt: skip
-    return xp.RawKernel(device_types.preamble(dtype) + COMBINING + code, name)
+    return xp.RawKernel(cuda_types.preamble(dtype) + COMBINING + code, name)
 
 
 def threads(n: int) -> int:

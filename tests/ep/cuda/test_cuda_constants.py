@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from epprof_nb.ep.kernels.device import constants as device_constants
+from epprof_nb.ep.kernels.cuda import constants as cuda_constants
 from tests.ep.sessions import on_cpu, one_node
 
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(device_constants, "_kept", {})
-    monkeypatch.setattr(device_constants, "_kept_bytes", 0)
+    monkeypatch.setattr(cuda_constants, "_kept", {})
+    monkeypatch.setattr(cuda_constants, "_kept_bytes", 0)
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic", "nearest"])
@@ -44,7 +44,7 @@ def test_equal_values_are_kept_once_and_not_beyond_the_bound(ep, fake_cuda, monk
 
     @ep.kernel("Relu")
     def relu(ctx, x):
-        seen.append([device_constants.constant(ctx.xp, v) for v in ([1, 2], [1, 2], [1.0, 2.0])])
+        seen.append([cuda_constants.constant(ctx.xp, v) for v in ([1, 2], [1, 2], [1.0, 2.0])])
         ctx.out(x.shape)[...] = x
 
     serialized, feeds = one_node("Relu", [np.ones(2, np.float32)])
@@ -54,15 +54,15 @@ def test_equal_values_are_kept_once_and_not_beyond_the_bound(ep, fake_cuda, monk
     (first, again, other), later = seen
     assert first is again is later[0]
     assert other is later[2] is not first
-    assert device_constants._kept_bytes == first.nbytes + other.nbytes
-    monkeypatch.setattr(device_constants, "_kept", {})
-    monkeypatch.setattr(device_constants, "MAX_BYTES", device_constants._kept_bytes)
+    assert cuda_constants._kept_bytes == first.nbytes + other.nbytes
+    monkeypatch.setattr(cuda_constants, "_kept", {})
+    monkeypatch.setattr(cuda_constants, "MAX_BYTES", cuda_constants._kept_bytes)
     made.run(None, feeds)
     assert seen[2][0] is not seen[2][1]
-    assert not device_constants._kept
+    assert not cuda_constants._kept
 
 
 def test_the_host_has_numpy_arrays():
     values = np.ones(2)
-    assert device_constants.constant(np, values) is values
-    assert not device_constants._kept
+    assert cuda_constants.constant(np, values) is values
+    assert not cuda_constants._kept

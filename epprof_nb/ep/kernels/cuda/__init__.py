@@ -1,0 +1,1 @@
+"""CUDA C++ of the kernels in Python, and what its launches need."""

@@ -1,1 +1,0 @@
-"""Kernels that run on CUDA devices as source code of CUDA."""
