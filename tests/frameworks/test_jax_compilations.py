@@ -11,7 +11,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.recording.jax.hlo_places import HloPlaces, instructions, live_executables
+from epprof_nb.recording.jax.hlo_lines import HloLines, instructions, live_executables
 
 jax = pytest.importorskip("jax")
 
@@ -161,7 +161,7 @@ def test_instructions_of_programs_that_jax_holds_have_their_lines():
     ]
     scopes = {name: of.op_name for name, of in program.items() if "layer/" in (of.op_name or "")}
     assert scopes
-    found = HloPlaces().of_instructions("jit_scoped", scopes)
+    found = HloLines().of_instructions("jit_scoped", scopes)
     line = scoped.__wrapped__.__code__.co_firstlineno + 3
     assert found == dict.fromkeys(scopes, (__file__, line))
-    assert HloPlaces().of_instructions("jit_none", scopes) == {}
+    assert HloLines().of_instructions("jit_none", scopes) == {}

@@ -9,8 +9,8 @@ from epprof_nb import _native
 from epprof_nb.recording.frameworks.patches import Patches, Switch
 from epprof_nb.recording.jax.calls import describe_call
 from epprof_nb.recording.jax.compilations import JaxCompilations
+from epprof_nb.recording.jax.nvtx_attachment import is_xla_attached
 from epprof_nb.recording.jax.transfers import record_transfers
-from epprof_nb.recording.jax.xla_attachment import is_xla_attached
 
 
 class ReplacedFunctions:

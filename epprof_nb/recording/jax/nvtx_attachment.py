@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from epprof_nb import _native
-from epprof_nb.recording.jax.hlo_places import live_executables
+from epprof_nb.recording.jax.hlo_lines import live_executables
 from epprof_nb.recording.nvtx.injection import is_ours
 
 _PLUGIN = "jax_plugins.xla_cuda"

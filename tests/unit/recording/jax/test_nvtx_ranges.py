@@ -13,9 +13,9 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native, host
-from epprof_nb.recording.jax import hlo_places, xla_attachment
-from epprof_nb.recording.jax.hlo_places import HloPlaces
-from epprof_nb.recording.jax.xla_attachment import is_xla_attached
+from epprof_nb.recording.jax import hlo_lines, nvtx_attachment
+from epprof_nb.recording.jax.hlo_lines import HloLines
+from epprof_nb.recording.jax.nvtx_attachment import is_xla_attached
 from tests.helpers.nvtx_libraries import built, rows
 
 TEXT = """HloModule jit_step, is_scheduled=true
@@ -92,7 +92,7 @@ def programs(monkeypatch):
             for name, text in held
         ]
 
-    monkeypatch.setattr(hlo_places, "live_executables", executables)
+    monkeypatch.setattr(hlo_lines, "live_executables", executables)
     return held
 
 
@@ -260,8 +260,8 @@ def test_a_program_is_read_once_if_it_has_a_fingerprint(monkeypatch):
         return SimpleNamespace(fingerprint=fingerprint, hlo_modules=lambda: [module])
 
     held = [executable(b"1", "jit_step"), executable(b"2", "jit_other")]
-    monkeypatch.setattr(hlo_places, "live_executables", lambda: held)
-    places = HloPlaces()
+    monkeypatch.setattr(hlo_lines, "live_executables", lambda: held)
+    places = HloLines()
     for _ in range(2):
         found = places.of_instructions("jit_step", {"add.1": "jit(step)/a/add", "fusion.8": None})
         assert found == {"add.1": ("/home/me/my model.py", 12)}
@@ -292,8 +292,8 @@ def test_whether_the_library_of_jax_is_attached(
         module = SimpleNamespace(__file__="/jax_plugins/xla_cuda13/__init__.py")
         monkeypatch.setitem(sys.modules, "jax_plugins.xla_cuda13", module)
     executable = SimpleNamespace(client=SimpleNamespace(platform=platform))
-    monkeypatch.setattr(xla_attachment, "live_executables", lambda: [executable] * bool(platform))
-    monkeypatch.setattr(xla_attachment, "is_ours", lambda: ours)
+    monkeypatch.setattr(nvtx_attachment, "live_executables", lambda: [executable] * bool(platform))
+    monkeypatch.setattr(nvtx_attachment, "is_ours", lambda: ours)
     paths = ["/jax_plugins/xla_cuda13/xla_cuda_plugin.so"] if attached else ["/usr/lib/other.so"]
     monkeypatch.setattr(_native, "nvtx_attached", lambda: paths)
     assert is_xla_attached() is expected

@@ -16,7 +16,7 @@ import numpy as np
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.recording.jax.hlo_places import HloPlaces
+from epprof_nb.recording.jax.hlo_lines import HloLines
 from epprof_nb.recording.ranges.range_args import as_json
 from epprof_nb.recording.ranges.range_sources import shown_file
 
@@ -33,7 +33,7 @@ _PROGRAM = re.compile(r"XlaModule:#(?:.*,)?hlo_module=([^,#]+)(?:,program_id=(\d
 _INSTRUCTION = re.compile(r"Thunk:#(?:name=(.*),)?hlo_op=([^,#]+)(?:,.*)?#$")
 _FUNCTION = re.compile(r"^jit\([^()]*\)/")
 
-_places = HloPlaces()
+_places = HloLines()
 
 
 def is_of_xla(kind: OpKind) -> bool:

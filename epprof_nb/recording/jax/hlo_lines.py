@@ -106,7 +106,7 @@ def _fields(text: str) -> dict[str, int]:
     return {key: int(value) for key, value in _FIELD.findall(text)}
 
 
-class HloPlaces:
+class HloLines:
     """The instructions of the programs that JAX holds, read on first access."""
 
     def __init__(self) -> None:
