@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 import pytest
 
-_NEED_ONNX = ["onnxruntime/test_learned_runs.py", "onnxruntime/test_recorded_runs.py"]
+_NEED_ONNX = ["onnxruntime/test_learned_nodes.py", "onnxruntime/test_recorded_runs.py"]
 collect_ignore = [] if find_spec("onnx") else _NEED_ONNX
 
 

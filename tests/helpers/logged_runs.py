@@ -6,8 +6,8 @@ import numpy as np
 
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.recording.onnxruntime import run_log
-from epprof_nb.recording.onnxruntime.learned_runs import identify_nodes
-from epprof_nb.recording.onnxruntime.run_histories import RunHistory
+from epprof_nb.recording.onnxruntime.choice_of_runs import RunHistory
+from epprof_nb.recording.onnxruntime.learned_nodes import identify_nodes
 from epprof_nb.recording.onnxruntime.run_log import LoggedRun
 from tests.helpers.tiny import activity, op, table
 

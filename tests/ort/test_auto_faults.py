@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb.recording.onnxruntime import run_histories
+from epprof_nb.recording.onnxruntime import choice_of_runs
 from tests.ort import models
 from tests.ort.long_runs import Endless
 from tests.ort.rows import nested_in_time, nodes, runs
@@ -20,7 +20,7 @@ from tests.ort.rows import nested_in_time, nodes, runs
 @pytest.fixture
 def auto(installed, monkeypatch):
     """The mode, in which only the first two runs with each input shape are recorded."""
-    monkeypatch.setattr(run_histories, "SAMPLED_SHARE", -1.0)
+    monkeypatch.setattr(choice_of_runs, "SAMPLED_SHARE", -1.0)
     epprof_nb.onnxruntime.install(nodes="auto")
     return installed
 

@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import epprof_nb
-from epprof_nb.recording.onnxruntime import run_histories
-from epprof_nb.recording.onnxruntime.run_histories import MAX_SIZES
+from epprof_nb.recording.onnxruntime import choice_of_runs
+from epprof_nb.recording.onnxruntime.choice_of_runs import MAX_SIZES
 from tests.ort import decoder, models
 from tests.ort.rows import nested_in_time, nodes, runs
 
@@ -120,7 +120,7 @@ def test_each_step_is_a_run_with_its_nodes(genai, folder):
 
 
 def test_few_steps_are_recorded_by_default(genai, folder, monkeypatch):
-    monkeypatch.setattr(run_histories, "SAMPLED_SHARE", -1.0)  # the first runs only
+    monkeypatch.setattr(choice_of_runs, "SAMPLED_SHARE", -1.0)  # the first runs only
     epprof_nb.onnxruntime.install(nodes="auto")
     model = genai.Model(folder)
     with epprof_nb.profile() as prof:

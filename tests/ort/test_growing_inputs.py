@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import epprof_nb
-from epprof_nb.recording.onnxruntime import run_histories
-from epprof_nb.recording.onnxruntime.run_histories import MAX_SIZES
+from epprof_nb.recording.onnxruntime import choice_of_runs
+from epprof_nb.recording.onnxruntime.choice_of_runs import MAX_SIZES
 from tests.ort import decoder
 from tests.ort.rows import nested_in_time, nodes, runs
 
@@ -18,7 +18,7 @@ def generated(session):
 
 
 def test_few_steps_of_a_generation_are_recorded(installed, monkeypatch):
-    monkeypatch.setattr(run_histories, "SAMPLED_SHARE", -1.0)  # the first runs only
+    monkeypatch.setattr(choice_of_runs, "SAMPLED_SHARE", -1.0)  # the first runs only
     epprof_nb.onnxruntime.install(nodes="auto")
     session = installed.InferenceSession(decoder.decoder())
     plain, _ = decoder.generate(session, STEPS)
@@ -37,7 +37,7 @@ def test_few_steps_of_a_generation_are_recorded(installed, monkeypatch):
 
 
 def test_bound_inputs_are_told_apart_by_their_sizes(installed, monkeypatch):
-    monkeypatch.setattr(run_histories, "SAMPLED_SHARE", -1.0)
+    monkeypatch.setattr(choice_of_runs, "SAMPLED_SHARE", -1.0)
     epprof_nb.onnxruntime.install(nodes="auto")
     session = installed.InferenceSession(decoder.decoder())
     plain, _ = decoder.generate(session, STEPS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb.recording.onnxruntime import run_histories, sessions
+from epprof_nb.recording.onnxruntime import choice_of_runs, sessions
 from tests.helpers.threads import run_all
 from tests.ort import models
 from tests.ort.rows import nested_in_time, nodes, runs
@@ -19,14 +19,14 @@ NAMES = [f"n{i}" for i in range(24)]
 @pytest.fixture
 def auto(installed, monkeypatch):
     epprof_nb.onnxruntime.install(nodes="auto")
-    add = run_histories.RunHistory.add
+    add = choice_of_runs.RunHistory.add
 
     def add_three_times_as_long(history, *, recorded, duration_ns, **run):
         assert duration_ns > 0
         add(history, recorded=recorded, duration_ns=3_000_000 if recorded else 1_000_000, **run)
 
     # The measured times of these tiny runs depend on what else the machine does.
-    monkeypatch.setattr(run_histories.RunHistory, "add", add_three_times_as_long)
+    monkeypatch.setattr(choice_of_runs.RunHistory, "add", add_three_times_as_long)
     return installed
 
 
@@ -125,7 +125,7 @@ def test_refused_and_failed_runs(installed, x, mode, monkeypatch):
     feed = {"x": x, "i": np.array([0], np.int64)}
     if mode == "auto":
         # The first runs are recorded, and with this share no other one.
-        monkeypatch.setattr(run_histories, "SAMPLED_SHARE", -1)
+        monkeypatch.setattr(choice_of_runs, "SAMPLED_SHARE", -1)
         profiled(session, feed, 5, mode)
     with epprof_nb.profile(ort_nodes=mode) as prof:
         with pytest.raises(Exception, match="rank"):

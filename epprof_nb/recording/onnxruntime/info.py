@@ -10,9 +10,9 @@ from epprof_nb.analysis.onnx.fallback import has_accelerator
 from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, by_session, runs_by_session
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
-from epprof_nb.recording.onnxruntime import run_histories, run_log, sessions
+from epprof_nb.recording.onnxruntime import choice_of_runs, run_log, sessions
 from epprof_nb.recording.onnxruntime.event_tree import EventTree
-from epprof_nb.recording.onnxruntime.learned_runs import has_subgraphs
+from epprof_nb.recording.onnxruntime.learned_nodes import has_subgraphs
 from epprof_nb.util.format import plural, three_digits
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _runs_without_node_events(info: dict[str, Any]) -> Iterator[str]:
 def _always_recorded(ops: Table, info: dict[str, Any]) -> Iterator[str]:
     """Say why all runs of a session were recorded in the mode ``"auto"``."""
     for entry in info.get("onnxruntime_runs", []) if sessions.mode() == "auto" else []:
-        if entry["runs"] <= run_histories.FIRST_RUNS or entry["recorded"] < entry["runs"]:
+        if entry["runs"] <= choice_of_runs.FIRST_RUNS or entry["recorded"] < entry["runs"]:
             continue
         observed = sessions.observed_by_number(entry["session"])
         accelerated = has_accelerator(observed.providers)

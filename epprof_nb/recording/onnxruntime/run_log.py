@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from epprof_nb import _native
 
 if TYPE_CHECKING:
-    from epprof_nb.recording.onnxruntime.run_histories import RunHistory, SessionRuns
+    from epprof_nb.recording.onnxruntime.choice_of_runs import RunHistory, SessionRuns
 
 _MAX_RUNS = 1_000_000
 

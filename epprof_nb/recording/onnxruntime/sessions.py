@@ -17,7 +17,7 @@ from epprof_nb import _native
 from epprof_nb.analysis.onnx.fallback import has_accelerator
 from epprof_nb.core.options import ORT_NODES, OrtNodes, check_ort_nodes
 from epprof_nb.core.ort_binding import run_options_pointer
-from epprof_nb.recording.onnxruntime import run_file_notes, run_histories, run_log, unprofiled_runs
+from epprof_nb.recording.onnxruntime import choice_of_runs, run_file_notes, run_log, unprofiled_runs
 from epprof_nb.recording.onnxruntime.run_log import RunInProgress
 from epprof_nb.recording.onnxruntime.session_titles import session_title
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
@@ -190,8 +190,8 @@ def _attach_runs(session: object, observed_session: ObservedSession) -> None:
         must_record_all = observed_session.has_own_profiler or (
             observed_session.uses_pool_threads and has_accelerator(observed_session.providers)
         )
-        runs = run_histories.SessionRuns(observed_session.number, must_record_all=must_record_all)
-        setattr(session, run_histories.ATTRIBUTE, runs)
+        runs = choice_of_runs.SessionRuns(observed_session.number, must_record_all=must_record_all)
+        setattr(session, choice_of_runs.ATTRIBUTE, runs)
 
 
 def counts_runs() -> bool:
@@ -294,7 +294,7 @@ def begin_run(session: object, run_options: Any, key: object) -> RunInProgress |
     run
         The run, or None if its nodes must be recorded.
     """
-    runs: run_histories.SessionRuns | None = getattr(session, run_histories.ATTRIBUTE, None)
+    runs: choice_of_runs.SessionRuns | None = getattr(session, choice_of_runs.ATTRIBUTE, None)
     if _mode == "every" or runs is None or file_prefix(run_options) is not None:
         return None
     if _mode == "off":

@@ -10,8 +10,8 @@ from epprof_nb.analysis.onnx.overhead import (
 )
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.recording.onnxruntime import run_log, sessions
+from epprof_nb.recording.onnxruntime.choice_of_runs import RunHistory
 from epprof_nb.recording.onnxruntime.info import session_info, session_notes
-from epprof_nb.recording.onnxruntime.run_histories import RunHistory
 from epprof_nb.recording.onnxruntime.run_log import LoggedRun
 from epprof_nb.recording.onnxruntime.sessions import ObservedSession
 from tests.helpers.tiny import kernel, op, table

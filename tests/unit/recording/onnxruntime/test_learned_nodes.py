@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from epprof_nb.analysis.onnx.overhead import node_events
-from epprof_nb.recording.onnxruntime import run_histories, run_log
-from epprof_nb.recording.onnxruntime.run_histories import RunHistory
+from epprof_nb.recording.onnxruntime import choice_of_runs, run_log
+from epprof_nb.recording.onnxruntime.choice_of_runs import RunHistory
 from tests.helpers.logged_runs import NODES, SPACING, WORK, Recording, nodes_of, states, taught
 
 
@@ -192,7 +192,7 @@ def test_sequences_outlive_the_recording_and_alternate():
 
 def test_a_recording_uses_all_its_sequences_and_the_history_keeps_the_last():
     history, recording = RunHistory(), Recording()
-    works = [WORK + WORK[:1] * extra for extra in range(run_histories.MAX_SEQUENCES + 3)]
+    works = [WORK + WORK[:1] * extra for extra in range(choice_of_runs.MAX_SEQUENCES + 3)]
     for work in works:
         recording.run(history, recorded=True, work=work)
     for work in works:
@@ -202,23 +202,23 @@ def test_a_recording_uses_all_its_sequences_and_the_history_keeps_the_last():
     later = Recording()
     for work in works:
         later.run(history, recorded=False, work=work)
-    assert states(later) == ["mismatched"] * 3 + ["learned"] * run_histories.MAX_SEQUENCES
+    assert states(later) == ["mismatched"] * 3 + ["learned"] * choice_of_runs.MAX_SEQUENCES
 
 
 def test_sequences_are_bounded_in_number_and_memory(monkeypatch):
     history = RunHistory()
     recording = Recording()
-    for extra in range(run_histories.MAX_SEQUENCES + 3):
+    for extra in range(choice_of_runs.MAX_SEQUENCES + 3):
         recording.run(history, recorded=True, work=WORK + WORK[:1] * extra)
     recording.identified()
-    assert len(history.sequences) == run_histories.MAX_SEQUENCES
+    assert len(history.sequences) == choice_of_runs.MAX_SEQUENCES
     launches = 1000
     long, recording = RunHistory(), Recording()
     # About as many launches per node as in an exported transformer.
     recording.run(long, recorded=True, work=WORK * (launches // len(WORK)))
     recording.identified()
     assert long.nbytes <= 64 * launches
-    monkeypatch.setattr(run_histories, "MAX_BYTES", long.nbytes + history.nbytes // 2)
+    monkeypatch.setattr(choice_of_runs, "MAX_BYTES", long.nbytes + history.nbytes // 2)
     long.used = 1
     recording.run(long, recorded=True, work=WORK)
     recording.identified()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from epprof_nb.recording.onnxruntime import run_log
-from epprof_nb.recording.onnxruntime.run_histories import (
+from epprof_nb.recording.onnxruntime.choice_of_runs import (
     MAX_FIRST_RUNS,
     MAX_INPUTS,
     MAX_SIZES,

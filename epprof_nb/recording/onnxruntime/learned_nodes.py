@@ -22,13 +22,13 @@ from epprof_nb.data.schema import MISSING
 from epprof_nb.data.table import concat
 from epprof_nb.recording.onnxruntime import run_log
 from epprof_nb.recording.onnxruntime.event_tree import EventTree
-from epprof_nb.recording.onnxruntime.identified_nodes import identified_nodes
 from epprof_nb.recording.onnxruntime.launch_sequences import (
     KINDS,
     packed_launches,
     sequence_of,
     without_launch_sizes,
 )
+from epprof_nb.recording.onnxruntime.learned_node_rows import identified_nodes
 from epprof_nb.recording.recorder import IdentifiedOps
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
+    from epprof_nb.recording.onnxruntime.choice_of_runs import RunHistory
     from epprof_nb.recording.onnxruntime.launch_sequences import LaunchSequence
-    from epprof_nb.recording.onnxruntime.run_histories import RunHistory
     from epprof_nb.recording.onnxruntime.run_log import LoggedRun
 
 

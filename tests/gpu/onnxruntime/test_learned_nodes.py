@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import epprof_nb
-from epprof_nb.recording.onnxruntime import run_histories
+from epprof_nb.recording.onnxruntime import choice_of_runs
 from epprof_nb.recording.onnxruntime.launch_sequences import LAUNCH
 from tests.gpu import exported
 from tests.gpu.cuda_provider import CUDA, LAUNCHES, ort, states
@@ -91,7 +91,7 @@ def test_nodes_of_further_runs_are_those_that_recording_gives(name):
     assert_same_nodes(again, every)
     assert_all_device_work_has_an_op(again)
     assert nested_in_time(again)
-    (history,) = getattr(session, run_histories.ATTRIBUTE).histories()
+    (history,) = getattr(session, choice_of_runs.ATTRIBUTE).histories()
     assert history.nbytes <= 64 * sum(len(key) // LAUNCH.itemsize for key in history.sequences)
     assert again.by_node().set_index("name").loc[:, "recorded"].max() == 0
     a, b = (p.by_node().set_index(["name", "node_index"])["kernels"] for p in (every, again))
@@ -285,7 +285,7 @@ def test_an_added_kernel_in_a_run_is_a_mismatch(change):
     session = ort.InferenceSession(models.chain(width=64), providers=CUDA)
     x = np.ones((32, 64), np.float32)
     profiled(session, [{"x": x}] * 3)
-    (history,) = getattr(session, run_histories.ATTRIBUTE).histories()
+    (history,) = getattr(session, choice_of_runs.ATTRIBUTE).histories()
     kept = dict(history.sequences)
     history.sequences = {change(key, LAUNCH.itemsize): value for key, value in kept.items()}
     prof = profiled(session, [{"x": x}])

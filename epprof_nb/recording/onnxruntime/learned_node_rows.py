@@ -1,4 +1,4 @@
-"""Ops of the nodes of learned runs, with their launches and times."""
+"""Rows of learned nodes among the ops, with their launches and times."""
 
 from __future__ import annotations
 

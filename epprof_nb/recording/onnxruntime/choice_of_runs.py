@@ -1,8 +1,9 @@
 """Choice of the runs that are recorded node by node, from the earlier runs of their session.
 
 ONNX Runtime's own recording of nodes slows a run down. In the mode ``"auto"`` only some runs are
-recorded. If they launched work on a device, the nodes of the others are identified by their launch
-sequence (`epprof_nb.recording.onnxruntime.learned_runs`). Otherwise the recorded runs are a sample.
+recorded. If they launched work on a device, `epprof_nb.recording.onnxruntime.learned_nodes`
+identifies the nodes of the others by their launch sequence. Otherwise the recorded runs are a
+sample.
 """
 
 from __future__ import annotations
