@@ -1,17 +1,15 @@
 """Replacement of paths, hosts, shapes and source in text.
 
-`epprof_nb.files.redaction.path_patterns` recognises paths.
+`epprof_nb.files.redaction.path_patterns` recognises paths, and `host_patterns` beside it the names
+of hosts and users.
 """
 
 from __future__ import annotations
 
-import contextlib
-import getpass
 import re
-import socket
-from functools import cache
 from typing import TYPE_CHECKING
 
+from epprof_nb.files.redaction.host_patterns import without_hosts_and_users
 from epprof_nb.files.redaction.path_patterns import (
     PATH,
     without_bare_paths,
@@ -21,26 +19,10 @@ from epprof_nb.files.redaction.path_patterns import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-HOST, USER, SHAPE, SOURCE = "(host)", "(user)", "(shape)", "(source)"
+SHAPE, SOURCE = "(shape)", "(source)"
 
 _SHORTEST_CODE = 6
 """Shorter pieces of source text (``x = 1``) reveal nothing and may be part of other words."""
-_COMMON_NAMES = {"root", "user", "users", "ubuntu", "jovyan", "admin", "localhost", "runner"}
-
-_HOSTS = re.compile(
-    r"""(?<=://)[^\s/"'<>]+"""
-    r"""|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b(?!\()"""
-    r"""|\b\d{1,3}(?:\.\d{1,3}){3}\b"""
-    r"""|\b(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b"""
-    # Compressed IPv6. Addresses begin with these digits; slices and names in C++ rarely do.
-    r"""|(?<![\w:.])(?=[0-9a-f:]*::)[23f][0-9a-f]{3}(?::[0-9a-f]{0,4}){2,7}(?:%\w+)?(?![\w:])"""
-    r"""|\bGPU-[0-9a-f]{8}[0-9a-f-]*"""
-    r"""|(?<![\w.-])[\w-]++(?:\.[\w-]+)*\.(?:com|org|net|edu|gov|local|lan|internal|corp|intranet|cluster)"""
-    r"""\b(?!\.\w|\()"""
-    r"""|(?<=["'])[a-z0-9-]+(?:\.[a-z0-9-]+)+\.[a-z]{2,}(?=["':/])""",
-    re.IGNORECASE,
-)
-_HOMES = re.compile(r"""((?:/home/|/Users/|\\Users\\))[^\s/\\"']+""")
 _THREAD_OF = re.compile(r"\b(Thread-\d+) \([^()]*\)")
 """Names that Python gives to threads, with the function that they run."""
 _INTEGERS = r"\s*-?\d+\s*"
@@ -123,21 +105,5 @@ class Filter:
         if self.paths and paths:
             text = without_bare_paths(text)
         if self.hosts:
-            text = _HOMES.sub(rf"\1{USER}", _HOSTS.sub(HOST, text))
-            for name, replacement in _local_names():
-                text = name.sub(replacement, text)
+            text = without_hosts_and_users(text)
         return text
-
-
-@cache
-def _local_names() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Patterns of the machine's and user's names as whole words, with their replacement."""
-    host = socket.gethostname()
-    names = {host: HOST, host.partition(".")[0]: HOST}
-    with contextlib.suppress(OSError, KeyError):  # the user of a container may have no name
-        names.setdefault(getpass.getuser(), USER)
-    return tuple(
-        (re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE), replacement)
-        for name, replacement in names.items()
-        if len(name) > 1 and name.lower() not in _COMMON_NAMES
-    )

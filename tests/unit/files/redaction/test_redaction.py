@@ -262,18 +262,18 @@ def test_an_empty_profile_can_be_redacted(tmp_path):
 
 
 def test_this_machine_and_its_user_are_known_by_name(monkeypatch):
-    from epprof_nb.files.redaction import text_filter as text
+    from epprof_nb.files.redaction import host_patterns
 
     monkeypatch.setattr(socket, "gethostname", lambda: "calc7")
-    monkeypatch.setattr(text.getpass, "getuser", lambda: "grace")
-    text._local_names.cache_clear()
+    monkeypatch.setattr(host_patterns.getpass, "getuser", lambda: "grace")
+    host_patterns._local_names.cache_clear()
     try:
         redact = Filter(paths=False, hosts=True, shapes=False)
         assert redact("rank 3 on calc7, by Grace; calc71 stays") == (
             "rank 3 on (host), by (user); calc71 stays"
         )
     finally:
-        text._local_names.cache_clear()
+        host_patterns._local_names.cache_clear()
 
 
 @pytest.mark.parametrize(
