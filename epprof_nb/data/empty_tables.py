@@ -96,7 +96,7 @@ def explained(profile: ProfileData, table: str, frame: pd.DataFrame) -> pd.DataF
     profile
         The profile.
     table
-        Name of the table in `epprof_nb.data.column_docs.TABLES`.
+        Name of the table in `epprof_nb.data.result_columns.TABLES`.
     frame
         The table.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.empty_tables import explained
+from epprof_nb.data.result_columns import with_columns
 from epprof_nb.data.schema import TABLES
 from epprof_nb.data.table import Table
 

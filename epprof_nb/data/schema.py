@@ -72,12 +72,14 @@ class DerivedColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """The columns of one table, in order; ``index`` is the column of row labels, if any.
+    """The meaning of a row of one table, and its columns in order.
 
-    In DataFrames, a derived column follows its source.
+    ``index`` is the column of row labels, if any. In DataFrames, a derived column follows its
+    source.
     """
 
     name: str
+    rows: str
     index: str | None
     columns: tuple[Column, ...]
     derived: tuple[DerivedColumn, ...] = ()
@@ -112,6 +114,7 @@ _STACK = (
 
 OPS = TableSchema(
     "ops",
+    "One row per op.",
     "op_id",
     (
         Column("op_id", "int", "64-bit id of the op, unique in its process"),
@@ -194,6 +197,7 @@ OPS = TableSchema(
 
 ACTIVITIES = TableSchema(
     "activities",
+    "One row per activity of a device.",
     None,
     (
         Column("kind", "name", "kernel, memcpy, memset, synchronization, graph_launch"),
@@ -256,6 +260,7 @@ ACTIVITIES = TableSchema(
 
 API_CALLS = TableSchema(
     "api_calls",
+    "One row per API call.",
     None,
     (
         Column("domain", "name", "driver, runtime, host"),
@@ -274,6 +279,7 @@ API_CALLS = TableSchema(
 
 GRAPHS = TableSchema(
     "graphs",
+    "One row per CUDA graph that was launched, or captured by a session with kernels in Python.",
     "graph_id",
     (
         Column("graph_id", "int", "id of the executable graph; CUPTI's for a CUDA graph"),
@@ -292,6 +298,7 @@ GRAPHS = TableSchema(
 
 MEMORY = TableSchema(
     "memory",
+    "One row per allocation or release (`--detail memory`).",
     None,
     (
         Column("operation", "name", "allocation or release"),
@@ -310,6 +317,7 @@ MEMORY = TableSchema(
 
 OVERHEAD = TableSchema(
     "overhead",
+    "One row per interval of CUPTI's overhead (`--detail overhead`).",
     None,
     (
         Column("kind", "name", "CUPTI's overhead kind: instrumentation, buffer flush, ..."),
@@ -322,6 +330,11 @@ OVERHEAD = TableSchema(
 
 STACKS = TableSchema(
     "stacks",
+    (
+        "One row per Python stack in which work was launched, and per stack that called one: its "
+        "innermost frame, after the row of the stack that called it. Frames of IPython, of "
+        "Python's start and of epprof_nb are left out."
+    ),
     "stack_id",
     (
         Column("stack_id", "int", "number of the stack, from 0: its row"),
@@ -336,6 +349,11 @@ STACKS = TableSchema(
 
 HOST_SAMPLES = TableSchema(
     "host_samples",
+    (
+        "One row per sample of a thread that launches or runs the cell, while it was in no "
+        "recorded API call and had made none for 0.5 ms: about 100 times a second, and more often "
+        "at first."
+    ),
     None,
     (
         Column("start_ns", "time", "moment of the sample, since the profile's start"),
@@ -363,6 +381,7 @@ BLOCK_CATEGORIES = (
 
 MEMORY_BLOCKS = TableSchema(
     "memory_blocks",
+    "One row per block of memory in use at some time of the profile.",
     None,
     (
         Column(
@@ -405,6 +424,7 @@ MEMORY_BLOCKS = TableSchema(
 
 MEMORY_SEGMENTS = TableSchema(
     "memory_segments",
+    "One row per piece of memory that a pool held at some time of the profile.",
     None,
     (
         Column("pool", "name", "pool that holds the segment"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.ranks.collectives import collectives_table
 from epprof_nb.analysis.ranks.stragglers import stragglers_table
-from epprof_nb.data.column_docs import with_columns
+from epprof_nb.data.result_columns import with_columns
 from epprof_nb.jobs.across import notes_on_collectives, sentence_on_stragglers
 from epprof_nb.jobs.job_data import JobData
 from epprof_nb.jobs.table_frame import table_frame

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.sql.limits import MAX_BYTES, TIME_LIMIT_S
-from epprof_nb.data.column_docs import with_columns
+from epprof_nb.data.result_columns import with_columns
 from epprof_nb.jobs import tables
 from epprof_nb.jobs.job_data import JobData
 from epprof_nb.jobs.job_findings import findings_of_job, findings_table_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.data.result_columns import with_columns
 from epprof_nb.profiles.table_frame import table_frame
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.empty_tables import explained
 from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.data.result_columns import with_columns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -32,7 +32,7 @@ def table_frame(
     profile
         The profile.
     name
-        Name of the table in `epprof_nb.data.column_docs.TABLES`.
+        Name of the table in `epprof_nb.data.result_columns.TABLES`.
     table
         The function, which takes the index of the profile.
     args, kwargs

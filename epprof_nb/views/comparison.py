@@ -13,8 +13,8 @@ from epprof_nb.analysis.compare.by_stack import stack_comparison
 from epprof_nb.analysis.compare.idle_time import idle_per_repeat
 from epprof_nb.analysis.compare.reasons_not_to_compare import ALLOWED
 from epprof_nb.analysis.compare.spread_between_recordings import Spread
-from epprof_nb.data.column_docs import with_columns
 from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.data.result_columns import with_columns
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.measured_spreads import load_spread
 from epprof_nb.util.cached import cached_property

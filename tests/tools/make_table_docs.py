@@ -1,4 +1,4 @@
-"""Write ``docs/tables.md``, the columns of every table, from `epprof_nb.data.column_docs`.
+"""Write ``docs/tables.md``, the columns of every table, from `epprof_nb.data.result_columns`.
 
     python -m tests.tools.make_table_docs
 
@@ -7,7 +7,7 @@ Run it after changing a column or its description; a test compares the file.
 
 from __future__ import annotations
 
-from epprof_nb.data.column_docs import TABLES
+from epprof_nb.data.result_columns import TABLES
 from tests.paths import ROOT
 
 OUTPUT = ROOT / "docs" / "tables.md"
@@ -22,7 +22,7 @@ Columns of the breakdowns are *inclusive*, of an op and all ops below it, unless
 with `self_`. Inclusive times of nested ops overlap; self times add up to the device time of the
 profile.
 
-This page is generated from `epprof_nb/data/column_docs/` by `tests/tools/make_table_docs.py`.
+This page is generated from `epprof_nb/data/result_columns/` by `tests/tools/make_table_docs.py`.
 """
 
 

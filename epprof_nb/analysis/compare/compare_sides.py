@@ -98,7 +98,7 @@ class ComparisonResult:
     total
         The elapsed time per repeat.
     ops, kernels, lines, nodes
-        Tables of the same names in `epprof_nb.data.column_docs.TABLES`, with the prefix
+        Tables of the same names in `epprof_nb.data.result_columns.TABLES`, with the prefix
         ``compare_``.
     memory
         The bytes in use.

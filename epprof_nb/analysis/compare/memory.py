@@ -33,7 +33,7 @@ class MemoryComparison:
     peak, steady
         Bytes of the old and of the new side, at the peak and at the end of the recording.
     ops
-        The table ``compare_memory`` of `epprof_nb.data.column_docs.TABLES`.
+        The table ``compare_memory`` of `epprof_nb.data.result_columns.TABLES`.
     is_known
         Whether all recordings have blocks of memory.
     """

@@ -5,11 +5,11 @@ import pickle
 import pandas as pd
 import pytest
 
-from epprof_nb.data.column_docs import TABLES
+from epprof_nb.data.result_columns import TABLES
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import activity, kernel, op, profile
-from tests.unit.data.column_docs.test_column_docs import FRAMES
+from tests.unit.data.result_columns.test_result_columns import FRAMES
 
 CPU = {"no_gpu": {"is_first": False}, "detail": "default", "wall_ns": 100}
 

@@ -49,7 +49,7 @@ SUBFOLDERS = {
             "findings.rules.onnx",
         ),
     ),
-    "data": (("column_docs",),),
+    "data": (("result_columns",),),
     "ep": (
         ("graphs", "kernels", "kernels.shared"),
         ("products",),

@@ -12,7 +12,7 @@ from epprof_nb.analysis.sql import in_this_process as sql
 from epprof_nb.analysis.sql import tables as sql_tables
 from epprof_nb.analysis.utilisation.idle_gaps import busy_ns
 from epprof_nb.data.arrow import to_arrow
-from epprof_nb.data.column_docs import TABLES as DOCUMENTED
+from epprof_nb.data.result_columns import TABLES as DOCUMENTED
 from epprof_nb.data.schema import TABLES
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import activity, call, kernel, nested, op, profile

@@ -14,7 +14,7 @@ from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.files.readers import byte_stream, json_events
 from epprof_nb.files.readers.json_events import JsonEvents
 from tests.helpers.traces import GOOD, TRACES, kineto, notes, x
-from tests.unit.data.column_docs.test_column_docs import FRAMES
+from tests.unit.data.result_columns.test_result_columns import FRAMES
 
 
 @pytest.mark.parametrize("path", sorted(TRACES.glob("*.gz")), ids=lambda path: path.name)

@@ -11,19 +11,19 @@ import inspect
 import textwrap
 from typing import TYPE_CHECKING, TypeVar
 
-from epprof_nb.data.column_docs.analyses import ANALYSES
-from epprof_nb.data.column_docs.breakdowns import BREAKDOWNS
-from epprof_nb.data.column_docs.comparison import COMPARISON
-from epprof_nb.data.column_docs.jobs import JOBS
-from epprof_nb.data.column_docs.memory import MEMORY
-from epprof_nb.data.column_docs.onnx_nodes import ONNX_NODES
-from epprof_nb.data.column_docs.records import RECORDS
-from epprof_nb.data.column_docs.training import TRAINING
+from epprof_nb.data.result_columns.analyses import ANALYSES
+from epprof_nb.data.result_columns.breakdowns import BREAKDOWNS
+from epprof_nb.data.result_columns.comparison import COMPARISON
+from epprof_nb.data.result_columns.jobs import JOBS
+from epprof_nb.data.result_columns.memory import MEMORY
+from epprof_nb.data.result_columns.onnx_nodes import ONNX_NODES
+from epprof_nb.data.result_columns.recorded_tables import RECORDS
+from epprof_nb.data.result_columns.training import TRAINING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from epprof_nb.data.column_docs.description import ColumnDoc, TableDoc
+    from epprof_nb.data.result_columns.description import ColumnDoc, TableDoc
 
 _F = TypeVar("_F", bound="Callable[..., object]")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epprof_nb.data.column_docs.description import (
+from epprof_nb.data.result_columns.description import (
     DEVICE,
     PLACE_IN_STACK,
     TableDoc,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from epprof_nb.data import schema
-from epprof_nb.data.column_docs.description import TableDoc, column, columns, of_schema
+from epprof_nb.data.result_columns.description import TableDoc, column, columns
 
 _POOL = column("pool", "category", "pool that holds it, as in `memory_blocks`")
 
@@ -47,16 +46,6 @@ MEMORY: dict[str, TableDoc] = {
         "prof.by_module(memory=True)",
         "One row per module in whose innermost call memory was allocated or released.",
         (column("path", "category", "path of the module in its model"), *_SUMS),
-    ),
-    "memory_blocks": TableDoc(
-        "prof.memory_blocks",
-        "One row per block of memory in use at some time of the profile.",
-        of_schema(schema.MEMORY_BLOCKS),
-    ),
-    "memory_segments": TableDoc(
-        "prof.memory_segments",
-        "One row per piece of memory that a pool held at some time of the profile.",
-        of_schema(schema.MEMORY_SEGMENTS),
     ),
     "memory_at": TableDoc(
         "prof.memory_at()",

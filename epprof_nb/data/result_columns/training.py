@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epprof_nb.data.column_docs.description import DEVICE, TableDoc, column, columns, measured
+from epprof_nb.data.result_columns.description import DEVICE, TableDoc, column, columns, measured
 
 TRAINING: dict[str, TableDoc] = {
     "by_repeat": TableDoc(

@@ -1,54 +1,30 @@
-"""Columns of the tables of records, and of their join."""
+"""Recorded tables, which `epprof_nb.data.schema` describes, and the columns added to them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from epprof_nb.data import schema
-from epprof_nb.data.column_docs.description import TableDoc, column, of_schema
+from epprof_nb.data.result_columns.description import TableDoc, column, of_schema
+
+_RECORDED = {table.name: of_schema(table) for table in schema.TABLES}
+
+_PLACE_OF_SAMPLE = (
+    column("function", "category", "function of the innermost line of your code"),
+    column("file", "category", "its file, or its cell, as In[3]"),
+    column("line", "Int64", "that line; of a statement, its first"),
+)
+_SAMPLES = _RECORDED[schema.HOST_SAMPLES.name]
 
 RECORDS: dict[str, TableDoc] = {
-    "ops": TableDoc("prof.ops", "One row per op.", of_schema(schema.OPS)),
-    "activities": TableDoc(
-        "prof.activities", "One row per activity of a device.", of_schema(schema.ACTIVITIES)
-    ),
-    "api_calls": TableDoc("prof.api_calls", "One row per API call.", of_schema(schema.API_CALLS)),
-    "graphs": TableDoc(
-        "prof.graphs",
-        "One row per CUDA graph that was launched, or captured by a session with kernels in "
-        "Python.", of_schema(schema.GRAPHS)
-    ),
-    "memory": TableDoc(
-        "prof.memory", "One row per allocation or release (`--detail memory`).",
-        of_schema(schema.MEMORY),
-    ),
-    "overhead": TableDoc(
-        "prof.overhead", "One row per interval of CUPTI's overhead (`--detail overhead`).",
-        of_schema(schema.OVERHEAD),
-    ),
-    "stacks": TableDoc(
-        "prof.stacks",
-        "One row per Python stack in which work was launched, and per stack that called one: its "
-        "innermost frame, after the row of the stack that called it. Frames of IPython, of "
-        "Python's start and of epprof_nb are left out.",
-        of_schema(schema.STACKS),
-    ),
-    "host_samples": TableDoc(
-        "prof.host_samples",
-        "One row per sample of a thread that launches or runs the cell, while it was in no "
-        "recorded API call and had made none for 0.5 ms: about 100 times a second, and more often "
-        "at first.",
-        (
-            *of_schema(schema.HOST_SAMPLES),
-            column("function", "category", "function of the innermost line of your code"),
-            column("file", "category", "its file, or its cell, as In[3]"),
-            column("line", "Int64", "that line; of a statement, its first"),
-        ),
-    ),
+    **_RECORDED,
+    schema.HOST_SAMPLES.name: replace(_SAMPLES, columns=_SAMPLES.columns + _PLACE_OF_SAMPLE),
     "joined": TableDoc(
         "prof.joined()",
         "One row per activity: the columns of `prof.activities`, then columns of its op, its "
         "nearest named range and its API call.",
         (
-            *of_schema(schema.ACTIVITIES),
+            *_RECORDED[schema.ACTIVITIES.name].columns,
             column("op_name", "category", "name of the op"),
             column("op_type", "category", "type of the op, as in `ops`"),
             column("op_category", "category", "category of the op, as in `ops`"),
@@ -81,4 +57,4 @@ RECORDS: dict[str, TableDoc] = {
         ),
     ),
 }  # fmt: skip
-"""Tables of records by name."""
+"""Recorded tables by name, and their join."""

@@ -5,7 +5,7 @@ import importlib.util
 import pytest
 
 from epprof_nb import compare
-from epprof_nb.data.column_docs import TABLES
+from epprof_nb.data.result_columns import TABLES
 from epprof_nb.data.schema import TABLES as SCHEMAS
 from epprof_nb.jobs.job import Job
 from epprof_nb.profiles import Profile

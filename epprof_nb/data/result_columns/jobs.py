@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epprof_nb.data.column_docs.description import TableDoc, column, columns
+from epprof_nb.data.result_columns.description import TableDoc, column, columns
 
 _RANK = column("rank", "int64", "rank, or number of a process without one; the index")
 _OF_RANK = column("rank", "int64", "rank, or number of a process without one")

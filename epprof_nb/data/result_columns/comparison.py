@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epprof_nb.data.column_docs.description import TableDoc, column
+from epprof_nb.data.result_columns.description import TableDoc, column
 
 _COMPARED = (
     column("status", "category", "matched, renamed, added or removed"),

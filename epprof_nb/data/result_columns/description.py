@@ -101,8 +101,8 @@ def measured(*names: str) -> tuple[ColumnDoc, ...]:
     )
 
 
-def of_schema(table: schema.TableSchema) -> tuple[ColumnDoc, ...]:
-    """Return the columns of a stored table, each followed by those derived from it."""
+def of_schema(table: schema.TableSchema) -> TableDoc:
+    """Return a stored table. Columns that are derived from another one follow it."""
     found: list[ColumnDoc] = []
     for stored in table.columns:
         found.append(column(stored.name, _DTYPES[stored.kind], stored.doc))
@@ -111,7 +111,7 @@ def of_schema(table: schema.TableSchema) -> tuple[ColumnDoc, ...]:
             for derived in table.derived
             if derived.source == stored.name
         ]
-    return tuple(found)
+    return TableDoc(f"prof.{table.name}", table.rows, tuple(found))
 
 
 DEVICE = ("device_ns", "self_device_ns", "share", "kernels", "memcpys", "memsets", "bytes",
