@@ -324,9 +324,9 @@ def _bounds(starts: list[int], ends: list[int], until: int, origin: int) -> list
 
     A repeat for which `ends` has no time ends where the next one starts.
     """
-    recorded = [start for start in starts if start < until]
-    ends = [*ends[: len(recorded)], *[*recorded[1:], until][len(ends) :]]
+    ends = [*ends, *[*starts[1:], until][len(ends) :]]
     return [
         [start - origin, min(end, until) - origin]
-        for start, end in zip(recorded, ends, strict=True)
+        for start, end in zip(starts, ends, strict=True)
+        if start < until
     ]

@@ -132,6 +132,31 @@ def test_code_that_ended_before_the_begin_has_no_negative_time():
     check_info(info)
 
 
+@pytest.mark.parametrize(
+    ("starts", "ends", "until", "bounds"),
+    [
+        ([110, 120, 130], [], 140, [[10, 20], [20, 30], [30, 40]]),  # until the next one
+        ([110, 120], [115, 128], 140, [[10, 15], [20, 28]]),
+        ([110, 120, 130], [115], 140, [[10, 15], [20, 30], [30, 40]]),
+        ([110, 120, 130], [115, 125, 135], 123, [[10, 15], [20, 23]]),  # cut by a time limit
+        ([110, 120], [], 120, [[10, 20]]),  # began at the end
+        ([110], [], 110, []),
+    ],
+)
+def test_repeats_end_with_the_recording_at_the_latest(starts, ends, until, bounds):
+    assert session._bounds(starts, ends, until, origin=100) == bounds
+
+
+def test_a_recording_may_end_before_the_first_repeat_begins():
+    recorded = session.start()
+    recorded.stop_recording()
+    recorded.begin_repeat()
+    recorded.end_repeat()
+    made = recorded.stop()
+    check_info(made.info)
+    assert made.info["repeats"] == made.info["repeat_waits_ns"] == []
+
+
 def test_a_time_limit_is_reached_by_itself():
     with epprof_nb.profile(time_limit_s=0.05) as prof:
         while service.open_subscriptions:  # until the limit has closed it
