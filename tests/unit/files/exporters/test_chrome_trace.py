@@ -280,6 +280,7 @@ def awkward():
             op(2, "coroutine", 10, 60_000, 1, suspended_ns=5),
             op(3, "coalesced", -999, -1, count=7),
             op(4, "backwards", 50, 40),
+            op(5, "suspended backwards", 70, 60, suspended_ns=1),
         ],
         activities=[
             kernel(70_123, 80_000, 2, correlation_id=5, grid_x=1, grid_y=2, grid_z=3),
