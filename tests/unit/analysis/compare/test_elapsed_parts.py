@@ -208,6 +208,26 @@ def test_an_op_on_another_thread_has_host_time_alone():
     assert first_row(result)["op"] == "`next()`"
 
 
+def test_a_wait_of_another_thread_moves_no_contribution():
+    def waiting(device):
+        ops, bounds = [op(1, "In[1]", 0, 10**12, op_type="cell", category="cell")], []
+        work, calls = [], []
+        for repeat in range(12):
+            begin, number = repeat * 30 * MS, len(ops) + 1
+            end, done, of = begin + 20 * MS, begin + device, {"repeat": repeat}
+            ops.append(line(number, 1, begin, end, 1, **of) | {"name": "launch()"})
+            ops.append(op(number + 1, "wait", begin, done, thread_id=2, **of))
+            work.append(kernel(begin, done, number, **of))
+            wait = {"name": "cudaStreamSynchronize", "op_id": number + 1, "thread_id": 2}
+            calls.append(call(begin, done, **wait, **of))
+            bounds.append([begin, end])
+        return profile(ops, work, calls, info={"repeats": bounds, "wall_ns": 400 * MS})
+
+    ops = rows(compare(waiting(5 * MS), waiting(9 * MS)).ops)
+    assert ops["launch()"]["verdict"] == "slower"
+    assert ops["launch()"]["contribution_ns"] == ops["wait"]["contribution_ns"] == 0
+
+
 def test_the_change_of_single_runs_is_that_of_the_times_that_are_shown():
     def run(ns):
         ops = [op(1, "work", 0, ns, repeat=None)]
