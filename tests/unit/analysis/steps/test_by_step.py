@@ -111,6 +111,23 @@ def test_code_before_the_loop_of_a_function_is_in_no_step():
     assert frame["kernels"].tolist() == [1, 1, 1]
 
 
+def test_the_optimizer_is_the_first_work_if_its_closure_has_the_rest():
+    made = profile(
+        [
+            op(1, "In[1]", 0, 9_000, op_type="cell", category="cell"),
+            line(2, 3, 5, 8_000, 1, name="train(2)"),
+            framework(3, "LBFGS.step", 4_500, 5_000, 2, "optimizer"),
+            framework(4, "net", 4_600, 4_700, 3),
+            framework(5, "net", 5_100, 5_200, 2),
+            framework(6, "LBFGS.step", 5_300, 5_800, 2, "optimizer"),
+        ],
+        [kernel(4_650, 4_690, 4)],
+        info={"wall_ns": 9_000},
+    )
+    # As long before it as the second step takes until its first module.
+    assert made.by_step()["start_ns"].tolist() == [4_400, 5_000]
+
+
 def test_a_single_step_begins_with_the_profiled_code():
     ops = [
         op(1, "In[1]", 10, 9_000, op_type="cell", category="cell"),
