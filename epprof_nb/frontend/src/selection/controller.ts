@@ -146,7 +146,8 @@ export class SelectionController {
     try {
       found = await this.source.seek(query, {});
     } catch (error) {
-      this.panel.replaceChildren(h("p", { class: "ep-warn" }, messageOf(error)));
+      if (this.#query === query)
+        this.panel.replaceChildren(h("p", { class: "ep-warn" }, messageOf(error)));
       return null;
     }
     if (this.#query !== query) return null;
