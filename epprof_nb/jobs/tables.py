@@ -103,16 +103,14 @@ def ranks_table(job: JobData) -> ResultTable:
     def of_totals(name: str) -> OptionalColumn:
         return optional([MISSING if t is None else total(t, name) for t in totals])
 
-    stated = stated_columns(job)
-    last = {name: stated.pop(name) for name in ("clock_error_ns", "recorded", "dropped")}
     return ResultTable(
         {
-            **stated,
+            **_processes(job),
             "devices": categorical([None if t is None else used_names(t) for t in totals]),
-            "clock_error_ns": last.pop("clock_error_ns"),
+            "clock_error_ns": _clock_errors(job),
             "busy_ns": of_totals("busy_ns"),
             "idle_ns": of_totals("idle_ns"),
-            **last,
+            **_record_counts(job),
         },
         index="rank",
     )
@@ -120,15 +118,12 @@ def ranks_table(job: JobData) -> ResultTable:
 
 def stated_columns(job: JobData) -> dict[str, Column]:
     """Return the columns of `Job.ranks` that need no events."""
+    return {**_processes(job), "clock_error_ns": _clock_errors(job), **_record_counts(job)}
+
+
+def _processes(job: JobData) -> dict[str, Column]:
     processes = job.processes
     manifests = [process.manifest for process in processes]
-    placements = job.placements
-    placed = [placements.get(process.number) for process in processes]
-    # Only those whose part could be read: the info of a redacted profile is in its part.
-    counts = [
-        counts_of(job.info(p.number)) if p.number in job and p.number not in job.damage else None
-        for p in processes
-    ]
     damage = [job.damage.get(process.number) for process in processes]
 
     def of_manifest(value: Callable[[Any], Any], missing: object = None) -> list[Any]:
@@ -155,11 +150,23 @@ def stated_columns(job: JobData) -> dict[str, Column]:
                 for p, why in zip(processes, damage, strict=True)
             ]
         ),
-        "clock_error_ns": optional(
-            [MISSING if p is None or p.error_ns is None else p.error_ns for p in placed]
-        ),
-        "recorded": optional([MISSING if c is None else c[0] for c in counts]),
-        "dropped": optional([MISSING if c is None else c[1] for c in counts]),
+    }
+
+
+def _clock_errors(job: JobData) -> OptionalColumn:
+    placed = [job.placements.get(process.number) for process in job.processes]
+    return optional([MISSING if p is None or p.error_ns is None else p.error_ns for p in placed])
+
+
+def _record_counts(job: JobData) -> dict[str, Column]:
+    # Only those whose part could be read: the info of a redacted profile is in its part.
+    counts = [
+        counts_of(job.info(p.number)) if p.number in job and p.number not in job.damage else None
+        for p in job.processes
+    ]
+    return {
+        name: optional([MISSING if c is None else c[i] for c in counts])
+        for i, name in enumerate(("recorded", "dropped"))
     }
 
 
