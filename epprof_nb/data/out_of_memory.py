@@ -1,4 +1,4 @@
-"""Facts about an out-of-memory error: the request, the free memory, and who holds the rest.
+"""Facts about an out-of-memory error: the request, the free memory, and what holds the rest.
 
 They are numbers and names, which keep no objects of the user. All sizes are in bytes.
 """

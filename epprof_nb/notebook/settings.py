@@ -69,7 +69,7 @@ class GpuProfile(Configurable):
     ).tag(config=True)
     explain_out_of_memory = Bool(
         True,  # noqa: FBT003
-        help="Below a cell that ran out of GPU memory, show who holds the memory, also without "
+        help="Below a cell that ran out of GPU memory, show what holds the memory, even without "
         "%%gpuprofile.",
     ).tag(config=True)
     calibrate = Bool(

@@ -1,1 +1,1 @@
-"""Memory of GPUs: who holds it, and when."""
+"""Memory of GPUs: what holds it, and when."""

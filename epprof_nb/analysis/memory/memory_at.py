@@ -1,4 +1,4 @@
-"""memory_at: who holds the memory at some time."""
+"""memory_at: what holds the memory at some time."""
 
 from __future__ import annotations
 

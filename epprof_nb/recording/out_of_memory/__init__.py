@@ -1,1 +1,1 @@
-"""Explanation of out-of-memory errors: the request, the free memory, and who holds the rest."""
+"""Explanation of out-of-memory errors: the request, the free memory, and what holds the rest."""

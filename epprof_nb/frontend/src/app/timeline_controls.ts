@@ -76,7 +76,7 @@ export function addControls(
   if (header.counters.some(({ parts }) => parts))
     timeline.shortcuts.add({
       keys: ["b"],
-      help: "Show who holds the memory at the pointer, or at the peak",
+      help: "Show what holds the memory at the pointer, or at the peak",
       group: GROUP,
       run: () => memory.pick(timeline.pointed),
     });

@@ -33,7 +33,7 @@ const SPECS: Record<string, Spec> = {
   forward_host_ns: ["host, forward", "Host time of the calls", 8],
   backward_host_ns: ["host, backward", "Host time of the backward pass", 8],
   other_host_ns: ["host, other", "Host time outside both passes: optimizers and loaders", 8],
-  sampled_ns: ["host, sampled", "Host time between API calls, by samples, with all it called", 7],
+  sampled_ns: ["host, sampled", "Host time between API calls, by samples, including callees", 7],
   self_sampled_ns: ["self", "Host time of the function itself, by samples", 5],
   self_share: ["share", "Share of the sampled host time", 6],
   samples: ["samples", "Number of samples", 9],

@@ -50,7 +50,7 @@ export class DifferenceView {
   readonly #library = this.#toggle("library frames", "Show frames of libraries, too");
   readonly #removed = this.#toggle(
     "removed stacks",
-    "Add the work that the new side lacks, as wide as it was in the old one",
+    "Show the work that the new side lacks, with its width on the old side",
   );
   readonly #icicles = new Map<string, Icicle>();
   #theme: Theme = "light";

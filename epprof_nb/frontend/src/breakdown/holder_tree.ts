@@ -7,7 +7,7 @@ const BEFORE = "before this profile";
 
 export interface HolderNode {
   name: string;
-  /** Whole path of a module; else the name. */
+  /** Whole path of a module; the name of other nodes. */
   title: string;
   level: string;
   /** Part of the counter of memory that has its colour; empty for several. */

@@ -65,7 +65,7 @@ export class Tree {
       this.children[above].push(i);
     });
     for (let i = this.size - 1; i >= 0; i--) {
-      // Merged nodes have lost the kinds below them; most of their time is that of kernels.
+      // Merged nodes have lost the kinds below them; kernels have most of their time.
       if (data.others[i] && data.kernels[i] > 0) time[i][KIND.kernel] += data.device_ns[i];
       else if (this.isLeaf(i)) time[i][kindCode(this.level(i))] += data.device_ns[i];
       const above = data.parent[i];
@@ -198,7 +198,7 @@ export class Tree {
     return values;
   }
 
-  /** New values, plus the old ones of what is removed below each node. */
+  /** New values, plus the old values of the removed work below each node. */
   #withRemoved(values: Float64Array, before: number[]): Float64Array {
     const removed = new Float64Array(this.size);
     for (let i = this.size - 1; i >= 0; i--) {

@@ -1,4 +1,4 @@
-// Panel below the timeline: who holds memory at a time, as a flame graph and as a table.
+// Panel below the timeline: what holds memory at a time, as a flame graph and as a table.
 
 import { h, on } from "../base/dom.ts";
 import { count, moment, percent, shorten, size } from "../base/format.ts";
@@ -9,10 +9,10 @@ import { memoryCss } from "../render/memory_colours.ts";
 import { type HolderNode, holderTree, partOf } from "./holder_tree.ts";
 
 const ROWS = 8;
-/** Boxes narrower than this share are left out, and these unnamed, to keep the page fluent. */
+/** Minimum share of a box that is drawn, and of a box with a name; more would slow the page down. */
 const NARROWEST = 0.002;
 const NAMED = 0.03;
-/** Strength of a box's colour: text stays readable on it. */
+/** Strength of a box's colour; text on it must stay readable. */
 const TINT = 0.45;
 
 interface MemoryActions {
@@ -42,7 +42,7 @@ export class MemoryPanel {
     private readonly actions: MemoryActions,
   ) {}
 
-  /** Show who holds the memory of a counter's device at a time; null hides the panel. */
+  /** Show what holds the memory of a counter's device at a time; null hides the panel. */
   async show(picked: Picked | null): Promise<void> {
     const number = ++this.#request;
     this.element.hidden = picked === null;
@@ -51,7 +51,7 @@ export class MemoryPanel {
     try {
       const holders = await this.source.memoryAt(picked.at);
       if (number !== this.#request) return;
-      if (!holders) throw new Error("This page has no holders of memory.");
+      if (!holders) throw new Error("This page does not contain the holders of memory.");
       this.#show(ofDevice(holders, picked.counter.device), picked);
     } catch (error) {
       if (number !== this.#request) return;
@@ -70,7 +70,7 @@ export class MemoryPanel {
     const total = holders.bytes.reduce((sum, bytes) => sum + bytes, 0);
     const isPeak = holders.at === counter.peak?.[0];
     const near = holders.at === at ? "" : `, the time nearest to ${moment(at)} in this page`;
-    const told = isPeak ? ", the peak" : near;
+    const which = isPeak ? ", the peak" : near;
     const flame = h("div", { class: "ep-flame" });
     const root = holderTree(holders, counter.name);
     const zoom = (to: HolderNode): void => {
@@ -87,7 +87,7 @@ export class MemoryPanel {
         "div",
         { class: "ep-range-head" },
         h("strong", { title: `${count(total)} bytes` }, `${size(total)} in use`),
-        h("span", { class: "ep-faint" }, `at ${moment(holders.at)}${told}`),
+        h("span", { class: "ep-faint" }, `at ${moment(holders.at)}${which}`),
         isPeak ? null : button("show the peak", () => this.actions.peak(counter)),
         button("close", () => this.actions.close()),
       ),

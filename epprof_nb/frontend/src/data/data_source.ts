@@ -52,7 +52,7 @@ export interface DataSource {
   /** Count the events of a query, and find one of them. */
   seek(query: SelectionQuery, where: SeekTarget): Promise<SeekResult>;
   byRange(range: Range): Promise<RangeBreakdown>;
-  /** Load who holds memory at a time. */
+  /** Load the holders of memory at a time. */
   memoryAt(time: number): Promise<Holders | null>;
   /** Load a breakdown; a live source sorts and filters it as requested. */
   table(by: string, request?: TableRequest): Promise<TableData>;

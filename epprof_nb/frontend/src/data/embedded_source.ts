@@ -63,7 +63,7 @@ export class EmbeddedSource implements DataSource {
   async related(at: EventRef): Promise<Related> {
     const events = await this.#all();
     const hit = hitOf(events, at);
-    if (!hit) throw new Error("this event is not in the page");
+    if (!hit) throw new Error("This page does not contain the event.");
     return related(events, this.bundle.header, hit, this.#detail ? null : this.#groups);
   }
 

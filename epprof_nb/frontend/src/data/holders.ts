@@ -1,4 +1,4 @@
-// Who holds memory at a time: one row per holder, as `prof.memory_at()` in Python.
+// Holders of memory at a time: one row per holder, as `prof.memory_at()` in Python.
 
 import { firstAbove } from "../base/binary_search.ts";
 import type { Bundle } from "./wire_format.ts";
@@ -44,7 +44,7 @@ export function holdersAt(bundle: Bundle<HolderHeader>, time: number): Holders |
   const [step, holder, bytes, blocks] = ["step", "holder", "bytes", "blocks"].map(column);
   const held = new Float64Array(labels.name.length);
   const count = new Float64Array(labels.name.length);
-  // Nothing is held before the first change.
+  // Before the first change, no memory is in use.
   for (let i = 0; i < step.length && step[i] <= last && time >= t[0]; i++) {
     held[holder[i]] += bytes[i];
     count[holder[i]] += blocks[i];

@@ -3,13 +3,13 @@
 import { count } from "../base/format.ts";
 import type { Events } from "./events.ts";
 
-/** Number of events that rectangles stand for; empty if each stands for one. */
+/** Note on the numbers of events and rectangles; empty if each rectangle stands for one event. */
 export function lodNote(events: Events, zooms: boolean): string {
   const merged = Object.entries(events.counts).filter(([, [sent, all]]) => sent < all);
   if (!merged.length) return "";
   const parts = merged.map(([what, [sent, all]]) => `${count(all)} ${what} as ${count(sent)}`);
   const more = zooms
     ? "zoom in to separate them."
-    : "zooming in shows no more, so that the notebook stays small. For every event, run prof.timeline().widget(), or open a file of prof.to_html(path).";
-  return `Neighbouring events thinner than a pixel are merged, not omitted: ${parts.join(", ")} rectangles; ${more} Totals count every event; estimated numbers say so.`;
+    : "the notebook stores no more. To see every event, run prof.timeline().widget(), or open the page that prof.to_html(path) writes.";
+  return `Neighbouring events thinner than a pixel are merged: ${parts.join(", ")} rectangles; ${more} Totals count every event; estimated numbers say so.`;
 }

@@ -6,7 +6,7 @@ import { numbers } from "./counters.ts";
 import type { ColumnBundle } from "./wire_format.ts";
 
 export class MemoryCurve {
-  /** Times of the points, ascending; nothing is known before the first. */
+  /** Times of the points, ascending; values before the first are unknown. */
   readonly #t: Float64Array;
   /** Time of the greatest sum from each point to the next. */
   readonly #at: Float64Array;

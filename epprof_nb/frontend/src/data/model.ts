@@ -145,7 +145,7 @@ export interface TreeData {
   text?: number[];
   /** How often a frame follows itself at most, if any does. */
   recursion?: number[];
-  /** Python stacks with work (null for that without a stack), and the node of each. */
+  /** Python stacks with work (null for work without a stack), and the node of each. */
   stack_id?: (number | null)[];
   stack_node?: number[];
   /** Hue of the operator of each node, -1 for none; only without device work. */

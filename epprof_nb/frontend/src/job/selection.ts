@@ -66,7 +66,7 @@ export function cellText(data: StripsData, cell: Cell): string {
   return `${place}: devices busy ${percent(busy / 100)}${wait}`;
 }
 
-/** Describe a selection, and return the code that opens it in the timeline, if it can. */
+/** Describe a selection, and return the code that opens it in the timeline, if there is one. */
 export function selectionText(
   data: StripsData,
   one: Cell,

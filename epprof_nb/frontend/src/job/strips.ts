@@ -92,7 +92,7 @@ export class Strips {
     const cell = this.#cell(event);
     if (this.#dragging) {
       const from = this.#cursor ?? cell;
-      // A click that trembles is no selection.
+      // A small movement during a click does not select.
       if (!this.#anchor && Math.abs(cell.bin - from.bin) + Math.abs(cell.row - from.row) < 2)
         return;
       this.#anchor ??= from;

@@ -153,7 +153,7 @@ export class RangePanel {
 function estimateNote({ start, end, estimated }: RangeBreakdown): string {
   const { exact, bin } = estimated ?? { exact: null, bin: null };
   if (bin === null) return "Estimated: this page merges neighbouring events.";
-  const stored = `this page has sums of each ${duration(bin)}, not every event`;
+  const stored = `this page contains sums per ${duration(bin)}, not every event`;
   if (!exact) return `Estimated: ${stored}.`;
   const ends = [
     exact.start > start ? `the first ${duration(exact.start - start)}` : "",

@@ -102,7 +102,7 @@ export const COUNTER_TYPES: Record<Counter["what"], CounterType> = {
   },
   memory: {
     label: () => "memory",
-    title: "memory in use, by what the program keeps in it; click to see who holds it",
+    title: "memory in use, by category; click to see what holds it",
     height: 84,
     main: false,
     load: (bundle, position, counter) =>
@@ -110,7 +110,7 @@ export const COUNTER_TYPES: Record<Counter["what"], CounterType> = {
   },
   pools: {
     label: () => "pools",
-    title: "memory in use, by pool; click to see who holds it",
+    title: "memory in use, by pool; click to see what holds it",
     height: 26,
     main: false,
     load: (bundle, position, counter) =>

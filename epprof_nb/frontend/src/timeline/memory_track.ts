@@ -59,12 +59,12 @@ export function memoryTrack(curve: MemoryCurve, counter: Counter, marked: boolea
         const term = h("dt", {}, swatch, ` ${parts[part]}`);
         list.append(h("div", {}, term, h("dd", {}, size(bytes[part]))));
       }
-      const span = size(low) !== size(high) ? `, ${size(low)} at least within this pixel` : "";
+      const span = size(low) !== size(high) ? `, at least ${size(low)} within this pixel` : "";
       return [
         h("div", { class: "ep-tip-title" }, `${size(high)} in use at ${moment(at)}`),
         `${counter.name}${span}`,
         list,
-        h("div", { class: "ep-faint" }, "Click to see who holds it."),
+        h("div", { class: "ep-faint" }, "Click to see what holds it."),
       ];
     },
     mean: () => 0,
