@@ -88,18 +88,28 @@ Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devi
   });
 }
 
+// A delegate may choose the same device twice.
+void refuse_several(const KeyValuePairs* const* chosen, size_t count) {
+  auto number = [&](size_t i) {
+    const char* text = rt.pair(chosen[i], kDeviceIdKey);
+    return std::string_view(text ? text : "");
+  };
+  for (size_t i = 1; i < count; i++) {
+    if (number(i) == number(0)) continue;
+    throw std::runtime_error("a session has one device of " + std::string(kProviderName) +
+                             ", and " + std::to_string(count) +
+                             " were given. Pass one, and create a session for each other one");
+  }
+}
+
 }  // namespace
 
-Status* create_provider(int device, size_t chosen, const SessionOptions* options,
-                        const Logger* logger, Ep** ep) {
-  if (!ep) return null_in("CreateEp");
+Status* create_provider(int device, const KeyValuePairs* const* chosen, size_t count,
+                        const SessionOptions* options, const Logger* logger, Ep** ep) {
+  if (!ep || (count && !chosen)) return null_in("CreateEp");
   *ep = nullptr;
   return as_status([&] {
-    if (chosen > 1) {
-      throw std::runtime_error("a session has one device of " + std::string(kProviderName) +
-                               ", and " + std::to_string(chosen) +
-                               " were given. Pass one, and create a session for each other one");
-    }
+    refuse_several(chosen, count);
     KeyValuePairs* entries = nullptr;
     check(rt.config_entries(options, &entries));
     std::unique_ptr<KeyValuePairs, void (*)(KeyValuePairs*)> owner(entries, rt.release_pairs);
@@ -154,9 +164,9 @@ Status* list_domains(EpFactory*, CustomOpDomain** domains, size_t room) {
 
 namespace {
 
-Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs* const*,
+Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs* const* metadata,
                   size_t count, const SessionOptions* options, const Logger* logger, Ep** ep) {
-  return create_provider(-1, count, options, logger, ep);
+  return create_provider(-1, metadata, count, options, logger, ep);
 }
 
 void release_ep(EpFactory*, Ep* ep) { release_provider(ep); }

@@ -25,9 +25,9 @@ ort::Status* list_domains(ort::EpFactory*, ort::CustomOpDomain** domains, size_t
 size_t provider_factories(std::string_view registered_name, ort::EpFactory** factories,
                           size_t room);
 
-// Creates the provider of a session on a device (-1: the host device). `chosen` is how many devices
-// ONNX Runtime has for the session.
-ort::Status* create_provider(int device, size_t chosen, const ort::SessionOptions*,
-                             const ort::Logger*, ort::Ep**);
+// Creates the provider of a session on a device (-1: the host device). `chosen` is the metadata of
+// the devices that ONNX Runtime has for the session.
+ort::Status* create_provider(int device, const ort::KeyValuePairs* const* chosen, size_t count,
+                             const ort::SessionOptions*, const ort::Logger*, ort::Ep**);
 
 }  // namespace epprof::ep

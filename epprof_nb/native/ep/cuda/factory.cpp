@@ -81,7 +81,7 @@ Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs*
                   size_t count, const SessionOptions* options, const Logger* logger, Ep** ep) {
   const char* number = count ? rt.pair(metadata[0], kDeviceIdKey) : nullptr;
   if (!number) return fail("ONNX Runtime names no CUDA device");
-  return create_provider(atoi(number), count, options, logger, ep);
+  return create_provider(atoi(number), metadata, count, options, logger, ep);
 }
 
 void release_ep(EpFactory*, Ep* ep) { release_provider(ep); }
