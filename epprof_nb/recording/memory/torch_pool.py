@@ -33,8 +33,6 @@ class TorchPool(NamedTuple):
         Segments that torch has from the driver.
     free_blocks
         Sizes of the cached free blocks, the largest first; None if they cannot be read.
-    graph_bytes
-        Blocks in use in the private pools of CUDA graphs.
     addresses, sizes
         The blocks in use, int64, by address; empty if they cannot be read.
     reason
@@ -44,7 +42,6 @@ class TorchPool(NamedTuple):
     in_use: int
     held: int
     free_blocks: tuple[int, ...] | None
-    graph_bytes: int
     addresses: IntArray
     sizes: IntArray
     reason: str = ""
@@ -71,14 +68,12 @@ def pool_of(read: TorchSnapshot, device: int) -> TorchPool:
     blocks, segments = read.blocks, read.segments
     here = segments.device[blocks.segment] == device
     used = here & read.in_use()
-    is_private = (segments.pool != 0).sum(axis=1)[blocks.segment] > 0
     free = np.sort(blocks.nbytes[here & (blocks.state == INACTIVE)])[::-1]
     order = np.argsort(blocks.address[used])
     return TorchPool(
         int(blocks.nbytes[used].sum()),
         int(segments.nbytes[segments.device == device].sum()),
         tuple(free.tolist()),
-        int(blocks.nbytes[used & is_private].sum()),
         blocks.address[used][order],
         blocks.nbytes[used][order],
     )
@@ -98,7 +93,6 @@ def _totals(memory: Any, device: int, reason: str) -> TorchPool:  # noqa: ANN401
         stats.get("allocated_bytes.all.current", 0),
         stats.get("reserved_bytes.all.current", 0),
         None,
-        0,
         none,
         none,
         reason,

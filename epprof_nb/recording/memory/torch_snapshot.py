@@ -52,8 +52,8 @@ class Segments:
         One value per segment.
     pool : int64 array of shape (n, 2)
         Identity of the private pool, as of a CUDA graph; zeros for the common pool.
-    is_large, is_expandable : bool arrays
-        Whether it has the blocks above 1 MB, and whether it can grow.
+    is_expandable : bool array
+        Whether it can grow.
     """
 
     device: IntArray
@@ -61,7 +61,6 @@ class Segments:
     nbytes: IntArray
     stream: IntArray
     pool: IntArray
-    is_large: BoolArray
     is_expandable: BoolArray
 
     def __len__(self) -> int:
@@ -224,7 +223,6 @@ def _segments(segments: Sequence[Mapping[str, Any]]) -> Segments:
         _column(segments, "total_size"),
         _column(segments, "stream"),
         np.array(pools, np.int64).reshape(-1, 2),
-        np.array([segment["segment_type"] == "large" for segment in segments], np.bool_),
         np.array([segment.get("is_expandable", False) for segment in segments], np.bool_),
     )
 
