@@ -109,7 +109,9 @@ def unique_values(values: IntArray) -> list[int]:
     found: set[int] = set()
     for chunk in chunks(len(values)):
         part = values[chunk]
-        found.update((part[:1] if (part == part[0]).all() else _distinct(part)).tolist())
+        # Usually the same value follows many times.
+        changes = np.flatnonzero(part[1:] != part[:-1]) + 1
+        found.update(_distinct(part[np.append(0, changes)]).tolist())
     return sorted(found)
 
 

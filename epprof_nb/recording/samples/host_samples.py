@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.arrays.ids import mask_as_slice, unique_values
 from epprof_nb.arrays.intervals import union
 from epprof_nb.data.schema import HOST_SAMPLES
 from epprof_nb.data.table import Table
@@ -70,8 +71,8 @@ def _in_call(
 ) -> BoolArray:
     """Return which samples were taken in an API call of their thread."""
     found = np.zeros(len(time), np.bool_)
-    for one in np.intersect1d(thread, threads):
-        calls, rows = threads == one, np.flatnonzero(thread == one)
+    for one in unique_values(thread):
+        calls, rows = mask_as_slice(threads == one), np.flatnonzero(thread == one)
         begins, until = union(starts[calls], ends[calls])
         at = np.searchsorted(begins, time[rows], side="right") - 1
         found[rows] = (at >= 0) & (time[rows] < np.append(until, 0)[at])

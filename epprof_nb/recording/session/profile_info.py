@@ -9,12 +9,10 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from epprof_nb.analysis.base.devices import is_gpu
 from epprof_nb.analysis.base.missing_records import missing_launches
 from epprof_nb.analysis.ranks.kinds import CALL
-from epprof_nb.arrays.ids import unique_inverse
+from epprof_nb.arrays.ids import unique_inverse, unique_values
 from epprof_nb.recording.samples import native_sampler
 from epprof_nb.recording.samples.host_samples import sample_counts
 from epprof_nb.recording.session import clock_check
@@ -64,9 +62,13 @@ def build_info(
         "code_ns": recording.stopped_ns - recording.opened_ns,
         "devices": _devices_used(recording.devices, activities),
         "threads": recording.thread_names.of(
-            np.unique(
-                np.concatenate([correlated.tables["ops"]["thread_id"], calls["thread_id"]])
-            ).tolist()
+            sorted(
+                {
+                    thread
+                    for table in (correlated.tables["ops"], calls)
+                    for thread in unique_values(table["thread_id"])
+                }
+            )
         ),
         "clock": {"source": "CLOCK_MONOTONIC", **recording.clock},
         "recorded": recorded,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.arrays.ids import unique_values
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.recording.ranges import greenlets, suspension
 from epprof_nb.recording.samples import native_sampler
@@ -371,8 +372,9 @@ class RecordingService:
             self._graph_nodes.add(output.graphs.nodes, self._stacks)
         batch = Batch(ops, launches, outputs, now, samples)
         self._batches.append(batch)
-        threads = [column([batch], log, "thread_id", np.uint64) for log in ("ops", "launches")]
-        self._thread_names.update(np.unique(np.concatenate(threads)).tolist())
+        for log in ("ops", "launches"):
+            threads = column([batch], log, "thread_id", np.uint64).astype(np.int64)
+            self._thread_names.update(unique_values(threads))
 
     def before_fork(self) -> None:
         """Let the recorders prepare for a fork, also those of earlier sessions."""

@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.recording.native_columns import numbers
+from epprof_nb.util.cached import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,10 +29,16 @@ class OpStacks:
     """
 
     def __init__(self, drained: Sequence[dict[str, Any]]) -> None:
-        self._stack: dict[int, int] = {}
-        for raw in drained:
+        self._drained = drained
+
+    @cached_property
+    def _stack(self) -> dict[int, int]:
+        """Stack of each op; most recordings of many ops need none of them."""
+        found: dict[int, int] = {}
+        for raw in self._drained:
             ops = numbers(raw, "op_id", np.int64).tolist()
-            self._stack |= zip(ops, numbers(raw, "op_stack", np.int32).tolist(), strict=True)
+            found |= zip(ops, numbers(raw, "op_stack", np.int32).tolist(), strict=True)
+        return found
 
     def of(self, op_ids: npt.NDArray[np.int64], ops: Table) -> npt.NDArray[np.int32]:
         """Return the id of the stack of some ops, `MISSING` for none.
