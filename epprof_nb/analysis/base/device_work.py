@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb import _native
 from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.arrays.small_codes import count_codes
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.schema import ACTIVITY_KINDS, DEVICE_KINDS
 
@@ -114,51 +117,55 @@ class OpDeviceTime:
         The result of `kind_codes`.
     """
 
-    __slots__ = ("_begin", "_end", "_until")
+    __slots__ = ("_begin", "_end", "_kinds", "_until")
 
     def __init__(self, activities: Table, tree: OpTree, kinds: npt.NDArray[np.uint8]) -> None:
         self._begin, self._end = tree.preorder_begin, tree.preorder_end
-        self._until = _time_until(activities, tree, kinds)
+        present = count_codes(kinds, len(ACTIVITY_KINDS))
+        self._kinds = np.array([0, *(code for code in _DEVICE_CODES if present[code])], np.uint8)
+        self._until = _time_until(activities, tree, kinds, self._kinds[1:])
 
-    @property
-    def total(self) -> IntArray:
-        """Time in all kinds, int64 ns, one value per op."""
-        time: IntArray = self._by_kind(slice(None)).sum(axis=0)
+    def total(self, ops: IntArray | slice = slice(None)) -> IntArray:
+        """Return the time of `ops` in all kinds, int64 ns; of all ops by default."""
+        time: IntArray = self._by_kind(ops).sum(axis=0)
         return time
 
     def main_kind(self, ops: IntArray | slice) -> npt.NDArray[np.uint8]:
         """Return the code of the kind with the most time for each of `ops`; 0 if none."""
         time = self._by_kind(ops)
-        return np.where(time.any(axis=0), time.argmax(axis=0) + KERNEL, 0).astype(np.uint8)
+        if not len(time):
+            return np.zeros(time.shape[1], np.uint8)
+        return self._kinds[np.where(time.any(axis=0), time.argmax(axis=0) + 1, 0)]
 
     def _by_kind(self, ops: IntArray | slice) -> IntArray:
-        """Return the time of ops and all ops below them, one row per kind of `DEVICE_KINDS`."""
+        """Return the time of ops and all ops below them, one row per kind that occurs."""
         time: IntArray = self._until[:, self._end[ops]]
         time -= self._until[:, self._begin[ops]]
         return time
 
 
-def _time_until(activities: Table, tree: OpTree, kinds: npt.NDArray[np.uint8]) -> IntArray:
+def _time_until(
+    activities: Table,
+    tree: OpTree,
+    kinds: npt.NDArray[np.uint8],
+    device_kinds: npt.NDArray[np.uint8],
+) -> IntArray:
     """Return the time of all ops before each number in preorder, one row per device kind."""
     start, end, ids = (activities[name] for name in ("start_ns", "end_ns", "op_id"))
-    ops, slots = len(tree), len(_DEVICE_CODES) + 1
-    # The last slot of an op is for other kinds. The slots of row -1, no op, follow all ops.
-    time = np.zeros((ops + 1) * slots, np.int64)
+    # The last element is for activities without an op.
+    time = np.zeros((len(device_kinds), len(tree) + 1), np.int64)
     for chunk in chunks(len(activities)):
-        key = tree.rows(ids[chunk])
-        key *= slots
-        # Device kinds begin at 1; unsigned, 0 - 1 is the largest number.
-        key += np.minimum(kinds[chunk] - np.uint8(_DEVICE_CODES[0]), np.uint8(slots - 1))
-        length = end[chunk] - start[chunk]
-        np.add.at(time, key, np.maximum(length, 0, out=length))
-    until = np.zeros((len(_DEVICE_CODES), ops + 1), np.int64)
-    for slot in range(len(_DEVICE_CODES)):
-        until[slot, 1:][tree.preorder_begin] = time[slot:-slots:slots]
+        op, length = tree.rows(ids[chunk]), end[chunk] - start[chunk]
+        np.maximum(length, 0, out=length)
+        for kind, of_kind in zip(device_kinds, time, strict=True):
+            _native.add_by_group(of_kind, op, np.where(kinds[chunk] == kind, length, 0))
+    until = np.zeros_like(time)
+    until[:, 1:][:, tree.preorder_begin] = time[:, :-1]
     return np.cumsum(until, axis=1, out=until)
 
 
 def count_launches(
-    tree: OpTree, activity_op: npt.NDArray[np.integer[Any]], kinds: npt.NDArray[np.uint8]
+    tree: OpTree, activity_op: npt.NDArray[np.signedinteger[Any]], kinds: npt.NDArray[np.uint8]
 ) -> IntArray:
     """Count the kernels, memcpys and memsets of each op and all ops below it.
 
@@ -171,7 +178,5 @@ def count_launches(
     kinds
         The result of `kind_codes`.
     """
-    counts = np.zeros(len(tree) + 1, np.int64)
-    for chunk in chunks(len(kinds)):
-        np.add.at(counts, activity_op[chunk][is_device_kind(kinds[chunk])], 1)
+    counts = sum_by_group(activity_op, is_device_kind(kinds).astype(np.int64), len(tree))
     return tree.subtree_sum(counts[:-1])

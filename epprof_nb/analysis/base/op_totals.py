@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.activity_sums import MEASURES
 from epprof_nb.analysis.base.op_status import has_host_time, ran
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import numpy.typing as npt
 
     from epprof_nb.analysis.base.attribution import Attribution
@@ -71,7 +74,12 @@ class Totals:
 
 
 def totals(
-    index: ProfileIndex, groups: IntArray, owner: IntArray, *, attribution: Attribution
+    index: ProfileIndex,
+    groups: IntArray,
+    owner: IntArray,
+    *,
+    attribution: Attribution,
+    only: Collection[str] = MEASURES,
 ) -> Totals:
     """Sum up the activities and the host time of groups of ops.
 
@@ -87,6 +95,8 @@ def totals(
         activities; `MISSING` for none. Owners have a group and own themselves.
     attribution
         See `epprof_nb.analysis.base.attribution.attributed_op_rows`.
+    only
+        Names of the measures to sum, with ``activities`` and ``device_ns``.
 
     Returns
     -------
@@ -95,7 +105,13 @@ def totals(
     """
     ops, tree = index.profile.tables["ops"], index.tree
     n = int(groups.max(initial=-1)) + 1
-    of_owner, above = index.op_sums(attribution), tree.parent
+    # Often nothing is copied, and all work is kernels.
+    of_owner = {
+        name: values
+        for name, values in index.op_sums(attribution).items()
+        if name in ("activities", "device_ns") or (name in only and values.any())
+    }
+    above = tree.parent
     if not np.array_equal(owner, np.arange(len(ops))):
         # The index `MISSING` selects the last element, which is `MISSING` too.
         owner = np.append(owner, MISSING)
@@ -104,12 +120,9 @@ def totals(
             name: sum_by_group(owner, values, len(ops)) for name, values in of_owner.items()
         }
     outermost = np.where(tree.is_outermost(groups), groups, MISSING)
-    measures, own_measures = {}, {}
+    measures = {name: np.zeros(n, np.int64) for name in only}
+    own_measures = dict(measures)
     for name, values in of_owner.items():
-        # Often nothing is copied, and all work is kernels.
-        if name != "device_ns" and not values.any():
-            measures[name] = own_measures[name] = np.zeros(n, np.int64)
-            continue
         of_op = tree.subtree_sum(values[:-1])
         measures[name] = sum_by_group(outermost, of_op, n)[:-1]
         own_measures[name] = sum_by_group(groups, values[:-1], n)[:-1]
@@ -126,7 +139,8 @@ def totals(
         own_measures=own_measures,
         host_ns=sum_by_group(outermost, host_ns, n)[:-1],
         own_host_ns=sum_by_group(groups, own_host_ns, n)[:-1],
-        unattributed={name: int(values[-1]) for name, values in of_owner.items()},
+        unattributed=dict.fromkeys(only, 0)
+        | {name: int(values[-1]) for name, values in of_owner.items()},
     )
 
 

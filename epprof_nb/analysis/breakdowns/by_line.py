@@ -48,8 +48,9 @@ def line_table(
     """Return the columns of `Profile.by_line`."""
     lines = Lines(index, library=library)
     tree = LineTree(index, lines)
+    owner = index.tree.nearest_ancestor(lines.of_op >= 0)
     statements = totals(
-        index, lines.of_op, index.tree.nearest_ancestor(lines.of_op >= 0), attribution=attribution
+        index, lines.of_op, owner, attribution=attribution, only=("activities", "device_ns")
     )
     sums, calls = _with_stacks(index, lines, tree, statements, attribution)
     is_shown = sums.shown | (calls.waits[:-1] > 0)
@@ -136,7 +137,7 @@ def _with_stacks(
     calls = tables["api_calls"]
     waiting = _Sums(tree, stacks.of_calls()[waits], index.call_op[waits], n)
     wait_ns = np.maximum(calls["end_ns"][waits] - calls["start_ns"][waits], 0)
-    launched = work.counts(first_of_launch(index).astype(np.int64))
+    launched = work.counts(index.cached(first_of_launch).astype(np.int64))
     waited = waiting.counts(np.ones(len(waits), np.int64))
     wait_sums = waiting.counts(wait_ns)
     found = _Calls(

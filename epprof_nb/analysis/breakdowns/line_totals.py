@@ -209,7 +209,7 @@ def _launches_of_stacks(
     rows = np.flatnonzero((group >= 0) & index.is_device_work)
     np.minimum.at(starts, group[rows], activities["start_ns"][rows])
     np.maximum.at(ends, group[rows], activities["end_ns"][rows])
-    first = first_of_launch(index)[rows].astype(np.int64)
+    first = index.cached(first_of_launch)[rows].astype(np.int64)
     return sum_by_group(group[rows], first, len(starts))[:-1]
 
 

@@ -57,7 +57,7 @@ def rank_framework_operators(index: ProfileIndex) -> FrameworkOperators:
     counts = sum_by_group(groups, np.where(ran(ops), ops["count"], 0), n)[:n]
     time = host_ns
     if index.is_device_work.any():
-        total = index.op_device_time.total
+        total = index.op_device_time.total()
         own = total - sum_by_group(tree.parent, total, len(ops))[: len(ops)]
         time = sum_by_group(np.append(groups, MISSING)[nearest], own, n)[:n]
     order = np.argsort(-time, kind="stable")

@@ -58,7 +58,7 @@ def rank_operators(index: ProfileIndex) -> Operators:
         totals = dict(zip(found.names, zip(host_ns, counts, strict=True), strict=True))
         return Operators(found.names, found.ranks, found.label, totals)
     if index.is_device_work.any():
-        time = index.op_device_time.total[nodes]
+        time = index.op_device_time.total(nodes)
     else:
         time = np.where(has_host_time(ops), ops["duration_ns"], 0)[nodes]
     contains_nodes = np.zeros(len(ops), np.bool_)

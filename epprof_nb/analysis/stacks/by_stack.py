@@ -144,7 +144,7 @@ def tree_of_work(
         "device_ns": of_leaves(durations),
         # The row above already includes the time of a leaf.
         "self_device_ns": np.append(launched, np.zeros(leaves, np.int64)),
-        "launches": of_leaves(first_of_launch(index)[work].astype(np.int64)),
+        "launches": of_leaves(index.cached(first_of_launch)[work].astype(np.int64)),
         "waits": of_waits(np.ones(len(waits), np.int64)),
         "wait_ns": of_waits(wait_ns),
         "kernels": of_leaves(kinds.equals("kernel").astype(np.int64)),

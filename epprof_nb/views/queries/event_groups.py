@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.ids import mask_as_slice
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.views.queries.event_fields import PREFIXES
 from epprof_nb.views.queries.string_table import StringTable
 from epprof_nb.views.queries.window import rows_of_place
 
 if TYPE_CHECKING:
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.views.view_model import ViewModel
 
 MAX_GROUPS = 8_000
@@ -57,8 +58,12 @@ def event_groups(view_model: ViewModel) -> tuple[dict[str, Any], dict[str, IntAr
     strings, columns, counted = StringTable(), {}, []
     for prefix, table_name in PREFIXES.items():
         table = view_model.profile.tables[table_name]
-        rows = np.flatnonzero(view_model.layout.by_prefix()[prefix].is_drawn)
-        place = rows_of_place(view_model, rows) if prefix == "op" else rows
+        is_drawn = view_model.layout.by_prefix()[prefix].is_drawn
+        rows: BoolArray | IntArray | slice = mask_as_slice(is_drawn)
+        place = rows
+        if prefix == "op" and view_model.op_of_statement:
+            rows = drawn = np.flatnonzero(is_drawn)
+            place = rows_of_place(view_model, drawn)
         values: dict[str, npt.NDArray[np.integer[Any]]] = {
             name: table.names(name).codes[place if name in _PLACE else rows]
             for name in _TEXTS[prefix]
@@ -76,7 +81,8 @@ def event_groups(view_model: ViewModel) -> tuple[dict[str, Any], dict[str, IntAr
         columns[f"{prefix}.members"] = np.bincount(groups, minlength=len(first))
         begin, end = table["start_ns"][rows], table["end_ns"][rows]
         earliest, latest = begin[first], end[first]
-        np.minimum.at(earliest, groups, begin)
+        if (begin[1:] < begin[:-1]).any():
+            np.minimum.at(earliest, groups, begin)
         np.maximum.at(latest, groups, np.maximum(begin, end))
         columns |= {f"{prefix}.start": earliest, f"{prefix}.dur": latest - earliest}
         for name, of_rows in values.items():

@@ -253,7 +253,7 @@ def detailed_columns(
     placed = rows_of_place(view_model, rows) if prefix == "op" else rows
     if prefix == "op":
         columns["op.id"] = table["op_id"][rows]
-        columns["op.device_ns"] = index.op_device_time.total[rows]
+        columns["op.device_ns"] = index.op_device_time.total(rows)
         columns["op.launches"] = index.op_launches[rows]
     else:
         of_ops = tables["ops"].names("name")
