@@ -3,6 +3,7 @@
 import pytest
 
 import epprof_nb
+from epprof_nb.recording.delays.guarded import GuardedExperiment
 
 pytest.importorskip("cupy", reason="CuPy is not installed")
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -61,3 +62,16 @@ def test_an_active_torch_profiler_is_named_and_the_code_runs(model):
     layers = [f"Sequential.{i}" for i in range(3)]
     assert ours.ops["name"].tolist() == ["inside", "Sequential", *layers]
     assert any(e.device_type.name == "CUDA" for e in theirs.events())
+
+
+def test_code_with_torch_profiler_is_no_experiment(model):
+    net, x = model
+    said = []
+    experiment = GuardedExperiment(16, said.append, has_bar=False)
+    experiment.prepare()
+    with epprof_nb.profile() as prof, epprof_nb.op("inside"):
+        assert _gpu_events_nest(_torch_profile(net, x))
+    experiment.begin(prof)
+    assert not experiment.next()
+    assert "another profiler uses CUPTI" in said[0]
+    assert _gpu_events_nest(_torch_profile(net, x))

@@ -8,6 +8,7 @@ from tests.paths import ROOT
 
 PROGRAM = f"""
 sys.path.insert(0, {str(ROOT)!r})
+epprof_nb._native = sys.modules["epprof_nb._native"] = _native  # may be one with sanitizers
 from contextlib import contextmanager
 from tests.ep.fake_cuda.library import FakeDriver
 from tests.helpers.planted import info
@@ -186,7 +187,7 @@ ends.install()
 def repeat(*due):
     ends.begin_repeat(due)
     for name in ("first", "second", "first", "third"):
-        with epprof_nb.op(name):
+        with _native.Op(name):
             pass
     return ends.end_repeat()
 
@@ -216,7 +217,7 @@ def test_a_stream_that_is_being_captured_is_not_delayed(run):
 with fake.capturing(streams[0]):
     ends.begin_repeat([{{0: 100 * US}}, {{0: 100 * US}}, {{}}])
     for name in ("first", "second"):
-        with epprof_nb.op(name):
+        with _native.Op(name):
             pass
 first, second, _ = ends.end_repeat()
 assert first == 0 and second >= 100 * US
@@ -239,7 +240,7 @@ def test_a_context_that_is_destroyed_takes_its_delays_along(run):
     run(f"""{OPS}
 ends.begin_repeat([{{0: 100 * US}}, {{0: 100 * US}}, {{}}])
 for name in ("first", "second"):
-    with epprof_nb.op(name):
+    with _native.Op(name):
         pass
 stub.stub_report_stream(CONTEXT_DESTROYED, contexts[0], 0)
 _, second, _ = ends.end_repeat()

@@ -120,3 +120,18 @@ def test_a_device_that_cannot_be_delayed():
     assert "the streams of the code are not known" in said[0]
     assert prof.info["experiment"]["asked"] == 40
     assert "the streams of the code are not known" in prof.sensitivity()["note"].item()
+
+
+def test_streams_are_followed_until_no_delay_can_be_launched(machine, monkeypatch):
+    done = []
+    monkeypatch.setattr(guarded._native, "follow_streams", done.append)
+    monkeypatch.setattr(machine, "end", lambda: done.append("end"))
+    experiment = GuardedExperiment(40, print)
+    assert done == []  # the code may never run
+    experiment.prepare()
+    experiment.begin(machine.recorded(step))
+    repeats(machine, experiment, 20)
+    assert done[0] is True
+    assert False not in done
+    experiment.end()
+    assert done[-2:] == ["end", False]
