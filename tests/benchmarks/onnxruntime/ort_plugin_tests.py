@@ -40,19 +40,28 @@ def main() -> int:
     onnxruntime.get_ep_devices = lambda: [
         d for d in listed() if d.ep_name != PROVIDER or is_host(d) == on_host
     ]
+    if on_host:  # see run()
+        named = onnxruntime.OrtValue.device_name
+        onnxruntime.OrtValue.device_name = lambda value: named(value).replace("cuda", "gpu")
     print("device:", ", ".join(d.ep_metadata["device"] for d in ours()))
     sys.modules[HELPER] = helper()
     failures = 0
     for file in files:
         sys.path.insert(0, str(file.parent.resolve()))
         result = run(file, on_host=on_host)
-        failed = [*result.failures, *result.errors]
+        failed = {name(test): text for test, text in [*result.failures, *result.errors]}
+        skipped = {name(test) for test, _ in result.skipped} - {*failed}
         failures += len(failed)
-        passed = result.testsRun - len(failed) - len(result.skipped)
-        print(f"{file.name}: {passed} of {result.testsRun} passed, {len(result.skipped)} skipped")
-        for test, text in failed:
-            print(f"  {test.id().rpartition('.')[2]}: {text.strip().splitlines()[-1]}")
+        passed = result.testsRun - len(failed) - len(skipped)
+        print(f"{file.name}: {passed} of {result.testsRun} passed, {len(skipped)} skipped")
+        for test, text in failed.items():
+            print(f"  {test}: {text.strip().splitlines()[-1]}")
     return 1 if failures else 0
+
+
+def name(test: unittest.TestCase) -> str:
+    """Return the name of a test, also of one of its subtests."""
+    return getattr(test, "test_case", test).id().rpartition(".")[2]
 
 
 def ours() -> list[object]:
