@@ -38,6 +38,7 @@ class StackTree:
             while caller not in found:
                 missing.append(caller)
                 caller = int(stacks.parent_id[caller])
+            caller = found[caller]
             for stack in reversed(missing):
                 code = int(stacks.code_id[stack])
                 facts = stacks.file[code], stacks.function[code], int(stacks.first_line[code])
