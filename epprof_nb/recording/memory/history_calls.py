@@ -111,5 +111,9 @@ HISTORY_CALLS = HistoryCalls()
 
 def is_recorded() -> bool:
     """Return whether PyTorch records a history now."""
-    is_on = getattr(sys.modules["torch"]._C, "_cuda_isHistoryEnabled", None)  # noqa: SLF001
+    torch = sys.modules["torch"]
+    # Before PyTorch has started CUDA, which a call that records does as well, this crashes.
+    if not (HISTORY_CALLS.number or torch.cuda.is_initialized()):
+        return False
+    is_on = getattr(torch._C, "_cuda_isHistoryEnabled", None)  # noqa: SLF001
     return is_on is not None and bool(is_on())

@@ -180,3 +180,20 @@ def test_a_history_that_the_program_ends_is_told(stand_in):
     prof = recorded(lambda: torch.record(enabled=None))
     assert len(prof.memory_blocks) == 0
     assert any("the program ended" in note for note in prof.info["notes"])
+
+
+def test_pytorch_is_asked_for_its_history_only_once_it_has_started_cuda(stand_in):
+    """PyTorch 2.11 crashes if it is asked before."""
+    torch = stand_in(started=False)
+
+    def is_enabled():
+        assert torch.started or HISTORY_CALLS.number
+        return torch.on
+
+    torch.torch._C._cuda_isHistoryEnabled = is_enabled
+    HISTORY_CALLS.follow()
+    assert HISTORY_CALLS.reason() == ""
+    torch.record(context=None)
+    assert HISTORY_CALLS.reason() == ""
+    torch.record(context="all", stacks="python")
+    assert "holds stacks" in HISTORY_CALLS.reason()
