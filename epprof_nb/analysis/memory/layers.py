@@ -65,7 +65,13 @@ def layers(index: ProfileIndex) -> list[Layer]:
     rest = whole - _held(index, found)
     before = max(0, min(rest, _unnamed_before(index)))
     if before:
-        found.append(Layer(BEFORE, before, _note(found, "code and allocations of libraries")))
+        found.append(
+            Layer(
+                BEFORE,
+                before,
+                _note(found, "code and local memory of kernels, allocations of libraries"),
+            )
+        )
     return [*found, _unnamed(whole, rest - before, found)]
 
 
@@ -179,7 +185,7 @@ def _unnamed(whole: int, rest: int, found: list[Layer]) -> Layer:
     """Return what the process holds besides pools, context, and what it held before."""
     if rest < 0:
         return Layer(UNNAMED, 0, f"the pools report {-rest:,} bytes more than NVML")
-    content = "loaded code, CUPTI and allocations of libraries that CUPTI does not report"
+    content = "code and local memory of kernels, CUPTI, and allocations that it does not report"
     missing = [one.pool for one in found if one.held is None]
     if not any(one.pool == BEFORE for one in found):
         content = _note(found, content)
