@@ -58,13 +58,13 @@ struct EventFields {
   Field correlation, context, stream, event, device, timestamp, event_sync;
 };
 struct CallbackFields {
-  Field site, function_name, params, result, symbol, context, context_uid, data, correlation;
+  Field site, params, result, context, data, correlation;
 };
 struct ResourceFields {
   Field context, handle, descriptor;
 };
 struct GraphFields {
-  Field graph, original_graph, node, original_node, node_type, dependency, graph_exec;
+  Field graph, node, original_node, graph_exec;
 };
 
 template <typename Fields>

@@ -79,12 +79,11 @@ NATIVE_RECORDS: tuple[tuple[str, tuple[str, ...]], ...] = _order(
 NATIVE_CALLBACKS: tuple[tuple[str, tuple[str, ...]], ...] = _order(
     """
     CUpti_CallbackData:
-        callbackSite functionName functionParams functionReturnValue symbolName context
-        contextUid correlationData correlationId
+        callbackSite functionParams functionReturnValue context correlationData correlationId
     CUpti_ResourceData:
         context resourceHandle.stream resourceDescriptor
     CUpti_GraphData:
-        graph originalGraph node originalNode nodeType dependency graphExec
+        graph node originalNode graphExec
     """
 )
 
