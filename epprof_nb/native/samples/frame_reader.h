@@ -47,7 +47,6 @@ class FrameReader {
 
   Followed follow();
   bool read_ranges();
-  bool read_frame(uintptr_t at, RemoteFrame* frame);
   const char* in_ranges(uintptr_t at);
   RemoteFrame decoded(uintptr_t at, const char* bytes) const;
   void plan(const std::vector<RemoteFrame>& frames);
@@ -64,7 +63,6 @@ class FrameReader {
   size_t fixed_ranges_ = 0;
   size_t last_range_ = 0;  // in which the last frame was
 
-  uintptr_t current_ = 0;
   std::vector<RemoteFrame> frames_, before_, chosen_;
 };
 
