@@ -51,8 +51,6 @@ class ChildSession:
         The order of the job.
     followed
         How it reached the process.
-    reason
-        Why the recording is not as it should be; part of the manifest.
     part
         The part, if its folder exists.
     address
@@ -63,12 +61,11 @@ class ChildSession:
         self,
         order: Order,
         followed: Followed,
-        reason: str = "",
         *,
         part: ProcessPart | None = None,
         address: str | None = None,
     ) -> None:
-        self.order, self.followed, self._reason = order, followed, reason
+        self.order, self.followed = order, followed
         self._address = address
         self.part = part
         self._session: Session | None = None
@@ -178,7 +175,7 @@ class ChildSession:
         else:
             begin, end = self._times
             try:
-                self.part.write(self._data, begin_ns=begin, end_ns=end, reason=self._reason)
+                self.part.write(self._data, begin_ns=begin, end_ns=end)
             except OSError as error:
                 if self._journal is None or not self._journal.is_written:
                     with suppress(OSError):

@@ -55,7 +55,7 @@ class ProcessPart:
             Path(order.folder), ranks.rank() if self._is_rank else None, os.getpid()
         )
 
-    def write(self, data: ProfileData, *, begin_ns: int, end_ns: int, reason: str = "") -> None:
+    def write(self, data: ProfileData, *, begin_ns: int, end_ns: int) -> None:
         """Write the profile of the process.
 
         Parameters
@@ -64,8 +64,6 @@ class ProcessPart:
             The profile.
         begin_ns, end_ns
             Its begin and end, CLOCK_MONOTONIC nanoseconds.
-        reason
-            Why the recording is not as it should be, if it is not.
 
         Raises
         ------
@@ -74,7 +72,7 @@ class ProcessPart:
         """
         from epprof_nb.files.dataset.part import write_part
 
-        write_part(data, self.folder, self._manifest("complete", reason, begin_ns, end_ns))
+        write_part(data, self.folder, self._manifest("complete", "", begin_ns, end_ns))
 
     def write_unrecorded(self, reason: str) -> None:
         """Write that the process was not recorded, and why."""

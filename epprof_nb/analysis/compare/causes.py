@@ -19,6 +19,8 @@ OWN, DEVICE, HOST, WAITS = "", "device time", "host time", "waits for the device
 other threads, or the device time of another op's work."""
 LEAST_SHARE = 0.01
 """Minimum share of a change, or of the time of an op, in a repeat to be named as a cause."""
+MAX_NAMED = 3
+"""Maximum number of ops or lines that a sentence names."""
 
 
 def rows_of(table: ResultTable) -> Iterator[Values]:
@@ -54,9 +56,7 @@ def cause(row: Values) -> tuple[str, str]:
     return on_elapsed, OWN
 
 
-def largest_contributions(
-    ops: ResultTable, before_ns: float, after_ns: float, limit: int = 3
-) -> str:
+def largest_contributions(ops: ResultTable, before_ns: float, after_ns: float) -> str:
     """Return a sentence with the ops that changed the elapsed time most.
 
     Parameters
@@ -65,15 +65,13 @@ def largest_contributions(
         A table ``compare_ops``.
     before_ns, after_ns
         Elapsed time of a repeat.
-    limit
-        Number of ops to name.
     """
     least = LEAST_SHARE * max(before_ns, after_ns)
     found = [
         row for row in rows_of(ops)
         if abs(row["contribution_ns"]) >= least and cause(row)[0] in (*CHANGED, "added", "removed")
     ]  # fmt: skip
-    return _named([(row["path"], _contribution(row)) for row in found], limit)
+    return _named([(row["path"], _contribution(row)) for row in found])
 
 
 def _contribution(row: Values) -> str:
@@ -81,9 +79,7 @@ def _contribution(row: Values) -> str:
     return f"{text} ({row['status']})" if row["status"] in ("added", "removed") else text
 
 
-def largest_device_changes(
-    ops: ResultTable, before_ns: float, after_ns: float, limit: int = 3
-) -> str:
+def largest_device_changes(ops: ResultTable, before_ns: float, after_ns: float) -> str:
     """Return a sentence with the innermost ops whose device times differ most.
 
     For the parameters, see `largest_contributions`.
@@ -98,15 +94,15 @@ def largest_device_changes(
     # An op that contains a changed op has changed because of it.
     above = {parent for row in rows for parent in _paths_above(row["path"])}
     return _named(
-        [(r["path"], signed_percent(r["change"])) for r in rows if r["path"] not in above], limit
+        [(r["path"], signed_percent(r["change"])) for r in rows if r["path"] not in above]
     )
 
 
-def _named(changes: list[tuple[str, str]], limit: int) -> str:
+def _named(changes: list[tuple[str, str]]) -> str:
     if not changes:
         return ""
-    shown = [f"{in_backticks(path, 60)} {change}" for path, change in changes[:limit]]
-    rest = len(changes) - limit
+    shown = [f"{in_backticks(path, 60)} {change}" for path, change in changes[:MAX_NAMED]]
+    rest = len(changes) - MAX_NAMED
     more = f" and {plural(rest, 'more op')}" if rest > 0 else ""
     return f"Changed: {', '.join(shown)}{more}. "
 

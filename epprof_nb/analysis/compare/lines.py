@@ -16,7 +16,7 @@ from epprof_nb.analysis.base.result_table import (
 )
 from epprof_nb.analysis.base.source_text import line_text, split_lines
 from epprof_nb.analysis.base.stack_lines import StackLines, frame_label
-from epprof_nb.analysis.compare.causes import LEAST_SHARE, rows_of
+from epprof_nb.analysis.compare.causes import LEAST_SHARE, MAX_NAMED, rows_of
 from epprof_nb.analysis.compare.comparison_table import (
     Quantity,
     columns_of,
@@ -169,7 +169,7 @@ def compare_lines(
 
 
 def largest_line_changes(
-    lines: ResultTable, ops: ResultTable, before_ns: float, after_ns: float, limit: int = 3
+    lines: ResultTable, ops: ResultTable, before_ns: float, after_ns: float
 ) -> str:
     """Return a sentence with the lines whose device times changed most, besides those of ops.
 
@@ -179,8 +179,6 @@ def largest_line_changes(
         Tables ``compare_lines`` and ``compare_ops``.
     before_ns, after_ns
         Elapsed time of a repeat.
-    limit
-        Number of lines to name.
     """
     least = LEAST_SHARE * max(before_ns, after_ns)
     changes = [
@@ -191,7 +189,7 @@ def largest_line_changes(
         if abs(change := (row["after_ns"] or 0) - (row["before_ns"] or 0)) >= least
         and row["verdict"] in (*CHANGED, "added", "removed")
     ]
-    return f"Device time by line: {', '.join(changes[:limit])}. " if changes else ""
+    return f"Device time by line: {', '.join(changes[:MAX_NAMED])}. " if changes else ""
 
 
 def lines_inside(lines: ResultTable, ops: ResultTable) -> list[Values]:

@@ -20,8 +20,6 @@ from epprof_nb.arrays.intervals import union
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     import numpy.typing as npt
 
     from epprof_nb.analysis.base.index import ProfileIndex
@@ -58,14 +56,8 @@ def host_sample_table(index: ProfileIndex) -> ResultTable:
     )
 
 
-def host_activity(
-    index: ProfileIndex,
-    start_ns: IntArray,
-    end_ns: IntArray,
-    *,
-    threads: Collection[int] | None = None,
-) -> HostActivity:
-    """Sum up samples by the innermost line of the user's code.
+def host_activity(index: ProfileIndex, start_ns: IntArray, end_ns: IntArray) -> HostActivity:
+    """Sum up samples of `main_threads` by the innermost line of the user's code.
 
     Parameters
     ----------
@@ -73,9 +65,6 @@ def host_activity(
         Index of the profile.
     start_ns, end_ns
         int64 arrays: the intervals, which may overlap.
-    threads
-        Ids of threads; None for those that launched device work or, without any, for the one
-        whose ops take most of the time.
 
     Examples
     --------
@@ -84,22 +73,16 @@ def host_activity(
     >>> host_activity(index_of(synthetic_profile()), np.array([0]), np.array([9])).samples.tolist()
     []
     """
-    rows = samples_within(index, start_ns, end_ns, threads)
+    rows = samples_within(index, start_ns, end_ns)
     return _summed(index, rows, index.cached(_lines_of_samples))
 
 
-def functions_of_host(
-    index: ProfileIndex,
-    start_ns: IntArray,
-    end_ns: IntArray,
-    *,
-    threads: Collection[int] | None = None,
-) -> HostActivity:
+def functions_of_host(index: ProfileIndex, start_ns: IntArray, end_ns: IntArray) -> HostActivity:
     """Sum up samples by the innermost function of the user's code, as `host_activity` by line.
 
     ``stack`` is the line with most samples of the function.
     """
-    rows = samples_within(index, start_ns, end_ns, threads)
+    rows = samples_within(index, start_ns, end_ns)
     return _summed(index, rows, index.cached(_functions_of_samples))
 
 
@@ -172,17 +155,12 @@ def _summed(index: ProfileIndex, rows: IntArray, groups: IntArray) -> HostActivi
     )
 
 
-def samples_within(
-    index: ProfileIndex,
-    start_ns: IntArray,
-    end_ns: IntArray,
-    threads: Collection[int] | None = None,
-) -> IntArray:
-    """Return the rows of the samples in intervals, of the threads as for `host_activity`."""
+def samples_within(index: ProfileIndex, start_ns: IntArray, end_ns: IntArray) -> IntArray:
+    """Return the rows of the samples of `main_threads` in intervals."""
     samples = index.profile.tables["host_samples"]
     starts, ends = union(start_ns, end_ns)
-    wanted = index.cached(main_threads) if threads is None else list(threads)
-    rows: IntArray = np.flatnonzero(np.isin(samples["thread_id"], wanted))
+    wanted = np.isin(samples["thread_id"], index.cached(main_threads))
+    rows: IntArray = np.flatnonzero(wanted)
     if not len(starts):
         return rows[:0]
     time = samples["start_ns"][rows]

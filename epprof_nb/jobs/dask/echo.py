@@ -19,7 +19,7 @@ from epprof_nb import _native
 from epprof_nb.core.own_thread import OwnThread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 Sample = tuple[int, int, int]
 """Time of this clock, what to add to it for the other clock, and the error of that; nanoseconds."""
@@ -37,12 +37,10 @@ class Echo:
     ----------
     token
         The secret of the job.
-    clock
-        Returns the time in nanoseconds.
     """
 
-    def __init__(self, token: str, clock: Callable[[], int] = _native.now_ns) -> None:
-        self._token, self._clock = token.encode(), clock
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
         self._socket = _listening()
         self._is_closed = False
         self.port: int = self._socket.getsockname()[1]
@@ -55,14 +53,14 @@ class Echo:
                 request, sender = self._socket.recvfrom(_NONCE + _MAC + 1)
             except OSError:  # closed
                 return
-            got_ns = self._clock()
+            got_ns = _native.now_ns()
             if self._is_closed:
                 return
             nonce, mac = request[:_NONCE], request[_NONCE:]
             if not hmac.compare_digest(mac, _mac(self._token, nonce)):
                 continue
             with suppress(OSError):  # an address that cannot be reached
-                self._socket.sendto(_ANSWER.pack(nonce, got_ns, self._clock()), sender)
+                self._socket.sendto(_ANSWER.pack(nonce, got_ns, _native.now_ns()), sender)
 
     def close(self) -> None:
         """Stop answering."""
@@ -73,14 +71,7 @@ class Echo:
         self._thread.join()
 
 
-def sample(
-    hosts: Iterable[str],
-    port: int,
-    token: str,
-    *,
-    count: int = 100,
-    clock: Callable[[], int] = _native.now_ns,
-) -> Sample | None:
+def sample(hosts: Iterable[str], port: int, token: str, *, count: int = 100) -> Sample | None:
     """Compare the clock of this process with the clock of an echo.
 
     Parameters
@@ -91,8 +82,6 @@ def sample(
         The secret of the job.
     count
         How many requests to send.
-    clock
-        Returns the time in nanoseconds.
 
     Returns
     -------
@@ -105,25 +94,23 @@ def sample(
             with socket.socket(family, kind) as connection:
                 connection.settimeout(_WAIT_S)
                 connection.connect(address)
-                found = _best(connection, token.encode(), count, clock)
+                found = _best(connection, token.encode(), count)
                 if found is not None:
                     return found
     return None
 
 
-def _best(
-    connection: socket.socket, token: bytes, count: int, clock: Callable[[], int]
-) -> Sample | None:
+def _best(connection: socket.socket, token: bytes, count: int) -> Sample | None:
     best: Sample | None = None
     lost = 0
     for _ in range(count):
         nonce = secrets.token_bytes(_NONCE)
         request = nonce + _mac(token, nonce)
-        sent_ns = clock()
+        sent_ns = _native.now_ns()
         try:
             connection.send(request)
             answer = connection.recv(_ANSWER.size + 1)
-            got_ns = clock()
+            got_ns = _native.now_ns()
         except TimeoutError:
             lost += 1
             if lost > _MAX_LOST:

@@ -36,6 +36,8 @@ _RECENT_BATCHES = 6
 _RATE_NS = 2_000_000_000
 """Interval over which the kernel rate is measured."""
 _BUSY = ("kernel", "memcpy", "memset")
+_MAX_OPS = 5
+"""Maximum number of ops in a progress."""
 _MAX_DEPTH = 12
 """Maximum number of enclosing statements searched for a named op."""
 
@@ -181,8 +183,8 @@ class RunningTotals:
                 break
         return label
 
-    def progress(self, now_ns: int, *, top: int = 5) -> Progress:
-        """Return the totals, with the `top` ops."""
+    def progress(self, now_ns: int) -> Progress:
+        """Return the totals, with the ops that have the most device time."""
         elapsed = max(now_ns - self._opened_ns, 1)
         kernels = self._counts["kernel"]
         self._rates.append((now_ns, kernels))
@@ -190,7 +192,7 @@ class RunningTotals:
             self._rates.popleft()
         since, before = self._rates[0]
         busy = [min(ns / elapsed, 1.0) for ns in self._busy_ns.values()]
-        largest = sorted(self._op_ns.items(), key=lambda item: -item[1])[:top]
+        largest = sorted(self._op_ns.items(), key=lambda item: -item[1])[:_MAX_OPS]
         gpu = any(device != HOST_DEVICE_ID for device in self._busy_ns)
         return Progress(
             elapsed_ns=elapsed,

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 MANY = 2000
 """More shapes than this are rasterised in a vector figure."""
 
+_MAX_CHARACTERS = 42
+"""Maximum length of the label of a row."""
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -58,9 +60,9 @@ def hide_frame(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def label_rows(axes: Axes, names: list[str], max_characters: int = 42) -> None:
+def label_rows(axes: Axes, names: list[str]) -> None:
     """Label the rows of a horizontal chart from the top; long names are elided in the middle."""
-    labels = [with_glyphs(shorten(name, max_characters)) for name in names]
+    labels = [with_glyphs(shorten(name, _MAX_CHARACTERS)) for name in names]
     axes.set_yticks(range(len(names)), labels)
     for text in axes.get_yticklabels():
         # A dollar sign in a name does not start a formula.

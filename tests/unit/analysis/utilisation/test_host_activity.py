@@ -72,14 +72,12 @@ def test_functions_are_shown_by_their_line_with_most_samples():
     assert host_name(ProfileIndex(prof), -1) == ""
 
 
-def test_only_samples_of_the_intervals_and_the_threads_count():
+def test_only_samples_of_the_intervals_and_the_main_thread_count():
     samples = [(5, A, 1, 1), (10, B, 1, 1), (19, B, 1, 1), (20, A, 1, 1), (15, CELL, 1, 2)]
     prof, _ = sampled(samples, [op(1, "x", 0, 50), op(2, "y", 0, 40, thread_id=2)])
     index = ProfileIndex(prof)
     starts, ends = np.array([12, 10]), np.array([20, 14])
     assert host_activity(index, starts, ends).samples.tolist() == [2]
-    assert host_activity(index, starts, ends, threads=[1, 2]).samples.tolist() == [2, 1]
-    assert host_activity(index, starts, ends, threads=[3]).samples.tolist() == []
     assert host_activity(index, starts[:0], ends[:0]).samples.tolist() == []
 
 
