@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray
     from epprof_nb.data.python_stacks import PythonStacks
 
-OWNERS = ("cell", "own", "library")
-"""Whose code a frame is: that of a cell, of another file of the user, or of a library."""
 _REFERENCES = {
     "activities": ("stack_id", "capture_stack_id"),
     "api_calls": ("stack_id",),
@@ -40,7 +38,8 @@ def stack_table(
     files
         The name to show for the file of each code object, such as ``In[3]``.
     owners
-        Whose code each code object is, one of `OWNERS` if its frames are kept.
+        Whose code each code object is: "cell", "own" (another file of the user) or "library" if its
+        frames are kept.
     is_kept
         bool array, one value per stack: whether its innermost frame is kept.
 

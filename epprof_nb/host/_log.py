@@ -168,11 +168,6 @@ class Log:
             self._on = False
             self._empty()
 
-    @property
-    def records_memory(self) -> bool:
-        """Whether allocations and releases are recorded."""
-        return self._on and self._memory
-
     def drain(self) -> Drained:
         """Take the rows written since the last call."""
         with self._lock:

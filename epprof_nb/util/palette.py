@@ -32,8 +32,8 @@ OPS = {0: "#e9ecf0", 1: "#c9e0f0", 2: "#fae4b8", 3: "#c2e8dc"}
 """Colours of ops by the kind of activity that takes most of their device time."""
 _TINT = 3 / 8
 """Share of its hue in the tint of an op; the viewer has the same."""
-TEXT, FAINT, RULE = "#1b2430", "#5b6675", "#e3e7ec"
-"""Text, secondary text, and rules."""
+TEXT, RULE = "#1b2430", "#e3e7ec"
+"""Text and rules."""
 _SEED = b"63229 "
 """Chosen so that the most common operators of ONNX, operators of ATen and modules of PyTorch, eight
 or nine of each, have different hues."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import time
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -40,8 +39,6 @@ class Order:
         started, in the system's clock ticks.
     namespace
         Namespaces in which `creator_pid` and `creator_start` are those of the process.
-    created_ns
-        When the job began, in nanoseconds since the epoch.
     listen, token
         Whether children wait for messages before they record, and the secret of these messages.
 
@@ -59,7 +56,6 @@ class Order:
     creator_pid: int = field(default_factory=os.getpid)
     creator_start: int = field(default_factory=lambda: start_ticks(os.getpid()))
     namespace: str = field(default_factory=namespaces)
-    created_ns: int = field(default_factory=time.time_ns)
     listen: bool = False
     token: str = ""
 
