@@ -138,6 +138,13 @@ class Table:
             },
         )
 
+    def in_start_order(self) -> Table:
+        """Return the table with its rows in the order of their starts."""
+        start = self["start_ns"]
+        if (start[1:] >= start[:-1]).all():
+            return self
+        return self.take(np.argsort(start, kind="stable"))
+
     def replace(self, **columns: npt.NDArray[Any] | CategoryColumn) -> Table:
         """Return the table with some columns replaced."""
         return Table(self.schema, {**self._present(), **columns})

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import TABLES
@@ -79,18 +77,10 @@ def write_part(data: ProfileData, folder: str | os.PathLike[str], manifest: Mani
     (100, 0)
     """
     return write_part_in_pieces(
-        [data.tables | {name: _in_order(data.tables[name]) for name in _IN_ORDER}],
+        [data.tables | {name: data.tables[name].in_start_order() for name in _IN_ORDER}],
         folder,
         replace(manifest, info=data.info, sources=data.sources),
     )
-
-
-def _in_order(table: Table) -> Table:
-    """Return a table in the order of the starts, in which one pass over row groups suffices."""
-    start = table["start_ns"]
-    if (start[1:] >= start[:-1]).all():
-        return table
-    return table.take(np.argsort(start, kind="stable"))
 
 
 def write_part_in_pieces(

@@ -153,7 +153,7 @@ def read_own(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileDat
     tables = {"ops": made.finished_ops(), "activities": made.finished_activities()}
     calls = made.calls.table()
     tables["api_calls"] = calls.replace(duration_ns=calls["end_ns"] - calls["start_ns"])
-    tables = {name: t.take(np.argsort(t["start_ns"], kind="stable")) for name, t in tables.items()}
+    tables = {name: table.in_start_order() for name, table in tables.items()}
     return ProfileData(with_repeats(tables, info), info)
 
 

@@ -113,8 +113,7 @@ def identify_nodes(
     _add_mismatched(run for run in runs if states[run.row] == MISMATCHED)
     ops = ops.replace(args=_with_states(ops, states), parent_op_id=parent_op_id)
     if added:
-        ops = concat([ops, *added])
-        ops = ops.take(np.argsort(ops["start_ns"], kind="stable"))
+        ops = concat([ops, *added]).in_start_order()
     return IdentifiedOps(ops, op_id, is_learned)
 
 

@@ -191,15 +191,8 @@ def _activities_of(
             )
             in_recording &= ~contains(launched_before.astype(np.int64), correlation)
         keep |= unknown & in_recording
-    return _by_time(activities if keep.all() else activities.take(mask_as_slice(keep)))
-
-
-def _by_time(table: Table) -> Table:
-    """Sort the rows by start time; each stream and thread is recorded separately."""
-    start = table["start_ns"]
-    if (start[1:] >= start[:-1]).all():
-        return table
-    return table.take(np.argsort(start, kind="stable"))
+    kept = activities if keep.all() else activities.take(mask_as_slice(keep))
+    return kept.in_start_order()  # each stream and thread is recorded separately
 
 
 def _attribute(
@@ -274,4 +267,4 @@ def _api_calls(launches: LaunchLog, ops: Table, stacks: LaunchStacks) -> Table:
             **stacks.of_calls(rows, op, ops),
         },
     )
-    return _by_time(table)
+    return table.in_start_order()

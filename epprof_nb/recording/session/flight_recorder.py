@@ -79,7 +79,7 @@ def with_flight_recorder(ops: Table, opened_ns: int, stopped_ns: int) -> Table:
         },
     )
     both = concat([ops, added])
-    return both.take(np.argsort(both["start_ns"], kind="stable"))
+    return both.in_start_order()
 
 
 def _innermost(ops: Table, times: IntArray, threads: IntArray) -> IntArray:
