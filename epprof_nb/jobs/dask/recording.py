@@ -23,8 +23,6 @@ from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.version import package_version
 from epprof_nb.data.no_gpu import OF_JOB
-from epprof_nb.data.schema import TABLES
-from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.jobs.dask import limits, worker
 from epprof_nb.jobs.dask.code_by_value import name_code
 from epprof_nb.jobs.dask.echo import Echo, of_times
@@ -47,8 +45,6 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.jobs.job import Job
 
-_FILES = {*(f"{table.name}.parquet" for table in TABLES), MANIFEST}
-_MAX_FILE_BYTES = 2**40
 _MESSAGES = 5
 """Messages that compare a clock, where datagrams do not arrive."""
 

@@ -20,20 +20,6 @@ if TYPE_CHECKING:
 Positions = npt.NDArray[Any]
 
 _UNKNOWN = 255
-EARLIEST, LATEST = -(2**61), 2**61
-"""Times are clipped to this range, 73 years around the start: differences then fit int64."""
-
-
-def times(start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
-    """Clip starts and ends so that their differences fit int64; usually returns the same arrays.
-
-    Times of a clock that overflowed can be off by centuries.
-    """
-    if len(start_ns) and (
-        min(start_ns.min(), end_ns.min()) < EARLIEST or max(start_ns.max(), end_ns.max()) > LATEST
-    ):
-        return np.clip(start_ns, EARLIEST, LATEST), np.clip(end_ns, EARLIEST, LATEST)
-    return start_ns, end_ns
 
 
 @dataclass(slots=True)

@@ -26,7 +26,6 @@ IDLE_SHARE = 0.02
 """Minimum share of the wall time in which a statement waits for data, and the device is idle."""
 _WORKERS = 4
 """Worker processes that a loader without them could have; at most one per core."""
-_CODE_CHARACTERS = 56
 
 
 def waiting_for_data(index: ProfileIndex) -> list[Finding]:
