@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from epprof_nb.files.dataset.part import read_part
+from tests.helpers.parts import read_part
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 

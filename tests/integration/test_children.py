@@ -10,9 +10,10 @@ import pytest
 from scripts import RUN, execute
 
 import epprof_nb
-from epprof_nb.files.dataset.part import read_manifest, read_part
+from epprof_nb.files.dataset.part import read_manifest
 from epprof_nb.jobs.killed import complete_killed
 from tests.helpers import cuda_stand_in
+from tests.helpers.parts import read_part
 
 WORK = """
 def work(name, times=1):

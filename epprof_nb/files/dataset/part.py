@@ -72,7 +72,8 @@ def write_part(data: ProfileData, folder: str | os.PathLike[str], manifest: Mani
     ...         synthetic_profile(activities=100), f"{job}/rank-00000-40",
     ...         Manifest(job_id="a1", pid=40, parent_pid=39, rank=0),
     ...     )
-    ...     profile, manifest = read_part(f"{job}/rank-00000-40")
+    ...     manifest = read_manifest(f"{job}/rank-00000-40")
+    ...     profile = read_profile(f"{job}/rank-00000-40", manifest)
     >>> len(profile.activities), manifest.rank
     (100, 0)
     """
@@ -194,36 +195,14 @@ def _table_file(path: Path, rank: int | None) -> Iterator[_TableFile]:
             opened.writer.close()
 
 
-def read_part(
-    folder: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES
-) -> tuple[ProfileData, Manifest]:
-    """Read the part of one process, which may be from an untrusted source.
-
-    Parameters
-    ----------
-    folder
-        Folder of the part.
-    max_bytes
-        Maximum memory of its tables in bytes.
-
-    Returns
-    -------
-    data
-        The profile.
-    manifest
-        Facts about the process.
+def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
+    """Read the manifest of a part, which may be from an untrusted source.
 
     Raises
     ------
     ProfileFileError
-        If the part is unfinished, damaged or too large, or needs a newer version.
+        If the part is unfinished or damaged, or needs a newer version.
     """
-    manifest = read_manifest(folder)
-    return read_profile(folder, manifest, max_bytes=max_bytes), manifest
-
-
-def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
-    """Read the manifest of a part; `read_part` lists the errors."""
     folder = Path(folder)
     try:
         text = _content(folder / MANIFEST, _MAX_MANIFEST_BYTES)
@@ -243,7 +222,20 @@ def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
 def read_profile(
     folder: str | os.PathLike[str], manifest: Manifest, *, max_bytes: int = MAX_BYTES
 ) -> ProfileData:
-    """Read the profile of a part whose manifest has been read; `read_part` lists the errors."""
+    """Read the profile of a part whose manifest has been read.
+
+    Parameters
+    ----------
+    folder, manifest
+        Folder of the part, and its manifest.
+    max_bytes
+        Maximum memory of its tables in bytes.
+
+    Raises
+    ------
+    ProfileFileError
+        If the part is damaged or too large.
+    """
     stated, _ = manifest_checks.stated(manifest.tables)
     tables, notes = _tables(Path(folder), manifest, dict.fromkeys(stated), max_bytes)
     info = dict(manifest.info)
@@ -339,7 +331,7 @@ def read_pieces(
 
 
 def check_files(folder: str | os.PathLike[str], manifest: Manifest) -> None:
-    """Check the files of a part without reading their rows; `read_part` lists the errors.
+    """Check the files of a part without reading their rows; `read_profile` lists the errors.
 
     Sizes, checksums, numbers of rows and columns are checked. The files are read in pieces, so they
     may be larger than memory.

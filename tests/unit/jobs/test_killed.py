@@ -10,12 +10,12 @@ import pytest
 from epprof_nb import host
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.core.options import Options
-from epprof_nb.files.dataset.part import read_part
 from epprof_nb.jobs.killed import complete_killed
 from epprof_nb.recording.children.journal import BEGUN, JOURNAL, Journal
 from epprof_nb.recording.children.processes import boot_id
 from epprof_nb.recording.session import session
 from tests.helpers.jobs import manifest
+from tests.helpers.parts import read_part
 
 
 @pytest.fixture

@@ -14,12 +14,12 @@ from epprof_nb.files.dataset.manifest import Manifest
 from epprof_nb.files.dataset.part import (
     read_columns,
     read_manifest,
-    read_part,
     read_pieces,
     write_part,
 )
 from epprof_nb.files.epprof import parquet
 from epprof_nb.testing import synthetic_profile
+from tests.helpers.parts import read_part
 
 
 def manifest(**fields):

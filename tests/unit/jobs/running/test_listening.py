@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from epprof_nb.core.options import Options
-from epprof_nb.files.dataset.part import read_part
 from epprof_nb.jobs.running.private_folder import listening, socket_path
 from epprof_nb.jobs.running.processes import descendants, read_process
 from epprof_nb.jobs.running.standing_order import StandingOrder, standing_order
@@ -23,6 +22,7 @@ from epprof_nb.notebook.cell_processes import ChildProcesses
 from epprof_nb.profiles import Profile
 from epprof_nb.recording.children.order import ORDER_FILE, VARIABLE, Order
 from epprof_nb.recording.samples.availability import why_no_samples
+from tests.helpers.parts import read_part
 from tests.unit.jobs.time_namespaces import in_other_namespace, needs_namespaces
 
 ENGINE = """
