@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb import _native
 from epprof_nb.analysis.base.device_activity import busy_total
 from epprof_nb.analysis.base.device_work import MEMCPY
+from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.positions import positions
@@ -135,35 +137,40 @@ def _cells(
     An activity is added where it begins and ends, and a running sum fills the bins between: the
     cost does not depend on the length of activities.
     """
-    (start, end), bins = times, len(edges) - 1
-    before = start < edges[0]
-    end = np.clip(end, np.maximum(start, edges[0]), edges[-1])
-    start = np.maximum(start, edges[0])
-    first = np.minimum(positions(edges, start, "right") - 1, bins - 1)
-    last = np.maximum(positions(edges, end) - 1, first)
-
-    def added(at: IntArray, values: IntArray | int, rows: IntArray | slice) -> IntArray:
-        cells = at[rows] * count + groups[rows]
-        total = np.zeros((bins + 1) * count, np.int64)
-        if isinstance(values, int):
-            total += values * np.bincount(cells, minlength=len(total))
-        elif values.any():
-            np.add.at(total, cells, values)
-        return total.reshape(bins + 1, count)
-
-    began = np.flatnonzero(~before)
-    into = np.where(before, first, first + 1)  # the first bin that begins while it runs
-    everywhere = slice(None)
-    is_long = np.flatnonzero(last > first)
-    ns = added(first, np.minimum(end, edges[first + 1]) - start, everywhere)
-    ns += added(last, end[is_long] - edges[last[is_long]], is_long)
-    whole = added(first + 1, 1, is_long) - added(last, 1, is_long)
-    ns[:-1] += np.cumsum(whole, axis=0)[:-1] * np.diff(edges)[:, None]
-    running, running_bytes = (
-        np.cumsum(added(into, values, everywhere) - added(last + 1, values, everywhere), axis=0)
-        for values in (1, size)
+    bins = len(edges) - 1
+    # Of each cell, the last one is for none: the sums themselves, and their changes along the bins.
+    started, started_bytes, ns, whole, running, running_bytes = sums = np.zeros(
+        (6, (bins + 1) * count + 1), np.int64
     )
-    started, started_bytes = added(first, 1, began), added(first, size[began], began)
+    has_size = bool(size.any())
+    for chunk in chunks(len(groups)):
+        start, end, group = times[0][chunk], times[1][chunk], groups[chunk]
+        before = start < edges[0]
+        end = np.clip(end, np.maximum(start, edges[0]), edges[-1])
+        start = np.maximum(start, edges[0])
+        first = np.minimum(positions(edges, start, "right") - 1, bins - 1)
+        last = np.maximum(positions(edges, end) - 1, first)
+        into = np.where(before, first, first + 1)  # the first bin that begins while it runs
+        one = np.ones(len(group), np.int64)
+        first_cell, into_cell, after_cell = (at * count + group for at in (first, into, last + 1))
+        counted = [(started, running, one)]
+        if has_size:
+            counted.append((started_bytes, running_bytes, size[chunk]))
+        for began, runs, values in counted:
+            _native.add_by_group(began, np.where(before, MISSING, first_cell), values)
+            _native.add_by_group(runs, into_cell, values)
+            _native.add_by_group(runs, after_cell, -values)
+        _native.add_by_group(ns, first_cell, np.minimum(end, edges[first + 1]) - start)
+        long = np.flatnonzero(last > first)
+        last_cell = after_cell[long] - count
+        _native.add_by_group(ns, last_cell, end[long] - edges[last[long]])
+        _native.add_by_group(whole, first_cell[long] + count, one[long])
+        _native.add_by_group(whole, last_cell, -one[long])
+    started, started_bytes, ns, whole, running, running_bytes = sums[:, :-1].reshape(
+        6, bins + 1, count
+    )
+    ns[:-1] += np.cumsum(whole, axis=0)[:-1] * np.diff(edges)[:, None]
+    running, running_bytes = np.cumsum(running, axis=0), np.cumsum(running_bytes, axis=0)
     cells: IntArray = np.stack([started, running, started_bytes, running_bytes, ns])[:, :-1]
     return cells
 
