@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.core.errors import ExperimentError, KernelError
 from epprof_nb.ep.cuda import open_driver
+from epprof_nb.host.device import HOST_DEVICE_ID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +31,7 @@ _REASONS = {
     _OTHER_THREAD: "it launches to the default stream of another thread",
     _TOO_MANY: "more than 4,096 of its delays have not ended",
 }
-_UNKNOWN = -1
+_UNKNOWN, _OTHER_DEVICE = -1, -2
 
 
 class _Stream(NamedTuple):
@@ -50,7 +52,7 @@ class CudaDelays:
         self._failure = ""
 
     def streams(self, profile: ProfileData) -> IntArray:
-        """Return the native id of the stream of each activity; -1: not known.
+        """Return the native id of the stream of each activity; negative: it cannot be delayed.
 
         Raises
         ------
@@ -64,29 +66,31 @@ class CudaDelays:
                 "it, such as torch.profiler or nsys, or restart the Jupyter kernel without it."
             )
         self._known = {row[0]: _Stream(*row) for row in launched}
-        of_launch = {
-            correlation: stream.number
-            for stream in self._known.values()
-            for correlation in stream.correlations
-        }
         activities = profile.tables["activities"]
-        rows = np.stack([activities[f"{part}_id"] for part in ("device", "context", "stream")])
-        keys, key_of = np.unique(rows, axis=1, return_inverse=True)
-        key_of = key_of.reshape(-1)
+        found = self._by_launch(activities["correlation_id"])
         in_graph = activities["graph_id"] != MISSING
-        correlations = activities["correlation_id"]
-        by_launch = np.full(len(correlations), _UNKNOWN, np.int64)
-        for row in np.flatnonzero(np.isin(correlations, list(of_launch))).tolist():
-            by_launch[row] = of_launch[int(correlations[row])]
-        by_key = np.full(keys.shape[1], _UNKNOWN, np.int64)
-        is_sample = (by_launch != _UNKNOWN) & ~in_graph
-        by_key[key_of[is_sample]] = by_launch[is_sample]
-        found: IntArray = np.where(by_launch != _UNKNOWN, by_launch, by_key[key_of])
-        found[in_graph & (by_launch == _UNKNOWN)] = _UNKNOWN
+        is_sample = (found != _UNKNOWN) & ~in_graph
+        stream_of, first = group_codes(
+            *(activities[f"{part}_id"] for part in ("device", "context", "stream"))
+        )
+        of_stream = np.full(len(first), _UNKNOWN, np.int64)
+        of_stream[stream_of[is_sample]] = found[is_sample]
+        found[~in_graph] = of_stream[stream_of[~in_graph]]
+        found[activities["device_id"] == HOST_DEVICE_ID] = _OTHER_DEVICE
+        return found
+
+    def _by_launch(self, correlations: IntArray) -> IntArray:
+        """Return the stream of each launch that was noted."""
+        noted = [(c, s.number) for s in self._known.values() for c in s.correlations]
+        ids, numbers = np.array([(-2, _UNKNOWN), *sorted(noted)], np.int64).T
+        at = np.searchsorted(ids, correlations, side="right") - 1
+        found: IntArray = np.where(ids[at] == correlations, numbers[at], _UNKNOWN)
         return found
 
     def uncovered(self, stream: int) -> str:
         """Return why a stream cannot be delayed; empty if it can."""
+        if stream == _OTHER_DEVICE:
+            return "the device of its stream cannot be delayed beside a GPU"
         known = self._known.get(stream)
         if known is None:
             return "the handle of its stream is not known"

@@ -15,6 +15,7 @@ from tests.helpers.planted import info
 from tests.helpers.tiny import kernel as kernel_row, op as op_row, profile
 from epprof_nb.analysis.experiments.candidates import Factor
 from epprof_nb.core.errors import ExperimentError
+from epprof_nb.host.device import HOST_DEVICE_ID
 from epprof_nb.recording.delays.cuda import CudaDelays
 from epprof_nb.recording.delays.op_ends import OpEnds
 from epprof_nb.recording.delays.spins import spin_on_host
@@ -126,12 +127,14 @@ found = delays.streams(profile((), [
     row(1), row(99), row(2, 8), row(2, 8), row(98, 8), row(97, 9),
     row(3, device_id=1), row(96, device_id=1),
     row(4, 20, graph_id=3), row(4, 21, graph_id=3), row(5, 7, graph_id=3), row(95, 8, graph_id=3),
+    row(2, device_id=HOST_DEVICE_ID),
 ]))
 assert found.tolist() == [
-    first, first, second, second, second, -1, third, third, second, second, second, -1
+    first, first, second, second, second, -1, third, third, second, second, second, -1, -2
 ], found
 assert delays.uncovered(first) == delays.uncovered(third) == ""
 assert "is not known" in delays.uncovered(-1)
+assert "cannot be delayed" in delays.uncovered(-2)
 """)
 
 
