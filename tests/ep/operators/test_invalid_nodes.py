@@ -154,6 +154,7 @@ def changed(name, number, **options):
         ("nodes_featureids", -1, "nodes_featureids has a negative entry"),
         ("nodes_truenodeids", -1, "a branch leads to a node or leaf that does not exist"),
         ("nodes_truenodeids", 999, "a branch leads to a node or leaf that does not exist"),
+        ("nodes_truenodeids", 1, "two branches lead to the same node"),
         ("nodes_falsenodeids", 999, "a branch leads to a node or leaf that does not exist"),
         ("leaf_targetids", -1, "leaf_targetids has a target that does not exist"),
         ("leaf_targetids", 2, "leaf_targetids has a target that does not exist"),

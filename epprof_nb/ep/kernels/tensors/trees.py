@@ -31,16 +31,29 @@ def _outside(*names: str, size: Callable[[Attributes], int]) -> Callable[[Static
     return holds
 
 
+def _branches(node: StaticNode) -> list[tuple[int, int]]:
+    """Return the node or leaf after each branch, and whether it is a leaf."""
+    return [
+        branch
+        for side in ("true", "false")
+        for branch in zip(
+            node.attrs[f"nodes_{side}nodeids"], node.attrs[f"nodes_{side}leafs"], strict=True
+        )
+    ]
+
+
 def _leads_nowhere(node: StaticNode) -> bool:
     """Whether a branch leads to a node or a leaf that does not exist."""
     nodes, leaves = len(node.attrs["nodes_featureids"]), len(node.attrs["leaf_targetids"])
     return any(
-        not 0 <= number < (leaves if is_leaf else nodes)
-        for side in ("true", "false")
-        for number, is_leaf in zip(
-            node.attrs[f"nodes_{side}nodeids"], node.attrs[f"nodes_{side}leafs"], strict=True
-        )
+        not 0 <= number < (leaves if is_leaf else nodes) for number, is_leaf in _branches(node)
     )
+
+
+def _joins(node: StaticNode) -> bool:
+    """Whether two branches lead to the same node, so that the graph is no tree."""
+    inner = [number for number, is_leaf in _branches(node) if not is_leaf]
+    return len(set(inner)) < len(inner)
 
 
 _LIMITS: Limits = {
@@ -59,6 +72,7 @@ _LIMITS: Limits = {
         "leaf_targetids", size=lambda attrs: attrs["n_targets"]
     ),
     "a branch leads to a node or leaf that does not exist": _leads_nowhere,
+    "two branches lead to the same node": _joins,
 }
 
 
@@ -68,7 +82,7 @@ def tree_ensemble(ctx: Context, x: Array) -> None:
     xp, attrs = ctx.xp, ctx.attrs
     if x.ndim not in (1, 2):
         raise ValueError(f"X has {x.ndim} dimensions, not 1 or 2")
-    x = x.reshape(-1, x.shape[-1])
+    x = x[None] if x.ndim == 1 else x
     highest = attrs["nodes_modes"].max(initial=0)
     if highest > _MEMBER:
         raise ValueError(f"nodes_modes has an entry of {highest}, above {_MEMBER}")
