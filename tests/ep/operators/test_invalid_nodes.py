@@ -10,6 +10,7 @@ from onnx import numpy_helper
 
 from epprof_nb.ep import unclaimed
 from epprof_nb.ep.known_operators import INVALID
+from tests.ep.operators.test_contrib_operators import CASES
 from tests.ep.operators.test_trees import ensemble
 from tests.ep.sessions import CPU, one_node, options, placement, session
 
@@ -24,6 +25,11 @@ GRAMS = {
     "ngram_counts": [0, 2], "pool_int64s": [3, 9, 2, 3], "ngram_indexes": [0, 1, 2],
     "weights": [0.5, 2.0, 3.0],
 }  # fmt: skip
+
+
+ROWS, ROW_ATTRIBUTES, _ = CASES["GatherBlockQuantized"][0]
+EXPERTS, EXPERT_ATTRIBUTES, _ = CASES["QMoE"][1]
+"""With zero points per block, the last but one input."""
 
 
 def refused_by_both(serialized, entry, reason):
@@ -80,6 +86,13 @@ def test_activations_without_their_parameters(provider, op_type, attributes, rea
     refused_by_both(serialized, provider(), reason)
 
 
+@pytest.mark.parametrize("op_type", ["MoE", "QMoE"])
+def test_tokens_without_an_expert(provider, op_type):
+    inputs, attributes, _ = CASES[op_type][0]
+    serialized, _ = one_node(op_type, inputs, {**attributes, "k": 0}, domain=CONTRIB)
+    refused_by_both(serialized, provider(), "k is not positive")
+
+
 INT = np.array([1], np.int64)
 
 
@@ -113,6 +126,8 @@ def test_values_that_an_attribute_cannot_have_are_left_to_the_cpu(
         ("LRN", (MATRIX[None],), {"size": 3}, ""),
         ("AveragePool", (IMAGE[:, :0],), {"kernel_shape": [2, 2]}, ""),
         ("ReverseSequence", (MATRIX, INT), {}, ""), ("Split", (MATRIX[:2].T,), {"axis": 0}, ""),
+        ("GatherBlockQuantized", ROWS, {**ROW_ATTRIBUTES, "quantize_axis": 5}, CONTRIB),
+        ("QMoE", (*EXPERTS[:-2], EXPERTS[-2][..., None], EXPERTS[-1]), EXPERT_ATTRIBUTES, CONTRIB),
         ("TfIdfVectorizer", (TOKENS[None],), GRAMS, ""),
         ("TfIdfVectorizer", (TOKENS,), {**GRAMS, "ngram_indexes": [0, -1, 2]}, ""),
     ],

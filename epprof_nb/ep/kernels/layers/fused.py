@@ -15,6 +15,7 @@ from epprof_nb.ep.kernels.layers.normalization import (
 )
 from epprof_nb.ep.kernels.math.activation import gelu, gelu_tanh, sigmoid, softplus
 from epprof_nb.ep.kernels.math.linear import gemm_matrices
+from epprof_nb.ep.kernels.shared.axes import nonnegative
 from epprof_nb.ep.kernels.shared.checks import expect_shape
 from epprof_nb.ep.kernels.shared.optional_outputs import write_optional
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
@@ -257,7 +258,8 @@ def gather_block_quantized(
 ) -> None:
     """Rows of a matrix of 4 or 8 bits per number, with one scale per block."""
     xp, attrs = ctx.xp, ctx.attrs
-    if attrs["gather_axis"] % data.ndim or attrs["quantize_axis"] % data.ndim != data.ndim - 1:
+    gather, quantize = (nonnegative(attrs[f"{s}_axis"], data.ndim) for s in ("gather", "quantize"))
+    if gather or quantize != data.ndim - 1:
         raise ValueError("gather_axis is not the first axis, or quantize_axis not the last one")
     bits, block, width = attrs["bits"], attrs["block_size"], data.shape[-1] * 8 // attrs["bits"]
     blocks = -(-width // block)

@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.layers.fused import unpack
 from epprof_nb.ep.kernels.math.activation import gelu_tanh, sigmoid
+from epprof_nb.ep.kernels.shared.checks import expect_shape
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
 from epprof_nb.ep.kernels.shared.quiet import quiet
 from epprof_nb.ep.products import products
@@ -32,6 +33,7 @@ _LIMITS: Limits = {
     "swiglu_limit_after_activation is set": lambda node: bool(
         node.attrs.get("swiglu_limit_after_activation")
     ),
+    "k is not positive": lambda node: node.attrs.get("k", 1) < 1,
     "use_sparse_mixer is set": lambda node: bool(node.attrs.get("use_sparse_mixer")),
 }
 
@@ -159,6 +161,9 @@ def quantized_mixture(  # noqa: PLR0917 - the inputs of the operator
     def weights(
         packed: Array, scales: Array, zeros: Array | None, shape: tuple[int, int]
     ) -> Weights:
+        if block:
+            expect_shape("zero_points", zeros, (*scales.shape[:2], -(-scales.shape[2] * bits // 8)))
+
         def of_expert(expert: int) -> Array:
             found = unpack(ctx.xp, packed[expert].reshape(shape[0], -1), bits).astype(np.float32)
             given = None if zeros is None else zeros[expert]
