@@ -24,7 +24,7 @@ class Line(NamedTuple):
 def theil_sen(values: npt.NDArray[np.float64], confidence: float) -> Line:
     """Fit a line to a series, with Sen's interval of its slope.
 
-    The result equals that of `scipy.stats.theilslopes`, whose import takes longer than all
+    The result equals the result of `scipy.stats.theilslopes`, whose import takes longer than all
     analyses of a short profile.
 
     Parameters

@@ -64,7 +64,7 @@ class Options:
     own, library
         Folders, files or names of packages to treat as your code, or as a library's, when the line
         of a launch is looked up: it is the innermost line of your code. By default, your code is
-        cells, files below the working directory and that of the script, and editable installs.
+        cells, files below the working directory and the script's folder, and editable installs.
     """
 
     detail: str = "default"

@@ -17,7 +17,7 @@ PROVIDER = "EpprofExecutionProvider"
 """Name of the execution provider with kernels in Python; see `epprof_nb.ep`."""
 
 ONNX_RUNTIME = "ONNX Runtime"
-"""Name of the pool of its sessions' memory; that of one session follows."""
+"""Name of the pool of its sessions' memory; for one session, its name follows."""
 
 FIRST_RELEASE = (1, 25)
 

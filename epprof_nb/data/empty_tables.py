@@ -183,7 +183,7 @@ def _no_device_work(profile: ProfileData) -> str:
     if is_cell_of_job(profile.info):
         return (
             "This is the process of the cell, and it launched no device work: `job.by_rank()` has "
-            "that of the other processes."
+            "the work of the other processes."
         )
     if has_no_gpu(profile.info):
         return f"There was no device work, and the host device was not used. {NO_GPU}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 CALL_ARGUMENTS = ("batch", "tokens", "past_tokens", "cache_bytes", "turn", "decode")
 """Number of sequences; processed tokens of each; tokens of each in the KV cache before the call;
 size of the cache passed to it; number of the generation in the process; and 1 for a decode step, 0
-for the prefill. Unknown values are missing. Without the last one, the number before it is that of
+for the prefill. Unknown values are missing. Without the last one, the number before it belongs to
 the cache."""
 
 MAX_DRAFT = 16

@@ -65,7 +65,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
             draft_path.replace(target)
     except OSError as error:
-        # An error of a write has no path, and that of the draft says nothing.
+        # An error of a write has no path, and the path of the draft says nothing.
         if error.strerror is None or error.filename not in (None, os.fspath(draft_path)):
             raise
         raise OSError(

@@ -126,7 +126,7 @@ class JobTables(JobData):
 
             A finding that several processes have is one row, with the sentence and the gain of the
             process that it can save most. One process after the other is read as a whole. The frame
-            is displayed as sentences, as that of `Profile.insights`.
+            is displayed as sentences, like the frame of `Profile.insights`.
 
         Examples
         --------

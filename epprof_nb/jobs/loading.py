@@ -164,7 +164,7 @@ def _manifest_size(part: Path) -> int:
 
 
 def _manifest(part: Path, size: int) -> Manifest:
-    """Return the manifest of a part whose tables are there; `size` is that of all until now.
+    """Return the manifest of a part whose tables are there; `size` is the total size so far.
 
     What the tables hold is checked when they are read.
     """

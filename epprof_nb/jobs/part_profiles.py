@@ -114,7 +114,7 @@ class PartProfiles(Mapping[int, Profile]):
         """Return a process with at least the rows that a window of this time needs."""
         profile = self._alive.get(number)
         folder, manifest = self._parts[number]
-        # Without a stated length, it is that of all events.
+        # Without a stated length, all events determine it.
         if profile is None and manifest.format_version >= VERSION and _states_wall(manifest):
             return read_stretch(folder, manifest, begin_ns, end_ns, max_bytes=self._max_bytes)
         return self[number] if profile is None else profile

@@ -15,7 +15,7 @@ _MAX_WAIT = 0.01
 
 
 def add_time(info: dict[str, Any], request: Request, warmups: Sequence[int]) -> None:
-    """Add what profiling added to the info of a profile, if its runs tell that.
+    """Add what profiling added to the info of a profile, if its runs show it.
 
     The times of the repeats are compared with those of the warm-ups, which are not profiled.
     `warmups` has the begins of the warm-ups and the end of the last one, ns; none if their times

@@ -145,7 +145,7 @@ def loop_around(text: str, line: int) -> Loop | None:
 
 
 def begins_function(text: str, line: int) -> bool:
-    r"""Return whether a line is that of a ``def``, where a function is before its first statement.
+    r"""Return whether a line has the ``def`` of a function, which runs before its first statement.
 
     Examples
     --------

@@ -28,8 +28,8 @@ def busiest_line(text: str, time: Mapping[int, float]) -> BusiestLine | None:
     text
         Source of the file or cell.
     time
-        Time in each line of the function, in any unit. Time in the line of the ``def`` is that of
-        its calls, and does not count.
+        Time in each line of the function, in any unit. In the line of the ``def``, the function
+        is being called, which does not count.
 
     Returns
     -------

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class Places:
     """The place of each op and of each Python stack.
 
-    The place of an op is its innermost statement, or the op itself outside of all statements;
-    that of a stack is its innermost line of the user's code. Executions of one statement, stacks of
-    one line, and ops of one name, share a place.
+    The place of an op is its innermost statement, or the op itself outside of all statements. The
+    place of a stack is its innermost line of the user's code. Executions of one statement, stacks
+    of one line, and ops of one name, share a place.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Places:
         self.of_op = np.append(codes[:n], self.count)
         self.of_stack = np.full(len(lines) + 1, MISSING, np.int64)
         self.of_stack[with_own] = codes[n:]
-        # A place is that of an op, or of a stack; the last element is for work without a place.
+        # A place belongs to an op or to a stack; the last element is for work without a place.
         none = np.full(len(own), MISSING)
         self._op = np.append(np.append(owner, none)[first], MISSING)
         self._stack = np.append(np.append(np.full(n, MISSING), own)[first], MISSING)
@@ -92,7 +92,7 @@ class Places:
 
     @cached_property
     def _first_op(self) -> IntArray:
-        """Row of the op of each place; of that of a stack, in which it launched first."""
+        """Row of the op of each place; for a stack, of the op in which it launched first."""
         found = self._op.copy()
         for stack, op in (
             (self._lines.of_calls(), self._index.call_op),

@@ -48,7 +48,7 @@ def enclosing_function(function: str) -> str:
 
 
 def short_function(function: str) -> str:
-    """Return the name of a function without those around it; of a loop, that of its function.
+    """Return the name of a function, or of the function of a loop, without the functions around.
 
     Examples
     --------

@@ -14,7 +14,7 @@ _NAMES = {"MainThread": _MAIN}
 def thread_names(info: Mapping[str, Any]) -> dict[int, str]:
     """Map thread ids to names from a profile's info; unnamed threads are left out.
 
-    Python's name of the first thread is spelled as words, like that of a cell's thread.
+    Python's name of the first thread is spelled as words, like the name of a cell's thread.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def thread_names(info: Mapping[str, Any]) -> dict[int, str]:
 
 
 def thread_label(names: Mapping[int, str], thread: int, *, is_main: bool) -> str:
-    """Return the label of a thread; `is_main` is whether it is that of the cell.
+    """Return the label of a thread; `is_main` says whether the cell runs on it.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """by_line: device and host time of each line of code that launched work.
 
-A line is one of a Python stack, or a marked statement of a profiled cell. The work of a launch is
-that of every line in its stack and around its op, and the own work of the innermost line.
+A line is one of a Python stack, or a marked statement of a profiled cell. The work of a launch
+counts for every line in its stack and around its op, and as own work for the innermost line.
 """
 
 from __future__ import annotations

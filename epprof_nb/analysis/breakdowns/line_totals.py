@@ -144,8 +144,8 @@ def _totals(
         Instructions with a line of their own. Instructions of a command buffer have the work of its
         replays.
     of_stack
-        int64 array: the group of each stack, and `MISSING` as last element. It comes before that of
-        the op; None without stacks.
+        int64 array: the group of each stack, and `MISSING` as last element. It has precedence over
+        the group of the op. None without stacks.
     """
     profile = index.profile
     ops = profile.tables["ops"]

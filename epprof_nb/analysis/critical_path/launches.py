@@ -61,7 +61,7 @@ def after_launch(start: IntArray, call: Rows, call_start: IntArray) -> IntArray:
 def usual_latency(start: IntArray, end: IntArray, call: Rows, call_start: IntArray) -> int:
     """Return the 10th percentile of the launch delays: the delay of a launch without a queue.
 
-    If most launches queue, it is that of the launches that found no work on any device.
+    If most launches queue, only the launches that found no work on any device count.
     """
     order = row_order(start)
     rows = order if len(order) else slice(None)

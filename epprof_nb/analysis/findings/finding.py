@@ -179,7 +179,8 @@ def unread_line_name(line: int, name: str | None) -> str:
 def place_name(index: ProfileIndex, op: int) -> str:
     """Return the name of the statement that contains the op at row `op`, or of the op itself.
 
-    In a task of Dask, it is that of the task: the statement submitted it. Empty if there is none.
+    In a task of Dask, it is the name of the task, because a statement submitted it. Empty if there
+    is none.
     """
     if op < 0:
         return ""

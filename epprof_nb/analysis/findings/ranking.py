@@ -134,7 +134,7 @@ def _rows_of_whole(finding: Finding, own: ProfileData, first: int) -> IntArray:
 
 
 def _without_profiler(finding: Finding, part: float) -> Finding:
-    """Return a finding whose gain is that of the code without the profiler.
+    """Return a finding with the gain of the code without the profiler.
 
     What profiling added is spread over the critical path, from which gains are computed.
     """

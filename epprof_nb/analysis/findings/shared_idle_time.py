@@ -33,7 +33,7 @@ def with_causes(found: Sequence[Finding]) -> list[Finding]:
     """Join findings on the same idle time: one with the cause, and the remedies of all.
 
     A finding explains as much of its idle time as it saves. Idle time after waits for the device,
-    during an ONNX Runtime node on the CPU or in the garbage collector is that of the cause; its
+    during an ONNX Runtime node on the CPU or in the garbage collector belongs to the cause. Its
     finding then has the remedy for idle time, too, with its gain. Outlying iterations that are slow
     while a device is idle have no remedy of their own and are left out.
 

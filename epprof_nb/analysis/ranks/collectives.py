@@ -282,7 +282,7 @@ def clock_residuals(ranks: Ranks) -> dict[int, int]:
     """Return how much later collectives end on each rank than on the median of the ranks.
 
     Kernels of a collective that waits for all end almost together, so that a difference between
-    ranks in the median of all collectives is that of their clocks, or of their links. It is
+    ranks in the median of all collectives comes from their clocks, or from their links. It is
     reported, and shifts no time.
 
     Returns

@@ -80,7 +80,7 @@ class HostTime:
         self._places: dict[int, Place] = {}
 
     def main_thread(self) -> int:
-        """Return the thread with most samples, else that of the first op; `MISSING` for none."""
+        """Return the thread with most samples, else the thread of the first op, else `MISSING`."""
         samples = self._index.profile.tables["host_samples"]
         if len(samples):
             threads, counts = np.unique(samples["thread_id"], return_counts=True)

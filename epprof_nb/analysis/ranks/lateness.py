@@ -33,7 +33,7 @@ _SINGLE_SHARE = 0.05
 _CLEAR = 0.1
 """Least waiting at a collective for which a rank is late, as a share of the mean."""
 _OUTLIER = 10.0
-"""Least ratio of a single lateness to that of the other collectives."""
+"""Least ratio of a single lateness to the lateness at the other collectives."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ _KINDS = {
     "collective": "communication",
     "collective_wait": "communication",
 }
-"""Kinds of reasons by the type of the op; that of others is ``op``."""
+"""Kinds of reasons by the type of the op; other types have the kind ``op``."""
 _MOST_NAMED = 3
 """Reasons in the sentence if none explains half of the waiting."""
 _LEAST_SHARE = 0.02
@@ -151,7 +151,7 @@ def _longer(
 ) -> dict[Reason, float]:
     """Return what took longer on a rank than in the median of the others, and by how much.
 
-    ``number`` is that of the collective in `times`.
+    ``number`` is the number of the collective in `times`.
     """
     members = judged.spent_ns
     longer = _excess("device", {m: times[m].device[number] for m in members}, rank)

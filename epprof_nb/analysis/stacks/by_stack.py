@@ -45,8 +45,8 @@ class FrameTree:
     paths
         The paths; rows are rows of `stacks`.
     of_stack
-        int64 array, shape ``(n + 1,)``: node of each stack; that of work without a stack for one
-        without a frame to show, and as last element.
+        int64 array, shape ``(n + 1,)``: node of each stack. The last element is the node of
+        work without a stack, which stacks without a frame to show have, too.
     recursion
         int64 array, one value per node: how often the frame follows itself at most, if `folded`.
     """
@@ -87,7 +87,7 @@ def tree_and_nodes(
     """Return the columns of `Profile.by_stack`, and the node of each stack.
 
     For `ProfileIndex.cached`. The nodes are an int64 array of shape ``(n + 1,)``: of the innermost
-    frame that is shown, `MISSING` for stacks without work; the last one is that of work without a
+    frame that is shown, `MISSING` for stacks without work; the last one is for work without a
     stack. If `folded`, a frame that called itself, on the same line, is one with its caller, and
     ``recursion`` is how often it follows itself at most.
     """

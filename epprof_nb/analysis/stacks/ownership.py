@@ -19,7 +19,7 @@ _SHELL = re.compile(
 CELL = re.compile(r"^In\[\d+\]$|^<ipython-input-\d+-|[\\/]ipykernel_\d+[\\/]\d+\.py$")
 """Names of the code of cells: as shown, as IPython names it, and as Jupyter's kernel does."""
 BY_VALUE = "<dynamic-code>"
-"""Name that cloudpickle gives to code which it sends by value: that of a notebook or script."""
+"""Name that cloudpickle gives to code that it sends by value, from a notebook or script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Ownership:
     chosen_own, chosen_library
         What the user has named as their own, or as a library; the longest path decides.
     machinery
-        Code that runs that of the user, besides IPython and Python's ``runpy``.
+        Code that runs the user's code, besides IPython and Python's ``runpy``.
     library
         Folders of Python's own modules, programs and packages.
     own
-        Folders of the user: the working directory, that of the script, editable installs.
+        Folders of the user: the working directory, the script's folder, editable installs.
 
     Examples
     --------

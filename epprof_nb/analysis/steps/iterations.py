@@ -25,8 +25,8 @@ class Iterations(NamedTuple):
     """Time ranges of the iterations, in order.
 
     ``number`` has their numbers, ``start`` and ``end`` their times in ns, int64; ``unit`` is
-    the word for one. ``loop`` is the row of the op of the loop, and ``stack`` that of the frame in
-    which it begins, for a loop of a function; `MISSING` for repeats and steps.
+    the word for one. ``loop`` is the row of the op of the loop. For a loop of a function, ``stack``
+    is the row of the frame in which it begins. Both are `MISSING` for repeats and steps.
     """
 
     number: IntArray

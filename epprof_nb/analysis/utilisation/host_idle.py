@@ -343,7 +343,7 @@ def _next_turn(
 def _lines_between(
     index: ProfileIndex, lines: StackLines, frame: int, before: int, *, next_turn: bool = False
 ) -> tuple[int, int] | None:
-    """Return the lines with calls between a line and that of a frame; see `lines_between`."""
+    """Return the lines with calls between a line and the line of a frame; see `lines_between`."""
     (file,) = lines.file.take(slice(frame, frame + 1)).to_list()
     source = index.profile.sources.get(file or "", "")
     return lines_between(source, before, int(lines.line[frame]), next_turn=next_turn)

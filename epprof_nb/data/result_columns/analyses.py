@@ -284,7 +284,7 @@ ANALYSES: dict[str, TableDoc] = {
         columns(
             column("changed", "object", "name of what has another duration"),
             column("factor", "float64", "factor of its duration; missing for all", "fraction"),
-            column("wall_ns", "Int64", "new wall time: that of the profile less `saving_ns`"),
+            column("wall_ns", "Int64", "new wall time: the profile's wall time less `saving_ns`"),
             column("wall_low_ns", "Int64", "wall time less `saving_high_ns`"),
             column("wall_high_ns", "Int64", "wall time less `saving_low_ns`"),
             column("saving_ns", "int64", "saving in the replay; negative if it gets slower"),

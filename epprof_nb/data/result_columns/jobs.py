@@ -192,7 +192,7 @@ JOBS: dict[str, TableDoc] = {
             ),
             column("end_ns", "Int64", "end there; missing for calls that nobody waited for"),
             column("duration_ns", "Int64", "`end_ns` - `arrive_ns`"),
-            column("waited_ns", "Int64", "time from its arrival to that of the last rank"),
+            column("waited_ns", "Int64", "time from its arrival to the arrival of the last rank"),
             column("transfer_ns", "Int64", "time from the arrival of the last rank to the end"),
             column(
                 "late_ns", "Int64",

@@ -25,8 +25,8 @@ _LIMIT = 2**62
 def collective_of(args: Args) -> str | None:
     """Return the arguments of the op of a collective as JSON; None if they are incomplete.
 
-    They are named as those of recorded calls. The size is that of the message of a rank, as NCCL
-    counts it: a rank of an all-gather sends it, a rank of a reduce-scatter receives it.
+    They have the names of arguments of recorded calls. The size is the size of a rank's message, as
+    NCCL counts it: a rank of an all-gather sends it, a rank of a reduce-scatter receives it.
     """
     if not (_is_name(args.communicator) and _is_name(args.collective)):
         return None

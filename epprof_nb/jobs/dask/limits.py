@@ -28,7 +28,7 @@ PIECE_BYTES = 4 * 2**20
 """Largest piece of a part that is sent."""
 
 COMPARE_S = 10.0
-"""Between two comparisons of a worker's clock with that of the notebook."""
+"""Between two comparisons of a worker's clock with the notebook's clock."""
 
 REMOVE_S = 1.0
 """At the end, for workers that do not answer: they end when they find the plugin removed."""

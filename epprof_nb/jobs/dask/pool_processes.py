@@ -39,7 +39,7 @@ class PoolProcesses:
     """Recording of the processes that a worker starts, for one job.
 
     They listen from their start on, and also record the jobs after it. Nothing is recorded if they
-    follow another order, such as that of ``epprof run --children``.
+    follow another order, such as one of ``epprof run --children``.
 
     Parameters
     ----------

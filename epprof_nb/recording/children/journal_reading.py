@@ -215,7 +215,7 @@ def _read(path: Path) -> list[dict[str, bytes]]:
 
 
 def _is_compressed(metadata: bytes) -> bool:
-    """Whether the metadata of a message is that of a record batch with a compression."""
+    """Whether the metadata of a message describes a compressed record batch."""
     (root,) = struct.unpack_from("<I", metadata)
     header = _field(metadata, root, 2)
     if not header:

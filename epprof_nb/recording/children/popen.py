@@ -65,7 +65,7 @@ class Started:
 
 
 def is_helper(command: list[str]) -> bool:
-    """Whether a command line is that of a helper of `multiprocessing`, which runs no user code."""
+    """Whether a command line starts a helper of `multiprocessing`, which runs no user code."""
     return any(_HELPERS.match(part) for part in command[:8])
 
 

@@ -133,7 +133,7 @@ def own_memory_bytes() -> int | None:
 
 
 def used_bytes_if_alone() -> int | None:
-    """Return the memory in use on all GPUs; None if it may be that of other processes.
+    """Return the memory in use on all GPUs; None if other processes may use some of it.
 
     The list of processes is empty in some containers, whoever uses the GPUs. So this is only the
     memory of this process if no GPU was in use before it started CUDA.

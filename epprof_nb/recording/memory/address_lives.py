@@ -21,7 +21,7 @@ def address_lives(address: IntArray, is_begin: BoolArray) -> tuple[IntArray, Int
     Parameters
     ----------
     address
-        Address of each event, in the order of time. It is that of one life at a time.
+        Address of each event, in the order of time. It belongs to one life at a time.
     is_begin
         Whether the event begins a life; else it ends one.
 

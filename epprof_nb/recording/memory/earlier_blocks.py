@@ -1,6 +1,6 @@
 """Lines that allocated blocks in earlier profiles of this process, while that is certain.
 
-An address can be that of other memory by now. A line is kept only if the pool has allocated nothing
+By now, an address can belong to other memory. A line is kept only if the pool has allocated nothing
 since, or if the storage that was in the block still lives there.
 """
 

@@ -21,7 +21,7 @@ _DEFAULT, _OF_HOPPER = 8320 * _KIB, 32768 * _KIB
 _HOPPER = 9
 """Compute capability from which the workspaces are larger."""
 _PER_STREAM = 2
-"""Threads with a workspace of their own: the program's, and that of the backward pass."""
+"""Threads with a workspace of their own: of the program, and of the backward pass."""
 
 
 def workspace_addresses(before: TorchSnapshot, after: TorchSnapshot) -> IntArray:

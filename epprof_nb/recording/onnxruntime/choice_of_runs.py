@@ -134,7 +134,7 @@ class RunHistory:
         duration_ns: int,
         mismatched: int,
     ) -> None:
-        """Add a run that has ended; `mismatched` is that of the comparison when it began."""
+        """Add a run that has ended, with the value of ``comparison.mismatched`` when it began."""
         self._launches |= launches > 0
         if recorded:
             self._recorded += 1

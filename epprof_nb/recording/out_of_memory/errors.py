@@ -96,7 +96,7 @@ class AllocationError(NamedTuple):
 def allocation_error(error: BaseException) -> AllocationError | None:
     """Return the out-of-memory error that an exception is, wraps, or was raised after.
 
-    The chain is that of the traceback which Python prints: causes, contexts that are not
+    The chain is the one in the traceback that Python prints: causes, contexts that are not
     suppressed, and the members of groups. An error of a library precedes one that only quotes its
     message.
 

@@ -79,7 +79,7 @@ def users_frames(
 
 
 def _file_of(frame: FrameType) -> str:
-    """Return the file of a frame's code; of a compiled module, that of the module.
+    """Return the file of a frame's code, or the file of a compiled module.
 
     The code of such a module names its source, as a path in the folder in which it was built.
     """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _BACKEND = "gloo:"
 _SLACK_NS = 50_000
-"""Tolerated difference between the clock of the flight recorder and that of the ops."""
+"""Tolerated difference between the clocks of the flight recorder and of the ops."""
 
 
 def with_flight_recorder(ops: Table, opened_ns: int, stopped_ns: int) -> Table:

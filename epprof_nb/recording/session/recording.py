@@ -65,7 +65,7 @@ class Recording:
     """File and line of kernels by name, if their frameworks know them."""
     recorders: list[Recorder]
     options: Options
-    """The combined options of all subscriptions that were open meanwhile, but `samples` is that of
+    """The combined options of all subscriptions that were open meanwhile, but with `samples` of
     this one."""
 
 

@@ -155,7 +155,7 @@ def _texts(
 ) -> dict[str, str]:
     """Return the text of some code objects by the file that is shown for them.
 
-    Of a cell, and of a module's own code, it is the whole text, else that of the function.
+    For a cell, or a module's own code, it is the whole text, otherwise the text of the function.
     """
     of_cells, texts = set(cells), CodeTexts()
     for code in codes[:_FUNCTIONS]:

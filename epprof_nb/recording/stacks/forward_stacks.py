@@ -101,8 +101,8 @@ class ForwardStacks:
         """
         after, before = rows[self._next], rows[self._previous]
         stack = np.where(self._is_launch | (before == MISSING), after, before)
-        # Stacks are numbered at first sight, in the order in which a line makes its calls. Another
-        # order is that of two turns of a loop, between which other lines ran.
+        # Stacks are numbered at first sight, in the order in which a line makes its calls. In
+        # another order, they belong to two iterations of a loop, and other lines ran in between.
         is_between = (after == before) & (self._previous < self._next)
         is_exact = self._is_own & (self._is_launch | is_between)
         source = np.where(stack == MISSING, MISSING, np.where(is_exact, EXACT, NEAR))

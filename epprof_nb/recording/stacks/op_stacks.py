@@ -43,8 +43,8 @@ class OpStacks:
     def of(self, op_ids: npt.NDArray[np.int64], ops: Table) -> npt.NDArray[np.int32]:
         """Return the id of the stack of some ops, `MISSING` for none.
 
-        An op without a stack has that of the statement's first execution in the same op, otherwise
-        that of the nearest op around it.
+        An op without a stack has the stack of the statement's first execution in the same op, or
+        else the stack of the nearest op around it.
         """
         if not self._stack:
             return np.full(len(op_ids), MISSING, np.int32)

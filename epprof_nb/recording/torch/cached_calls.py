@@ -263,7 +263,7 @@ class _Call:
         if history is None or (history.path is None and history.tries < _MAX_TRIES):
             self._before = kv_caches.numbers(cache)
         if history is None:
-            # A single token after fewer ones is that of a copy, such as a branch of a search.
+            # A single token after fewer ones belongs to a copy, such as a branch of a search.
             least = MAX_DRAFT if query.tokens > 1 else 0
             history = histories.continued(module, cache, set(self._before.values()), least)
         if history is None:

@@ -182,7 +182,7 @@ def number_at(cache: Any, path: Path) -> int | None:  # noqa: ANN401
 
 
 def host_number(value: Any) -> int | None:  # noqa: ANN401
-    """Return an integer, or that of a tensor of one in host memory; None for anything else."""
+    """Return an integer, also from a tensor of one in host memory; None for anything else."""
     if isinstance(value, torch.Tensor):
         if value.numel() != 1 or not is_on_host(value):
             return None

@@ -63,7 +63,7 @@ export class Tables {
 
   show(by: string): void {
     this.#by = by;
-    // Lines are in the order of the source, and streams in that of their numbers.
+    // Lines are in the order of the source, and streams in the order of their numbers.
     const inOrder = by === "line" || by === "stream";
     const longest = by === "function" ? "self_sampled_ns" : "device_ns";
     this.#sort = { column: inOrder ? "" : longest, descending: true };

@@ -28,7 +28,7 @@ SMALL_BYTES, MANY_COPIES = 65_536, 50
 _GATHERED_BYTES_PER_S = 2e9
 """Minimum rate at which small values are gathered on one side and copied at once."""
 _LEAST, _SPREAD = 0.5, 1.25
-"""Bounds of the gain in other runs, relative to that of the profile."""
+"""Bounds of the gain in other runs, relative to the gain in the profile."""
 
 
 def small_copies(index: ProfileIndex) -> Iterator[Finding]:
@@ -79,9 +79,9 @@ def small_copies(index: ProfileIndex) -> Iterator[Finding]:
 def _between(index: ProfileIndex, copies: IntArray) -> Removed:
     """Return all but the first of copies that follow each other without other launches between.
 
-    The host's time from the end of one such call to that of the next is removed, too: the host
-    waits, allocates and prepares the next copy. One launch of their line may follow each copy, such
-    as that which puts a value into its place.
+    The host's time between the ends of two such calls is removed, too: the host waits, allocates
+    and prepares the next copy. One launch of their line may follow each copy, for example one that
+    puts a value into its place.
     """
     tables = index.profile.tables
     activities, calls = tables["activities"], tables["api_calls"]

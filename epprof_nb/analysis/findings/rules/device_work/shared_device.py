@@ -22,7 +22,7 @@ def shared_device(index: ProfileIndex) -> Iterator[Finding]:
     """
     info = index.profile.info
     gpus, devices = _gpus(info), info.get("devices")
-    # NVML's order of the GPUs may differ from that of this process, and it may see more.
+    # NVML may number the GPUs differently from this process, and may see more of them.
     if len(gpus) != 1 or not isinstance(devices, list) or len(devices) != 1:
         return
     others = [other for other in _others(gpus[0]) if other["sm_percent"] > 0]

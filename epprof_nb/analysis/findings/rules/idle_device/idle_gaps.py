@@ -71,8 +71,8 @@ compute and of their duration. Without this bound, two of 28 cells without a cau
 with it, nine.
 """
 _LONGER = 2
-"""Minimum time before the first work, relative to the host's before later work of its line, to be
-that of first calls."""
+"""Minimum time before the first work, relative to the host's before later work of its line, to
+count as time of first calls."""
 _HOLDS_GIL = (
     "Make this work faster, or do it in another process: kernels of the host device are Python "
     "functions and wait for the GIL while it runs."

@@ -61,7 +61,7 @@ _BETWEEN_RUNS = 1.05
 _SPREAD = 1.5
 """Ratio of the host's time at a line in other runs to that in the profile, at most."""
 _LEAST, _LEAST_OF_WAITS = 0.5, 0.75
-"""The same ratio, at least; and that of the waits themselves, of which the last may remain."""
+"""Least ratios: the same one, and the one of the waits themselves, of which the last may remain."""
 _SYNCHRONISING = (
     # A dict also has a method `get`, but it takes a key.
     re.compile(r"\.(?:item|cpu|numpy|tolist|synchronize|block_until_ready)\(|\.get\(\)"),

@@ -30,7 +30,7 @@ _MIN_ITERATIONS = 10
 _STEADY_SHARE = 0.5
 """Without frees: minimum share of the later iterations in which something is made."""
 _AROUND = 1.5
-"""Maximum ratio of the time that the code with these calls takes to that of the calls."""
+"""Maximum ratio of the time of the code with these calls to the time of the calls."""
 
 
 class _Resource(NamedTuple):

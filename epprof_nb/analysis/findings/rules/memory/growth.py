@@ -35,7 +35,7 @@ _PARTS = 5
 _LEAST_OF_MEAN = 0.1
 """Minimum growth of each part, as a share of the mean growth."""
 _SLOWING = 0.5
-"""Minimum growth of the last two parts, as a share of that of the first two.
+"""Minimum growth of the last two parts, as a share of the growth of the first two.
 
 A cache that fills grows less and less.
 """

@@ -41,8 +41,8 @@ class _Pieces(NamedTuple):
 def fragmented_pools(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding on each pool with enough free memory for a request, but no piece as large.
 
-    The time is that of the first refusal of the driver; else that at which the pool grew last, just
-    before it did. The request is the largest of the profile.
+    The time is when the driver first refused memory, or else just before the pool last grew. The
+    request is the largest one of the profile.
     """
     refused, total = index.cached(refused_calls), device_bytes(index)
     blocks, segments = (index.profile.tables[f"memory_{name}"] for name in ("blocks", "segments"))
