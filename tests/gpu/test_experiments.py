@@ -18,7 +18,7 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 from tests.gpu.oracle import kernel, launch  # noqa: E402
 
 US = 1_000
-LONG, SHORT = 4_000_000, 400_000  # cycles
+LONG, SHORT = 20_000_000, 400_000  # cycles
 
 
 @pytest.fixture

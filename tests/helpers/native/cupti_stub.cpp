@@ -89,7 +89,7 @@ void stub_launch_to(uint32_t id, uint32_t correlation, uint64_t context, uint64_
                     uint64_t node) {
   // The parameters of cuLaunchKernel and cuGraphLaunch, and CUlaunchConfig.
   uint64_t kernel[] = {0, 0, 0, 0, 0, stream}, graph[] = {0, stream}, config[] = {0, 0, 0, 0, stream};
-  uint64_t with_config[] = {uint64_t(config)};
+  uint64_t with_config[] = {uint64_t(config), 0};
   const void* params = id == kGraph ? graph : id == kConfigKernel ? with_config : kernel;
   for (int is_end : {0, 1}) {
     if (is_end && node) stub_report(13, 1, node, 0, 0);

@@ -263,16 +263,21 @@ for _ in range(100):
     number = _native.launched_streams()[-1][0]
     _native.begin_delays()
     begun = threading.Event()
+    results = [0]
     def delay():
-        while _native.launch_delay(number, 0, 0)[0] == 0:
+        while results[-1] == 0:
+            results.append(_native.launch_delay(number, 0, 0)[0])
             begun.set()
     thread = threading.Thread(target=delay)
     thread.start()
     begun.wait()
     destroy_stream(stream)
     thread.join()
-_native.wait_for_delays()
+    assert results[1] == 0
+    assert results[-1] in (2, 4)  # destroyed, or too many at once
+    assert len(_native.take_delays()) == len(results) - 2
 _native.end_delays()
+assert fake.modules() == 0
 """)
 
 
