@@ -501,9 +501,10 @@ def cupti_finalize() -> None:
 
 # -- delays on CUDA devices
 def follow_streams(follow: bool, /) -> None:
-    """Whether sessions note to which streams is launched, and which are destroyed afterwards.
+    """Let sessions note the streams that calls launch to, and which of them are destroyed.
 
-    Until it is ended, other profilers cannot subscribe to CUPTI's callbacks.
+    Their destruction is also seen after the sessions. Until False is passed, other profilers cannot
+    subscribe to CUPTI's callbacks.
     """
 
 def launched_streams() -> list[tuple[int, bool, bool, list[int]]] | None:

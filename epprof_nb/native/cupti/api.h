@@ -29,8 +29,8 @@ void epprof_cupti_stop(void);
 // Ends CUPTI in this process if nothing is recorded. The next start starts it anew, also in a forked
 // child, where a CUPTI that the parent has started crashes. Only before CUDA has been started.
 void epprof_cupti_finalize(void);
-// Whether sessions note to which streams is launched, and whether their destruction is seen after
-// the sessions, too. While streams are followed, other profilers cannot subscribe to CUPTI.
+// Whether sessions note the streams that calls launch to, and which of them are destroyed, also after
+// the sessions. While streams are followed, other profilers cannot subscribe to CUPTI.
 void epprof_cupti_follow_streams(int follow);
 int epprof_cupti_follows_streams(void);  // whether the streams of the last session are followed
 int epprof_cupti_has_callbacks(void);  // whether callbacks write launch records now

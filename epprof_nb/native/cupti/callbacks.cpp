@@ -110,7 +110,7 @@ void on_resource(Recording& c, ThreadState* t, uint32_t cbid, const unsigned cha
     return;
   }
   auto* graph = f.descriptor.get<const unsigned char*>(data);
-  if (!graph) return;
+  if (!graph || cbid == kStreamCreated || cbid == kStreamDestroyStarting) return;
   const GraphFields& g = c.layout.graph.fields;
   switch (cbid) {
     case kGraphDestroyStarting: return graph_destroyed(graph_id(g.graph.get<void*>(graph)));
@@ -130,6 +130,7 @@ void on_resource(Recording& c, ThreadState* t, uint32_t cbid, const unsigned cha
 
 // Also between sessions, for delays.
 void on_stream(Recording& c, uint32_t cbid, const unsigned char* data) {
+  if (!c.follows_streams) return;
   const ResourceFields& f = c.layout.resource.fields;
   switch (cbid) {
     case kStreamCreated: return stream_created(f.handle.get<void*>(data));
@@ -140,9 +141,7 @@ void on_stream(Recording& c, uint32_t cbid, const unsigned char* data) {
 
 void on_callback(void*, uint32_t domain, uint32_t cbid, const void* data) {
   Recording& c = recording();
-  if (domain == kResourceDomain && c.follows_streams) {
-    on_stream(c, cbid, static_cast<const unsigned char*>(data));
-  }
+  if (domain == kResourceDomain) on_stream(c, cbid, static_cast<const unsigned char*>(data));
   if (!recording_launches.load(std::memory_order_relaxed)) return;
   ThreadState* t = this_thread();
   CallbackGate::Passage passage(c.gate, t);

@@ -99,7 +99,8 @@ void stub_launch_to(uint32_t id, uint32_t correlation, uint64_t context, uint64_
 
 // The creation (3) and destruction (4) of a stream, and the destruction of a context (2).
 void stub_report_stream(uint32_t id, uint64_t context, uint64_t stream) {
-  ResourceData data{reinterpret_cast<void*>(context), reinterpret_cast<void*>(stream), nullptr};
+  void* const reserved = reinterpret_cast<void*>(8);  // not to be read
+  ResourceData data{reinterpret_cast<void*>(context), reinterpret_cast<void*>(stream), reserved};
   if (Callback subscribed = callback.load()) subscribed(nullptr, 3, id, &data);
 }
 
