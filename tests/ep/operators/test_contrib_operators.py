@@ -74,7 +74,8 @@ CASES = {
                   ((X[0], floats(8, 3)), {"activation": "Softplus"}, 1)],
     "MultiHeadAttention": [
         ((Q, K, V), HEADS, 1), ((Q, K, V), {**HEADS, "scale": 0.3}, 1),
-        ((Q, Q, Q), {**HEADS, "unidirectional": 1}, 1),
+        *(((q, k, v), {**HEADS, "unidirectional": 1}, 1)
+          for q, k, v in ((Q, Q, Q), (Q, K, V), (Q[:, :1], K, V), (K, Q, Q))),
         ((Q, K, V, floats(96)), HEADS, 1),
         ((Q, K, V, None, ints([1] * 7, [1, 1, 1, 0, 0, 0, 0])), HEADS, 1),
         ((Q, K, V, None, ints(7, 3)), HEADS, 1),

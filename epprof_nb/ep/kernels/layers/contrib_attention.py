@@ -132,6 +132,9 @@ def multi_head_attention(  # noqa: PLR0917 - the inputs of the operator
         penalty = xp.where(mask, np.float32(0), np.float32(filter_value))
         added = penalty if added is None else added + penalty
     causal = causal_mask(xp, rows, columns, past) if attrs.get("unidirectional") else None
+    if causal is not None and columns > past + rows:
+        # As with the CPU provider, the last query sees all keys, also those that come after it.
+        causal = causal | (xp.arange(rows) == rows - 1).reshape(-1, 1)
     stages = Stages() if ctx.num_outputs > 3 else None
     y = attend(xp, q, k, v, scale=attrs.get("scale", 0.0), bias=added, mask=causal, stages=stages)
     y = merge_heads(y)
