@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.recording.memory.block_lives import Lives
     from epprof_nb.recording.memory.host_blocks import HostMemory
     from epprof_nb.recording.memory.torch_history import TorchMemory
@@ -76,7 +76,11 @@ def pool_tables(
         for one in recorded
     ]
     taken = np.concatenate([segments["address"] for _, segments in pools] or [np.empty(0)])
-    pools += _allocation_tables(memory, opened_ns, taken)
+    is_taken = np.isin(memory["address"], taken)
+    for one in recorded:
+        if not isinstance(one, ArenaMemory):
+            is_taken |= _is_in_expandable(memory["address"], one)
+    pools += _allocation_tables(memory.take(~is_taken), opened_ns)
     if on_host is not None:
         pools[-1] = _with_older(pools[-1], on_host)
         on_host.keep_places(places_at_end(pools[-1][0], ops))
@@ -137,16 +141,29 @@ def _torch_tables(recorded: TorchMemory, ops: Table, opened_ns: int) -> tuple[Ta
     return blocks, _segments(held, _since(held.begin_ns, origin), _since(held.end_ns, origin))
 
 
-def _allocation_tables(
-    memory: Table, opened_ns: int, taken: IntArray
-) -> Iterator[tuple[Table, Table]]:
-    """Yield the blocks and segments of what was allocated from a device directly.
+def _is_in_expandable(address: IntArray, recorded: TorchMemory) -> BoolArray:
+    """Return the mask of the addresses within expandable segments, which PyTorch reserves for ever.
 
-    `taken` has the addresses of segments of other pools: their blocks say what is in them.
+    CUPTI has a record of each piece that is mapped there.
     """
+    events = recorded.after.events
+    is_map = events.of("segment_map")
+    begins, sizes = [events.address[is_map]], [events.nbytes[is_map]]
+    for held in (recorded.before.segments, recorded.after.segments):
+        begins.append(held.address[held.is_expandable])
+        sizes.append(held.nbytes[held.is_expandable])
+    begin, size = np.concatenate(begins), np.concatenate(sizes)
+    order = np.argsort(begin)
+    reach = np.maximum.accumulate((begin + size)[order])
+    before = np.searchsorted(begin[order], address, side="right")
+    found: BoolArray = address < np.append(reach, 0)[before - 1]
+    return found & (before > 0)
+
+
+def _allocation_tables(memory: Table, opened_ns: int) -> Iterator[tuple[Table, Table]]:
+    """Yield the blocks and segments of what was allocated from a device directly."""
     kind = memory.names("memory_kind")
-    is_on_device = kind.equals("device") | kind.equals("managed")
-    memory = memory.take(is_on_device & ~np.isin(memory["address"], taken))
+    memory = memory.take(kind.equals("device") | kind.equals("managed"))
     memory = memory.take(np.argsort(memory["time_ns"], kind="stable"))
     is_begin = memory.names("operation").equals("allocation")
     start, end = address_lives(memory["address"], is_begin)
