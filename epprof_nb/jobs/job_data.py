@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.core.errors import ProfileFileError
-from epprof_nb.jobs import tables
 from epprof_nb.jobs.across import ranks_of
+from epprof_nb.jobs.by_device import devices_of, total, used_devices
+from epprof_nb.jobs.by_op import by_op_table
 from epprof_nb.jobs.clocks import Placement, placed_by_system_clock, placements
 from epprof_nb.jobs.processes import Process, given
+from epprof_nb.jobs.ranks_table import counts_of
 from epprof_nb.profiles import Profile
 from epprof_nb.util.format import duration, plural
 
@@ -101,9 +103,9 @@ class JobData(Mapping[int, Profile]):
         count = plural(len(self), "process", "processes")
         if expected > len(self):
             count = f"{len(self):,} of {plural(expected, 'process', 'processes')}"
-        busy = sum(tables.total(t, "busy_ns") for t in self.device_totals.values())
-        kernels = sum(tables.total(t, "kernels") for t in self.device_totals.values())
-        devices = sum(tables.used_devices(t) for t in self.device_totals.values())
+        busy = sum(total(t, "busy_ns") for t in self.device_totals.values())
+        kernels = sum(total(t, "kernels") for t in self.device_totals.values())
+        devices = sum(used_devices(t) for t in self.device_totals.values())
         worked = [f"{plural(devices, 'device')} busy {duration(busy)}", plural(kernels, "kernel")]
         parts = [f"job of {count}", f"{duration(self.end_ns)} wall"]
         dropped = sum(self.dropped_records.values())
@@ -194,7 +196,7 @@ class JobData(Mapping[int, Profile]):
             found = {}
             for number in self:
                 try:
-                    found[number], self.communication[number] = tables.devices_of(self, number)
+                    found[number], self.communication[number] = devices_of(self, number)
                 except ProfileFileError as error:
                     self.damage[number] = str(error)
             self._totals = found
@@ -204,7 +206,7 @@ class JobData(Mapping[int, Profile]):
     def ops_table(self) -> ResultTable:
         """The columns of `by_op`."""
         if self._ops is None:
-            self._ops = tables.by_op_table(self)
+            self._ops = by_op_table(self)
         return self._ops
 
     @property
@@ -220,7 +222,7 @@ class JobData(Mapping[int, Profile]):
         found = {}
         for number in self:
             with suppress(ProfileFileError):  # it is damaged
-                found[number] = tables.counts_of(self.info(number))[1]
+                found[number] = counts_of(self.info(number))[1]
         return {number: count for number, count in found.items() if count > 0}
 
     def dropped_notes(self) -> list[str]:

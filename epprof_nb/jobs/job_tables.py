@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.sql.limits import MAX_BYTES, TIME_LIMIT_S
 from epprof_nb.data.result_columns import with_columns
-from epprof_nb.jobs import tables
+from epprof_nb.jobs.by_device import by_device_table
+from epprof_nb.jobs.by_rank import by_rank_table
+from epprof_nb.jobs.by_task import by_task_table
 from epprof_nb.jobs.job_data import JobData
 from epprof_nb.jobs.job_findings import findings_of_job, findings_table_of
+from epprof_nb.jobs.ranks_table import ranks_table
 from epprof_nb.jobs.table_frame import findings_frame, noted, table_frame
-from epprof_nb.jobs.task_table import by_task_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +28,7 @@ class JobTables(JobData):
 
         {columns}
         """
-        return table_frame(self, "job_ranks", tables.ranks_table(self))
+        return table_frame(self, "job_ranks", ranks_table(self))
 
     @with_columns("job_by_rank")
     def by_rank(self) -> pd.DataFrame:
@@ -45,7 +47,7 @@ class JobTables(JobData):
         >>> job.by_rank().loc[1, ["kernels", "memcpys"]].tolist()
         [98, 2]
         """
-        return table_frame(self, "job_by_rank", tables.by_rank_table(self))
+        return table_frame(self, "job_by_rank", by_rank_table(self))
 
     @with_columns("job_by_op")
     def by_op(self) -> pd.DataFrame:
@@ -113,7 +115,7 @@ class JobTables(JobData):
         0     0  GPU 0       97
         1     1  GPU 0       97
         """
-        return table_frame(self, "job_by_device", tables.by_device_table(self))
+        return table_frame(self, "job_by_device", by_device_table(self))
 
     @with_columns("job_insights")
     def insights(self) -> pd.DataFrame:

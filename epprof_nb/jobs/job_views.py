@@ -13,8 +13,9 @@ from epprof_nb.analysis.ranks.stragglers import explained
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.files.exporters.trace_processes import TraceProcess
-from epprof_nb.jobs import tables
 from epprof_nb.jobs.across import notes_on_collectives, sentence_on_stragglers
+from epprof_nb.jobs.by_device import device_data
+from epprof_nb.jobs.ranks_table import ranks_table
 from epprof_nb.jobs.summary import findings_of
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class _DeviceData(Mapping[int, ProfileData]):
         self._job = job
 
     def __getitem__(self, rank: int) -> ProfileData:
-        return tables.device_data(self._job, rank)
+        return device_data(self._job, rank)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._job)
@@ -185,7 +186,7 @@ def _findings_on_children(job: Job) -> list[str]:
 
 def _ranks(job: Job) -> ResultTable:
     """Return the columns of `Job.ranks`, and the names of the processes."""
-    table = tables.ranks_table(job)
+    table = ranks_table(job)
     columns = {name: table.column(name) for name in table.columns}
     names = [job.name(number) for number in table["rank"].tolist()]
     # All workers of a Dask cluster have the same command.

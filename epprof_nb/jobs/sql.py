@@ -9,7 +9,7 @@ import pyarrow as pa
 from epprof_nb.analysis.base.result_table import ResultTable
 from epprof_nb.analysis.sql.over_files import select_from_files
 from epprof_nb.data.arrow import names_to_arrow
-from epprof_nb.jobs.tables import stated_columns
+from epprof_nb.jobs.ranks_table import stated_columns
 
 if TYPE_CHECKING:
     import pandas as pd

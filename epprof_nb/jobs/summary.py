@@ -7,9 +7,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.ranks.stragglers import stragglers_table
-from epprof_nb.jobs import tables
 from epprof_nb.jobs.across import sentence_on_stragglers
+from epprof_nb.jobs.by_rank import by_rank_table
 from epprof_nb.jobs.job_findings import findings_of_job
+from epprof_nb.jobs.ranks_table import ranks_table
 from epprof_nb.util.format import duration, plural, printable, shorten
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ def job_json(job: Job, max_chars: int) -> str:
         _rows(table)
         for table in (
             stragglers_table(job.across),
-            tables.ranks_table(job),
-            tables.by_rank_table(job),
+            ranks_table(job),
+            by_rank_table(job),
             job.ops_table,
         )
     )
@@ -125,8 +126,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401
 
 def _processes(job: Job) -> list[str]:
     """Return a line of titles and one per process."""
-    table = tables.ranks_table(job)
-    by_rank = tables.by_rank_table(job)
+    table = ranks_table(job)
+    by_rank = by_rank_table(job)
     kernels = dict(zip(by_rank.values("rank"), by_rank.values("kernels"), strict=True))
     titles = (
         "",
