@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
+from epprof_nb.analysis.base.result_table import Column, ResultTable, categorical, optional
 from epprof_nb.analysis.ranks import communication
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.core.errors import ProfileFileError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from epprof_nb.jobs.job_data import JobData
 
 _SUMS = (
-    "device_ns", "busy_ns", "unknown_ns", "kernels", "memcpys", "memsets", "bytes",
+    "device_ns", "busy_ns", "idle_ns", "unknown_ns", "kernels", "memcpys", "memsets", "bytes",
     "sent_bytes", "received_bytes",
 )  # fmt: skip
 
@@ -40,20 +40,17 @@ def by_rank_table(job: JobData) -> ResultTable:
     # The client of a cluster and launchers have no device.
     has_device = np.array([used_devices(totals[n]) > 0 for n in numbers], np.bool_)
     middle = float(np.median(device_ns[has_device])) if has_device.any() else 0.0
+
+    def sums(name: str) -> Column:
+        values = [total(totals[n], name) for n in numbers]
+        return optional(values) if name == "idle_ns" else np.array(values, np.int64)
+
     return ResultTable(
         {
             "rank": np.array(numbers, np.int64),
             "devices": categorical([used_names(totals[n]) for n in numbers]),
             "wall_ns": np.array([job.wall_ns(n) for n in numbers], np.int64),
-            **{
-                name: np.array([total(totals[n], name) for n in numbers], np.int64)
-                for name in _SUMS[:2]
-            },
-            "idle_ns": optional([total(totals[n], "idle_ns") for n in numbers]),
-            **{
-                name: np.array([total(totals[n], name) for n in numbers], np.int64)
-                for name in _SUMS[2:]
-            },
+            **{name: sums(name) for name in _SUMS},
             **{
                 name: optional([MISSING if times is None else times[i] for times in talking])
                 for i, name in enumerate(("communication_ns", "overlapped_ns"))
