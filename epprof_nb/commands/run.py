@@ -132,7 +132,7 @@ def run(
     from epprof_nb.commands.run_script import run as run_script
     from epprof_nb.commands.script_recording import RunRequest
     from epprof_nb.core.options import Options as SessionOptions
-    from epprof_nb.jobs.ranks import is_one_of_several
+    from epprof_nb.jobs.launcher_environment import is_one_of_several
 
     arguments = [*args] if module is None else [*([] if script is None else [script]), *args]
     if module is None and script is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from epprof_nb.core.errors import EpprofError
-from epprof_nb.jobs import ranks
+from epprof_nb.jobs import launcher_environment
 from epprof_nb.jobs.child import list_unrecorded
 from epprof_nb.util.format import printable
 from epprof_nb.util.stderr import say
@@ -51,7 +51,7 @@ def save_files(recording: ScriptRecording, request: RunRequest) -> bool:
     if not request.quiet and profile is not None and member is not None:
         _say_straggler(Path(member.order.folder))
     # One rank speaks for all.
-    if not request.quiet and profile is not None and not ranks.rank():
+    if not request.quiet and profile is not None and not launcher_environment.rank():
         _summarise(profile, _job_of_children(request))
         for path in dict.fromkeys(path for path, _ in asked):
             if path not in lacking:
@@ -61,7 +61,7 @@ def save_files(recording: ScriptRecording, request: RunRequest) -> bool:
 
 def _say_straggler(folder: Path) -> None:
     """Print the rank that the others waited for, if this process is the last of them to end."""
-    if not ranks.is_one_of_several():
+    if not launcher_environment.is_one_of_several():
         return
     from epprof_nb.jobs.last_rank import sentence_of_last_rank
 
@@ -79,7 +79,7 @@ def _job_of_children(request: RunRequest) -> Job | None:
 
     A rank of a launcher has none: the other ranks may be running still.
     """
-    if request.member is None or not request.children or ranks.is_one_of_several():
+    if request.member is None or not request.children or launcher_environment.is_one_of_several():
         return None
     from epprof_nb.jobs.loading import load_job
 

@@ -13,7 +13,7 @@ from epprof_nb.jobs.across import ranks_of
 from epprof_nb.jobs.by_device import devices_of, total, used_devices
 from epprof_nb.jobs.by_op import by_op_table
 from epprof_nb.jobs.clocks import Placement, placed_by_system_clock, placements
-from epprof_nb.jobs.processes import Process, given
+from epprof_nb.jobs.process_numbers import Process, given
 from epprof_nb.jobs.ranks_table import counts_of
 from epprof_nb.profiles import Profile
 from epprof_nb.util.format import duration, plural

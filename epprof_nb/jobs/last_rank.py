@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from epprof_nb.analysis.ranks.stragglers import explained
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.files.dataset.manifest import MANIFEST
-from epprof_nb.jobs import ranks
+from epprof_nb.jobs import launcher_environment
 from epprof_nb.jobs.across import sentence_on_stragglers
 from epprof_nb.jobs.loading import load_job
 from epprof_nb.jobs.process_part import part_folders
@@ -33,7 +33,7 @@ def sentence_of_last_rank(folder: Path) -> str | None:
         None without a straggler, before all ranks have written their parts, in other ranks than
         the last one to do so, and in large jobs, which take long to read.
     """
-    rank, world = ranks.rank(), ranks.world_size()
+    rank, world = launcher_environment.rank(), launcher_environment.world_size()
     if rank is None or world is None or not 1 < world <= MAX_PROCESSES_OF_FINDINGS:
         return None
     try:

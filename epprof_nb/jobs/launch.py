@@ -14,7 +14,7 @@ from epprof_nb.core.errors import EpprofError
 from epprof_nb.data.schema import TABLES
 from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.files.dataset.part_name import part_name
-from epprof_nb.jobs import ranks
+from epprof_nb.jobs import launcher_environment
 from epprof_nb.jobs.process_part import ProcessPart, part_folders
 from epprof_nb.recording.children.journal import BEGUN, JOURNAL
 from epprof_nb.recording.children.order import ORDER_FILE, Order
@@ -95,8 +95,8 @@ def _launch() -> tuple[str, int]:
     A process without a rank is its own launcher.
     """
     pid = os.getpid()
-    variable = ranks.variable()
-    if variable is not None and ranks.rank() is not None:
+    variable = launcher_environment.variable()
+    if variable is not None and launcher_environment.rank() is not None:
         pid = os.getppid()
         while pid > 1 and has_variable(pid, variable):
             pid = parent_of(pid)
@@ -128,7 +128,7 @@ def _order_in(folder: Path) -> Order | None:
 
 def _is_over(folder: Path) -> bool:
     """Whether a part of this rank is complete: the launcher has started its ranks again."""
-    rank = ranks.rank()
+    rank = launcher_environment.rank()
     names = {} if rank is None else {part_name(rank, pid) for _, pid in part_folders(folder)}
     return any((folder / name / MANIFEST).exists() for name in names)
 

@@ -21,7 +21,7 @@ from epprof_nb.files.epprof.manifest_checks import stated
 from epprof_nb.jobs.job import Job
 from epprof_nb.jobs.killed import complete_killed
 from epprof_nb.jobs.part_profiles import PartProfiles
-from epprof_nb.jobs.processes import Broken, numbered
+from epprof_nb.jobs.process_numbers import Broken, numbered
 from epprof_nb.profiles import load as load_profile
 from epprof_nb.util.format import plural
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.files.dataset.part_name import PART_NAME, part_name
-from epprof_nb.jobs import ranks
+from epprof_nb.jobs import launcher_environment
 from epprof_nb.recording.children.processes import boot_id, start_ticks
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ProcessPart:
         self.clock = own_clock()
         self.begin_ns = _native.now_ns()
         self.folder = new_part_folder(
-            Path(order.folder), ranks.rank() if self._is_rank else None, os.getpid()
+            Path(order.folder), launcher_environment.rank() if self._is_rank else None, os.getpid()
         )
 
     def write(self, data: ProfileData, *, begin_ns: int, end_ns: int) -> None:
@@ -84,9 +84,9 @@ class ProcessPart:
 
         return Manifest(
             job_id=self.order.job_id, pid=os.getpid(), parent_pid=os.getppid(),
-            rank=ranks.rank() if self._is_rank else None,
-            local_rank=ranks.local_rank() if self._is_rank else None,
-            world_size=ranks.world_size() if self._is_rank else None,
+            rank=launcher_environment.rank() if self._is_rank else None,
+            local_rank=launcher_environment.local_rank() if self._is_rank else None,
+            world_size=launcher_environment.world_size() if self._is_rank else None,
             hostname=socket.gethostname(), address=self._address,
             command=tuple(sys.orig_argv), followed=self.followed, state=state, reason=reason,
             begin_ns=begin_ns, end_ns=end_ns, clock=self.clock,

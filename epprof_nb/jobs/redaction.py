@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.files.redaction.profile import Part
-    from epprof_nb.jobs.processes import Process
+    from epprof_nb.jobs.process_numbers import Process
 
 _PIDS = re.compile(r"(\bpid |\brank-(?:none|\d+)-)\d+")
 _COMMANDS = {"source", "paths", "hosts"}

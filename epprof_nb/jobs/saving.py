@@ -17,7 +17,7 @@ from epprof_nb.files.dataset.remote import is_url, put_job
 
 if TYPE_CHECKING:
     from epprof_nb.jobs.job_data import JobData
-    from epprof_nb.jobs.processes import Process
+    from epprof_nb.jobs.process_numbers import Process
 
 
 def save_job(job: JobData, folder: str | os.PathLike[str]) -> dict[int, Path]:

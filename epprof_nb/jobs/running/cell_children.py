@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.jobs.process_part import part_folders
-from epprof_nb.jobs.running.limits import ANSWER_S, END_S, PREPARE_S
-from epprof_nb.jobs.running.messages import Channel
-from epprof_nb.jobs.running.private_folder import cells_folder, listening, socket_path
-from epprof_nb.jobs.running.processes import (
+from epprof_nb.jobs.running.descendant_processes import (
     NO_LIBRARY,
     RunningProcess,
     descendants,
     read_process,
     why_silent,
 )
+from epprof_nb.jobs.running.limits import ANSWER_S, END_S, PREPARE_S
+from epprof_nb.jobs.running.messages import Channel
+from epprof_nb.jobs.running.private_folder import cells_folder, listening, socket_path
 from epprof_nb.recording.children.journal import JOURNAL
 from epprof_nb.recording.children.popen import started
 from epprof_nb.recording.session.running_totals import Progress

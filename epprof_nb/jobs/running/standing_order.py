@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from epprof_nb.core.options import Options
 from epprof_nb.jobs.child import follow_in_fork
 from epprof_nb.jobs.running.cell_children import CellChildren
+from epprof_nb.jobs.running.descendant_processes import seconds_since_start
 from epprof_nb.jobs.running.private_folder import make_folder
-from epprof_nb.jobs.running.processes import seconds_since_start
 from epprof_nb.recording.children.giving_orders import give_order, withdraw_order
 from epprof_nb.recording.children.order import ORDER_FILE, Order
 

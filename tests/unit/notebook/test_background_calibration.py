@@ -11,7 +11,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.files.measured_spreads import save_spread
-from epprof_nb.jobs.running.processes import descendants
+from epprof_nb.jobs.running.descendant_processes import descendants
 from epprof_nb.notebook import background_calibration
 from epprof_nb.notebook.background_process import BackgroundProcess
 from epprof_nb.notebook.baseline import Baseline

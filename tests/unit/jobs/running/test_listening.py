@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from epprof_nb.core.options import Options
+from epprof_nb.jobs.running.descendant_processes import descendants, read_process
 from epprof_nb.jobs.running.private_folder import listening, socket_path
-from epprof_nb.jobs.running.processes import descendants, read_process
 from epprof_nb.jobs.running.standing_order import StandingOrder, standing_order
 from epprof_nb.notebook.cell_processes import ChildProcesses
 from epprof_nb.profiles import Profile

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from epprof_nb.jobs.running import processes
-from epprof_nb.jobs.running.processes import (
+from epprof_nb.jobs.running import descendant_processes
+from epprof_nb.jobs.running.descendant_processes import (
     descendants,
     read_process,
     seconds_since_start,
@@ -48,7 +48,7 @@ def test_descendants_of_descendants_are_found_and_ended_ones_are_not(
     started, lists_children, monkeypatch
 ):
     if not lists_children:
-        monkeypatch.setattr(processes, "children_of", lambda pid: None)
+        monkeypatch.setattr(descendant_processes, "children_of", lambda pid: None)
     inner = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {WAIT!r}])"
     child = started(sys.executable, "-c", inner)
     child.stdout.readline()
