@@ -620,6 +620,20 @@ def find_positions(
 ) -> None:
     """Set how many elements of a column are less than each value, or also equal to it."""
 
+def add_covered_before(
+    covered: npt.NDArray[np.int64],
+    starts: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+    total: npt.NDArray[np.int64],
+    times: npt.NDArray[np.int64],
+    sign: int,
+    /,
+) -> None:
+    """Add `sign` times the time that disjoint, ascending intervals cover before each time.
+
+    `total` has the time that the intervals before each one cover.
+    """
+
 def number_ops(
     end: npt.NDArray[np.int64], depth: npt.NDArray[np.int64], parent: npt.NDArray[np.int64], /
 ) -> bool:

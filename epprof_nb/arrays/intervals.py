@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.arrays.chunks import chunks
+from epprof_nb import _native
 from epprof_nb.arrays.positions import positions
 
 if TYPE_CHECKING:
@@ -267,17 +267,26 @@ def covered_before(
     if total is None:
         total = np.concatenate(([0], np.cumsum(ends - starts)))
     flat = np.ravel(times)
-    covered = np.empty(len(flat), np.result_type(flat, total))
-    for chunk in chunks(len(flat)):
-        part = flat[chunk]
-        first, last = np.searchsorted(starts, (part.min(), part.max()), "right").tolist()
-        # Usually the times are in order, and the last interval before each is the same.
-        at = max(first - 1, 0)
-        if first != last or flat.dtype.kind == "f":
-            find = np.searchsorted if flat.dtype.kind == "f" else positions
-            at = np.maximum(find(starts, part, "right") - 1, 0)
-        covered[chunk] = total[at] + np.clip(part, starts[at], ends[at]) - starts[at]
+    if flat.dtype == np.int64:
+        found = np.zeros(len(flat), np.int64)
+        _add_covered_before(found, (starts, ends, total), flat, 1)
+        return found.reshape(times.shape)
+    at = np.maximum(np.searchsorted(starts, flat, "right") - 1, 0)
+    covered: npt.NDArray[Any] = total[at] + np.clip(flat, starts[at], ends[at]) - starts[at]
     return covered.reshape(times.shape)
+
+
+def _add_covered_before(
+    covered: IntArray, intervals: tuple[IntArray, IntArray, IntArray], times: IntArray, sign: int
+) -> None:
+    """Add `sign` times the time that intervals cover before each of `times`.
+
+    `intervals` are the starts, ends and running sum of `covered_before`.
+    """
+    starts, ends, total, times = (
+        np.ascontiguousarray(column, np.int64) for column in (*intervals, times)
+    )
+    _native.add_covered_before(covered, starts, ends, total, times, sign)
 
 
 def covered_between(starts: IntArray, ends: IntArray, begin: IntArray, until: IntArray) -> IntArray:
@@ -297,6 +306,7 @@ def covered_between(starts: IntArray, ends: IntArray, begin: IntArray, until: In
     [10, 0]
     """
     total = np.concatenate(([0], np.cumsum(ends - starts)))
-    covered = covered_before(starts, ends, until, total)
-    covered -= covered_before(starts, ends, begin, total)
+    covered = np.zeros(len(until), np.int64)
+    _add_covered_before(covered, (starts, ends, total), until, 1)
+    _add_covered_before(covered, (starts, ends, total), begin, -1)
     return covered

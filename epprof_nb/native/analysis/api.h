@@ -48,6 +48,11 @@ int64_t epprof_number_groups(int64_t* codes, size_t rows, int64_t* first, int64_
 // Finds how many elements of an ascending column are less than each value, or also equal to it.
 void epprof_find_positions(const int64_t* sorted, size_t length, const int64_t* values, size_t rows,
                            int after_equal, int64_t* found);
+// Adds `sign` times the time that disjoint, ascending intervals cover before each time. `total` has
+// the covered time before each interval.
+void epprof_add_covered_before(const int64_t* starts, const int64_t* ends, const int64_t* total,
+                               size_t intervals, const int64_t* times, size_t rows, int64_t sign,
+                               int64_t* covered);
 // Finds where the subtree of each op ends, and its number of ancestors. Returns 0, too, if the rows
 // are not in preorder.
 int epprof_number_ops(const int64_t* parent, size_t rows, int64_t* end, int64_t* depth);

@@ -19,6 +19,29 @@ namespace {
 
 constexpr size_t kMaxDepth = 1000;  // bound of nested ops that end at one time
 
+// Rows by time. The time of the next one is kept, because it is compared with those of other rows.
+struct Source {
+  static constexpr int64_t kNoMore = std::numeric_limits<int64_t>::max();
+
+  Source(const int64_t* all_times, const int32_t* row_order, size_t rows)
+      : times(all_times), order(row_order), count(rows) {
+    look();
+  }
+  size_t row() const { return order ? static_cast<size_t>(order[at]) : at; }
+  size_t take() {
+    size_t taken = row();
+    at++;
+    look();
+    return taken;
+  }
+  void look() { time = at < count ? times[row()] : kNoMore; }
+
+  const int64_t* times;
+  const int32_t* order;
+  size_t count, at = 0;
+  int64_t time = kNoMore;
+};
+
 template <size_t K>
 class Sweep {
  public:
@@ -28,40 +51,36 @@ class Sweep {
   }
 
   void run() {
-    size_t op = 0, op_end = 0, call = 0, call_end = 0, activity = 0, wait = 0;
+    // At equal times, ends come first. A call has started before it ends.
+    enum { kCallEnd, kOpEnd, kOp, kWait, kCall, kActivity, kSources };
+    Source sources[kSources] = {
+        {in_.call_end, in_.call_end_order, in_.calls},
+        {in_.op_end, in_.op_end_order, in_.ops},
+        {in_.op_start, in_.op_start_order, in_.ops},
+        {in_.wait_time, nullptr, in_.waits},
+        {in_.call_start, in_.call_start_order, in_.calls},
+        {in_.activity_start, in_.activity_order, in_.activities},
+    };
     for (;;) {
-      int64_t t = std::numeric_limits<int64_t>::max();
-      int which = -1;
-      auto consider = [&](size_t at, size_t count, const int64_t* times, const int32_t* order,
-                          int source) {
-        if (at >= count) return;
-        int64_t time = times[row(order, at)];
-        if (which < 0 || time < t) {
-          t = time;
-          which = source;
-        }
-      };
-      // At equal times, ends come first. A call has started before it ends.
-      consider(call_end, in_.calls, in_.call_end, in_.call_end_order, 0);
-      consider(op_end, in_.ops, in_.op_end, in_.op_end_order, 1);
-      consider(op, in_.ops, in_.op_start, in_.op_start_order, 2);
-      consider(wait, in_.waits, in_.wait_time, nullptr, 3);
-      consider(call, in_.calls, in_.call_start, in_.call_start_order, 4);
-      consider(activity, in_.activities, in_.activity_start, in_.activity_order, 5);
-      switch (which) {
-        case 0: end_call(row(in_.call_end_order, call_end++)); break;
-        case 1: end_op(row(in_.op_end_order, op_end++)); break;
-        case 2: start_op(row(in_.op_start_order, op++)); break;
-        case 3:
-          lanes_.add_wait(static_cast<size_t>(in_.wait_lane[wait]), in_.wait_time[wait],
-                          in_.wait_mark[wait]);
-          wait++;
+      int next = 0;
+      for (int i = 1; i < kSources; i++) {
+        if (sources[i].time < sources[next].time) next = i;
+      }
+      if (sources[next].at >= sources[next].count) break;
+      size_t row = sources[next].take();
+      switch (next) {
+        case kCallEnd: end_call(row); break;
+        case kOpEnd: end_op(row); break;
+        case kOp: start_op(row); break;
+        case kWait:
+          lanes_.add_wait(static_cast<size_t>(in_.wait_lane[row]), in_.wait_time[row],
+                          in_.wait_mark[row]);
           break;
-        case 4: start_call(row(in_.call_start_order, call++)); break;
-        case 5: start_activity(row(in_.activity_order, activity++)); break;
-        default: finish(); return;
+        case kCall: start_call(row); break;
+        default: start_activity(row);
       }
     }
+    finish();
   }
 
   const Distances<K>& longest() const { return longest_; }
@@ -77,9 +96,6 @@ class Sweep {
     int32_t waiting = 0;  // open calls that wait for a device
     std::vector<int32_t> calls;
   };
-  static size_t row(const int32_t* order, size_t at) {
-    return order ? static_cast<size_t>(order[at]) : at;
-  }
   int64_t length_of(size_t a) const {
     if (in_.activity_length) return in_.activity_length[a];
     return std::max<int64_t>(in_.activity_end[a] - in_.activity_start[a], 0);

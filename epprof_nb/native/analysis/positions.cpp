@@ -5,39 +5,51 @@
 
 namespace {
 
+// Returns the first element that is not before a value, from the position `at` on.
 template <typename IsBefore>
-void find(const int64_t* sorted, size_t length, const int64_t* values, size_t rows, int64_t* found,
-          IsBefore is_before) {
-  size_t at = 0;  // the first element that is not before the value
-  for (size_t i = 0; i < rows; i++) {
-    int64_t value = values[i];
-    size_t low = at, high = at, step = 1;
-    // The steps double until the position lies between both ends.
-    while (high < length && is_before(sorted[high], value)) {
-      low = high + 1;
-      high = std::min(high + step, length);
-      step *= 2;
-    }
-    for (step = 1; low > 0 && !is_before(sorted[low - 1], value); step *= 2) {
-      high = low - 1;
-      low = low > step ? low - step : 0;
-    }
-    at = static_cast<size_t>(std::partition_point(sorted + low, sorted + high,
-                                                  [&](int64_t each) {
-                                                    return is_before(each, value);
-                                                  }) -
-                             sorted);
-    found[i] = static_cast<int64_t>(at);
+size_t find(const int64_t* sorted, size_t length, int64_t value, size_t at, IsBefore is_before) {
+  size_t low = at, high = at, step = 1;
+  // The steps double until the position lies between both ends.
+  while (high < length && is_before(sorted[high], value)) {
+    low = high + 1;
+    high = std::min(high + step, length);
+    step *= 2;
   }
+  for (step = 1; low > 0 && !is_before(sorted[low - 1], value); step *= 2) {
+    high = low - 1;
+    low = low > step ? low - step : 0;
+  }
+  auto before = [&](int64_t each) { return is_before(each, value); };
+  return static_cast<size_t>(std::partition_point(sorted + low, sorted + high, before) - sorted);
 }
+
+constexpr auto kLess = [](int64_t a, int64_t b) { return a < b; };
+constexpr auto kLessEqual = [](int64_t a, int64_t b) { return a <= b; };
 
 }  // namespace
 
 void epprof_find_positions(const int64_t* sorted, size_t length, const int64_t* values, size_t rows,
                            int after_equal, int64_t* found) {
-  if (after_equal) {
-    find(sorted, length, values, rows, found, [](int64_t a, int64_t b) { return a <= b; });
-  } else {
-    find(sorted, length, values, rows, found, [](int64_t a, int64_t b) { return a < b; });
+  size_t at = 0;
+  for (size_t i = 0; i < rows; i++) {
+    at = after_equal ? find(sorted, length, values[i], at, kLessEqual)
+                     : find(sorted, length, values[i], at, kLess);
+    found[i] = static_cast<int64_t>(at);
+  }
+}
+
+void epprof_add_covered_before(const int64_t* starts, const int64_t* ends, const int64_t* total,
+                               size_t intervals, const int64_t* times, size_t rows, int64_t sign,
+                               int64_t* covered) {
+  size_t at = 0;
+  for (size_t i = 0; i < rows && intervals; i++) {
+    at = find(starts, intervals, times[i], at, kLessEqual);
+    if (!at) continue;
+    // The last interval that has begun covers a part.
+    auto part = static_cast<uint64_t>(std::min(times[i], ends[at - 1])) -
+                static_cast<uint64_t>(starts[at - 1]);
+    // As unsigned, because times of damaged files may overflow.
+    uint64_t change = static_cast<uint64_t>(sign) * (static_cast<uint64_t>(total[at - 1]) + part);
+    covered[i] = static_cast<int64_t>(static_cast<uint64_t>(covered[i]) + change);
   }
 }

@@ -248,6 +248,24 @@ static PyObject* find_positions(PyObject* Py_UNUSED(m), PyObject* args) {
   return done_if(fits, views, 3);
 }
 
+static PyObject* add_covered_before(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer covered, starts, ends, total, times;
+  int sign;
+  if (!PyArg_ParseTuple(args, "w*y*y*y*y*i", &covered, &starts, &ends, &total, &times, &sign)) {
+    return NULL;
+  }
+  int fits = covered.len == times.len && times.len % 8 == 0 && starts.len == ends.len &&
+             starts.len % 8 == 0 && total.len >= starts.len;
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    epprof_add_covered_before(starts.buf, ends.buf, total.buf, (size_t)starts.len / 8, times.buf,
+                              (size_t)times.len / 8, sign, covered.buf);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&covered, &starts, &ends, &total, &times};
+  return done_if(fits, views, 5);
+}
+
 static PyObject* number_ops(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_buffer end, depth, parent;
   if (!PyArg_ParseTuple(args, "w*w*y*", &end, &depth, &parent)) return NULL;
@@ -296,6 +314,7 @@ PyMethodDef analysis_functions[] = {
     {"add_column", add_column, METH_VARARGS, NULL},
     {"number_groups", number_groups, METH_VARARGS, NULL},
     {"find_positions", find_positions, METH_VARARGS, NULL},
+    {"add_covered_before", add_covered_before, METH_VARARGS, NULL},
     {"number_ops", number_ops, METH_VARARGS, NULL},
     {"add_to_parents", add_to_parents, METH_VARARGS, NULL},
     {"find_outermost", find_outermost, METH_VARARGS, NULL},

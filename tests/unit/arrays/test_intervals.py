@@ -1,32 +1,27 @@
 """Time that intervals cover, against a count of each nanosecond."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epprof_nb.arrays import intervals
-from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.intervals import covered_before, covered_between, union
 
 SPANS = st.lists(st.tuples(st.integers(-5, 40), st.integers(0, 9)), max_size=12)
 TIMES = st.lists(st.integers(-20, 60), max_size=30)
 
 
-@given(SPANS, TIMES, st.booleans(), st.integers(1, 7))
-def test_covered_time_is_that_of_each_nanosecond(spans, times, is_sorted, rows_per_chunk):
+@given(SPANS, TIMES, st.booleans())
+def test_covered_time_is_that_of_each_nanosecond(spans, times, is_sorted):
     starts, ends = union(*(np.array(ns, np.int64) for ns in _times(spans)))
     inside = {t for start, length in spans for t in range(start, start + length)}
     asked = np.array(sorted(times) if is_sorted else times, np.int64)
     expected = [sum(t < time for t in inside) for time in asked.tolist()]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(intervals, "chunks", lambda length: chunks(length, rows_per_chunk))
-        assert covered_before(starts, ends, asked).tolist() == expected
-        assert covered_before(starts, ends, asked + 0.5).tolist() == [
-            sum(min(1, max(0, time + 0.5 - t)) for t in inside) for time in asked.tolist()
-        ]
-        until = asked[::-1]
-        between = covered_between(starts, ends, asked, until)
+    assert covered_before(starts, ends, asked).tolist() == expected
+    assert covered_before(starts, ends, asked + 0.5).tolist() == [
+        sum(min(1, max(0, time + 0.5 - t)) for t in inside) for time in asked.tolist()
+    ]
+    until = asked[::-1]
+    between = covered_between(starts, ends, asked, until)
     assert between.tolist() == (np.array(expected[::-1]) - np.array(expected)).tolist()
 
 
