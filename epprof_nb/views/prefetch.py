@@ -47,8 +47,11 @@ def prefetch(view_model: ViewModel, *parts: Callable[[], object]) -> Iterator[No
 
 def prefetch_for_page(view_model: ViewModel) -> AbstractContextManager[None]:
     """Prefetch the parts of a page."""
+
     # The findings take the longest, and half of that is the critical path.
-    path = partial(view_model.index.cached, CriticalPath, "launch")
+    def path() -> int:
+        return view_model.index.cached(CriticalPath, "launch").length_ns
+
     return prefetch(
         view_model,
         *((path, lambda: view_model.findings) if view_model.with_findings else ()),

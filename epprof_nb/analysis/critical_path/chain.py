@@ -8,7 +8,7 @@ as long as any chain of dependent work, and at most as long as the profile.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from epprof_nb.analysis.critical_path.native_input import VARIANTS, CriticalPath
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
+from epprof_nb.util.cached import cached_property
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -56,33 +57,66 @@ class CriticalPath:
 
     Attributes
     ----------
-    step
-        uint8 array: index into `STEPS`.
-    row
-        int32 array: row of the op of a ``host`` step (`MISSING`: none), of the API call of an
-        ``api_call`` or ``wait_return``, else of the activity.
-    op
-        int32 array: row of the op to which the step belongs; `MISSING` for none.
-    start_ns, end_ns, duration_ns
-        int64 arrays.
-    length_ns, span_ns
-        Length of the path, and time from the start to the end of the profile.
+    input
+        The columns of the profile for the core.
+    span_ns
+        Time from the start to the end of the profile.
     """
 
     def __init__(self, index: ProfileIndex, attribution: Attribution = "launch") -> None:
         self.input = CriticalPathInput(index, attribution)
+        self.span_ns = self.input.span_ns
         # The path is unknown if records are missing.
-        is_known = slice(0 if index.cached(lacks_records) else None)
-        found = {name: column[is_known] for name, column in self.input.path().items()}
-        self.step, self.row = found["step"], found["row"]
-        self.start_ns, self.end_ns = found["start_ns"], found["end_ns"]
-        self.duration_ns = self.end_ns - self.start_ns
-        self.length_ns, self.span_ns = int(self.duration_ns.sum()), self.input.span_ns
+        self._is_known = not index.cached(lacks_records)
+
+    @cached_property
+    def length_ns(self) -> int:
+        """Length of the path, ns; found without its steps, which take several times as long."""
+        return self.input.length() if self._is_known else 0
+
+    @cached_property
+    def _steps(self) -> dict[str, npt.NDArray[Any]]:
+        is_known = slice(None if self._is_known else 0)
+        return {name: column[is_known] for name, column in self.input.path().items()}
+
+    @property
+    def step(self) -> npt.NDArray[np.uint8]:
+        """Kind of each step, an index into `STEPS`."""
+        return self._steps["step"]
+
+    @property
+    def row(self) -> npt.NDArray[np.int32]:
+        """Row of each step.
+
+        It is that of the op of a ``host`` step (`MISSING`: none), of the API call of an
+        ``api_call`` or ``wait_return``, else of the activity.
+        """
+        return self._steps["row"]
+
+    @property
+    def start_ns(self) -> IntArray:
+        """Start of each step, ns."""
+        return self._steps["start_ns"]
+
+    @property
+    def end_ns(self) -> IntArray:
+        """End of each step, ns."""
+        return self._steps["end_ns"]
+
+    @cached_property
+    def duration_ns(self) -> IntArray:
+        """Duration of each step, ns."""
+        return self.end_ns - self.start_ns
+
+    @cached_property
+    def op(self) -> npt.NDArray[Any]:
+        """Row of the op to which each step belongs; `MISSING` for none."""
         of_call = (self.step == API_CALL) | (self.step == RETURN)
         of_activity = ~of_call & (self.step != HOST)
-        self.op = self.row.copy()
-        self.op[of_call] = self.input.call_op[self.row[of_call]]
-        self.op[of_activity] = self.input.activity_op[self.row[of_activity]]
+        op = self.row.copy()
+        op[of_call] = self.input.call_op[self.row[of_call]]
+        op[of_activity] = self.input.activity_op[self.row[of_activity]]
+        return op
 
 
 @process_by_process

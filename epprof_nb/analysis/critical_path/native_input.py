@@ -240,8 +240,16 @@ class CriticalPathInput:
             ``step`` (uint8, see `epprof_nb.analysis.critical_path.chain.STEPS`), ``row`` (int32,
             of the op, the API call or the activity), ``start_ns`` and ``end_ns`` (int64).
         """
-        none = np.zeros(len(self._ops[0]) + 1, np.uint8)
-        return _rows(self._compute(none, _FREE[..., :1], rows=True))
+        return _rows(self._compute(self._no_change, _FREE[..., :1], rows=True))
+
+    def length(self) -> int:
+        """Return the length of the path, ns."""
+        found = self._compute(self._no_change, _FREE[..., :1])
+        return int(np.frombuffer(found["length_ns"], np.int64)[0])
+
+    @property
+    def _no_change(self) -> npt.NDArray[np.uint8]:
+        return np.zeros(len(self._ops[0]) + 1, np.uint8)
 
     def _compute(
         self,

@@ -39,6 +39,8 @@ def critical_work(index: ProfileIndex) -> Iterator[Finding]:
         return
     device_ns = _device_time(index, places)
     path = index.cached(CriticalPath, "launch")
+    if np.partition(device_ns, -2)[-2] < MIN_SHARE * path.length_ns:
+        return  # less is on the path, too
     on_path = np.flatnonzero(path.step == ACTIVITY)
     at = places.of_activities(path.row[on_path])
     path_ns = _sum(at, path.duration_ns[on_path], places)
