@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import sum_by_group
-from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.arrays.ids import IdIndex, unique_values
 from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 
@@ -115,7 +115,7 @@ class OpTree:
         """
         starts, ends = self._ops["start_ns"], self._ops["end_ns"]
         result = np.full(len(times), MISSING, np.int64)
-        for thread_id in np.unique(thread_ids):
+        for thread_id in unique_values(thread_ids):
             rows = np.flatnonzero(self._ops["thread_id"] == thread_id)
             rows = rows[np.lexsort((self.preorder_begin[rows], starts[rows]))]
             queries = np.flatnonzero(thread_ids == thread_id)

@@ -175,8 +175,11 @@ def objects(values: Iterable[object]) -> npt.NDArray[Any]:
 
 def values_at(values: IntArray, rows: npt.NDArray[Any]) -> IntArray:
     """Return the values at `rows`; `MISSING` for row `MISSING`."""
-    # The index `MISSING` selects the last element, which is `MISSING` too.
-    found: IntArray = np.append(values, MISSING)[rows]
+    if not len(values):
+        return np.full(len(rows), MISSING, np.int64)
+    # The index `MISSING` selects the last element first.
+    found: IntArray = values[rows].astype(np.int64, copy=False)
+    found[rows == MISSING] = MISSING
     return found
 
 

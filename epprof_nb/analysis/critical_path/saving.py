@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.critical_path.chain import CriticalPath
+from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.intervals import covered_between, union
 
 if TYPE_CHECKING:
@@ -36,8 +37,10 @@ def saving_without(index: ProfileIndex, removed: Removed) -> int:
     path = index.cached(CriticalPath, "launch")
     if not path.length_ns:
         return 0
-    calls = np.union1d(removed.calls, _calls_within(index, removed))
-    removed = removed._replace(calls=calls)
+    is_removed = np.zeros(len(index.profile.tables["api_calls"]), np.bool_)
+    is_removed[removed.calls] = True
+    is_removed[_calls_within(index, removed)] = True
+    removed = removed._replace(calls=np.flatnonzero(is_removed))
     return max(path.length_ns - path.input.length_without(removed), 0)
 
 
@@ -45,7 +48,7 @@ def _calls_within(index: ProfileIndex, removed: Removed) -> IntArray:
     """Return the rows of the calls in removed time of their thread."""
     calls = index.profile.tables["api_calls"]
     found = [np.empty(0, np.int64)]
-    for thread in np.unique(removed.thread).tolist():
+    for thread in unique_values(removed.thread):
         of_thread = removed.thread == thread
         rows = np.flatnonzero(calls["thread_id"] == thread)
         start, end = calls["start_ns"][rows], calls["end_ns"][rows]

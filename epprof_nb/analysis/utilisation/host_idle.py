@@ -26,6 +26,7 @@ from epprof_nb.analysis.utilisation.idle_causes import (
 )
 from epprof_nb.analysis.utilisation.idle_gaps import host_ops
 from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
@@ -161,7 +162,7 @@ def _calls_around(
     """
     calls = index.profile.tables["api_calls"]
     found = np.full((2, len(times)), MISSING, np.int64)
-    for number in np.unique(thread):
+    for number in unique_values(thread):
         rows = np.flatnonzero(calls["thread_id"] == number)
         rows = rows[np.argsort(calls["start_ns"][rows], kind="stable")]
         of_thread = np.flatnonzero(thread == number)

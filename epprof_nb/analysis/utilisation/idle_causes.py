@@ -115,6 +115,16 @@ def split_by_cause(index: ProfileIndex, idle: IdleIntervals) -> dict[str, IntArr
         launched the next work was not recorded): int64 arrays, nanoseconds, which add up to the
         intervals.
     """
+    if idle is idle_intervals(index):
+        return index.cached(_split_all)
+    return _split(index, idle)
+
+
+def _split_all(index: ProfileIndex) -> dict[str, IntArray]:
+    return _split(index, idle_intervals(index))
+
+
+def _split(index: ProfileIndex, idle: IdleIntervals) -> dict[str, IntArray]:
     calls = index.profile.tables["api_calls"]
     call = index.calls.rows(index.profile.tables["activities"]["correlation_id"][idle.next_row])
     # After the last work, nothing more was launched.

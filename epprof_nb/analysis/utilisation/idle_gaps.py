@@ -30,6 +30,7 @@ from epprof_nb.analysis.utilisation.idle_causes import (
     main_cause,
     split_by_cause,
 )
+from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
@@ -102,7 +103,7 @@ def _sampled_columns(index: ProfileIndex, idle: IdleIntervals) -> dict[str, Colu
     lines, thread = index.cached(StackLines), launching_thread(index, idle.next_row)
     stack = np.full(len(thread), MISSING, np.int64)
     samples = np.zeros(len(thread), np.int64)
-    for device in np.unique(idle.device):
+    for device in unique_values(idle.device):
         at = np.flatnonzero(idle.device == device)
         stack[at], samples[at] = main_place(index, thread[at], idle.start[at], idle.end[at])
     return {
@@ -136,7 +137,7 @@ def host_ops(index: ProfileIndex, launched: IntArray, times: IntArray) -> IntArr
 def _op_of_open_call(api_calls: Table, thread_ids: IntArray, times: IntArray) -> IntArray:
     """Return the op id of the API call open on a thread at a time; `MISSING` for none."""
     op_ids = np.full(len(times), MISSING, np.int64)
-    for thread_id in np.unique(thread_ids):
+    for thread_id in unique_values(thread_ids):
         calls = np.flatnonzero(api_calls["thread_id"] == thread_id)
         calls = calls[np.argsort(api_calls["start_ns"][calls], kind="stable")]
         queries = np.flatnonzero(thread_ids == thread_id)

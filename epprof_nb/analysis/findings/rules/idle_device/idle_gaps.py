@@ -46,6 +46,7 @@ from epprof_nb.analysis.utilisation.waiting_calls import waiting_call
 from epprof_nb.analysis.utilisation.waits import find_waits
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.intervals import covered_before, intersection, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural, three_digits
@@ -276,7 +277,7 @@ def _finding(index: ProfileIndex, found: HostIdle, slowdown: float) -> Finding:
 def _host_times(index: ProfileIndex, found: HostIdle) -> tuple[IntArray, IntArray]:
     """Return when the host worked: disjoint, ascending starts and ends, ns."""
     times = []
-    for thread in np.unique(found.thread).tolist():
+    for thread in unique_values(found.thread):
         rows = found.thread == thread
         of_thread = union(found.start[rows], found.end[rows])
         tasks = index.cached(threads_in_tasks).get(thread)
@@ -309,8 +310,8 @@ def _when(found: HostIdle) -> str:
     """Return the number and median of the gaps, and whether there is idle time around all work."""
     position = found.idle.position
     times = found.time[position == BETWEEN]
-    its = "its" if len(np.unique(found.idle.device)) == 1 else "their"
-    positions = [code_ for code_ in np.unique(position).tolist() if code_ != BETWEEN]
+    its = "its" if len(unique_values(found.idle.device)) == 1 else "their"
+    positions = [code_ for code_ in unique_values(position) if code_ != BETWEEN]
     around = [_POSITIONS[code_].replace("its", its) for code_ in positions]
     text = ""
     if len(times) > 1:

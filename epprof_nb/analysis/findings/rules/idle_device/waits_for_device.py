@@ -28,6 +28,7 @@ from epprof_nb.analysis.utilisation.reads import read_text, reads_of
 from epprof_nb.analysis.utilisation.waiting_visits import visits
 from epprof_nb.analysis.utilisation.waits import delay_launches, find_waits
 from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.intervals import clip_times, complement, union
 from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
@@ -100,7 +101,7 @@ def _of_inputs(index: ProfileIndex, calls: IntArray) -> BoolArray:
     is_input[call[launched]] = tables["activities"].names("copy_kind").equals("HtoD")[launched]
     result = np.zeros(len(calls), np.bool_)
     threads, start = tables["api_calls"]["thread_id"], tables["api_calls"]["start_ns"]
-    for thread in np.unique(threads[calls]):
+    for thread in unique_values(threads[calls]):
         rows = np.flatnonzero(is_launch & (threads == thread))
         rows = rows[np.argsort(start[rows], kind="stable")]
         of_thread = np.flatnonzero(threads[calls] == thread)
