@@ -102,7 +102,7 @@ def test_a_delay_is_as_long_as_it_measures(learned, streams, which):
 
 def two_chains(streams):
     on(streams[0], "waited", LONG)
-    on(streams[1], "hidden", SHORT)
+    on(streams[1], "hidden", LONG // 4)
     for stream in streams:
         stream.synchronize()
 

@@ -70,6 +70,7 @@ def test_code_with_torch_profiler_is_no_experiment(model):
     experiment = GuardedExperiment(16, said.append, has_bar=False)
     experiment.prepare()
     with epprof_nb.profile() as prof, epprof_nb.op("inside"):
+        net(x)
         assert _gpu_events_nest(_torch_profile(net, x))
     experiment.begin(prof)
     assert not experiment.next()
