@@ -10,6 +10,7 @@ from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.cuda import indexing as cuda_indexing
 from epprof_nb.ep.kernels.shared.axes import nonnegative
 from epprof_nb.ep.kernels.shared.checks import choice, expect_shape, single
+from epprof_nb.ep.kernels.shared.quiet import quiet
 
 
 def checked(indices: Array, size: int, axis: int) -> Array:
@@ -185,6 +186,7 @@ def tensor_scatter(
 
 
 @builtin("OneHot", since=9, host_inputs=[1])
+@quiet
 def one_hot(ctx: Context, indices: Array, depth: Array, values: Array) -> None:
     """One-hot vectors along a new axis: one value at the index, the other elsewhere."""
     xp = ctx.xp
@@ -194,6 +196,8 @@ def one_hot(ctx: Context, indices: Array, depth: Array, values: Array) -> None:
     expect_shape("values", values, (2,))
     axis = nonnegative(ctx.attrs["axis"], indices.ndim + 1)
     wanted = xp.expand_dims(indices, axis)
+    if wanted.dtype.kind == "f":  # without their fraction
+        wanted = wanted.astype(np.int64)
     whole = xp.where(wanted < 0, wanted + size, wanted)
     places = xp.arange(size).reshape([-1 if i == axis else 1 for i in range(indices.ndim + 1)])
     hit = whole == places
