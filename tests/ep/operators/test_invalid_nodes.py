@@ -93,6 +93,14 @@ def test_tokens_without_an_expert(provider, op_type):
     refused_by_both(serialized, provider(), "k is not positive")
 
 
+def test_a_fusion_of_another_activation_is_left_to_the_cpu(provider):
+    inputs, attributes, _ = CASES["QMoE"][0]
+    serialized, _ = one_node("QMoE", inputs, {**attributes, "swiglu_fusion": 1}, domain=CONTRIB)
+    assert placement(session(serialized, provider())) == {"node": CPU}
+    (node,) = unclaimed.of_last_session()
+    assert node.reason == "swiglu_fusion is set for another activation"
+
+
 INT = np.array([1], np.int64)
 
 

@@ -132,6 +132,9 @@ _PACKED: Limits = {
     "it has fc1_, fc2_ or fc3_expert_weight_bits": lambda node: any(
         node.attrs.get(f"fc{n}_expert_weight_bits") for n in (1, 2, 3)
     ),
+    "swiglu_fusion is set for another activation": lambda node: (
+        node.attrs.get("activation_type") != "swiglu" and bool(node.attrs.get("swiglu_fusion"))
+    ),
     "it has no scales": lambda node: not (node.has_input(3) and node.has_input(6)),
     "quant_type is not int": lambda node: node.attrs.get("quant_type", "int") != "int",
     # With 2 bits, the CPU provider rounds the inputs to 8 bits.
