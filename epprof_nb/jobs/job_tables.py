@@ -24,7 +24,7 @@ class JobTables(JobData):
     @property
     @with_columns("job_ranks")
     def ranks(self) -> pd.DataFrame:
-        """Processes of the job, also those without a profile.
+        """Processes of the job, including those without a profile.
 
         {columns}
         """

@@ -185,4 +185,4 @@ def test_memory_of_both_sides_is_not_given_to_one(run, shell):
     run(NEW.replace("--repeat", "--detail memory --repeat").format(10, "") + "\nhost.empty(1000)")
     for side in (shell.user_ns["new"], shell.user_ns["new"].baseline):
         assert side.memory_at().empty
-        assert any("Who holds the memory is not known" in note for note in side.info["notes"])
+        assert any("The holders of the memory are unknown" in note for note in side.info["notes"])

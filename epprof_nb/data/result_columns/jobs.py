@@ -28,7 +28,7 @@ _PEERS = (
 JOBS: dict[str, TableDoc] = {
     "job_ranks": TableDoc(
         "job.ranks",
-        "One row per process of the job, also without a profile, by rank.",
+        "One row per process of the job, even without a profile, by rank.",
         (
             _RANK,
             column("launched", "bool", "the launcher gave the rank (torchrun, MPI, Slurm)"),

@@ -1,7 +1,7 @@
 """The notebook's side: the workers of a cluster record while a block of code runs.
 
-The plugin lets workers begin, also those that join later, and its removal ends them. In between,
-each worker is asked on its own, so that one that does not answer delays nobody for long.
+The plugin lets workers begin, including those that join later, and its removal ends them. In
+between, each worker gets its own messages, so that one that does not answer delays nobody for long.
 """
 
 from __future__ import annotations

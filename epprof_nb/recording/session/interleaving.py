@@ -122,7 +122,7 @@ def split(
 _NOT_SPLIT = ("graphs", "memory_blocks", "memory_segments")
 """Graphs are found anew. What one side allocates can stay while the other runs."""
 _NO_MEMORY = (
-    "Who holds the memory is not known: what one side allocated can stay while the other runs. "
+    "The holders of the memory are unknown: memory of one side can stay while the other side runs. "
     "Profile each side by itself with --detail memory."
 )
 
