@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from epprof_nb.views.wire.payload import first_view_message
 
 from epprof_nb.data.schema import MEMORY
 from epprof_nb.data.table import Table
@@ -26,6 +25,7 @@ from epprof_nb.recording.memory.torch_history import TorchMemory
 from epprof_nb.recording.memory.torch_snapshot import read_snapshot
 from epprof_nb.views.view import write_html
 from epprof_nb.views.view_model import ViewModel
+from epprof_nb.views.wire.live_messages import first_view_message
 from tests.benchmarks.memory.memory_at import long_snapshot, ops_between
 from tests.benchmarks.shared.frame_rate import drag, report
 from tests.benchmarks.viewer import spread
