@@ -91,6 +91,8 @@ class CategoryColumn:
         """
         index: dict[str, int] = {}
         place = [index.setdefault(change(text), len(index)) for text in self.categories]
+        if len(index) == len(place):  # nothing to merge: the codes stay the same
+            return CategoryColumn(self.codes, tuple(index))
         return CategoryColumn(np.array([*place, MISSING], np.int32)[self.codes], tuple(index))
 
     def replaced(self, rows: IntArray, values: CategoryColumn) -> CategoryColumn:
