@@ -634,6 +634,16 @@ def add_covered_before(
     `total` has the time that the intervals before each one cover.
     """
 
+def extend_ranges(
+    starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], /, *rows: npt.NDArray[np.int64]
+) -> None:
+    """Extend the time ranges of groups by rows: their group (negative: none), begin and end."""
+
+def find_nearest(
+    nearest: npt.NDArray[np.int64], parent: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_], /
+) -> bool:
+    """Set the nearest row in `mask` of each row; False if a parent does not precede its row."""
+
 def number_ops(
     end: npt.NDArray[np.int64], depth: npt.NDArray[np.int64], parent: npt.NDArray[np.int64], /
 ) -> bool:

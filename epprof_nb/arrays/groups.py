@@ -156,3 +156,11 @@ def sum_by_group(
         codes = codes.astype(np.int64, copy=False)
     _native.add_by_group(sums, np.ascontiguousarray(codes), np.ascontiguousarray(values, np.int64))
     return sums
+
+
+def extend_ranges(
+    starts: IntArray, ends: IntArray, groups: IntArray, begin: IntArray, end: IntArray
+) -> None:
+    """Extend the time ranges of groups, in place, by those of rows; `MISSING` is no group."""
+    rows = (np.ascontiguousarray(column, np.int64) for column in (groups, begin, end))
+    _native.extend_ranges(starts, ends, *rows)

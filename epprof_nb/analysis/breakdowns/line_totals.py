@@ -17,7 +17,7 @@ from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.frameworks.instruction_lines import InstructionLines, instruction_lines
 from epprof_nb.analysis.frameworks.phases import MODULE_TYPES, is_of_type
 from epprof_nb.arrays.chunks import chunks
-from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.groups import extend_ranges, group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.op_args import arguments
 
@@ -179,8 +179,8 @@ def _totals(
     # An instruction that created a part of a command buffer may have run before the profile.
     in_profile = ran(ops)
     shown = in_profile[rows]
-    np.minimum.at(starts, groups[shown], ops["start_ns"][rows[shown]])
-    np.maximum.at(ends, groups[shown], ops["end_ns"][rows[shown]])
+    of_shown = rows[shown]
+    extend_ranges(starts, ends, groups[shown], ops["start_ns"][of_shown], ops["end_ns"][of_shown])
     never = starts > ends
     starts[never], ends[never] = 0, min(wall_of(profile), np.iinfo(np.int64).max)
     # The body of a one-line loop runs within the loop, on the same line.
@@ -206,11 +206,10 @@ def _launches_of_stacks(
     """Return the launches of each group of stacks, and extend the groups' time ranges by them."""
     activities = index.profile.tables["activities"]
     group = of_stack[activities["stack_id"]]
-    rows = np.flatnonzero((group >= 0) & index.is_device_work)
-    np.minimum.at(starts, group[rows], activities["start_ns"][rows])
-    np.maximum.at(ends, group[rows], activities["end_ns"][rows])
-    first = index.cached(first_of_launch)[rows].astype(np.int64)
-    return sum_by_group(group[rows], first, len(starts))[:-1]
+    group[~index.is_device_work] = MISSING
+    extend_ranges(starts, ends, group, activities["start_ns"], activities["end_ns"])
+    first = index.cached(first_of_launch).astype(np.int64)
+    return sum_by_group(group, first, len(starts))[:-1]
 
 
 def _only(group_of_op: IntArray, rows: IntArray) -> IntArray | None:

@@ -53,6 +53,12 @@ void epprof_find_positions(const int64_t* sorted, size_t length, const int64_t* 
 void epprof_add_covered_before(const int64_t* starts, const int64_t* ends, const int64_t* total,
                                size_t intervals, const int64_t* times, size_t rows, int64_t sign,
                                int64_t* covered);
+// Extends the time range of each group by those of its rows; a negative group: none.
+int epprof_extend_ranges(const int64_t* group, const int64_t* begin, const int64_t* end, size_t rows,
+                         int64_t* starts, int64_t* ends, int64_t groups);
+// Finds the nearest row in `mask` of each row: itself or an ancestor; -1: none. Returns 0, too, if
+// a parent does not precede its row.
+int epprof_find_nearest(const int64_t* parent, const uint8_t* mask, size_t rows, int64_t* nearest);
 // Finds where the subtree of each op ends, and its number of ancestors. Returns 0, too, if the rows
 // are not in preorder.
 int epprof_number_ops(const int64_t* parent, size_t rows, int64_t* end, int64_t* depth);

@@ -1,4 +1,5 @@
 // Groups of rows: their numbers, and sums by group, each in one pass over the rows.
+#include <algorithm>
 #include <new>
 #include <vector>
 
@@ -79,4 +80,16 @@ int64_t epprof_number_groups(int64_t* codes, size_t rows, int64_t* first, int64_
   } catch (const std::bad_alloc&) {
     return -2;
   }
+}
+
+int epprof_extend_ranges(const int64_t* group, const int64_t* begin, const int64_t* end, size_t rows,
+                         int64_t* starts, int64_t* ends, int64_t groups) {
+  for (size_t i = 0; i < rows; i++) {
+    if (group[i] < 0) continue;
+    if (group[i] >= groups) return 0;
+    int64_t &start = starts[group[i]], &last = ends[group[i]];
+    start = std::min(start, begin[i]);
+    last = std::max(last, end[i]);
+  }
+  return 1;
 }

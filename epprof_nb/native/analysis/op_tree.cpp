@@ -40,3 +40,12 @@ int epprof_find_outermost(const int64_t* group, const int64_t* end, size_t rows,
   }
   return 1;
 }
+
+int epprof_find_nearest(const int64_t* parent, const uint8_t* mask, size_t rows, int64_t* nearest) {
+  for (size_t row = 0; row < rows; row++) {
+    int64_t above = parent[row];
+    if (above >= static_cast<int64_t>(row)) return 0;
+    nearest[row] = mask[row] ? static_cast<int64_t>(row) : above < 0 ? -1 : nearest[above];
+  }
+  return 1;
+}

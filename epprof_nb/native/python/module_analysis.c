@@ -266,6 +266,37 @@ static PyObject* add_covered_before(PyObject* Py_UNUSED(m), PyObject* args) {
   return done_if(fits, views, 5);
 }
 
+static PyObject* extend_ranges(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer starts, ends, group, begin, end;
+  if (!PyArg_ParseTuple(args, "w*w*y*y*y*", &starts, &ends, &group, &begin, &end)) return NULL;
+  int fits = starts.len == ends.len && starts.len % 8 == 0 && group.len % 8 == 0 &&
+             begin.len == group.len && end.len == group.len;
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    fits = epprof_extend_ranges(group.buf, begin.buf, end.buf, (size_t)group.len / 8, starts.buf,
+                                ends.buf, starts.len / 8);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&starts, &ends, &group, &begin, &end};
+  return done_if(fits, views, 5);
+}
+
+static PyObject* find_nearest(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer nearest, parent, mask;
+  if (!PyArg_ParseTuple(args, "w*y*y*", &nearest, &parent, &mask)) return NULL;
+  int fits = parent.len == 8 * mask.len && nearest.len == parent.len, ordered = 0;
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    ordered = epprof_find_nearest(parent.buf, mask.buf, (size_t)mask.len, nearest.buf);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&nearest, &parent, &mask};
+  PyObject* result = done_if(fits, views, 3);
+  if (!result) return NULL;
+  Py_DECREF(result);
+  return PyBool_FromLong(ordered);
+}
+
 static PyObject* number_ops(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_buffer end, depth, parent;
   if (!PyArg_ParseTuple(args, "w*w*y*", &end, &depth, &parent)) return NULL;
@@ -315,6 +346,8 @@ PyMethodDef analysis_functions[] = {
     {"number_groups", number_groups, METH_VARARGS, NULL},
     {"find_positions", find_positions, METH_VARARGS, NULL},
     {"add_covered_before", add_covered_before, METH_VARARGS, NULL},
+    {"extend_ranges", extend_ranges, METH_VARARGS, NULL},
+    {"find_nearest", find_nearest, METH_VARARGS, NULL},
     {"number_ops", number_ops, METH_VARARGS, NULL},
     {"add_to_parents", add_to_parents, METH_VARARGS, NULL},
     {"find_outermost", find_outermost, METH_VARARGS, NULL},

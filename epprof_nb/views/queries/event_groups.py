@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.groups import extend_ranges, group_codes
 from epprof_nb.arrays.ids import mask_as_slice
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.views.queries.event_fields import PREFIXES
@@ -81,9 +81,7 @@ def event_groups(view_model: ViewModel) -> tuple[dict[str, Any], dict[str, IntAr
         columns[f"{prefix}.members"] = np.bincount(groups, minlength=len(first))
         begin, end = table["start_ns"][rows], table["end_ns"][rows]
         earliest, latest = begin[first], end[first]
-        if (begin[1:] < begin[:-1]).any():
-            np.minimum.at(earliest, groups, begin)
-        np.maximum.at(latest, groups, np.maximum(begin, end))
+        extend_ranges(earliest, latest, groups, begin, np.maximum(begin, end))
         columns |= {f"{prefix}.start": earliest, f"{prefix}.dur": latest - earliest}
         for name, of_rows in values.items():
             of_groups = of_rows[first].astype(np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.groups import extend_ranges, sum_by_group
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64])
@@ -26,3 +26,15 @@ def test_a_group_that_does_not_exist_is_an_error(wrong):
         sum_by_group(np.array([0, wrong]), np.array([1, 1]), 3)
     with pytest.raises(ValueError, match="length"):
         sum_by_group(np.array([0, 1, 2]), np.array([1]), 3)
+
+
+def test_time_ranges_are_extended_by_the_rows_of_each_group():
+    starts, ends = np.array([50, 50, 50]), np.array([60, 60, 60])
+    groups = np.array([0, -1, 1, 0, 1])
+    extend_ranges(
+        starts, ends, groups, np.array([55, 0, 40, 30, 70]), np.array([70, 90, 45, 35, 75])
+    )
+    assert starts.tolist() == [30, 40, 50]
+    assert ends.tolist() == [70, 75, 60]
+    with pytest.raises(ValueError, match="group"):
+        extend_ranges(starts, ends, np.array([3]), np.array([0]), np.array([1]))
