@@ -644,6 +644,18 @@ def find_nearest(
 ) -> bool:
     """Set the nearest row in `mask` of each row; False if a parent does not precede its row."""
 
+def count_levels(
+    times: npt.NDArray[np.int64],
+    levels: npt.NDArray[np.int32],
+    up: npt.NDArray[np.int64],
+    down: npt.NDArray[np.int64],
+    /,
+) -> int:
+    """Set the distinct times of two ascending columns, and how many more of `up` have passed.
+
+    Returns the number of these times.
+    """
+
 def number_ops(
     end: npt.NDArray[np.int64], depth: npt.NDArray[np.int64], parent: npt.NDArray[np.int64], /
 ) -> bool:

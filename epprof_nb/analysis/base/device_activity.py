@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from epprof_nb import _native
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.arrays.intervals import clip_times
 from epprof_nb.arrays.types import MISSING
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
-
-_CHUNK = 1 << 16
 
 
 class Copies(NamedTuple):
@@ -71,7 +70,8 @@ def queued_launches(index: ProfileIndex, device_id: int) -> QueuedLaunches:
     alone = call == MISSING
     # The activities of a launch, which may be the nodes of a graph, become neighbours.
     order = np.flatnonzero(~alone)
-    order = order[np.argsort(call[order], kind="stable")]
+    if (np.diff(call[order]) < 0).any():
+        order = order[np.argsort(call[order], kind="stable")]
     first = np.flatnonzero(np.diff(call[order], prepend=MISSING))
     launching = call[order[first]]
     last_end = np.maximum.reduceat(end[order], first) if len(first) else end[:0]
@@ -81,25 +81,7 @@ def queued_launches(index: ProfileIndex, device_id: int) -> QueuedLaunches:
     # They are nearly in order: a stable sort, which merges runs, is the fastest.
     queued.sort(kind="stable")
     done.sort(kind="stable")
-    return _levels(*clip_times(queued, done))
-
-
-def _levels(queued: IntArray, done: IntArray) -> QueuedLaunches:
-    """Count queued launches from the times at which they were queued and done, both ascending."""
+    queued, done = clip_times(queued, done)
     t, level = np.empty(2 * len(queued), np.int64), np.empty(2 * len(queued), np.int32)
-    up = down = size = 0
-    while up < len(queued):
-        bound = queued[min(up + _CHUNK, len(queued)) - 1]
-        ups = slice(up, int(np.searchsorted(queued, bound, "right")))
-        is_last = ups.stop == len(queued)
-        downs = slice(down, len(done) if is_last else int(np.searchsorted(done, bound, "right")))
-        # The lowest bit separates queued from done, so one sort is enough.
-        events = np.concatenate([queued[ups] * 2 + 1, done[downs] * 2])
-        events.sort(kind="stable")
-        at = events >> 1
-        last = np.flatnonzero(np.append(at[1:] != at[:-1], True))
-        here = slice(size, size + len(last))
-        t[here] = at[last]
-        level[here] = up - down + np.cumsum((events & 1) * 2 - 1)[last]
-        up, down, size = ups.stop, downs.stop, here.stop
+    size = _native.count_levels(t, level, queued, done)
     return QueuedLaunches(t[:size], level[:size])

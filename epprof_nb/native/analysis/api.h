@@ -59,6 +59,10 @@ int epprof_extend_ranges(const int64_t* group, const int64_t* begin, const int64
 // Finds the nearest row in `mask` of each row: itself or an ancestor; -1: none. Returns 0, too, if
 // a parent does not precede its row.
 int epprof_find_nearest(const int64_t* parent, const uint8_t* mask, size_t rows, int64_t* nearest);
+// Finds the distinct times of two ascending columns, and how many more of `up` than of `down` have
+// passed then. Returns the number of these times.
+size_t epprof_count_levels(const int64_t* up, size_t ups, const int64_t* down, size_t downs,
+                           int64_t* times, int32_t* levels);
 // Finds where the subtree of each op ends, and its number of ancestors. Returns 0, too, if the rows
 // are not in preorder.
 int epprof_number_ops(const int64_t* parent, size_t rows, int64_t* end, int64_t* depth);

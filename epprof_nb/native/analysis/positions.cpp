@@ -1,4 +1,4 @@
-// Positions of values in a sorted column, each searched from the position before.
+// Positions of values in sorted columns, each searched from the position before.
 #include <algorithm>
 
 #include "analysis/api.h"
@@ -52,4 +52,17 @@ void epprof_add_covered_before(const int64_t* starts, const int64_t* ends, const
     uint64_t change = static_cast<uint64_t>(sign) * (static_cast<uint64_t>(total[at - 1]) + part);
     covered[i] = static_cast<int64_t>(static_cast<uint64_t>(covered[i]) + change);
   }
+}
+
+size_t epprof_count_levels(const int64_t* up, size_t ups, const int64_t* down, size_t downs,
+                           int64_t* times, int32_t* levels) {
+  size_t u = 0, d = 0, size = 0;
+  while (u < ups || d < downs) {
+    int64_t time = d == downs || (u < ups && up[u] < down[d]) ? up[u] : down[d];
+    while (u < ups && up[u] == time) u++;
+    while (d < downs && down[d] == time) d++;
+    times[size] = time;
+    levels[size++] = static_cast<int32_t>(u) - static_cast<int32_t>(d);
+  }
+  return size;
 }

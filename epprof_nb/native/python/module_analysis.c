@@ -297,6 +297,25 @@ static PyObject* find_nearest(PyObject* Py_UNUSED(m), PyObject* args) {
   return PyBool_FromLong(ordered);
 }
 
+static PyObject* count_levels(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer times, levels, up, down;
+  if (!PyArg_ParseTuple(args, "w*w*y*y*", &times, &levels, &up, &down)) return NULL;
+  int fits = up.len % 8 == 0 && down.len % 8 == 0 && times.len >= up.len + down.len &&
+             2 * levels.len >= up.len + down.len;
+  size_t size = 0;
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    size = epprof_count_levels(up.buf, (size_t)up.len / 8, down.buf, (size_t)down.len / 8,
+                               times.buf, levels.buf);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&times, &levels, &up, &down};
+  PyObject* result = done_if(fits, views, 4);
+  if (!result) return NULL;
+  Py_DECREF(result);
+  return PyLong_FromSize_t(size);
+}
+
 static PyObject* number_ops(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_buffer end, depth, parent;
   if (!PyArg_ParseTuple(args, "w*w*y*", &end, &depth, &parent)) return NULL;
@@ -348,6 +367,7 @@ PyMethodDef analysis_functions[] = {
     {"add_covered_before", add_covered_before, METH_VARARGS, NULL},
     {"extend_ranges", extend_ranges, METH_VARARGS, NULL},
     {"find_nearest", find_nearest, METH_VARARGS, NULL},
+    {"count_levels", count_levels, METH_VARARGS, NULL},
     {"number_ops", number_ops, METH_VARARGS, NULL},
     {"add_to_parents", add_to_parents, METH_VARARGS, NULL},
     {"find_outermost", find_outermost, METH_VARARGS, NULL},
