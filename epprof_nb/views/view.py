@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MAX_ROWS_WITH_FINDINGS = 2_000_000
 """Ops, activities and API calls up to which the page in a notebook has findings.
 
-Those of so many take about two seconds, which is as long as the rest of the page.
+The findings of a larger profile take longer than the rest of the page.
 """
 _OF_MODULES = ("module", "module_tree")
 

@@ -125,7 +125,7 @@ class MeasureColumns:
 
     @cached_property
     def _is_timed(self) -> BoolArray:
-        """Which ops have a group and a recorded host time."""
+        """Mask of the ops that have a group and a recorded host time."""
         return (self._groups >= 0) & has_host_time(self._profile.tables["ops"])
 
     @cached_property
