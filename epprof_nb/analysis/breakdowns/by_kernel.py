@@ -54,7 +54,10 @@ def kernel_table(index: ProfileIndex, by: KernelName = "name") -> ResultTable:
     sums = {name: values[order] for name, values in measures.items()}
     axes = [activities[f"{of}_{axis}"] for of in ("grid", "block") for axis in "xyz"]
     typical = _most_frequent(groups, first, axes)[order]
-    distinct = count_distinct(groups, names.codes.astype(np.int64), n)[order]
+    # A group of one name has this name, unless its kernels have none.
+    distinct = (order < n - 2).astype(np.int64)
+    if by != "name":
+        distinct = count_distinct(groups, names.codes.astype(np.int64), n)[order]
     labels: dict[str, Column] = {
         "name": categorical(names.take(first[order]).to_list()),
         "short_name": categorical(short_names.take(first[order]).to_list()),
@@ -114,7 +117,7 @@ def _most_frequent(
 
 def _is_constant(column: IntArray, groups: npt.NDArray[np.int32], first: IntArray) -> bool:
     """Return whether a column has one value per group."""
-    if not len(column):
+    if not len(column) or (column == column[0]).all():
         return True
     of_group = column[first]
     return all(
