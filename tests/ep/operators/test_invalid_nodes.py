@@ -20,6 +20,7 @@ CONTRIB = "com.microsoft"
 TOKENS = np.array([[1, 2, 3, 2, 3], [3, 3, 1, 2, 9]], np.int64)
 MATRIX = np.ones((3, 3), np.float32)
 IMAGE, WEIGHT = np.ones((1, 2, 4, 4), np.float32), np.ones((3, 2, 2, 2), np.float32)
+KEYS = np.ones((2, 2, 3, 4), np.float32)
 GRAMS = {
     "mode": "TF", "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 1,
     "ngram_counts": [0, 2], "pool_int64s": [3, 9, 2, 3], "ngram_indexes": [0, 1, 2],
@@ -101,6 +102,11 @@ def test_a_fusion_of_another_activation_is_left_to_the_cpu(provider):
     assert node.reason == "swiglu_fusion is set for another activation"
 
 
+def test_an_attention_with_a_negative_scale(provider):
+    serialized, _ = one_node("Attention", (KEYS, KEYS, KEYS), {"scale": -0.5}, opset=23)
+    refused_by_both(serialized, provider(), "scale is negative")
+
+
 INT = np.array([1], np.int64)
 
 
@@ -136,13 +142,15 @@ def test_values_that_an_attribute_cannot_have_are_left_to_the_cpu(
         ("ReverseSequence", (MATRIX, INT), {}, ""), ("Split", (MATRIX[:2].T,), {"axis": 0}, ""),
         ("GatherBlockQuantized", ROWS, {**ROW_ATTRIBUTES, "quantize_axis": 5}, CONTRIB),
         ("QMoE", (*EXPERTS[:-2], EXPERTS[-2][..., None], EXPERTS[-1]), EXPERT_ATTRIBUTES, CONTRIB),
+        ("Attention", (KEYS, KEYS, KEYS[:1]), {}, ""),
+        ("Attention", (KEYS, KEYS[:1], KEYS), {}, ""),
         ("TfIdfVectorizer", (TOKENS[None],), GRAMS, ""),
         ("TfIdfVectorizer", (TOKENS,), {**GRAMS, "ngram_indexes": [0, -1, 2]}, ""),
     ],
 )  # fmt: skip
 def test_inputs_that_do_not_fit_end_the_run(provider, op_type, inputs, attributes, domain):
     outputs = 2 if op_type in {"TopK", "Split"} else 1
-    opset = 13 if op_type == "Split" else 21
+    opset = {"Split": 13, "Attention": 23}.get(op_type, 21)
     serialized, feeds = one_node(
         op_type, inputs, attributes, outputs=outputs, opset=opset, domain=domain
     )

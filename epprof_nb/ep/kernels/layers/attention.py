@@ -11,6 +11,7 @@ from epprof_nb.ep.kernels.layers.heads import (
     Stages,
     attend,
     causal_mask,
+    expect_same_batch,
     merge_heads,
     rotate,
     split_heads,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.ep.kernel import Attributes
+    from epprof_nb.ep.limits import Limits
 
 
 def _mask_and_bias(
@@ -57,7 +59,10 @@ def _windows(
         yield ~causal_mask(xp, rows, columns, offset - left - 1)
 
 
-@builtin("Attention", since=23)
+_NEGATIVE: Limits = {"scale is negative": lambda node: node.attrs.get("scale", 0) < 0}
+
+
+@builtin("Attention", since=23, limits=_NEGATIVE)
 @quiet
 def attention(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
@@ -72,6 +77,7 @@ def attention(  # noqa: PLR0917 - the inputs of the operator
     if flat:
         q = split_heads(q, attrs["q_num_heads"])
         k, v = (split_heads(x, attrs["kv_num_heads"]) for x in (k, v))
+    expect_same_batch(q, k, v)
     offset: Any = 0
     if past_key is not None:
         offset = past_key.shape[2]

@@ -12,6 +12,7 @@ from epprof_nb.ep.kernels.layers.heads import (
     Stages,
     attend,
     causal_mask,
+    expect_same_batch,
     merge_heads,
     rotate,
     split_heads,
@@ -109,8 +110,7 @@ def multi_head_attention(  # noqa: PLR0917 - the inputs of the operator
     xp, attrs = ctx.xp, ctx.attrs
     heads = attrs["num_heads"]
     q, k, v = _unpacked(query, key, value, heads)
-    if not len(q) == len(k) == len(v):
-        raise ValueError(f"batches of {len(q)} queries, {len(k)} keys and {len(v)} values differ")
+    expect_same_batch(q, k, v)
     if bias is not None:
         ends = np.cumsum([heads * q.shape[3], heads * k.shape[3]]).tolist()
         parts = [p.reshape(1, heads, 1, -1) for p in xp.split(bias, ends)]

@@ -49,6 +49,12 @@ def causal_mask(xp: ArrayModule, rows: int, columns: int, offset: Array | int) -
     return xp.arange(columns) <= xp.arange(rows).reshape(-1, 1) + first
 
 
+def expect_same_batch(q: Array, k: Array, v: Array) -> None:
+    """Raise ValueError if queries, keys and values are not of equally many sequences."""
+    if not len(q) == len(k) == len(v):
+        raise ValueError(f"batches of {len(q)} queries, {len(k)} keys and {len(v)} values differ")
+
+
 @dataclass
 class Stages:
     """Scores of an attention after each step, for outputs with the scores."""
