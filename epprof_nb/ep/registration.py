@@ -65,6 +65,26 @@ def _is_cuda(device: Any) -> bool:  # noqa: ANN401
     return bool(device.ep_name == PROVIDER and device.ep_metadata["device"] != devices.HOST)
 
 
+def _registered() -> list[Any]:
+    """Return the devices that have our name."""
+    from onnxruntime.capi import _pybind_state
+
+    return [device for device in _pybind_state.get_ep_devices() if device.ep_name == PROVIDER]
+
+
+def check_named() -> None:
+    """Raise KernelError if ONNX Runtime does not know our name: the library was unregistered.
+
+    ONNX Runtime would print an error and run on the CPU.
+    """
+    if not _registered():
+        raise KernelError(
+            f"{PROVIDER} is not registered, because its library was unregistered. Call "
+            "epprof_nb.ep.provider() again, or register the file that "
+            "epprof_nb.ep.get_library_path() returns."
+        )
+
+
 def check_registered(session_options: Any) -> None:  # noqa: ANN401
     """Raise KernelError if the library of a device in the options was unregistered.
 
@@ -73,9 +93,7 @@ def check_registered(session_options: Any) -> None:  # noqa: ANN401
     added = added_to(session_options) if session_options is not None else None
     if added is None or all(name != PROVIDER for name, _ in added.providers):
         return
-    from onnxruntime.capi import _pybind_state
-
-    if not any(device.ep_name == PROVIDER for device in _pybind_state.get_ep_devices()):
+    if not _registered():
         raise KernelError(
             f"These SessionOptions hold a device of {PROVIDER}, whose library was unregistered "
             "since. Register it again, and create new SessionOptions with a device of "
@@ -88,10 +106,7 @@ def check_library() -> None:
 
     ONNX Runtime takes the device that was registered first.
     """
-    from onnxruntime.capi import _pybind_state
-
-    devices_of_name = (d for d in _pybind_state.get_ep_devices() if d.ep_name == PROVIDER)
-    first = next(devices_of_name, None)
+    first = next(iter(_registered()), None)
     if first is not None and not is_of_this_library(first):
         raise KernelError(
             f"{PROVIDER} is a device of {first.ep_metadata['library_path']}, which is not the "

@@ -92,6 +92,8 @@ def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
             if not providers:
                 registration.check_registered(self._sess_options)
             providers, provider_options = registration.with_device(providers, provider_options)
+            if of_ours:
+                registration.check_named()
             stream_providers.check(providers, self._sess_options)
         except KernelError:
             self.disable_fallback()  # ONNX Runtime would print the error and run on the CPU

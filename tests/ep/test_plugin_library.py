@@ -125,6 +125,8 @@ from epprof_nb import ep
 for _ in range(3):
     live.append(check(ort.InferenceSession(models.chain(), providers=[ep.provider("host"), CPU])))
     ort.unregister_execution_provider_library(OURS)
+for entry in (OURS, (OURS, {}), (OURS, {"device": "host"})):
+    refused(lambda: ort.InferenceSession(models.chain(), providers=[entry, CPU]), "unregistered")
 register()
 live.append(check(ort.InferenceSession(models.chain(), providers=[ep.provider("host"), CPU])))
 register("again")
