@@ -153,6 +153,7 @@ CASES |= {
            {"k": 1, "activation_type": name, "normalize_routing_weights": 1}, 1)
           for name in ("relu", "gelu", "identity")),
         ((TOKENS, np.zeros_like(ROUTER), *EXPERTS), {"k": 2}, 1),
+        ((TOKENS, ROUTER, *EXPERTS), {"k": 2, "normalize_routing_weights": 2}, 1),
         ((TOKENS, ROUTER, *GATED), {"k": 2, "activation_type": "swiglu", "swiglu_fusion": 1,
                                     "activation_alpha": 1.7, "activation_beta": 1.0,
                                     "swiglu_limit": 2.0}, 1),

@@ -82,7 +82,7 @@ def _mix(  # noqa: PLR0917 - the inputs of the operators
         raise ValueError(f"k={ctx.attrs['k']}, and there are {experts} experts")
     tokens = at_least_float32(x).reshape(-1, x.shape[-1])
     # The shares of quantized experts always sum to 1.
-    normalized = ctx.op_type == "QMoE" or bool(ctx.attrs["normalize_routing_weights"])
+    normalized = ctx.op_type == "QMoE" or ctx.attrs["normalize_routing_weights"] == 1
     shares = _shares(ctx, router, normalized=normalized)
     y = xp.zeros_like(tokens)
     for expert in range(experts):
