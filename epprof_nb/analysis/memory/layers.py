@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 DRIVER, CONTEXT, UNNAMED, HOST_DEVICE = "driver", "context", "(unnamed)", "host device"
 
+LOADED = "code and local memory"
+"""Name of what the driver and CUPTI took for kernels, besides the context."""
+
 BEFORE = "(before this profile)"
 """Name of what was there when the profile began."""
 
@@ -63,6 +66,9 @@ def layers(index: ProfileIndex) -> list[Layer]:
         reason = "the memory of this process is unknown: NVML does not list it"
         return [*found, Layer(UNNAMED, None, reason)] if _memory(index) else found
     rest = whole - _held(index, found)
+    if rest > 0 and _has_seen_all(index, found):
+        found.append(Layer(LOADED, rest, "not in any allocation since CUDA started"))
+        rest = 0
     before = max(0, min(rest, _unnamed_before(index)))
     if before:
         found.append(
@@ -155,6 +161,17 @@ def _held(index: ProfileIndex, found: list[Layer]) -> int:
         libraries = within_driver(index, device)
         held -= min(int(at_end["bytes"][own].sum()), libraries.nbytes if libraries else 0)
     return held
+
+
+def _has_seen_all(index: ProfileIndex, found: list[Layer]) -> bool:
+    """Return whether all allocations of the process were recorded: CUDA started in the profile.
+
+    What is in none of them is the driver's own, as the context was measured before it loaded any
+    code.
+    """
+    known = _memory(index)
+    starts = known.get("process_before_bytes") == 0 and "context_bytes" in known
+    return starts and all(one.held is not None for one in found)
 
 
 def _unnamed_before(index: ProfileIndex) -> int:

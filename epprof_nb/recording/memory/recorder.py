@@ -49,8 +49,8 @@ class MemoryRecorder(Recorder):
             if not self._torch.is_wanted:
                 self._host.begin()
             self._process.look()
-            if self._process_before is None and used_devices():
-                self._process_before = self._process.read()
+            if self._process_before is None:
+                self._process_before = self._process.read() if used_devices() else 0
             self._torch.start()
             self._arenas.start(options.max_records)
             self._held_before = {
@@ -105,10 +105,11 @@ class MemoryRecorder(Recorder):
             }
             for device, pool in _library_pools(no_blocks)
         ]
+        uses_gpu = bool(used_devices())
         known = {
             "context_bytes": self._process.context_bytes,
-            "process_bytes": self._process.read() if used_devices() else None,
-            "process_before_bytes": self._process_before,
+            "process_bytes": self._process.read() if uses_gpu else None,
+            "process_before_bytes": self._process_before if uses_gpu else None,
             "pools": pools or None,
         }
         return {name: value for name, value in known.items() if value is not None}

@@ -261,6 +261,13 @@ def test_memory_of_a_process_that_nothing_tells_is_unknown():
         ({"process_bytes": 800}, {"context": 90, "(before this profile)": 30, "(unnamed)": 0}),
         ({"process_before_bytes": 200}, {"context": 90, "(unnamed)": 230}),
         ({"process_before_bytes": None}, {"context": 90, "(unnamed)": 230}),
+        # CUDA started in the profile, so the rest is the driver's own.
+        (
+            {"process_before_bytes": 0},
+            {"context": 90, "code and local memory": 230, "(unnamed)": 0},
+        ),
+        ({"process_before_bytes": 0, "context_bytes": None}, {"(unnamed)": 320}),
+        ({"process_before_bytes": 0, "process_bytes": 700}, {"context": 90, "(unnamed)": 0}),
     ],
 )
 def test_what_the_process_held_before_the_profile_is_no_unnamed_memory(known, expected):

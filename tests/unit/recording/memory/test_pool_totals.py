@@ -165,6 +165,19 @@ def test_what_the_driver_gave_a_library_is_in_its_own_blocks_only(pools, expecte
     assert list(found) == expected
 
 
+def test_a_process_held_nothing_before_it_started_cuda(monkeypatch):
+    devices = []
+    for module in (pool_totals, recorder, process_memory):
+        monkeypatch.setattr(module, "used_devices", lambda: devices)
+    monkeypatch.setattr(nvml, "own_memory_bytes", lambda: 1000)
+    with epprof_nb.profile(detail="memory", frameworks=()) as prof:
+        devices.append(0)
+    assert prof.info["memory"]["process_before_bytes"] == 0
+    with epprof_nb.profile(detail="memory", frameworks=()) as prof:
+        pass
+    assert prof.info["memory"]["process_before_bytes"] == 1000
+
+
 @pytest.fixture
 def gpu(monkeypatch):
     """A GPU in a container that hides its processes; `used` bytes of it are in use."""
