@@ -47,7 +47,7 @@ def measure(activities: int) -> dict[str, float]:
     found["bytes"] = _status("VmHWM") - before
     index = ProfileIndex(profile)
     _ = index.activity_op, index.call_op, index.is_device_work, index.calls, index.kinds
-    timed("path", lambda: index.cached(CriticalPath, "launch"))
+    timed("path", lambda: index.cached(CriticalPath, "launch").step)
     timed("savings", lambda: critical_path_op_table(index))
     timed("summary", profile.summary)
     return found

@@ -439,6 +439,8 @@ def test_the_path_is_between_the_longest_chain_and_the_wall_time(prof):
     assert (path.duration_ns > 0).all()
     assert (path.start_ns >= 0).all()
     assert (path.end_ns <= 200).all()
+    # The length was found without the steps.
+    assert path.length_ns == path.duration_ns.sum()
 
 
 @settings(deadline=None)
