@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 import numpy as np
 
 from epprof_nb.analysis.critical_path.chain import CriticalPath, ops_below
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
@@ -119,7 +120,7 @@ def delayed_ops(
                 max(float(host_ns / repeats), 0.0),
                 streams,
                 _launching(ops, own, launches, executions),
-                "" if device is None else _uncovered(streams, device),
+                "" if device is None else _uncovered(streams, device) or _waits(index, own),
             )
         )
     return sorted(found, key=lambda op: -max(op.device_ns, op.host_ns))
@@ -130,6 +131,28 @@ def _launching(ops: Table, own: BoolArray, launches: IntArray, executions: int) 
     rows = rows[np.argsort(ops["end_ns"][rows], kind="stable")]
     numbers: IntArray = np.flatnonzero(launches[rows[:executions]] > 0)
     return numbers
+
+
+def _waits(index: ProfileIndex, own: BoolArray) -> str:
+    """Return that most executions wait for their device work, if they do; else an empty text.
+
+    A delay at the end of such an op is behind the wait, which longer device work would prolong.
+    """
+    tables, within = index.profile.tables, np.append(index.tree.nearest_ancestor(own), MISSING)
+    is_wait, is_work = (
+        index.cached(CriticalPath, "launch").input.waiting_calls,
+        index.is_device_work,
+    )
+    last = np.zeros((2, len(own) + 1), np.int64)  # the last wait and the last work of each op
+    ends = tables["api_calls"]["end_ns"][is_wait], tables["activities"]["end_ns"][is_work]
+    for latest, op, end in zip(
+        last, (index.call_op[is_wait], index.activity_op[is_work]), ends, strict=True
+    ):
+        np.maximum.at(latest, within[op], end)
+    wait, work = last[:, :-1]
+    launches = own & (work > 0)
+    waits = (wait >= work)[launches]
+    return "its code waits for it" if len(waits) and waits.mean() > 0.5 else ""
 
 
 def _uncovered(streams: tuple[int, ...], device: Streams) -> str:

@@ -228,9 +228,8 @@ def _saving(row: Sensitivity, replayed: _Replayed, spread_ns: float) -> Saving:
         low += max(slope.low, 0.0) * time_ns if is_known else 0.0
         high += max(slope.high, 0.0) * time_ns if is_known else time_ns
     waits = max(replayed.alone - replayed.timed, 0.0)
-    if row.agrees is not False:
-        high = max(high, replayed.timed + spread_ns)
-    timed = min(replayed.timed, high)
+    timed = replayed.timed if row.agrees is not False else min(replayed.timed, high)
+    high = max(high, replayed.timed + spread_ns)
     return Saving(
         timed + waits,
         max(min(timed + waits - spread_ns, low + waits), 0.0),
