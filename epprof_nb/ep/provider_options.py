@@ -26,6 +26,8 @@ OPTIONS = (
     "device", "device_id", "stream", "only", "nodes", "prefer_nhwc", "use_tf32", GRAPHS, WARM_UPS,
 )  # fmt: skip
 MEMORY_LIMIT, EXTENSION = "gpu_mem_limit", "arena_extend_strategy"
+_OWN = ("device", "stream", "only", "nodes", "prefer_nhwc")
+"""Options that the CUDA provider does not have."""
 _BY_NAME = (MEMORY_LIMIT, EXTENSION)
 """Options with an effect that `epprof_nb.ep.provider` has no parameter for."""
 _CUDA_PREFIX = "ep.cuda."
@@ -146,6 +148,11 @@ def canonical(options: Mapping[str, Any]) -> dict[str, str]:
                 f"{PROVIDER} cannot follow the option {written}={value}: {reason}. Leave it out."
             )
     return {n: value for n, (_, value) in given.items() if n in OPTIONS or n in _BY_NAME}
+
+
+def are_for_cuda(options: Iterable[str]) -> bool:
+    """Return whether an option is one of ONNX Runtime's CUDA provider, by its name."""
+    return any(name.removeprefix(_CUDA_PREFIX) not in _OWN for name in options)
 
 
 def _as_number(value: str) -> str:

@@ -120,8 +120,8 @@ def with_device(
 ) -> tuple[Sequence[Any] | None, Sequence[Any] | None]:
     """Return a provider list and its options in which our entry names its device.
 
-    Users of the CUDA provider choose a device by ``device_id`` alone. Without an NVIDIA driver,
-    device 0 is the host device.
+    Users of the CUDA provider choose a device by ``device_id`` alone, or by none of its options:
+    then it is device 0. Without an NVIDIA driver, device 0 is the host device.
 
     Raises
     ------
@@ -149,7 +149,8 @@ def _name(entry: Any) -> object:  # noqa: ANN401
 
 def _with_device(given: dict[str, Any]) -> dict[str, Any]:
     named = provider_options.canonical(given)
-    number = named.get("device_id")
+    default = "0" if provider_options.are_for_cuda(given) else None
+    number = named.get("device_id", default)
     if "device" in named or number is None:
         return given
     others = {k: v for k, v in given.items() if k.removeprefix("ep.cuda.") != "device_id"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from onnxruntime import InferenceSession, SessionOptions, get_ep_devices
 
+from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.ep import registration
 from tests.ep.plugin_programs import run
 from tests.ort.models import chain
@@ -214,6 +215,23 @@ def test_devices_of_one_kind_can_be_told_apart(found):
     assert all(d.ep_metadata["cuda_compute_capability"] == "9.0" for d in found)
     assert all(d.ep_metadata["cuda_device_name"] == d.ep_metadata["name"] for d in found)
     assert all(d.ep_metadata["total_memory"] == str(2**30) for d in found)
+
+
+@pytest.mark.parametrize(
+    ("given", "device"),
+    [
+        ({"enable_cuda_graph": "1"}, "cuda:0"),
+        ({"ep.cuda.use_tf32": "0"}, "cuda:0"),
+        ({"user_compute_stream": "1"}, "cuda:0"),
+        ({"device_id": "1", "enable_cuda_graph": "1"}, "cuda:1"),
+        ({"device": "host", "enable_cuda_graph": "1"}, "host"),
+        ({"only": "Add"}, None),
+        ({}, None),
+    ],
+)
+def test_options_of_the_cuda_provider_choose_its_device(found, given, device):
+    (entry,), _ = registration.with_device([(PROVIDER, given)], None)
+    assert entry[1].get("device") == device
 
 
 def test_a_session_on_several_devices_is_refused(found):
