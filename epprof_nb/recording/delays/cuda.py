@@ -14,8 +14,7 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.core.errors import ExperimentError, KernelError
-from epprof_nb.ep.cuda import open_driver
+from epprof_nb.core.errors import ExperimentError
 from epprof_nb.host.device import HOST_DEVICE_ID
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ _REASONS = {
     _TOO_MANY: "more than 4,096 of its delays have not ended",
 }
 _UNKNOWN, _OTHER_DEVICE = -1, -2
+_DRIVER = "libcuda.so.1"
 
 
 class _Stream(NamedTuple):
@@ -104,9 +104,9 @@ class CudaDelays:
         """Load the kernel into the contexts of the streams."""
         self._targets, self._failure = dict(streams), ""
         try:
-            open_driver()
+            _native.ep_load_driver(_DRIVER)
             _native.begin_delays()
-        except (KernelError, RuntimeError) as error:
+        except RuntimeError as error:
             raise ExperimentError(f"the device cannot be delayed: {error}.") from error
 
     def end(self) -> None:
