@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.memory.in_use import ALWAYS_BEFORE, lifetimes
 from epprof_nb.analysis.onnx.fallback import has_accelerator, providers_of
 from epprof_nb.core.ort_binding import ONNX_RUNTIME, PROVIDER
@@ -171,7 +172,8 @@ def _has_seen_all(index: ProfileIndex, found: list[Layer]) -> bool:
     """
     known = _memory(index)
     starts = known.get("process_before_bytes") == 0 and "context_bytes" in known
-    return starts and all(one.held is not None for one in found)
+    has_records = len(index.profile.tables["memory"]) > 0 and not index.cached(lacks_records)
+    return starts and has_records and all(one.held is not None for one in found)
 
 
 def _unnamed_before(index: ProfileIndex) -> int:

@@ -275,8 +275,25 @@ def test_what_the_process_held_before_the_profile_is_no_unnamed_memory(known, ex
     older = torch | {"allocated_ns": None, "freed_ns": None}
     memory = {"process_before_bytes": 300, "context_bytes": 90, "pools": [library(80, 50)]} | known
     prof = layered([older], **{name: value for name, value in memory.items() if value is not None})
+    allocation = {"operation": "allocation", "address": 0x9000, "time_ns": 0}
+    prof.tables["memory"] = tiny.table(MEMORY, [allocation])
     held = prof.memory_pools().set_index("pool")["held_bytes"].to_dict()
     assert held == {"torch": 600, "CuPy": 80, **expected}
+
+
+@pytest.mark.parametrize("cause", ["nothing recorded", "records lost", "a pool is unknown"])
+def test_what_was_not_recorded_is_not_the_drivers_own(cause):
+    prof = layered([], process_before_bytes=0, context_bytes=90)
+    if cause != "nothing recorded":
+        allocation = {"operation": "allocation", "address": 1, "time_ns": 0}
+        prof.tables["memory"] = tiny.table(MEMORY, [allocation])
+    if cause == "records lost":
+        prof.info["recorded"] = {"launched": {"kernel": 9}, "lost": {"kernel": 9}}
+    if cause == "a pool is unknown":
+        prof.info["memory"]["pools"] = [library(None, 0)]
+    held = prof.memory_pools().set_index("pool")["held_bytes"]
+    assert held["(unnamed)"] == 410
+    assert "code and local memory" not in held
 
 
 def test_the_driver_names_the_libraries_that_allocated_from_it():
