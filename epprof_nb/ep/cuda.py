@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.ep import types
+from epprof_nb.util.cuda_state import DRIVER
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 LIBRARY = "EpprofExecutionProvider.cuda"
 """Name under which the native core is registered with ONNX Runtime for CUDA devices."""
-
-DRIVER = "libcuda.so.1"
-"""File name of NVIDIA's driver library."""
 
 _BFLOAT16 = 14
 """First release of CuPy with bfloat16."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 
+DRIVER = "libcuda.so.1"
+"""File name of NVIDIA's driver."""
 FORKED_AFTER_CUDA = (
     "it was forked after its parent had started CUDA, which does not work in forked children; "
     "start it with the method 'spawn'"
@@ -19,7 +21,7 @@ _process = [os.getpid()]
 def cuda_started() -> bool:
     """Whether CUDA has been started in this process. Does not start it, or load the driver."""
     try:
-        driver = ctypes.CDLL("libcuda.so.1", mode=_RTLD_NOLOAD)
+        driver = ctypes.CDLL(DRIVER, mode=_RTLD_NOLOAD)
         return bool(driver.cuDeviceGetCount(ctypes.byref(ctypes.c_int())) == 0)
     except (AttributeError, OSError):
         return False  # the driver is not loaded

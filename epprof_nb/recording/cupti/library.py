@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from epprof_nb.core.errors import CaptureError
+from epprof_nb.util.cuda_state import DRIVER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -184,7 +185,7 @@ def find_driver(environment: Environment | None = None, *, load: bool = True) ->
     path = _mapped_driver(environment.mapped if environment else mapped_files())
     if path is None and load and environment is None:
         try:
-            ctypes.CDLL("libcuda.so.1")
+            ctypes.CDLL(DRIVER)
         except OSError:
             return None
         path = _mapped_driver(mapped_files())

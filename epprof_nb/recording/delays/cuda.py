@@ -16,6 +16,7 @@ from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.core.errors import ExperimentError
 from epprof_nb.host.device import HOST_DEVICE_ID
+from epprof_nb.util.cuda_state import DRIVER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,6 @@ _REASONS = {
     _TOO_MANY: "more than 4,096 of its delays have not ended",
 }
 _UNKNOWN, _OTHER_DEVICE = -1, -2
-_DRIVER = "libcuda.so.1"
 
 
 class _Stream(NamedTuple):
@@ -104,7 +104,7 @@ class CudaDelays:
         """Load the kernel into the contexts of the streams."""
         self._targets, self._failure = dict(streams), ""
         try:
-            _native.ep_load_driver(_DRIVER)
+            _native.ep_load_driver(DRIVER)
             _native.begin_delays()
         except RuntimeError as error:
             raise ExperimentError(f"the device cannot be delayed: {error}.") from error
