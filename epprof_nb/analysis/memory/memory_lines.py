@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.base.devices import device_word
+from epprof_nb.analysis.base.devices import device_labels, device_word
 from epprof_nb.analysis.memory.block_places import block_stacks, code_lines
 from epprof_nb.analysis.memory.in_use import InUse
 from epprof_nb.analysis.memory.layers import UNNAMED, process_bytes, without_timeline
@@ -37,15 +37,18 @@ def memory_lines(index: ProfileIndex) -> tuple[str, ...]:
     if whole is not None:
         head += f", {size(whole)} held by this process at the end"
     pools = pool_table(index, "peak")
+    columns = ("pool", "device_id", "held_bytes", "in_use_bytes", "free_bytes")
+    labels = device_labels(index.profile.info, set(pools.values("device_id")) - {None})
     parts = []
-    for pool, held, used, free in zip(
-        *map(pools.values, ("pool", "held_bytes", "in_use_bytes", "free_bytes")), strict=True
-    ):
+    for pool, device, held, used, free in zip(*map(pools.values, columns), strict=True):
         cached = f" ({size(free)} cached and unused)" if free else ""
         shown = held if used is None else used
+        if shown == 0 and not free and pool != UNNAMED:
+            continue
         if pool == UNNAMED and shown and whole:
             cached = f" ({percent(shown / whole)} of what the process holds)"
-        parts.append(f"{pool} {'unknown' if shown is None else size(shown)}{cached}")
+        on = f" on {labels[device]}" if len(labels) > 1 and device is not None else ""
+        parts.append(f"{pool}{on} {'unknown' if shown is None else size(shown)}{cached}")
     lines = [head, f"  {' · '.join(parts)}"]
     holders = holder_table(index)
     totals: dict[tuple[str, str], int] = {}
