@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DRIVER, CONTEXT, UNNAMED, HOST_DEVICE = "driver", "context", "(unnamed)", "host device"
 
 LOADED = "code and local memory"
-"""Name of what the driver and CUPTI took for kernels, besides the context."""
+"""Name of what the driver and CUPTI took for kernels in the profile, besides the context."""
 
 BEFORE = "(before this profile)"
 """Name of what was there when the profile began."""
@@ -67,19 +67,18 @@ def layers(index: ProfileIndex) -> list[Layer]:
         reason = "the memory of this process is unknown: NVML does not list it"
         return [*found, Layer(UNNAMED, None, reason)] if _memory(index) else found
     rest = whole - _held(index, found)
-    if rest > 0 and _has_seen_all(index, found):
-        found.append(Layer(LOADED, rest, "not in any allocation since CUDA started"))
-        rest = 0
     before = max(0, min(rest, _unnamed_before(index)))
     if before:
-        found.append(
-            Layer(
-                BEFORE,
-                before,
-                _note(found, "code and local memory of kernels, allocations of libraries"),
-            )
-        )
-    return [*found, _unnamed(whole, rest - before, found)]
+        content = _note(found, f"{LOADED} of kernels, allocations of libraries")
+        found.append(Layer(BEFORE, before, content))
+    rest -= before
+    if rest > 0 and _has_seen_all(index, found):
+        name = LOADED
+        if context is None and _memory(index)["process_before_bytes"] == 0:
+            name = f"{CONTEXT}, {LOADED}"
+        found.append(Layer(name, rest, "taken in this profile, and in none of its allocations"))
+        rest = 0
+    return [*found, _unnamed(whole, rest, found)]
 
 
 def process_bytes(index: ProfileIndex) -> int | None:
@@ -165,15 +164,14 @@ def _held(index: ProfileIndex, found: list[Layer]) -> int:
 
 
 def _has_seen_all(index: ProfileIndex, found: list[Layer]) -> bool:
-    """Return whether all allocations of the process were recorded: CUDA started in the profile.
+    """Return whether all allocations of the profile were recorded.
 
-    What is in none of them is the driver's own, as the context was measured before it loaded any
-    code.
+    What the process took besides is the driver's own: for its context, for code and its local
+    memory, and for CUPTI.
     """
-    known = _memory(index)
-    starts = known.get("process_before_bytes") == 0 and "context_bytes" in known
+    has_begin = "process_before_bytes" in _memory(index)
     has_records = len(index.profile.tables["memory"]) > 0 and not index.cached(lacks_records)
-    return starts and has_records and all(one.held is not None for one in found)
+    return has_begin and has_records and all(one.held is not None for one in found)
 
 
 def _unnamed_before(index: ProfileIndex) -> int:
@@ -206,7 +204,7 @@ def _unnamed(whole: int, rest: int, found: list[Layer]) -> Layer:
         return Layer(UNNAMED, 0, f"the pools report {-rest:,} bytes more than NVML")
     content = "code and local memory of kernels, CUPTI, and allocations that it does not report"
     missing = [one.pool for one in found if one.held is None]
-    if not any(one.pool == BEFORE for one in found):
+    if not any(one.pool == BEFORE or LOADED in one.pool for one in found):
         content = _note(found, content)
     if missing:
         content += f"; also {', '.join(missing)}"

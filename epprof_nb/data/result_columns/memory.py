@@ -77,16 +77,16 @@ MEMORY: dict[str, TableDoc] = {
         "prof.memory_pools()",
         "One row per pool of memory and device, and one each for the context of CUDA, if PyTorch "
         "started it in a profile with `--detail memory` on one GPU, for what else the process held "
-        "when the profile began, and for the rest. If CUDA started in the profile, the rest is "
-        "code and local memory of kernels. No memory is in two rows. Pools of CuPy, JAX and "
-        "sessions of ONNX Runtime have no history: their numbers are those of the end of the "
-        "profile.",
+        "when the profile began, for what the driver took for itself since, and for the rest. With "
+        "several GPUs, the driver's own memory includes the context. No memory is in two rows. "
+        "Pools of CuPy, JAX and sessions of ONNX Runtime have no history: their numbers are those "
+        "of the end of the profile.",
         (
             column(
                 "pool",
                 "category",
                 "pool, as in `memory_blocks`; a library; `context`, `code and local memory`, "
-                "`(before this profile)`, `(unnamed)`",
+                "`context, code and local memory`, `(before this profile)`, `(unnamed)`",
             ),
             column("device_id", "Int64", "device"),
             column("held_bytes", "Int64", "bytes that it took from the driver; missing if unknown"),

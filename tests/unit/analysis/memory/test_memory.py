@@ -201,6 +201,9 @@ def of_driver(size, begin, end=None):
     return row | {"allocated_ns": begin, "freed_ns": end}
 
 
+LOADED = "code and local memory"
+
+
 def library(held, before, note="", **more):
     row = {"pool": "CuPy", "device_id": 0, "held_bytes": held, "in_use_bytes": 5, "note": note}
     return row | {"held_before_bytes": before} | more
@@ -255,18 +258,21 @@ def test_memory_of_a_process_that_nothing_tells_is_unknown():
 @pytest.mark.parametrize(
     ("known", "expected"),
     [
-        ({}, {"context": 90, "(before this profile)": 60, "(unnamed)": 170}),
-        ({"context_bytes": None}, {"(before this profile)": 150, "(unnamed)": 170}),
+        ({}, {"context": 90, "(before this profile)": 60, LOADED: 170, "(unnamed)": 0}),
+        (
+            {"context_bytes": None},
+            {"(before this profile)": 150, LOADED: 170, "(unnamed)": 0},
+        ),
         # Some of it was released in the profile.
         ({"process_bytes": 800}, {"context": 90, "(before this profile)": 30, "(unnamed)": 0}),
-        ({"process_before_bytes": 200}, {"context": 90, "(unnamed)": 230}),
+        ({"process_before_bytes": 200}, {"context": 90, LOADED: 230, "(unnamed)": 0}),
         ({"process_before_bytes": None}, {"context": 90, "(unnamed)": 230}),
-        # CUDA started in the profile, so the rest is the driver's own.
+        ({"process_before_bytes": 0}, {"context": 90, LOADED: 230, "(unnamed)": 0}),
+        # The context is not measured if there are several GPUs.
         (
-            {"process_before_bytes": 0},
-            {"context": 90, "code and local memory": 230, "(unnamed)": 0},
+            {"process_before_bytes": 0, "context_bytes": None},
+            {f"context, {LOADED}": 320, "(unnamed)": 0},
         ),
-        ({"process_before_bytes": 0, "context_bytes": None}, {"(unnamed)": 320}),
         ({"process_before_bytes": 0, "process_bytes": 700}, {"context": 90, "(unnamed)": 0}),
     ],
 )
@@ -293,7 +299,7 @@ def test_what_was_not_recorded_is_not_the_drivers_own(cause):
         prof.info["memory"]["pools"] = [library(None, 0)]
     held = prof.memory_pools().set_index("pool")["held_bytes"]
     assert held["(unnamed)"] == 410
-    assert "code and local memory" not in held
+    assert LOADED not in held
 
 
 def test_the_driver_names_the_libraries_that_allocated_from_it():
@@ -331,6 +337,22 @@ def test_lines_below_the_headline():
     assert "memory  201 B in use at the peak" in text
     assert "`model.layer` holds the most of a module at the peak: 30 B (gradient)" in text
     assert "memory" not in as_text(ViewModel(with_memory(TRAINING, [])))
+
+
+def test_pools_of_several_gpus_have_their_names():
+    segments = [
+        {"pool": pool, "device_id": device, "address": address, "bytes": size, "freed_ns": None}
+        | {"allocated_ns": 0}
+        for pool, device, address, size in [
+            ("torch", 0, 0, 100), ("torch", 1, 5000, 300), ("driver", 1, 9000, 80),
+        ]
+    ]  # fmt: skip
+    segments[2]["freed_ns"] = 5
+    blocks = [block(60, 10, None), block(90, 20, None) | {"device_id": 1, "address": 5000}]
+    text = as_text(ViewModel(with_memory([], blocks, segments)))
+    assert "torch on device 1 90 B (210 B cached and unused)" in text
+    assert "torch on device 0 60 B (40 B cached and unused)" in text
+    assert "driver" not in text  # nothing of it is left at the peak
 
 
 @pytest.mark.usefixtures("only_own_host_memory")
