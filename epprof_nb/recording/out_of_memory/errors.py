@@ -28,9 +28,12 @@ _REQUESTED = [
         r"failed to allocate ",
         r"failed to allocate request for ",
         r"out of memory: ",
+        r"requested +: ",
     )
 ]
-_DEVICE = re.compile(r"\bGPU (\d{1,4})\b|\bGPU=(\d{1,4})\b|\bcuda:(\d{1,4})\b")
+_DEVICE = re.compile(
+    r"\bGPU (\d{1,4})\b|\bGPU=(\d{1,4})\b|\bcuda:(\d{1,4})\b|\bon device (\d{1,4})\b"
+)
 _MOST = 2**63
 _CUDA = (
     r"CUDA (?:error|failure)(?: \d+)?: out of memory|CUDA failure 2\b|cudaErrorMemoryAllocation"

@@ -18,6 +18,14 @@ TORCH = (
     "use. Of the allocated memory 137.00 GiB is allocated by PyTorch, and 12.50 MiB is reserved by "
     "PyTorch but unallocated."
 )
+ASYNC = (
+    "Allocation on device 1 would exceed allowed memory. (out of memory)\n"
+    "Currently allocated     : 1.25 GiB\nRequested               : 3.00 GiB\n"
+    "Device limit            : 139.80 GiB\nFree (according to CUDA): 137.17 GiB\n"
+    "PyTorch limit (set by user-supplied memory fraction)\n                        : 2.80 GiB"
+)
+"""Of PyTorch with the allocator cudaMallocAsync."""
+
 ORT = (
     "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Non-zero status code returned while running Exp "
     "node. Name:'' Status Message: /onnxruntime_src/onnxruntime/core/framework/bfc_arena.cc:376 "
@@ -27,6 +35,7 @@ ORT = (
 STATE = "onnxruntime.capi.onnxruntime_pybind11_state"
 KNOWN = [
     (raised("torch", "OutOfMemoryError", TORCH), "torch", 2 * 2**30, 1),
+    (raised("torch", "OutOfMemoryError", ASYNC), "torch", 3 * 2**30, 1),
     (raised("torch", "AcceleratorError", "CUDA error: out of memory"), "torch", None, None),
     (
         raised("cupy.cuda.memory", "OutOfMemoryError",
