@@ -1,6 +1,11 @@
 """Cost of `--detail memory` on training steps, and its numbers next to PyTorch's own.
 
-Needs an NVIDIA GPU and PyTorch.
+::
+
+    python -m tests.benchmarks.memory.memory_history [--limit host] [--rounds 15] [--save FOLDER]
+
+The host is the limit of the steps of a small model, which launch kernels all the time. With
+``--limit gpu``, the GPU is the limit of those of a large one. Needs an NVIDIA GPU and PyTorch.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ import epprof_nb
 from epprof_nb.analysis.base.index import index_of
 from epprof_nb.analysis.memory.in_use import InUse
 from epprof_nb.recording.cupti import nvml
+from tests.benchmarks.shared import torch_cuda_models
 from tests.benchmarks.shared.harness import header, median_bounds, paired, show
 from tests.benchmarks.shared.training_programs import CELL
 
@@ -25,27 +31,32 @@ STEPS = 4
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--limit", choices=("host", "gpu"), default="host")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--save", help="folder for the profile")
     args = parser.parse_args()
     header(f"{STEPS} training steps on {torch.cuda.get_device_name()}, torch {torch.__version__}")
     unprofiled = allocations()
     with epprof_nb.profile(detail="memory") as first:
-        program = {"torch": torch, "nn": torch.nn, "device": "cuda"}
-        exec(CELL, program)
-        program["train"](STEPS)
+        if args.limit == "gpu":
+            train = torch_cuda_models.gpt(layers=12, batch=32, length=512).steps
+        else:
+            program = {"torch": torch, "nn": torch.nn, "device": "cuda"}
+            exec(CELL, program)
+            train = program["train"]
+        train(STEPS)
     report("first steps, with the model", first)
 
     def timed(**options) -> float:
         torch.cuda.synchronize()
         if not options:
             begin = time.perf_counter()
-            program["train"](STEPS)
+            train(STEPS)
             torch.cuda.synchronize()
             return time.perf_counter() - begin
         with epprof_nb.profile(**options):
             begin = time.perf_counter()
-            program["train"](STEPS)
+            train(STEPS)
             torch.cuda.synchronize()
             return time.perf_counter() - begin
 
@@ -68,11 +79,11 @@ def main() -> None:
         f"{later * 1e9:.0f} ns after all ({later / unprofiled:.3f})"
     )
     with epprof_nb.profile() as plain:
-        program["train"](STEPS)
+        train(STEPS)
     print("default, cost", plain.info["profiling_cost"])
     torch.cuda.reset_peak_memory_stats()
     with epprof_nb.profile(detail="memory") as steady:
-        program["train"](STEPS)
+        train(STEPS)
     report("steady steps", steady)
     if args.save:
         first.save(Path(args.save) / "first.epprof")

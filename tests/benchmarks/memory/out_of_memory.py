@@ -51,7 +51,9 @@ _LIMIT = {
     "4e9 / torch.cuda.get_device_properties(0).total_memory)",
     "host": "host.set_memory_limit(400_000_000)",
 }
-_CHANGING = re.compile(r"Process \d+|0x[0-9a-f]+|\d+ MB of .*|of which .*")
+_CHANGING = re.compile(
+    r"Process \d+|0x[0-9a-f]+|\d+ MB of .*|of which .*|\d+ of the device's \d+ bytes are free"
+)
 _SCALE = {"cuda": 10, "host": 1}
 """Sizes in programs are for a limit of 400 MB; the GPU has ten times as much."""
 
@@ -231,9 +233,9 @@ def results_of(
             yield child.name, ended[child.name, False], ended[child.name, True]
 
 
-def _comparable(told: Told) -> tuple[object, str]:
-    """Return an error without what differs between processes: their numbers and addresses."""
-    return told["error"], _CHANGING.sub("", str(told.get("message")))
+def _comparable(told: Told) -> tuple[object, list[str]]:
+    """Return an error without what differs between processes: numbers, addresses, word order."""
+    return told["error"], sorted(_CHANGING.sub("", str(told.get("message"))).split())
 
 
 def judged(program: Program, chosen: Planted, told: Told, plain: Told) -> dict[str, bool]:
