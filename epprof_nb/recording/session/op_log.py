@@ -33,11 +33,15 @@ _OPEN, _COALESCED = 1, 2
 _TYPES = ("range", "line", "cell", "event", "run", "node", *FRAMEWORK_TYPES)
 _CATEGORIES = ("user", "cell", "cell", "session", "session", "node", *FRAMEWORK_CATEGORIES)
 _SOURCES = ("range", "cell", "cell", *(("onnxruntime",) * 3))
+_LATER = np.iinfo(np.int64).max
 
 
-def ops_table(batches: list[Batch], recorders: Sequence[Recorder] = ()) -> tuple[Table, int]:
+def ops_table(
+    batches: list[Batch], recorders: Sequence[Recorder] = (), stopped_ns: int = _LATER
+) -> tuple[Table, int]:
     """Return the ops of a recording (absolute times) and the number of dropped ops.
 
+    Ops that are still open end at `stopped_ns`, when the code ended: the flush is no part of them.
     The recorders fill in the columns that only they know.
     """
 
@@ -59,6 +63,10 @@ def ops_table(batches: list[Batch], recorders: Sequence[Recorder] = ()) -> tuple
         )
     }  # fmt: skip
     raw = _by_start(columns, rows)
+    is_open = np.flatnonzero(raw["flags"] & _OPEN)
+    longer = raw["end_ns"][is_open] - np.maximum(raw["start_ns"][is_open], stopped_ns)
+    for name in ("end_ns", "duration_ns"):
+        raw[name][is_open] -= longer.clip(min=0)
     table, category = _table(raw, batches[-1].ops)
     outputs = [output for batch in batches for output in batch.outputs]
     for recorder in recorders:

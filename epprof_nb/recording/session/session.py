@@ -172,15 +172,15 @@ class Session:
         if self._limit is not None:
             self._limit.cancel()
             self._limit.join()
-        stopped = _native.now_ns()
+        if ended_ns is None:
+            ended_ns = _native.now_ns()
         self._end_waits()
         recording, self._recording = self._recording or service.close(self._subscription), None
         host_after = host_load.read()
         correlated = correlate(recording)
         correlated_ns = _native.now_ns()
-        is_cut = recording.closed_ns < (stopped if ended_ns is None else ended_ns)
-        if ended_ns is not None:
-            recording = _ended(recording, correlated.tables.values(), ended_ns)
+        is_cut = recording.closed_ns < ended_ns
+        recording = _ended(recording, correlated.tables.values(), ended_ns)
         info = {
             "cell": self._cell,
             "script": _program() if self._cell is None else self._script,
@@ -211,7 +211,7 @@ class Session:
             tables, texts = self._with_stacks(tables, correlated.stacks)
         info["recording"]["waits"] = bool(self._repeat_ends)
         if self._repeats:
-            until = min(ended_ns or stopped, recording.closed_ns)
+            until = min(ended_ns, recording.closed_ns)
             info["repeats"] = _bounds(self._repeats, self._repeat_ends, until, recording.opened_ns)
             if self._waits_begun:
                 waits = zip(self._waits_begun, self._waits_ended, info["repeats"], strict=False)

@@ -75,6 +75,17 @@ def test_a_launch_before_a_slice_is_not_in_it_even_if_it_ends_inside():
     assert kernels(inner) == ["inside"]
 
 
+def test_the_flush_is_no_part_of_the_wall_time():
+    with epprof_nb.profile() as prof:
+        op = _native.push(_native.intern("still open"), 0)
+        host.synchronize()
+    _native.pop(op)
+    with epprof_nb.profile() as without_work:
+        pass
+    assert prof.info["wall_ns"] == max(prof.info["code_ns"], prof.ops["end_ns"].max())
+    assert without_work.info["wall_ns"] == without_work.info["code_ns"]
+
+
 def test_the_hundredth_session_is_as_right_as_the_first():
     for _ in range(100):
         with epprof_nb.profile() as prof, epprof_nb.op("again"):
