@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.ranks.across import Ranks
 from epprof_nb.analysis.ranks.collectives import collective_notes
-from epprof_nb.analysis.ranks.stragglers import straggler_sentence
+from epprof_nb.analysis.ranks.straggler_reasons import straggler_sentence
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.profile_data import ProfileData
 

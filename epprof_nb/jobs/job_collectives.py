@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.ranks.collectives import collectives_table
-from epprof_nb.analysis.ranks.stragglers import stragglers_table
+from epprof_nb.analysis.ranks.straggler_reasons import stragglers_table
 from epprof_nb.data.result_columns import with_columns
 from epprof_nb.jobs.across import notes_on_collectives, sentence_on_stragglers
 from epprof_nb.jobs.job_data import JobData

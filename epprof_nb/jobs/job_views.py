@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from epprof_nb.analysis.base.result_table import ResultTable, categorical
 from epprof_nb.analysis.ranks.collectives import collectives_table
-from epprof_nb.analysis.ranks.stragglers import explained
+from epprof_nb.analysis.ranks.straggler_reasons import explained
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.files.exporters.trace_processes import TraceProcess

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.ranks.stragglers import explained
+from epprof_nb.analysis.ranks.straggler_reasons import explained
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.jobs import launcher_environment

@@ -3,7 +3,7 @@
 import pytest
 
 from epprof_nb.analysis.ranks.collectives import collectives_table
-from epprof_nb.analysis.ranks.stragglers import straggler_sentence, stragglers_table
+from epprof_nb.analysis.ranks.straggler_reasons import straggler_sentence, stragglers_table
 from tests.helpers.rank_programs import run_ranks
 
 pytest.importorskip("torch", reason="PyTorch is not installed")

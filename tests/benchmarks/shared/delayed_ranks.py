@@ -27,7 +27,7 @@ import pandas as pd
 import epprof_nb
 from epprof_nb.analysis.ranks.across import Ranks
 from epprof_nb.analysis.ranks.collectives import collectives_table
-from epprof_nb.analysis.ranks.stragglers import stragglers_table
+from epprof_nb.analysis.ranks.straggler_reasons import stragglers_table
 from tests.helpers.rank_programs import start_ranks
 
 if TYPE_CHECKING:

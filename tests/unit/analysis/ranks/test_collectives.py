@@ -9,7 +9,7 @@ from epprof_nb.analysis.ranks.collectives import (
     collectives_table,
 )
 from epprof_nb.analysis.ranks.kinds import kind_of_call, kind_of_kernel
-from epprof_nb.analysis.ranks.lateness import judged_collectives
+from epprof_nb.analysis.ranks.stragglers import judged_collectives
 from tests.helpers.tiny import call, kernel, op, profile
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
