@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from epprof_nb import _native
 from epprof_nb.profiles import Profile
 from epprof_nb.recording.session import session
-from epprof_nb.recording.session.op_log import CELL
+from epprof_nb.recording.session.ops_table import CELL
 from epprof_nb.recording.statements.cell import instrument
 from epprof_nb.recording.statements.markers import install_markers
 from epprof_nb.recording.statements.statement_registry import Cell

@@ -159,7 +159,7 @@ class CellRun:
         )
 
     def _begin_code(self, session: Session) -> None:
-        from epprof_nb.recording.session.op_log import CELL
+        from epprof_nb.recording.session.ops_table import CELL
 
         name = _native.intern(self.cell.name)
         session.begin_code()
@@ -212,7 +212,7 @@ class CellRun:
 
     def _begin_repeat(self, session: Session, interleaving: Interleaving, side: int) -> None:
         """End the open repeat and begin a repeat of `side`."""
-        from epprof_nb.recording.session.op_log import CELL
+        from epprof_nb.recording.session.ops_table import CELL
 
         _native.pop(self._op)  # also closes the statement that is still open
         if interleaving.sides:

@@ -3,14 +3,14 @@
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.recording.session import op_log
+from epprof_nb.recording.session.ops_table import ops_table
 from epprof_nb.recording.session.recording import Batch
 
 
 def taken(*batches):
     """The op rows recorded since the last call, by name."""
     raw = _native.drain_ops(_native.now_ns(), open_too=True)
-    table, lost = op_log.ops_table([*batches, Batch(raw, {}, [], 0)])
+    table, lost = ops_table([*batches, Batch(raw, {}, [], 0)])
     return table.to_frame(), lost
 
 

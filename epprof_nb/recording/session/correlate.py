@@ -28,7 +28,7 @@ from epprof_nb.recording.session import (
 from epprof_nb.recording.session.flight_recorder import with_flight_recorder
 from epprof_nb.recording.session.launch_log import NO_OP, LaunchLog
 from epprof_nb.recording.session.launch_stacks import LaunchStacks
-from epprof_nb.recording.session.op_log import ops_table
+from epprof_nb.recording.session.ops_table import ops_table
 from epprof_nb.recording.session.recording import Recording, column
 
 if TYPE_CHECKING:

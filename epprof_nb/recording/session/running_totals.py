@@ -20,7 +20,7 @@ from epprof_nb.data.schema import MISSING
 from epprof_nb.host.device import HOST_DEVICE_ID
 from epprof_nb.recording.native_columns import ids, name_of, numbers
 from epprof_nb.recording.session.launch_log import CELL_WAITED, NO_OP, from_external_correlation
-from epprof_nb.recording.session.op_log import CELL
+from epprof_nb.recording.session.ops_table import CELL
 from epprof_nb.recording.statements.statement_registry import STATEMENT
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 
 from epprof_nb.data.schema import ACTIVITIES
 from epprof_nb.recording.native_columns import OP_NAME
-from epprof_nb.recording.session.op_log import RANGE
+from epprof_nb.recording.session.ops_table import RANGE
 from epprof_nb.recording.session.running_totals import RunningTotals
 from tests.helpers.tiny import kernel, table
 

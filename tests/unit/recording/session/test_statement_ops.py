@@ -4,7 +4,7 @@ import numpy as np
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.recording.session.op_log import ops_table
+from epprof_nb.recording.session.ops_table import ops_table
 from epprof_nb.recording.session.recording import Batch
 from tests.helpers.op_rows import statements, taken
 

@@ -1,4 +1,4 @@
-"""The op log as a table: each op once, with the parts of coalesced statements added up."""
+"""The ops of a recording as a table: each op once, the parts of coalesced statements added up."""
 
 from __future__ import annotations
 
