@@ -1,4 +1,4 @@
-"""Ops of PyTorch modules: each call of ``torch.nn.Module`` is an op named after its path."""
+"""Calls of PyTorch modules: each call of ``torch.nn.Module`` is an op named after its path."""
 
 from __future__ import annotations
 
