@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from epprof_nb.analysis.base.activity_sums import activity_sums
+from epprof_nb.analysis.base.breakdown_columns import mean_delay
 from epprof_nb.analysis.base.device_work import KERNEL
-from epprof_nb.analysis.base.measures import mean_delay
 from epprof_nb.analysis.base.op_totals import share
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, objects
 from epprof_nb.analysis.frameworks.kernel_sources import kernel_sources

@@ -13,10 +13,10 @@ import numpy as np
 
 from epprof_nb.analysis.base.activity_sums import activity_sums
 from epprof_nb.analysis.base.attribution import attributed_op_rows
+from epprof_nb.analysis.base.breakdown_columns import MeasureColumns
 from epprof_nb.analysis.base.executions import executions
 from epprof_nb.analysis.base.first_of_launch import first_of_launch
 from epprof_nb.analysis.base.line_chains import Lines, LineTree
-from epprof_nb.analysis.base.measures import MeasureColumns
 from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.result_table import (
     OptionalColumn,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.activity_sums import activity_sums, busy_by_group
+from epprof_nb.analysis.base.breakdown_columns import bandwidth, mean_delay
 from epprof_nb.analysis.base.devices import device_labels
-from epprof_nb.analysis.base.measures import bandwidth, mean_delay
 from epprof_nb.analysis.base.op_totals import share
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
 from epprof_nb.arrays.groups import group_codes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.measures import MeasureColumns
+from epprof_nb.analysis.base.breakdown_columns import MeasureColumns
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.result_table import ResultTable, categorical

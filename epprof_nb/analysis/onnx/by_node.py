@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.base.breakdown_columns import MeasureColumns
 from epprof_nb.analysis.base.executions import executions
-from epprof_nb.analysis.base.measures import MeasureColumns
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import Totals, totals
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional

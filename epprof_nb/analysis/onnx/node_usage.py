@@ -11,7 +11,7 @@ from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
-    from epprof_nb.analysis.base.measures import MeasureColumns
+    from epprof_nb.analysis.base.breakdown_columns import MeasureColumns
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
 

@@ -1,4 +1,4 @@
-"""MeasureColumns: the columns that all breakdowns by op share."""
+"""Columns that all breakdowns by op share: counts, device time, host time, percentiles."""
 
 from __future__ import annotations
 
