@@ -13,7 +13,7 @@ from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.recording.children.giving_orders import give_order
 from epprof_nb.recording.children.order import Order
-from epprof_nb.recording.children.popen import is_helper
+from epprof_nb.recording.children.subprocess_orders import is_helper
 from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.cuda_state import FORKED_AFTER_CUDA, broken_by_fork
 from epprof_nb.util.own_modules import leave_to_program, own_imports
@@ -375,7 +375,7 @@ def prepare() -> None:
 def list_unrecorded(order: Order) -> None:
     """Write which of the Pythons that this process started did not obey, and why."""
     from epprof_nb.jobs.process_part import part_folders, unrecorded, write_unrecorded
-    from epprof_nb.recording.children.popen import started
+    from epprof_nb.recording.children.subprocess_orders import started
 
     known = {pid for _, pid in part_folders(Path(order.folder))}
     for process in started.known:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from epprof_nb.recording.children.order import MEASURING
-from epprof_nb.recording.children.popen import is_helper
 from epprof_nb.recording.children.processes import (
     children_of,
     command_of,
@@ -17,6 +16,7 @@ from epprof_nb.recording.children.processes import (
     program_of,
     start_ticks,
 )
+from epprof_nb.recording.children.subprocess_orders import is_helper
 
 NO_LIBRARY = "no GPU library"
 _TICKS_S = os.sysconf("SC_CLK_TCK")

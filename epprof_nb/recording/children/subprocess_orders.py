@@ -1,4 +1,4 @@
-"""Python processes that `subprocess` starts: they get the order, and are known by pid."""
+"""Orders to processes that `subprocess` starts, even with a given environment; their pids."""
 
 from __future__ import annotations
 
