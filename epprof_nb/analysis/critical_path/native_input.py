@@ -27,6 +27,7 @@ from epprof_nb import _native
 from epprof_nb.analysis.base.attribution import attributed_op_rows
 from epprof_nb.analysis.critical_path.changes import Owners
 from epprof_nb.analysis.critical_path.columns import MAX_NS, row_order, spans
+from epprof_nb.analysis.critical_path.lanes import lanes_of
 from epprof_nb.analysis.critical_path.launches import (
     after_launch,
     call_ops,
@@ -34,7 +35,6 @@ from epprof_nb.analysis.critical_path.launches import (
     usual_latency,
 )
 from epprof_nb.analysis.critical_path.sampled_joins import sampled_joins
-from epprof_nb.analysis.critical_path.streams import lanes_of
 from epprof_nb.analysis.critical_path.thread_joins import thread_joins
 from epprof_nb.analysis.critical_path.threads import Threads
 from epprof_nb.analysis.critical_path.waits import (

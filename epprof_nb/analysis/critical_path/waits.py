@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.analysis.critical_path.columns import MAX_NS
-from epprof_nb.analysis.critical_path.streams import lane_of_stream
+from epprof_nb.analysis.critical_path.lanes import lane_of_stream
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:

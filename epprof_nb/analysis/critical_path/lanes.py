@@ -1,4 +1,4 @@
-"""Streams of the critical path: lanes of activities, whose work is in order."""
+"""Lanes of the critical path: streams, each with its activities in order."""
 
 from __future__ import annotations
 
