@@ -88,7 +88,7 @@ class Memory(ProfileData):
     def _check_time(self, at: str | int) -> None:
         """Raise ValueError for a time outside of the profile."""
         from epprof_nb.analysis.base.index import index_of
-        from epprof_nb.analysis.memory.in_use import last_ns
+        from epprof_nb.analysis.memory.peak import last_ns
 
         if isinstance(at, str):
             return

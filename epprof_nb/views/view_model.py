@@ -13,7 +13,7 @@ from epprof_nb.analysis.breakdowns.captured_work import captured_work
 from epprof_nb.analysis.breakdowns.line_totals import LineTotals, function_totals, line_totals
 from epprof_nb.analysis.findings import ranking
 from epprof_nb.analysis.frameworks.operator_colours import Operators, rank_operators
-from epprof_nb.analysis.memory import over_time
+from epprof_nb.analysis.memory import memory_curve
 from epprof_nb.analysis.summary.headline import Headline, headline_of
 from epprof_nb.analysis.utilisation import counters
 from epprof_nb.analysis.utilisation.counters import POINTS
@@ -220,7 +220,7 @@ class ViewModel:
         """The counters of the timeline: of devices, and of their memory."""
         return [
             *self.index.cached(counters.tracks),
-            *self.index.cached(over_time.memory_tracks),
+            *self.index.cached(memory_curve.memory_tracks),
         ]
 
     @cached_property
@@ -234,9 +234,9 @@ class ViewModel:
         """Return the columns of `tracks`, ``counter.<position>.<column>``.
 
         See `epprof_nb.analysis.utilisation.counters.columns` and
-        `epprof_nb.analysis.memory.over_time.memory_columns`.
+        `epprof_nb.analysis.memory.memory_curve.memory_columns`.
         """
-        of_memory = over_time.memory_columns(self.index, window, points)
+        of_memory = memory_curve.memory_columns(self.index, window, points)
         first = len(self.tracks) - len(of_memory)
         return counters.columns(self.index, window, points) | {
             f"counter.{first + number}.{name}": values

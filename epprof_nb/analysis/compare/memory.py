@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.result_table import ResultTable, categorical
-from epprof_nb.analysis.memory.in_use import InUse, moment
+from epprof_nb.analysis.memory.peak import InUse, moment
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.util.format import signed_percent, size
 

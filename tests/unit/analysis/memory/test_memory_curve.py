@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.memory.over_time import MemoryCurve, memory_columns, memory_tracks
+from epprof_nb.analysis.memory.memory_curve import MemoryCurve, memory_columns, memory_tracks
 from tests.helpers.memory_blocks import block, profile_of, random_profile
 
 

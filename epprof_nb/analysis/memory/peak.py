@@ -1,4 +1,4 @@
-"""Blocks of memory over time, and the time at which they hold most."""
+"""Bytes of memory in use over time, and the peak: the time at which they are most."""
 
 from __future__ import annotations
 
