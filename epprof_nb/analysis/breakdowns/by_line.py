@@ -24,7 +24,7 @@ from epprof_nb.analysis.base.result_table import (
 )
 from epprof_nb.analysis.base.sampled_time import sampled_time, where_sampled
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.utilisation.idle_causes import is_wait
+from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 

@@ -18,7 +18,7 @@ from epprof_nb.analysis.base.result_table import ResultTable, categorical, optio
 from epprof_nb.analysis.compare.match import Side, match
 from epprof_nb.analysis.compare.times_per_repeat import repeat_numbers, repeats_of
 from epprof_nb.analysis.stacks.by_stack import FrameTree, tree_of_work
-from epprof_nb.analysis.utilisation.idle_causes import is_wait
+from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds
 from epprof_nb.data.schema import DEVICE_KINDS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.utilisation.idle_causes import is_wait
+from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:

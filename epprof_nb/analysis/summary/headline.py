@@ -25,13 +25,13 @@ from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, largest_slowdown
 from epprof_nb.analysis.steps.by_phase import decode_statistics
 from epprof_nb.analysis.steps.by_repeat import RepeatStatistics, repeat_statistics
 from epprof_nb.analysis.steps.by_step import step_statistics
-from epprof_nb.analysis.utilisation.idle_causes import BETWEEN, idle_intervals
 from epprof_nb.analysis.utilisation.idle_gaps import IDLE_GAP_NS
+from epprof_nb.analysis.utilisation.idle_intervals import BETWEEN, idle_intervals
 from epprof_nb.data.no_gpu import NO_GPU, is_first_without_gpu
 from epprof_nb.util.format import duration, percent, plural, shorten, size
 
 if TYPE_CHECKING:
-    from epprof_nb.analysis.utilisation.idle_causes import IdleIntervals
+    from epprof_nb.analysis.utilisation.idle_intervals import IdleIntervals
     from epprof_nb.data.profile_data import ProfileData
 
 _MAX_GAPS = 1_000

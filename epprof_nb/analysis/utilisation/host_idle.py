@@ -13,18 +13,16 @@ from epprof_nb.analysis.base.places import lines_at
 from epprof_nb.analysis.base.result_table import values_at
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.task_ops import time_in_tasks
+from epprof_nb.analysis.utilisation.blocking_calls import host_wait
 from epprof_nb.analysis.utilisation.idle_causes import (
-    AFTER,
     LEAST_HELD_NS,
     LONGEST_LAUNCH_NS,
-    IdleIntervals,
-    host_wait,
-    idle_intervals,
     launch_latency,
     launching_thread,
     split_by_cause,
 )
 from epprof_nb.analysis.utilisation.idle_gaps import host_ops
+from epprof_nb.analysis.utilisation.idle_intervals import AFTER, IdleIntervals, idle_intervals
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.positions import positions

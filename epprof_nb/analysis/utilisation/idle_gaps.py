@@ -23,13 +23,8 @@ from epprof_nb.analysis.base.result_table import (
 from epprof_nb.analysis.base.sampled_time import where_sampled
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.utilisation.host_activity import main_place
-from epprof_nb.analysis.utilisation.idle_causes import (
-    POSITIONS,
-    idle_intervals,
-    launching_thread,
-    main_cause,
-    split_by_cause,
-)
+from epprof_nb.analysis.utilisation.idle_causes import launching_thread, main_cause, split_by_cause
+from epprof_nb.analysis.utilisation.idle_intervals import POSITIONS, idle_intervals
 from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
@@ -37,7 +32,7 @@ from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.result_table import Column
-    from epprof_nb.analysis.utilisation.idle_causes import IdleIntervals
+    from epprof_nb.analysis.utilisation.idle_intervals import IdleIntervals
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table

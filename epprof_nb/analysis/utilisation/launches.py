@@ -13,12 +13,11 @@ from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import ResultTable
 from epprof_nb.analysis.utilisation.idle_causes import (
-    BETWEEN,
     LONGEST_LAUNCH_NS,
-    idle_intervals,
     launch_latency,
     split_by_cause,
 )
+from epprof_nb.analysis.utilisation.idle_intervals import BETWEEN, idle_intervals
 from epprof_nb.analysis.utilisation.waits import find_waits
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
@@ -26,7 +25,7 @@ from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.utilisation.idle_causes import IdleIntervals
+    from epprof_nb.analysis.utilisation.idle_intervals import IdleIntervals
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 LAUNCH_HOST_NS = 100_000

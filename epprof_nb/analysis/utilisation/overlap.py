@@ -9,7 +9,8 @@ import numpy as np
 from epprof_nb.analysis.base.device_work import MEMCPY, MEMSET
 from epprof_nb.analysis.base.devices import device_labels
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
-from epprof_nb.analysis.utilisation.idle_causes import BETWEEN, idle_intervals, split_by_cause
+from epprof_nb.analysis.utilisation.idle_causes import split_by_cause
+from epprof_nb.analysis.utilisation.idle_intervals import BETWEEN, idle_intervals
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import clip_times, union
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.line_chains import Lines
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.utilisation.idle_causes import is_wait
+from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.schema import DEVICE_KINDS
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 from epprof_nb.analysis.base.device_activity import copies, queued_launches
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.utilisation.idle_causes import idle_intervals
+from epprof_nb.analysis.utilisation.idle_intervals import idle_intervals
 from epprof_nb.data.table import Table
 from tests.helpers.tiny import activity, kernel, profile
 

@@ -20,12 +20,12 @@ from epprof_nb.analysis.findings.rules.host_work.host_waits import (
 )
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
 from epprof_nb.analysis.frameworks.phases import is_of_type
+from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.analysis.utilisation.host_activity import (
     functions_of_host,
     host_activity,
     main_threads,
 )
-from epprof_nb.analysis.utilisation.idle_causes import is_wait
 from epprof_nb.analysis.utilisation.overlap import length, union_of
 from epprof_nb.arrays.intervals import complement
 from epprof_nb.arrays.types import MISSING

@@ -33,14 +33,8 @@ from epprof_nb.analysis.findings.rules.idle_device.sampled_host import sampled_h
 from epprof_nb.analysis.frameworks.phases import is_of_type
 from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, slowdown_at
 from epprof_nb.analysis.utilisation.host_idle import held_time_of_host, host_idle
-from epprof_nb.analysis.utilisation.idle_causes import (
-    BEFORE,
-    BETWEEN,
-    LEAST_HELD_NS,
-    idle_intervals,
-    launch_latency,
-    split_by_cause,
-)
+from epprof_nb.analysis.utilisation.idle_causes import LEAST_HELD_NS, launch_latency, split_by_cause
+from epprof_nb.analysis.utilisation.idle_intervals import BEFORE, BETWEEN, idle_intervals
 from epprof_nb.analysis.utilisation.launches import counted_as_launching
 from epprof_nb.analysis.utilisation.waiting_calls import waiting_call
 from epprof_nb.analysis.utilisation.waits import find_waits
@@ -58,7 +52,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.utilisation.host_idle import HostIdle
-    from epprof_nb.analysis.utilisation.idle_causes import IdleIntervals
+    from epprof_nb.analysis.utilisation.idle_intervals import IdleIntervals
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
 
