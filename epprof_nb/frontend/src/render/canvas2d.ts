@@ -1,4 +1,4 @@
-// Drawing of a row's events as rectangles; visible_rects.ts first combines those thinner than a
+// Drawing of a row's events as rectangles; narrow_events.ts first combines those thinner than a
 // pixel.
 
 import { context2d } from "../base/dom.ts";
@@ -7,10 +7,10 @@ import { KIND } from "../data/kinds.ts";
 import { coloursOf, kindOf, TONES, tones } from "./event_colours.ts";
 import { DIMMED, EDGE, edgeShare, GAP, HATCH, HATCHED_FROM, shape } from "./event_style.ts";
 import { mipLevel } from "./mipmap.ts";
+import { buildVisibleRects, VisibleRects } from "./narrow_events.ts";
 import type { Palette } from "./palettes.ts";
 import type { Band, Frame } from "./renderer.ts";
 import { packed, Strip } from "./strip.ts";
-import { buildVisibleRects, VisibleRects } from "./visible_rects.ts";
 
 /** Minimum number of rectangles for which a strip of pixels is faster. */
 const MANY = 64;

@@ -4,7 +4,7 @@ import type { RowSlice } from "../../src/data/events.ts";
 import { visibleEvents } from "../../src/data/visible_events.ts";
 import { kindOf } from "../../src/render/event_colours.ts";
 import { opacity } from "../../src/render/event_style.ts";
-import { buildVisibleRects, VisibleRects } from "../../src/render/visible_rects.ts";
+import { buildVisibleRects, VisibleRects } from "../../src/render/narrow_events.ts";
 import { columns, events } from "../helpers.ts";
 
 const view = { start: 0, end: 1000 };

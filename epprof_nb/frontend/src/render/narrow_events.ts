@@ -1,4 +1,4 @@
-// Rectangles to draw for the events of a window; narrow events are combined into one per pixel.
+// Narrow events of a window, combined into one rectangle per pixel, and the rectangles of the others.
 
 import { type Range, toPixel } from "../base/time_scale.ts";
 import type { RowSlice } from "../data/events.ts";
