@@ -10,11 +10,11 @@ import numpy as np
 from epprof_nb.analysis.base.devices import gpu_ids
 from epprof_nb.analysis.compare import significance
 from epprof_nb.analysis.compare.aligned import AlignedTimelines, align
+from epprof_nb.analysis.compare.by_line import compare_lines, largest_line_changes
 from epprof_nb.analysis.compare.causes import largest_contributions, largest_device_changes
 from epprof_nb.analysis.compare.comparison_table import Test
 from epprof_nb.analysis.compare.contributions import median_change
 from epprof_nb.analysis.compare.elapsed_parts import waited
-from epprof_nb.analysis.compare.lines import compare_lines, largest_line_changes
 from epprof_nb.analysis.compare.match import match, path_names
 from epprof_nb.analysis.compare.memory import MemoryComparison, compare_memory
 from epprof_nb.analysis.compare.node_recording import node_recording

@@ -14,8 +14,8 @@ import numpy as np
 
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.whole_repeats import whole_repeats
-from epprof_nb.analysis.compare.kept_waiting import kept_waiting
 from epprof_nb.analysis.compare.times_per_repeat import repeats_of
+from epprof_nb.analysis.compare.waits_for_core import kept_waiting
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING

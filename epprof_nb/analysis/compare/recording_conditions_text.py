@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.compare.kept_waiting import share_kept_waiting
 from epprof_nb.analysis.compare.recording_conditions import NOTABLE
+from epprof_nb.analysis.compare.waits_for_core import share_kept_waiting
 from epprof_nb.util.format import percent
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.base.stack_lines import frame_label
+from epprof_nb.analysis.compare.by_line import lines_inside
 from epprof_nb.analysis.compare.causes import (
     DEVICE,
     LEAST_SHARE,
@@ -17,7 +18,6 @@ from epprof_nb.analysis.compare.causes import (
     cause,
     rows_of,
 )
-from epprof_nb.analysis.compare.lines import lines_inside
 from epprof_nb.analysis.compare.significance import CHANGED, is_too_wide
 from epprof_nb.util.format import duration, plural, shorten, signed_duration, signed_percent
 
