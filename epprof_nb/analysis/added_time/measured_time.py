@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 _MIN_RUNS, _MIN_FREEDOM = 2, 4
 """Minimum number of runs of a kind, and of all of them beyond one of each kind."""
 _MAX_ERROR, _MAX_POINTS = 0.15, 0.01
-"""Maximum standard error of the share: half of what it may be wrong, of the share or absolute."""
+"""Maximum standard error of the share: half of its largest error, relative or absolute."""
 
 
 def measured_time(
     unprofiled_ns: Sequence[int], profiled_ns: IntArray, wall_ns: int
 ) -> dict[str, int]:
-    """Return what profiling added to all profiled runs of some code; {} if it cannot be told.
+    """Return what profiling added to all profiled runs of some code; {} if that is unknown.
 
     Parameters
     ----------

@@ -248,7 +248,7 @@ def _calling(tree: ast.AST, line: int) -> Iterator[int]:
 
 
 def _header(node: ast.stmt) -> Iterator[ast.AST]:
-    """Yield what is in a statement, without the statements of its body."""
+    """Yield the nodes of a statement, without the statements of its body."""
     for part in ast.iter_child_nodes(node):
         if not isinstance(part, (ast.stmt, ast.excepthandler, ast.match_case)):
             yield from ast.walk(part)

@@ -223,7 +223,7 @@ def not_recorded(index: ProfileIndex, device: int) -> Intervals:
     """Return the intervals in which a device was not recorded: it is neither busy nor idle.
 
     In a window of a job, these are also the times before the begin and after the end of the
-    device's process. The parameters and the result are those of `unrecorded_gaps`.
+    device's process. Parameters and result as in `unrecorded_gaps`.
     """
     gaps = index.cached(unrecorded_gaps, device)
     span = recorded_span(index.profile, device)

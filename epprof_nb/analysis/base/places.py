@@ -173,7 +173,7 @@ def lines_at(
 ) -> tuple[CategoryColumn, IntArray]:
     """Return cell or file, and line, of the user's code in stacks.
 
-    Where a stack has none, they are those of the statement of an op; `MISSING` for none.
+    Where a stack has none, the statement of an op has them; `MISSING` for none.
 
     Parameters
     ----------

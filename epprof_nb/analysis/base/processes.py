@@ -63,7 +63,7 @@ class ProcessPart:
 def processes(index: ProfileIndex) -> list[ProcessPart]:
     """Return the processes of a window of a job; empty for the profile of one process.
 
-    Ids, such as those of ops and devices, are the ones of the whole profile.
+    Ids of ops, devices and so on are the same as in the whole profile.
     """
     stated = index.profile.info.get("processes")
     if not isinstance(stated, list) or len(stated) < 2:

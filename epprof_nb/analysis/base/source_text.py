@@ -92,7 +92,7 @@ _CLOCKS = re.compile(
 
 
 def reads_clock(text: str) -> bool:
-    """Return whether a source measures times, to judge by what it measures.
+    """Return whether a source reads a clock.
 
     Examples
     --------

@@ -44,7 +44,7 @@ COLUMNS = (
 
 
 class _Cover:
-    """Time that intervals cover, by group; those of a group come in the order of their starts."""
+    """Time that intervals cover, by group; the intervals of a group are sorted by start."""
 
     def __init__(self) -> None:
         self.ns = np.zeros(0, np.int64)

@@ -171,7 +171,7 @@ def compare_lines(
 def largest_line_changes(
     lines: ResultTable, ops: ResultTable, before_ns: float, after_ns: float
 ) -> str:
-    """Return a sentence with the lines whose device times changed most, besides those of ops.
+    """Return a sentence on the lines whose device time changed most, without lines of these ops.
 
     Parameters
     ----------

@@ -306,7 +306,7 @@ def _verdict(
 ) -> tuple[Verdict, str]:
     """Return the verdict on the elapsed time, and the sentences that explain it.
 
-    The tables are those of ops and of lines.
+    The tables have a row per op, and a row per line.
     """
     (ops, lines), (old, new) = tables, names
     settle = (

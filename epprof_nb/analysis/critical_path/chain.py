@@ -90,7 +90,7 @@ class CriticalPath:
     def row(self) -> npt.NDArray[np.int32]:
         """Row of each step.
 
-        It is that of the op of a ``host`` step (`MISSING`: none), of the API call of an
+        It is the line of the op of a ``host`` step (`MISSING`: none), of the API call of an
         ``api_call`` or ``wait_return``, else of the activity.
         """
         return self._steps["row"]

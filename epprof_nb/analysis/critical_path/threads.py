@@ -36,7 +36,7 @@ class Threads:
         self.home = self._home(ops, np.flatnonzero(listed), call_start)
 
     def _home(self, ops: Table, rows: IntArray, call_start: IntArray) -> int:
-        """Return the number of the thread of the cell, or of what is most like one."""
+        """Return the number of the thread of the cell, else of the most similar thread."""
         types = ops.names("op_type").take(rows)
         cells, tasks = (rows[types.equals(name)] for name in ("cell", "task"))
         if len(tasks) and not len(cells):

@@ -58,7 +58,7 @@ class Finding:
     stack_id
         The Python stack whose innermost line of the user's code is to change, likewise.
     at
-        File and line to change, if they are not those of the op or the stack; None otherwise.
+        File and line to change, if the op and the stack have other ones; None otherwise.
     other_remedy
         Sentences on further remedies for the same time, each with its gain; empty for none.
     table

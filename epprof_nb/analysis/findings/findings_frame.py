@@ -78,7 +78,7 @@ class FindingsFrame(pd.DataFrame):
 
 
 def _rows(frame: pd.DataFrame) -> Iterator[tuple[int, Any]]:
-    """Yield each finding with its number; those of a job have the ranks of processes."""
+    """Yield each finding with its number; findings of a job name the ranks of processes."""
     of_job = "ranks" in frame.columns
     for number, row in enumerate(frame.itertuples(), 1):
         found: Any = row

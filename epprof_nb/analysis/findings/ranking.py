@@ -109,7 +109,7 @@ def _of_one(index: ProfileIndex) -> list[Finding]:
 def _of_process(part: ProcessPart) -> Iterator[Finding]:
     """Yield the findings on one of several processes.
 
-    They are computed in its own time, because shares and gains are those of its own wall time.
+    They use the times of the process alone, because shares and gains refer to its wall time.
     """
     own = part.in_own_time
     for finding in own.cached(_of_one):

@@ -73,7 +73,7 @@ def _with_remedies(finding: Finding, others: Sequence[Finding]) -> Finding:
     told = {finding.remedy}
     sentences = []
     for other in sorted(others, key=lambda found: -found.gain_ns):
-        # That idle time is less if its work is less is no remedy beside one for the cause.
+        # Beside a remedy for the cause, less work that shortens the idle time is not a remedy.
         is_remedy = other.kind not in _SYMPTOMS and (other.kind != "idle" or other.low_ns)
         if is_remedy and other.remedy not in told:
             told.add(other.remedy)

@@ -45,7 +45,7 @@ def rank_operators(index: ProfileIndex) -> Operators:
     """Return the operators by device time, or by host time if no device work was recorded.
 
     The time of a node that contains others, such as a Loop, counts for the nodes inside. Without
-    nodes, the names are those of `epprof_nb.analysis.frameworks.framework_operators`.
+    nodes, the names come from `epprof_nb.analysis.frameworks.framework_operators`.
     """
     ops = index.profile.tables["ops"]
     is_node = ops.names("category").equals("node")

@@ -68,7 +68,7 @@ def release_stacks(index: ProfileIndex) -> IntArray:
 
 
 def waited_for_work(index: ProfileIndex) -> BoolArray:
-    """Return the mask of the blocks that another thread released than the one that allocated them.
+    """Return the mask of the blocks that one thread allocated and another one released.
 
     The host device keeps an array until launched work no longer uses it.
     """
@@ -83,7 +83,7 @@ def waited_for_work(index: ProfileIndex) -> BoolArray:
 def _own_calls(
     index: ProfileIndex, rows: IntArray, operation: Literal["allocation", "release"]
 ) -> IntArray:
-    """Return the API call that allocated or released some blocks; `MISSING` for those of a pool."""
+    """Return the API call that allocated or released blocks; `MISSING` for blocks of a pool."""
     memory, blocks = index.profile.tables["memory"], index.profile.tables["memory_blocks"]
     made = np.flatnonzero(memory.names("operation").equals(operation))
     if not len(made):
@@ -112,7 +112,7 @@ def _within_ops(index: ProfileIndex, time: IntArray) -> BoolArray:
 class CodeLines(NamedTuple):
     """A line of code per row, as of `lines_at`, and the line of the profiled cell that called it.
 
-    ``frame`` has the row of each line in the stacks; `MISSING` for those of statements and of none.
+    ``frame`` is the row of each line in the stacks; `MISSING` for statements and for no line.
     ``caller_cell`` and ``caller_line`` are as of `callers_at`.
     """
 

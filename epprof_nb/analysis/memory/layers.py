@@ -199,7 +199,7 @@ def _note(found: list[Layer], content: str) -> str:
 
 
 def _unnamed(whole: int, rest: int, found: list[Layer]) -> Layer:
-    """Return what the process holds besides pools, context, and what it held before."""
+    """Return the bytes of the process outside of pools, context and earlier memory."""
     if rest < 0:
         return Layer(UNNAMED, 0, f"the pools report {-rest:,} bytes more than NVML")
     content = "code and local memory of kernels, CUPTI, and allocations that it does not report"

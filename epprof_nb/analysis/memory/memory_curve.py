@@ -56,7 +56,7 @@ class MemoryCurve:
         rows = np.flatnonzero(blocks["device_id"] == device_id)
         names = _parts(index, by).take(rows)
         begin, end, size = in_use.begin[rows], in_use.end[rows], blocks["bytes"][rows]
-        # What is released at a moment makes room for what is allocated then.
+        # At one time, releases come before allocations.
         time = np.concatenate([end, begin]).clip(min=0)
         order = np.argsort(time, kind="stable")
         order = order[: np.searchsorted(time, ALWAYS, sorter=order)]

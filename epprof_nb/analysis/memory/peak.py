@@ -42,7 +42,7 @@ class InUse:
         blocks = index.profile.tables["memory_blocks"]
         self.begin, self.end = lifetimes(blocks)
         size = blocks["bytes"]
-        # What is released at a moment makes room for what is allocated then.
+        # At one time, releases come before allocations.
         time = np.concatenate([self.end, self.begin]).clip(min=0)
         change = np.concatenate([-size, size])
         is_seen = time != ALWAYS

@@ -59,7 +59,7 @@ class Ranks:
         return len(self.profiles)
 
     def index(self, rank: int) -> ProfileIndex:
-        """Return the index of the profile of a rank; who keeps it, keeps the profile."""
+        """Return the index of the profile of a rank, which keeps the profile in memory."""
         return index_of(self.profiles[rank])
 
     def facts(self, rank: int) -> RankFacts:
@@ -69,7 +69,7 @@ class Ranks:
         return self._facts[rank]
 
     def offset_ns(self, rank: int) -> int:
-        """Return what is added to times of the profile of a rank, for the clock of all results."""
+        """Return the offset from the clock of a rank's profile to the clock of all results, ns."""
         return self.begin_ns[rank]
 
     def clock_error_ns(self) -> int:

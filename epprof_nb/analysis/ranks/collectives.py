@@ -65,9 +65,9 @@ class Matched:
 def matched(ranks: Ranks) -> Matched:
     """Match the collectives of the ranks; for `Ranks.cached`.
 
-    Those of one communicator are matched by their number in it or, if it is unknown, by their
-    order. Without a communicator, those of one stream are matched by their order. Counts and kinds
-    must agree.
+    Collectives of a communicator are matched by their number in it or, if it is unknown, by their
+    order. Without a communicator, collectives of a stream are matched by their order. Counts and
+    kinds must agree.
     """
     result = Matched()
     streams: defaultdict[str, dict[int, list[Collective]]] = defaultdict(dict)

@@ -39,7 +39,7 @@ NOT_ENDED = MISSING_DELTA
 
 @dataclass(slots=True)
 class Collective:
-    """One collective of a rank; times are those of the profile.
+    """One collective of a rank; times are on the clock of its profile.
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ _LEAST_SAMPLED = 0.5
 _ERRORS = 2.0
 """Standard errors of the time that samples found, up to which it may have been more."""
 _LEAST_LINE = 0.1
-"""Lines with less of the time of a reason are not told apart."""
+"""Lines with a smaller share of the time of a reason are left out."""
 
 
 class Reason(NamedTuple):

@@ -49,7 +49,7 @@ class Judged:
     spent_ns
         Rank to the time from then to its arrival.
     blame_ns
-        Rank to the time that the other ranks waited for it here, in sum. A rank that came late
+        Rank to the total time that the other ranks waited for it here. A rank that came late
         because it had waited for another one passes that part on.
     further_ns
         Rank to the time that ranks waited elsewhere, because others had waited for it here.
@@ -78,7 +78,7 @@ class Straggler:
     Attributes
     ----------
     rank, waited_ns
-        The rank, and the time that the others waited for it, in sum.
+        The rank, and the total time that the others waited for it.
     late
         The collectives at which they waited for it.
     judged
@@ -153,7 +153,7 @@ def _pass_on(ranks: Ranks, judged: Judged, earlier: list[Judged]) -> None:
 
 
 def _blame(spent: dict[int, int]) -> dict[int, float]:
-    """Return how long the others waited for each rank, in sum.
+    """Return the total time that the others waited for each rank.
 
     While several ranks are missing, they share the waiting of the others.
     """
@@ -222,6 +222,6 @@ def _by_chance(known: list[Judged], rank: int) -> float:
 
 
 def _is_outlier(excess: IntArray, known: list[Judged]) -> BoolArray:
-    """Return which latenesses are far beyond those of all ranks at all collectives."""
+    """Return which latenesses are far above the median of all ranks and collectives."""
     every = np.abs([[judged.excess_ns(rank) for rank in judged.spent_ns] for judged in known])
     return np.asarray(excess > _OUTLIER * max(float(np.median(every)), 1.0))

@@ -103,7 +103,7 @@ def answer(
     max_chars: int | None = None,
     threads: int | None = None,
 ) -> pd.DataFrame:
-    """Return the result of a query on a connection of its own, which is closed; see `select`.
+    """Return the result of a query on a new connection, which is closed; see `select`.
 
     `connect` is called with the module of DuckDB and the configuration, and returns a connection
     that sees only what the query may read.

@@ -1,4 +1,4 @@
-"""Iterations of the profiled code: its repeats or steps, else those of its longest loop."""
+"""Iterations of the profiled code: its repeats or steps, else the turns of its longest loop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Iterations(NamedTuple):
 def iterations(index: ProfileIndex, least: int = MIN_ITERATIONS) -> Iterations:
     """Return the repeats of a profile, else its steps, else the iterations of its longest loop.
 
-    Steps are those of an optimizer, as in the headline. A loop is a statement in which another
+    Steps are the steps of an optimizer, as in the headline. A loop is a statement in which another
     statement ran `least` times or more. An iteration begins with the first statement of its body,
     and ends where the next one begins. In a function without statements, the lines of launches
     show the loop.

@@ -82,7 +82,7 @@ def _phases(wall: IntArray) -> npt.NDArray[np.int32]:
     phase = np.where(wall > limit, OUTLIER, STEADY).astype(np.int32)
     first = slice(0, min(int((phase == STEADY).argmax()), n // 2))
     later = wall[first.stop :][phase[first.stop :] == OUTLIER]
-    # What comes again and again is no warm-up.
+    # A warm-up does not come again and again.
     if len(later) < _COMES_AGAIN or wall[first].max(initial=0) > _AS_LONG * np.median(later):
         phase[first] = WARM_UP
     return phase

@@ -98,7 +98,7 @@ def main_place(
     thread
         The thread whose samples count, one per interval.
     start_ns, end_ns
-        The intervals; those of one thread are disjoint.
+        The intervals; intervals of one thread are disjoint.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def _lines_of_samples(index: ProfileIndex) -> IntArray:
 def _functions_of_samples(index: ProfileIndex) -> IntArray:
     """Return a number for the function of each sample.
 
-    A loop in an expression is its function's; outside of functions, it has a number of its own.
+    A loop in an expression belongs to its function; outside of functions, it has its own number.
     """
     lines = index.cached(StackLines)
     own = lines.own[index.profile.tables["host_samples"]["stack_id"]]

@@ -269,7 +269,7 @@ def _is_marked(index: ProfileIndex, file: str | None, op: int) -> bool:
 
 
 def _is_outside(index: ProfileIndex, stack: int, op: int) -> bool:
-    """Return whether an op is in a statement other than the one that a stack is in."""
+    """Return whether an op and a stack are in different statements."""
     statement = int(index.statement[op]) if op >= 0 else MISSING
     if statement < 0:
         return False

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def shared_device(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding on each GPU on which other processes ran kernels during the profile.
 
-    While a GPU runs the kernels of one process, those of the others wait.
+    While a GPU runs the kernels of one process, kernels of other processes wait.
     """
     info = index.profile.info
     gpus, devices = _gpus(info), info.get("devices")

@@ -83,7 +83,7 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
 
 
 def _is_imported(index: ProfileIndex) -> BoolArray:
-    """Return which ops are import statements or in one: these have a finding of their own."""
+    """Return which ops are import statements or in one: these have another finding."""
     is_import = np.zeros(len(index.tree), np.bool_)
     is_import[index.cached(import_statements)] = True
     return np.asarray(index.tree.nearest_ancestor(is_import) != MISSING)

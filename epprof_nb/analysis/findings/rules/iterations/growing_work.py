@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.result_table import ResultTable
 
 _LEAST_GROWTH = 1.1
-"""Minimum ratio of the launches of the later half of the iterations to those of the first half."""
+"""Minimum ratio of launches: the later half of the iterations to the first half."""
 
 
 def growth_of_work(index: ProfileIndex, found: ResultTable) -> str:

@@ -81,7 +81,7 @@ def launch_bound(index: ProfileIndex) -> Iterator[Finding]:
 def _host_starts(index: ProfileIndex, gaps: LaunchGaps, call: IntArray) -> IntArray:
     """Return since when the host prepared each launch: from the end of the thread's call before.
 
-    The device may have been busy then. A longer time before the call is work of its own.
+    The device may have been busy then. A longer time before the call is other work.
     """
     calls = index.profile.tables["api_calls"]
     order = np.lexsort((calls["start_ns"], calls["thread_id"]))

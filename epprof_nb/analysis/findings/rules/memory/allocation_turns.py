@@ -1,4 +1,4 @@
-"""Turns of loops that allocate: those of `iterations`, else allocations of one line."""
+"""Turns of loops that allocate: the `iterations`, else the allocations of one line."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _SLOWING = 0.5
 A cache that fills grows less and less.
 """
 _MAX_PLACES = 50
-"""Most lines that are looked at: those that allocated most of what is in use at the end."""
+"""Maximum number of lines: the ones with most of the memory in use at the end."""
 _KEPT_BY_MODELS = ("parameter", "gradient", "optimizer state")
 
 
@@ -60,7 +60,7 @@ class Growth(NamedTuple):
 def growth(index: ProfileIndex) -> Growth | None:
     """Return the memory that grows from turn to turn; None if none does.
 
-    A block stays if it is in use at the end of a later turn than the one that allocated it. What a
+    A block stays if it is in use at the end of a turn after its allocation. What a
     place keeps must grow until the end of the loop. A loop that runs no kernels only loads data.
     """
     blocks, in_use = index.profile.tables["memory_blocks"], index.cached(InUse)
