@@ -659,10 +659,10 @@ def count_levels(
 def number_ops(
     end: npt.NDArray[np.int64], depth: npt.NDArray[np.int64], parent: npt.NDArray[np.int64], /
 ) -> bool:
-    """Set where the subtree of each op ends, and its depth; False if the rows are no preorder."""
+    """Set where the subtree of each op ends, and its depth; False for rows not in preorder."""
 
 def add_to_parents(totals: npt.NDArray[np.int64], parent: npt.NDArray[np.int64], /) -> None:
-    """Add the total of each op to that of its parent, for rows in preorder."""
+    """Add the total of each op to its parent's, for rows in preorder."""
 
 def find_outermost(
     found: npt.NDArray[np.bool_],

@@ -96,7 +96,7 @@ def _source_lines(file: str) -> list[str]:
 
 
 def _source_of_loader(file: str) -> str:
-    """Return the source of a module that is not in a file of its own, as in an archive."""
+    """Return the source of a module that has no file, as in an archive."""
     for module in list(sys.modules.values()):
         # Other ways to read attributes would import a module that waits for its first use.
         with suppress(AttributeError):

@@ -53,7 +53,7 @@ void epprof_find_positions(const int64_t* sorted, size_t length, const int64_t* 
 void epprof_add_covered_before(const int64_t* starts, const int64_t* ends, const int64_t* total,
                                size_t intervals, const int64_t* times, size_t rows, int64_t sign,
                                int64_t* covered);
-// Extends the time range of each group by those of its rows; a negative group: none.
+// Extends the time range of each group by the times of its rows; a negative group: none.
 int epprof_extend_ranges(const int64_t* group, const int64_t* begin, const int64_t* end, size_t rows,
                          int64_t* starts, int64_t* ends, int64_t groups);
 // Finds the nearest row in `mask` of each row: itself or an ancestor; -1: none. Returns 0, too, if
@@ -66,7 +66,7 @@ size_t epprof_count_levels(const int64_t* up, size_t ups, const int64_t* down, s
 // Finds where the subtree of each op ends, and its number of ancestors. Returns 0, too, if the rows
 // are not in preorder.
 int epprof_number_ops(const int64_t* parent, size_t rows, int64_t* end, int64_t* depth);
-// Adds the total of each op to that of its parent, for rows in preorder.
+// Adds the total of each op to its parent's, for rows in preorder.
 int epprof_add_to_parents(int64_t* totals, const int64_t* parent, size_t rows);
 // Finds which ops have no ancestor of their group, for rows in preorder whose subtrees end before
 // `end`. `until` has 0 for each group. Ops of a negative group are never outermost.

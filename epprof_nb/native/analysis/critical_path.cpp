@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kMaxDepth = 1000;  // bound of nested ops that end at one time
 
-// Rows by time. The time of the next one is kept, because it is compared with those of other rows.
+// Rows by time. The time of the next row is kept, because other rows are compared with it.
 struct Source {
   static constexpr int64_t kNoMore = std::numeric_limits<int64_t>::max();
 

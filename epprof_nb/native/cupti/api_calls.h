@@ -27,7 +27,7 @@ void select_api_records(bool on);
 struct DriverCall {
   bool begins_capture, ends_capture;
   bool is_launch;  // or a copy or memset, which a stream capture may record
-  bool is_per_thread;  // its default stream is that of the thread
+  bool is_per_thread;  // its default stream is the thread's
   int16_t stream_at;   // position of the stream in the parameters; -1: unknown
   LaunchParams params;
 };

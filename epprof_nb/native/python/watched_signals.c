@@ -17,7 +17,7 @@
 
 static struct {
   pid_t process;
-  sem_t python, native;  // for the thread that runs Python code, and the one that does not
+  sem_t python, native;  // for the thread that runs Python code, and the native one
   volatile sig_atomic_t number;
   volatile sig_atomic_t answered;
   struct sigaction originals[NSIG];

@@ -38,7 +38,7 @@ class Order:
         The process that began the job, or the launcher of its ranks, and when that process
         started, in the system's clock ticks.
     namespace
-        Namespaces in which `creator_pid` and `creator_start` are those of the process.
+        Namespaces in which `creator_pid` and `creator_start` are valid.
     listen, token
         Whether children wait for messages before they record, and the secret of these messages.
 

@@ -92,7 +92,7 @@ def _flags(command: tuple[str, ...]) -> str:
 def _is_this_environment(argument: str, program: str) -> bool:
     if os.path.realpath(sys.executable) != program:
         return False
-    # Environments share an interpreter; its own path tells which of them it is of.
+    # Environments share an interpreter; the path of the command says which environment it is.
     return "/" not in argument or Path(argument).parent == Path(sys.executable).parent
 
 

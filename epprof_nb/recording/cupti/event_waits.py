@@ -53,7 +53,7 @@ class EventWaits:
         Parameters
         ----------
         raw
-            Columns of the native core: what it has drained.
+            Columns that the native core has drained.
         correlation, context
             Correlation ids and contexts of the activities.
         """
@@ -127,7 +127,7 @@ def _latest(known: _Records, context: IntArray, event: IntArray, correlation: In
 
 
 def _last_of_each(known: _Records) -> _Records:
-    """Return the last record of each event; later ones are those of later calls."""
+    """Return the last record of each event; later calls have later records."""
     is_last = np.ones(len(known.event), np.bool_)
     is_last[:-1] = np.diff(known.event) != 0
     is_last[:-1] |= np.diff(known.context) != 0

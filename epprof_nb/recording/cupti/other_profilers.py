@@ -150,7 +150,7 @@ class TorchProfilerHooks:
 
     def _resuming(self, function: _Function) -> _Function:
         def stop(*args: object) -> object:
-            self._pause()  # a stop disables all records, including those of other profilers
+            self._pause()  # a stop disables all records, also for other profilers
             try:
                 return function(*args)
             finally:

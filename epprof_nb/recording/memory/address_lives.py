@@ -1,4 +1,4 @@
-"""Lives of memory: the events that take an address, each with the one that gives it back."""
+"""Lives of memory: events that allocate at an address, each paired with its release."""
 
 from __future__ import annotations
 

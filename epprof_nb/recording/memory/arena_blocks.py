@@ -30,7 +30,7 @@ _BEFORE = -(2**63)
 class ArenaMemory:
     """Events of the arenas of all devices since the log began, in order on each device.
 
-    ``columns`` are those of `_native.ep_memory_log_read`; ``dropped`` events are not among them.
+    ``columns`` come from `_native.ep_memory_log_read`, which left out ``dropped`` events.
     """
 
     columns: dict[str, Any]

@@ -156,7 +156,7 @@ def block_lives(before: TorchSnapshot, after: TorchSnapshot) -> Lives:
     """Return the blocks that were in use at some time of a history.
 
     Their sums are PyTorch's ``allocated_bytes``: a block ends when its release is requested, even
-    if a stream uses it longer. The parameters are those of `segment_lives`.
+    if a stream uses it longer. Parameters as in `segment_lives`.
     """
     rows = np.flatnonzero(before.in_use())
     known, segment = before.blocks, before.blocks.segment[rows]
@@ -202,7 +202,7 @@ def state_at_begin(after: TorchSnapshot) -> TorchSnapshot:
 
 
 class _Pairs:
-    """Events that begin a life at an address, each with the one that ends it.
+    """Events that begin a life at an address, each paired with its end.
 
     Addresses of all devices are different, because CUDA has one address space. Lives that began
     before the history come first: one for each address of `earlier`.

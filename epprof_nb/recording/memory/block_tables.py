@@ -301,7 +301,7 @@ def _since(time: IntArray, origin: int) -> IntArray:
 
 
 def _pools(identity: IntArray) -> CategoryColumn:
-    """Return the names of PyTorch's pools: those of graphs and of the program have a number."""
+    """Return the names of PyTorch's pools: pools of graphs and of the program have a number."""
     code = np.zeros(len(identity), np.int32)
     private = np.flatnonzero(identity.any(axis=1))  # few, and sorting all takes long
     different, order = np.unique(identity[private], axis=0, return_inverse=True)

@@ -1,8 +1,8 @@
 """Calls with which the program records PyTorch's history of memory.
 
 A snapshot symbolizes every stack in the history and of the blocks in use, which can take minutes.
-PyTorch does not tell whether there are any, so its function is replaced by one that remembers the
-arguments. Calls before that, and those of C++ code, stay unknown.
+PyTorch does not say whether there are any, so its function is replaced by one that remembers the
+arguments. Earlier calls, and calls of C++ code, stay unknown.
 """
 
 from __future__ import annotations

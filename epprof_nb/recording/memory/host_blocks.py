@@ -23,11 +23,11 @@ class HostMemory:
     Attributes
     ----------
     address, nbytes
-        The arrays in use, without those of no bytes.
+        The arrays in use, without empty ones.
     earlier
         Cells and lines of arrays that earlier profiles saw, by their addresses at the begin.
     keep_places
-        Gets those of the arrays in use at the end, for later profiles.
+        Gets the lines of the arrays in use at the end, for later profiles.
     """
 
     address: IntArray
@@ -54,7 +54,7 @@ class HostBlocks:
         self._earlier = {now[number][0]: place for number, place in self._places.items()}
 
     def now(self) -> HostMemory:
-        """Return what is in use now."""
+        """Return the arrays in use now."""
         blocks = blocks_in_use()
         numbers = {address: number for number, (address, nbytes) in blocks.items() if nbytes}
 

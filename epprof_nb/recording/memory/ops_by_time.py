@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _WAITING = "autograd"
-"""Type of the op in which a thread waits for those of autograd."""
+"""Type of the op in which a thread waits for autograd's threads."""
 
 _MOST_CHANGES = 8
 """Changes of the innermost op during one event; after more of them its op is unknown."""
@@ -135,7 +135,7 @@ class OpsByTime:
         return found
 
     def _choose(self, found: IntArray, is_known: BoolArray, op: IntArray) -> None:
-        """Merge the op of another thread: keep the one that is inside of the other."""
+        """Merge the op of another thread: keep the inner one."""
         both = np.flatnonzero((found != MISSING) & (op != MISSING))
         found[:] = np.where(found == MISSING, op, found)
         if not len(both):

@@ -59,7 +59,7 @@ def pools_on(device: int) -> list[LibraryPool]:
 
 
 def torch_pool(device: int, reason: str) -> list[LibraryPool]:
-    """Return PyTorch's pool of a CUDA device, of which there are no blocks for some reason."""
+    """Return PyTorch's pool of a CUDA device, whose blocks are unknown for some reason."""
 
     def read(device: int) -> Iterator[LibraryPool]:
         torch = sys.modules.get("torch")

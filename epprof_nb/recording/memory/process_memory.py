@@ -41,7 +41,7 @@ class ProcessMemory:
             self._was_alone = used is not None and used < _IDLE_BYTES
 
     def forget(self) -> None:
-        """Forget what is known, in a forked child."""
+        """Forget all numbers, in a forked child."""
         self._was_alone, self.context_bytes = False, None
 
     def read(self) -> int | None:

@@ -81,7 +81,7 @@ class MemoryRecorder(Recorder):
         ops: Table,  # noqa: ARG002
         activities: Table,  # noqa: ARG002
     ) -> tuple[dict[str, Any], list[str]]:
-        """Return what is known of the process's memory besides the blocks of its pools."""
+        """Return the known memory of the process besides the blocks of its pools."""
         return ({"memory": self._known} if self._known else {}), []
 
     def stop(self) -> None:

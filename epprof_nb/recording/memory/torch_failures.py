@@ -3,7 +3,7 @@
 torch calls its out-of-memory observers before it raises the error, also for errors that code
 catches. An observer can never be removed, and attaching one starts CUDA, which would break
 processes that fork later. So there is one per process, attached when torch itself starts CUDA, and
-it calls what is set here.
+it calls the function that is set here.
 """
 
 from __future__ import annotations

@@ -61,14 +61,14 @@ class TorchMemory:
     kept
         Addresses of the tensors that models and optimizers keep at the end, by category.
     marked_thread
-        The thread whose events have a mark; None if threads cannot be told apart.
+        The thread whose events have a mark; None if the threads of events are unknown.
     noted
         Time (CLOCK_MONOTONIC) and address of tensors that were in use then, of shape (n, 2), by
         category: those given to models, and the parameters of models.
     earlier
         Cells and lines of blocks that earlier profiles saw, by address.
     keep_places
-        Gets those of the blocks in use at the end, for later profiles.
+        Gets the lines of the blocks in use at the end, for later profiles.
     """
 
     before: TorchSnapshot

@@ -78,7 +78,7 @@ class Blocks:
     address, nbytes : int64 arrays
         Place and size, which is rounded up.
     requested : int64 array
-        Bytes that the program requested; those of the last use if the block is free.
+        Bytes that the program requested; for the last use if the block is free.
     state : int8 array
         Codes of `STATES`.
     """
@@ -105,7 +105,7 @@ class Events:
     address : int64 array
         Address; of ``oom`` the bytes that the driver had free.
     nbytes : int64 array
-        Bytes requested; of ``segment_`` actions those of the segment.
+        Bytes requested; of ``segment_`` actions the size of the segment.
     stream : int64 array
     time_us : int64 array
         Microseconds since the epoch, rounded down.
@@ -192,7 +192,7 @@ def read_snapshot(snapshot: Mapping[str, Any]) -> TorchSnapshot:
     Raises
     ------
     KeyError, TypeError
-        If it is no such snapshot.
+        If it is not such a snapshot.
 
     Examples
     --------

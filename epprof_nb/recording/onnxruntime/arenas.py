@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SHARED = "session.use_env_allocators"
-"""Entry of a session's config: "1" if it has the arenas of the process, and none of its own."""
+"""Entry of a session's config: "1" if it uses the arenas of the process."""
 _GPU, _NVIDIA = 1, 0x10DE
 
 

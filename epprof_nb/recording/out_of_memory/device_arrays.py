@@ -50,7 +50,7 @@ class DeviceArrays:
         return self._reader(type(thing)) is not None
 
     def memory_of(self, array: object) -> ArrayMemory | None:
-        """Return the memory of an array; None for one without memory of its own."""
+        """Return the memory of an array; None if it owns none."""
         reader = self._reader(type(array))
         try:
             return None if reader is None else reader(array)

@@ -62,7 +62,7 @@ def explain(
     error
         The exception, with its traceback.
     variables
-        Variables of the notebook; those of ``__main__`` without one.
+        Variables of the notebook; without one, the variables of ``__main__``.
     failures_before
         Value of `torch_failures.failures` before the code ran.
     """
@@ -296,7 +296,7 @@ def _frames_of_all(error: BaseException) -> list[tuple[FrameType, int]]:
 
 
 def _of_traceback(error: BaseException, program: str) -> Iterator[Root]:
-    """Yield the variables in the frames of an error, those of the user's functions first."""
+    """Yield the variables in the frames of an error, the user's functions first."""
     frames = _frames_of_all(error)
     users = users_frames(frames, program)
     ids = {id(frame) for frame, _ in users}

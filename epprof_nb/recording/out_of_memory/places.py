@@ -42,7 +42,7 @@ def is_own(frame: FrameType) -> bool:
 
 
 def running_frames() -> list[tuple[FrameType, int]]:
-    """Return the frames of all threads and their lines, without those of this package."""
+    """Return the frames of all threads and their lines, without frames of this package."""
     found = []
     tops = [*sys._current_frames().values()]  # noqa: SLF001
     while tops:  # one of them is the frame of this function, which must not keep itself

@@ -96,11 +96,11 @@ class Search:
         self._seen.clear()
 
     def holders(self) -> list[Holder]:
-        """Return the holders, those of most bytes first."""
+        """Return the holders, most bytes first."""
         return sorted(self._holders.values(), key=lambda h: -h.nbytes)
 
     def follow(self, roots: Iterable[Root]) -> None:
-        """Find the arrays of some roots; those of earlier calls are left out.
+        """Find the arrays of some roots, without arrays that earlier calls found.
 
         Arrays that objects lead to come first, then those that only the backward pass needs.
         """

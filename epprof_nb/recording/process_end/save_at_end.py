@@ -31,7 +31,7 @@ _HANDLER_WAIT_S = 0.2
 """Time after which Python's handler is not waited for."""
 _SAVE_WAIT_S = 30.0
 _LAST_FINALIZER = -1000
-"""Priority below those of `multiprocessing` itself."""
+"""Priority below the priorities of `multiprocessing` itself."""
 
 _EXIT_WAIT_S = 60.0
 _exit = os._exit

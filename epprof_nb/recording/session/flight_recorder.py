@@ -99,7 +99,7 @@ def _entries(opened_ns: int, stopped_ns: int) -> list[dict[str, Any]]:
         return []
     native = sys.modules["torch._C._distributed_c10d"]
     monotonic, epoch = pair_with_epoch()
-    with suppress(Exception):  # it is no public interface
+    with suppress(Exception):  # the interface is not public
         entries = json.loads(native._dump_fr_trace_json())["entries"]  # noqa: SLF001
         threads = {thread.ident: thread.native_id for thread in threading.enumerate()}
         sizes = _sizes(sys.modules.get("torch.distributed.distributed_c10d"))
@@ -115,7 +115,7 @@ def _entries(opened_ns: int, stopped_ns: int) -> list[dict[str, Any]]:
 
 def _sizes(module: Any) -> dict[str, int]:  # noqa: ANN401 - torch.distributed.distributed_c10d
     """Return the number of ranks of each communicator that still exists, by its name."""
-    with suppress(Exception):  # it is no public interface
+    with suppress(Exception):  # the interface is not public
         return {name: group.size() for group, name in module._world.pg_names.items()}  # noqa: SLF001
     return {}
 

@@ -74,7 +74,7 @@ class FrameworkRecorder(Recorder):
         payload: npt.NDArray[Any],
         outputs: Sequence[RecorderOutput],  # noqa: ARG002
     ) -> Table:
-        """Return the ops with the columns that those of frameworks take from their kind."""
+        """Return the ops with the columns that ops of frameworks take from their kind."""
         return add_framework_columns(ops, category, payload)
 
     @property

@@ -377,7 +377,7 @@ class RecordingService:
             self._thread_names.update(unique_values(threads))
 
     def before_fork(self) -> None:
-        """Let the recorders prepare for a fork, including those of earlier sessions."""
+        """Let the recorders prepare for a fork, including recorders of earlier sessions."""
         for recorder in self._recorders:
             recorder.before_fork()
 

@@ -255,7 +255,7 @@ class Session:
         return self._epoch
 
     def abort(self) -> None:
-        """End the session and discard what it recorded."""
+        """End the session and discard its records."""
         if self._limit is not None:
             self._limit.cancel()
         service.abort(self._subscription)

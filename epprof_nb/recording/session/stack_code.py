@@ -109,7 +109,7 @@ def owner_of_files(
         for file, (path, resolved) in paths.items()
     }
     unknown = [file for file, owner in found.items() if owner is None]
-    if unknown:  # reading what is installed takes a while
+    if unknown:  # reading the list of installed packages takes a while
         installed = Ownership(own=_editable_folders())
         found |= {
             file: installed.known(paths[file][0]) or installed.known(paths[file][1])
@@ -121,7 +121,7 @@ def owner_of_files(
 def _is_machinery(stacks: PythonStacks, owners: Sequence[str]) -> BoolArray:
     """Return which stacks end in a frame that is left out.
 
-    Such frames are those of machinery, and those that call code of the user through machinery, as
+    Such frames belong to machinery, or call code of the user through machinery, as
     the event loop of Jupyter's kernel does. A library that launches by machinery stays.
     """
     names = np.array([*owners, ""], object)[stacks.code_id]
@@ -232,7 +232,7 @@ def _paths_of(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _paths_of_name(name: str) -> list[str]:
-    if os.sep in name or os.path.exists(name):  # noqa: PTH110 - also for names that are no paths
+    if os.sep in name or os.path.exists(name):  # noqa: PTH110 - also for names that are not paths
         return [*_both(absolute(os.path.expanduser(name)))]  # noqa: PTH111
     module = sys.modules.get(name)
     spec = getattr(module, "__spec__", None) or util.find_spec(name)

@@ -20,11 +20,11 @@ def why_unavailable() -> str | None:
     reason = _unsupported() or _native.prepare_stacks(sys.version_info.minor)
     if reason is not None:
         return reason
-    # The interpreter frees its thread states after this, including those of threads in a launch.
+    # The interpreter frees its thread states after this, also of threads in a launch.
     atexit.register(_native.end_stacks)
     differing = self_test.differing()
     if differing:
-        return f"they differ from those of Python in: {', '.join(differing)}"
+        return f"they differ from Python's in: {', '.join(differing)}"
     return None
 
 

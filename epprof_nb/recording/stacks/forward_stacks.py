@@ -1,4 +1,4 @@
-"""Stacks of launches in PyTorch's backward passes, from those of the forward pass."""
+"""Stacks of launches in PyTorch's backward passes, from the stacks of the forward pass."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ForwardStacks:
     def _position(
         self, thread: npt.NDArray[np.uint64], number: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.intp]:
-        """Return where each node is, or would be, among those of the forward pass."""
+        """Return where each node is, or would be, among the nodes of the forward pass."""
         position = np.zeros(len(thread), np.intp)
         for one in np.unique(thread):
             begin, end = (

@@ -86,7 +86,7 @@ def resolve(
 def _with_callers(
     parent: npt.NDArray[np.int32], used: Iterable[npt.NDArray[Any]], size: int
 ) -> npt.NDArray[np.intp]:
-    """Return the ids that are used and those of their callers, ascending."""
+    """Return the ids that are used, and the ids of their callers, ascending."""
     is_needed = np.zeros(size + 1, np.bool_)  # id -1 finds the last element
     for ids in used:
         is_needed[ids] = True

@@ -14,12 +14,12 @@ _is_kept = False
 
 
 def start(options: Options) -> None:
-    """Start keeping stacks and reading those of launches, if the options request it."""
+    """Start keeping stacks and reading the stacks of launches, if the options request it."""
     global _is_kept  # noqa: PLW0603
     if not (options.stacks or options.samples) or why_unavailable() is not None:
         return
     if not _is_kept:
-        # Discard those of the last recording.
+        # Discard the stacks of the last recording.
         _native.drain_node_stacks()
         _native.drain_op_stacks()
         _native.begin_stacks()

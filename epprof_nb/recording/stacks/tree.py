@@ -46,7 +46,7 @@ class StackTree:
         return found
 
     def stacks(self, *, truncated: int = 0, dropped: int = 0) -> PythonStacks:
-        """Return the tree, with counts of what it lacks."""
+        """Return the tree, with counts of missing stacks."""
         columns: npt.NDArray[np.int32] = np.array(list(self._stacks), np.int32).reshape(-1, 3)
         parent, code, line = columns.T
         return PythonStacks(

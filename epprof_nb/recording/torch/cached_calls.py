@@ -1,7 +1,7 @@
 """Calls of models with a KV cache, in any loop, and how many tokens each of them processes.
 
 A call counts if it is the outermost one of a module with a cache and tokens among its arguments.
-The tokens are those of the shape of its input. The cache holds as many as the size or number in it
+The shape of its input has the number of tokens. The cache holds as many as the size or number in it
 that grows by the tokens of each call; else as a position in host memory, or the length of the mask
 says; else as many as earlier calls with it have processed.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _CACHES_OF_TRANSFORMERS = "transformers.cache_utils"
 _MAX_TRIES = 4
-"""Calls with a cache after which the number in it that is its length is no longer sought."""
+"""Maximum number of calls in which the length of a cache is searched."""
 
 
 class CachedCalls:
@@ -89,7 +89,7 @@ class CachedCalls:
             return _ignore
         if torch._C._get_tracing_state() is not None:  # noqa: SLF001 - sizes are part of the trace
             return None
-        # Arguments of the user may be anything. Their own modes must not see what is read.
+        # Arguments of the user may be anything. Modes of the user must not see these reads.
         with suppress(*USER_ERRORS), torch._C.DisableTorchFunction():  # noqa: SLF001
             names = self._names(module)
             named = dict(zip(names, args[1:], strict=False))

@@ -1,6 +1,6 @@
 """Collectives on the host, such as gloo's: calls of process groups, and waits for them, as ops.
 
-Collectives on GPUs are kernels, and need no ops. Calls that PyTorch makes in C++, such as those of
+Collectives on GPUs are kernels, and need no ops. Calls that PyTorch makes in C++, such as in
 DistributedDataParallel, do not pass here; see `epprof_nb.recording.session.flight_recorder`.
 """
 

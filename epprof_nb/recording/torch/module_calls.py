@@ -26,7 +26,7 @@ def recorded_call(
         paths.find,
         vars(torch.compiler),
         torch.compiler.is_compiling,
-        # There are no public names.
+        # Neither has a public name.
         None if is_known else torch.autograd._get_sequence_nr,  # noqa: SLF001
         None if is_known else torch._C._current_graph_task_id,  # noqa: SLF001
         cached.begin,
