@@ -161,6 +161,6 @@ def sum_by_group(
 def extend_ranges(
     starts: IntArray, ends: IntArray, groups: IntArray, begin: IntArray, end: IntArray
 ) -> None:
-    """Extend the time ranges of groups, in place, by those of rows; `MISSING` is no group."""
+    """Extend the time ranges of groups, in place, by the times of rows; `MISSING`: no group."""
     rows = (np.ascontiguousarray(column, np.int64) for column in (groups, begin, end))
     _native.extend_ranges(starts, ends, *rows)

@@ -269,7 +269,7 @@ def _time_code(result: Comparison, limit: float) -> int:
 
 
 def _missed_limit(result: Comparison, limit: float) -> str | None:
-    """Return why a comparison cannot tell whether a change is above the limit; None if it can.
+    """Return why it is unknown whether a change is above the limit; None if it is known.
 
     A limit of 0 requires no precision, because no comparison finds every change. One recording of
     each side finds changes of 3 to 9 % at best, which is enough for this limit.

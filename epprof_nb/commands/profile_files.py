@@ -28,7 +28,7 @@ SUFFIXES = tuple(_METHODS)
 """Suffixes that `writer_for` knows."""
 _OF_JOBS = ("to_html", "to_perfetto", "to_chrome")
 JOB_SUFFIXES = tuple(suffix for suffix, method in _METHODS.items() if method in _OF_JOBS)
-"""Those of them that can hold a job."""
+"""Suffixes of files that can hold a job."""
 
 
 def open_any(path: Path) -> Profile:

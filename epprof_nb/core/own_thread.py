@@ -13,7 +13,7 @@ from epprof_nb import _native
 class ListedThread(threading.Thread):
     """A thread of the profiler, without samples and pauses of the garbage collector.
 
-    Its parameters are those of `threading.Thread`. Programs see it in `threading.enumerate`, so it
+    It has the parameters of `threading.Thread`. Programs see it in `threading.enumerate`, so it
     is for threads that ask for `threading.current_thread`, or that Python waits for when it ends.
 
     Examples

@@ -123,7 +123,7 @@ class Explanation:
     rest
         Bytes of the device in use by no pool that is known; None if unknown.
     holders
-        Holders, those of most bytes first.
+        Holders, most bytes first.
     unheld
         Bytes in use by torch that no array of Python has.
     released

@@ -106,7 +106,7 @@ class ChildSession:
         Raises
         ------
         CaptureError
-            If the recording cannot start; the one that runs goes on.
+            If the recording cannot start; a running one goes on.
         """
         earlier, journal = self._session, self._journal
         if earlier is None or journal is None:
@@ -356,7 +356,7 @@ def follow_in_fork(path: str) -> None:
 
 
 def stop_waiting() -> None:
-    """Leave the recording of this process to the caller, who records it."""
+    """Leave the recording of this process to the caller."""
     while _current:
         _current.pop().withdraw()
 

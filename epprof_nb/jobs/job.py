@@ -33,7 +33,7 @@ class Job(JobTables, JobCollectives, JobViews):
         a profile have a manifest only. Without manifests, the profiles are placed by the system
         clock, which processes of one host share.
     processes, notes
-        The processes and what is to be said about them; as in the manifests if left out.
+        The processes and notes on them; as in the manifests if left out.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Job(JobTables, JobCollectives, JobViews):
     -----
     All times of a job's tables, windows, views and traces are on the clock of the job: it is 0 at
     the start of its first profile, whether that process is a rank or not. `placements` has
-    what is added to the times of ``job[3]``, which count from the start of that profile.
+    the offset of the times of ``job[3]``, which count from the start of that profile.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Findings of a job: those of its processes, the same ones of several processes as one."""
+"""Findings of a job: the findings of its processes, equal ones as one."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ class JobTables(JobData):
             If DuckDB is not installed: ``pip install epprof-nb[sql]``.
         ValueError
             If the query fails or is not one SELECT statement. Queries cannot change the job, and
-            read no files but those of the job.
+            read no files except the job's.
         ProfileFileError
             If all parts of the job are damaged.
         TimeoutError, MemoryError

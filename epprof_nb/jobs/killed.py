@@ -102,7 +102,7 @@ def _complete_begun(folder: Path) -> bool:
 
 
 def _may_run(manifest: Manifest, start: int, age_s: float) -> bool:
-    """Whether a process may run; `age_s` is the age of what it has written last."""
+    """Whether a process may run; `age_s` is the age of its last record."""
     if start and start_ticks(manifest.pid) == start:
         return True
     here = manifest.hostname, manifest.clock.get("boot_id")

@@ -187,7 +187,7 @@ def _own(
     counts = Counter(manifest.job_id for _, manifest in parts)
     if len(counts) < 2:
         return parts, []
-    # The same number of parts: the one that began last.
+    # With the same number of parts, the later one counts.
     begins = {job: max(m.begin_ns for _, m in parts if m.job_id == job) for job in counts}
     own = max(counts, key=lambda job: (counts[job], begins[job]))
     foreign = [part.name for part, manifest in parts if manifest.job_id != own]

@@ -67,7 +67,7 @@ def synthetic_job(
     Notes
     -----
     Pieces repeat the loop of `synthetic_profile`: names, sizes and grids have a period of one step,
-    so they take almost no space in a file. Times are drawn at random, as those of a device vary: a
+    so they take almost no space in a file. Times are drawn at random, as on a device: a
     duration within 15 % of the usual one, and each gap between two launches within 2 us. In a
     million rows, durations have an entropy of 15 bits, and the times from start to start, too.
 

@@ -142,7 +142,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
     ),
     "by_function": TableDoc(
         "prof.by_function()",
-        "One row per function of your code that was sampled, the longest time of its own first. "
+        "One row per function of your code that was sampled, the longest self time first. "
         "A last row `(no function)` holds samples outside of your code.",
         (
             column("function", "category", "qualified name of the function"),

@@ -225,7 +225,7 @@ JOBS: dict[str, TableDoc] = {
             column("line", "Int64", "line of your code"),
             column(
                 "waited_ns", "int64",
-                "time that other ranks waited for this reason, in sum over them",
+                "time that other ranks waited for this reason, summed over them",
             ),
             column("share", "float64", "share of all waiting for the rank", "fraction"),
             column("late", "int64", "collectives at which the others waited for the rank"),

@@ -79,8 +79,8 @@ MEMORY: dict[str, TableDoc] = {
         "started it in a profile with `--detail memory` on one GPU, for what else the process held "
         "when the profile began, for what the driver took for itself since, and for the rest. With "
         "several GPUs, the driver's own memory includes the context. No memory is in two rows. "
-        "Pools of CuPy, JAX and sessions of ONNX Runtime have no history: their numbers are those "
-        "of the end of the profile.",
+        "Pools of CuPy, JAX and sessions of ONNX Runtime have no history: their numbers are from "
+        "the end of the profile.",
         (
             column(
                 "pool",

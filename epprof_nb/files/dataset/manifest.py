@@ -61,7 +61,7 @@ class Manifest:
     tables
         Rows (``rows``) and digest (``sha256``) of each table by its name; `write_part` sets them.
     info, sources
-        Those of the profile; `write_part` sets them.
+        Info and sources of the profile; `write_part` sets them.
     format_version
         Version of the ``.epprof`` format in which the tables are stored.
 

@@ -80,7 +80,7 @@ class WeightedPath(NamedTuple):
 
 
 def weighted_paths(profile: ProfileData, measure: Measure, *, library: bool) -> list[WeightedPath]:
-    """Return the paths of the tree of stacks whose last step has a measure of its own."""
+    """Return the paths of the tree of stacks whose last frame has a measure itself."""
     tree = stack_tree(index_of(profile), library=library)
     values: IntArray = tree[measure].copy()
     parent = tree["parent"]

@@ -106,7 +106,7 @@ def redacted(
         ``"shapes"``
             Shapes of tensors, grids and blocks of kernels. Sizes in bytes stay.
     numbers
-        Numbers of files and functions, to which those of this profile are added; new ones if None.
+        Numbers of files and functions, to which this profile adds its own; new ones if None.
 
     Returns
     -------

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Messages:
-    """Messages to workers by a client, on the client's event loop, which has a thread of its own.
+    """Messages to workers by a client, on the client's event loop, which runs on a separate thread.
 
     Parameters
     ----------

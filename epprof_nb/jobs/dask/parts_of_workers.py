@@ -217,7 +217,7 @@ class _UnwrittenError(Exception):
 
 @contextmanager
 def _writing() -> Iterator[None]:
-    """Tell errors of this storage from those of the way to the worker, which are OSError, too."""
+    """Mark errors of this storage, because errors on the way to the worker are OSError, too."""
     try:
         yield
     except OSError as error:

@@ -76,7 +76,7 @@ def make_plugin(message: Mapping[str, Any]) -> Any:  # noqa: ANN401 - its base m
 
 
 def make_question(plugin: str) -> Callable[..., Awaitable[dict[str, Any]]]:
-    """Return a coroutine function by which a worker says what it is, and whether it records.
+    """Return a coroutine function: a worker describes itself, and says whether it records.
 
     It waits for at most `wait_s` until the plugin of that name has begun.
     """

@@ -1,6 +1,6 @@
 """On a worker: one recording per process and job, which ends with a part.
 
-Sessions begin and end on threads of their own, so that the worker's event loop goes on. Workers of
+Sessions begin and end on separate threads, so that the worker's event loop goes on. Workers of
 one process share its recording. The notebook's own process uses the notebook's recording.
 """
 
@@ -316,7 +316,7 @@ def piece(job_id: str, token: str, part: str, file: str, offset: int, size: int)
 
 
 async def forget(job_id: str, token: str) -> None:
-    """Remove what is left of a job; a recording that still runs is discarded."""
+    """Remove the rest of a job, and discard a recording that still runs."""
     if _of_job(job_id, token) is not None:
         await _off_loop(_forget, job_id)
 
@@ -378,7 +378,7 @@ async def _closes(worker: Any, within_s: float) -> bool:  # noqa: ANN401
 
 
 async def _off_loop(function: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401
-    """Call a function on a thread of its own, which recordings leave out."""
+    """Call a function on a separate thread, which recordings leave out."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 

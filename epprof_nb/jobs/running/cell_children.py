@@ -51,7 +51,7 @@ class Unrecorded:
 
 @dataclass(slots=True, eq=False)
 class _Child:
-    """A child that has a socket, and what it has answered to each message."""
+    """A child that has a socket, and its answer to each message."""
 
     process: RunningProcess
     channel: Channel
@@ -96,7 +96,7 @@ class CellChildren:
     _children: dict[int, _Child] = field(default_factory=dict)
     _silent: dict[int, Unrecorded] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    """Held while messages are sent: progress is requested by a thread of its own."""
+    """Held while messages are sent: a separate thread requests the progress."""
     _has_ended: bool = False
 
     def begin(self) -> None:

@@ -188,7 +188,7 @@ class _Following:
         self._opened[descriptor] = os.fstat(descriptor)
 
     def _is_open(self, descriptor: int) -> bool:
-        """Whether a descriptor is what it was: daemons close all, and use the numbers again."""
+        """Whether a descriptor is unchanged: daemons close all, and use the numbers again."""
         try:
             return os.path.samestat(self._opened[descriptor], os.fstat(descriptor))
         except (KeyError, OSError):

@@ -46,7 +46,7 @@ class Channel:
         return pid, user
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send a message; `is_closed` tells whether the other end is gone."""
+        """Send a message; `is_closed` becomes true if the other end is gone."""
         try:
             data = json.dumps(message).encode() + b"\n"
             self.connection.sendall(data, socket.MSG_NOSIGNAL)

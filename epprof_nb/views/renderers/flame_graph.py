@@ -61,7 +61,7 @@ class FlameGraph:
     Attributes
     ----------
     own, full
-        Trees of the user's frames, and with those of libraries; see
+        Trees of the user's frames, and of all frames; see
         `epprof_nb.views.queries.stack_changes.stack_changes`.
     change
         The change that it shows, and the idle time that it does not; see `shown_change`.

@@ -51,7 +51,7 @@ def _leads_nowhere(node: StaticNode) -> bool:
 
 
 def _joins(node: StaticNode) -> bool:
-    """Whether two branches lead to the same node, so that the graph is no tree."""
+    """Whether two branches lead to the same node, so that the graph is not a tree."""
     inner = [number for number, is_leaf in _branches(node) if not is_leaf]
     return len(set(inner)) < len(inner)
 

@@ -8,7 +8,7 @@ import { palette, type Theme } from "../render/palettes.ts";
 import { Icicle } from "./icicle.ts";
 import { Tree } from "./icicle_tree.ts";
 
-/** The trees: of the user's frames, and with those of libraries. */
+/** The trees: of the user's frames, and of all frames. */
 export interface Difference {
   own: TreeData;
   full: TreeData;

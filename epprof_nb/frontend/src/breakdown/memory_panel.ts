@@ -156,7 +156,7 @@ export class MemoryPanel {
   }
 }
 
-/** Box of a node with those of its children below it; widths are shares of `whole`. */
+/** Box of a node, with the boxes of its children below; widths are shares of `whole`. */
 function box(
   node: HolderNode,
   above: number,

@@ -44,7 +44,7 @@ export interface DataSource {
   window(ask: WindowRequest): Promise<Events | null>;
   /** Load the headline, findings and idle gaps. */
   headline(): Promise<LateHeader>;
-  /** Load the columns of the header's counters; a live source also loads those of a window. */
+  /** Load the columns of the header's counters; a live source also loads columns of a window. */
   counters(window?: Range): Promise<Bundle<object>>;
   describe(at: EventRef): Promise<Fields>;
   /** Load the relations of an event; if it has very many flows, only those in `window`. */

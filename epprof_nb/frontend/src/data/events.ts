@@ -173,7 +173,7 @@ export interface HighlightMasks {
 
 /** Highlight of the current selection. */
 export interface Highlight extends HighlightMasks {
-  /** Event drawn with an outline: the one that was clicked. */
+  /** The clicked event, drawn with an outline. */
   outlined: { prefix: Prefix; event: number } | null;
 }
 

@@ -63,7 +63,7 @@ type Row = Omit<PlacedLane, "y" | "height" | "bands" | "pinned" | "sticky"> & {
   parent: string | null;
 };
 
-/** Whether the lanes are those of one process after the other, so that threads follow streams. */
+/** Whether the lanes are grouped by process, so that threads follow streams. */
 export function areByProcess(lanes: readonly Pick<Lane, "kind">[]): boolean {
   return lanes.some(({ kind }, i) => kind !== "stream" && lanes[i - 1]?.kind === "stream");
 }
