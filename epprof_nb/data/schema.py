@@ -155,8 +155,9 @@ OPS = TableSchema(
         Column("duration_ns", "time", "time open and not suspended; the sum if count > 1"),
         Column(
             "suspended_ns",
-            "time",
-            "time between an await, a yield or a switch to another greenlet and the resumption",
+            "id",
+            "time between an await, a yield or a switch to another greenlet and the resumption; "
+            "missing if not recorded, as in traces",
         ),
         Column("count", "int", "executions of this row; over 1 for coalesced statements"),
         Column("cell", "name", "the cell that contains the statement, such as In[3]"),
@@ -271,7 +272,9 @@ API_CALLS = TableSchema(
         Column("duration_ns", "time", "end_ns - start_ns"),
         Column("correlation_id", "id", "ties the call to its activities"),
         Column("op_id", "id", "the op on top of the calling thread's stack"),
-        Column("return_value", "int", "the API's result code; 0 is success"),
+        Column(
+            "return_value", "id", "the API's result code; 0 is success; missing if not recorded"
+        ),
         Column("captured", "bool", "the call added a node to a graph instead of executing it"),
         *_STACK,
     ),
@@ -290,9 +293,15 @@ GRAPHS = TableSchema(
         Column("nodes", "int", "number of its nodes, or of those that executed"),
         Column("replays", "int", "launches of the graph in the profile; 0 if it was captured only"),
         Column("device_ns", "time", "device time of all its replays"),
-        Column("device_ns_per_replay", "time", "device_ns / replays"),
-        Column("launch_ns", "time", "host time of a launch, on average"),
-        Column("gap_ns", "time", "time in a replay in which no node ran, on average"),
+        Column("device_ns_per_replay", "id", "device_ns / replays; missing without replays"),
+        Column(
+            "launch_ns", "id", "host time of a launch, on average; missing if no call was recorded"
+        ),
+        Column(
+            "gap_ns",
+            "id",
+            "time in a replay in which no node ran, on average; missing without replays",
+        ),
     ),
 )
 

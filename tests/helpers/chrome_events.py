@@ -25,7 +25,7 @@ def slices_and_arrows(profile: ProfileData, tracks: ActivityTracks) -> Iterator[
         what = {"pid": 1, "tid": op["thread_id"], "cat": op["op_type"] or "(unnamed)",
                 "name": op["name"] or "(unnamed)"}  # fmt: skip
         length = max(op["end_ns"] - op["start_ns"], 0)
-        if op["count"] <= 1 and op["suspended_ns"] == 0:
+        if op["count"] <= 1 and (op["suspended_ns"] or 0) == 0:
             yield {"ph": "X", "ts": us(op["start_ns"]), "dur": us(length), **what, "args": more}
         else:
             pair = {"id": f"op {op['op_id']}", **what}
@@ -35,7 +35,9 @@ def slices_and_arrows(profile: ProfileData, tracks: ActivityTracks) -> Iterator[
     for call in rows(profile, "api_calls"):
         started.setdefault(call["correlation_id"], call)
         length = max(call["end_ns"] - call["start_ns"], 0)
-        more = {"correlation_id": call["correlation_id"], "return_value": call["return_value"]}
+        more = {"correlation_id": call["correlation_id"]}
+        if call["return_value"] is not None:
+            more["return_value"] = call["return_value"]
         yield {
             "ph": "X", "pid": 1, "tid": call["thread_id"], "ts": us(call["start_ns"]),
             "dur": us(length), "cat": "api", "name": call["name"], "args": more,

@@ -63,7 +63,7 @@ class HostTime:
     def __init__(self, index: ProfileIndex) -> None:
         self._index = index
         ops = index.profile.tables["ops"]
-        is_sure = (ops["count"] == 1) & (ops["suspended_ns"] == 0)
+        is_sure = (ops["count"] == 1) & (ops["suspended_ns"] <= 0)
         is_sure &= ops["end_ns"] > ops["start_ns"]
         waits = np.flatnonzero(index.cached(is_wait))
         calls = index.profile.tables["api_calls"]

@@ -28,6 +28,8 @@ def upgrade(profile: ProfileData, version: tuple[int, int]) -> ProfileData:
     """
     if version < (1, 3):
         _rename_gpus(profile.info)
+    if version < (1, 10) and "trace_format" in profile.info:
+        profile = _without_made_up_zeros(profile)
     return _separate_repeats(profile) if version < (1, 1) else profile
 
 
@@ -36,6 +38,18 @@ def _rename_gpus(info: dict[str, Any]) -> None:
     for device in info.get("devices") or ():
         if device.get("kind") == "cuda":
             device["kind"] = "gpu"
+
+
+def _without_made_up_zeros(profile: ProfileData) -> ProfileData:
+    """Mark columns that traces lack, and that were 0 before 1.10, as missing."""
+    tables = dict(profile.tables)
+    unknown = {"ops": "suspended_ns"}
+    if profile.info["trace_format"] != "epprof_nb":
+        unknown["api_calls"] = "return_value"
+    for name, column in unknown.items():
+        table = tables[name]
+        tables[name] = table.replace(**{column: np.full(len(table), MISSING, np.int64)})
+    return ProfileData(tables, profile.info, profile.sources)
 
 
 def _separate_repeats(profile: ProfileData) -> ProfileData:

@@ -320,7 +320,8 @@ def _call_slices(place: _Place, calls: Table, name: Texts, at: IntArray) -> memo
 
 
 def _call_result(place: _Place, value: int, stack: int) -> str:
-    return f',"return_value":{value}}}{_frame(place, stack)}}}'
+    result = "" if value == MISSING else f',"return_value":{value}'
+    return f"{result}}}{_frame(place, stack)}}}"
 
 
 def _frame(place: _Place, stack: int) -> str:

@@ -34,7 +34,7 @@ def is_shown(ops: Table) -> BoolArray:
 
 def is_nested(ops: Table) -> BoolArray:
     """Return which ops nest as slices must: ops that merge many or were suspended do not."""
-    nested: BoolArray = (ops["count"] <= 1) & (ops["suspended_ns"] == 0)
+    nested: BoolArray = (ops["count"] <= 1) & (ops["suspended_ns"] <= 0)
     return nested
 
 

@@ -233,7 +233,7 @@ class _OwnTables:
         elif category == "api" and "correlation_id" in args:
             self.calls.append(
                 text(event.get("name")), integer(event.get("tid")) or 0, start, end,
-                integer(args["correlation_id"]), integer(args.get("return_value")) or 0,
+                integer(args["correlation_id"]), integer(args.get("return_value")),
             )  # fmt: skip
         elif category == "repeat" and "repeat" in args:
             self._budget.take(200)

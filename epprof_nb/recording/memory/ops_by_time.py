@@ -53,7 +53,7 @@ class OpsByTime:
         # A parent comes first; anything else is a damaged recording.
         self._parent = np.where(parent < np.arange(len(parent)), parent, MISSING)
         self._depth = _depths(self._parent)
-        is_sure = (ops["count"] == 1) & (ops["suspended_ns"] == 0)
+        is_sure = (ops["count"] == 1) & (ops["suspended_ns"] <= 0)
         is_sure &= ops.names("status").equals("complete") | ops.names("status").equals("open")
         is_sure &= ops["end_ns"] > ops["start_ns"]
         self._is_waiting = np.append(ops.names("op_type").equals(_WAITING), False)

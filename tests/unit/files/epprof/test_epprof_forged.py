@@ -14,7 +14,7 @@ from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.files.epprof import reading_writing as epprof
 from epprof_nb.profiles import load
 from tests.helpers.saved_profiles import assert_same, some
-from tests.helpers.tiny import kernel, line, op, profile
+from tests.helpers.tiny import call, kernel, line, op, profile
 
 
 class Forged:
@@ -80,7 +80,7 @@ def test_what_a_newer_minor_version_added_is_left_out_with_a_note(forged, path):
 
 
 def test_what_an_older_minor_version_lacked_is_filled(forged, path, monkeypatch):
-    forged.change("ops", suspended_ns=None, provider=None, end_line=None)
+    forged.change("ops", provider=None, end_line=None)
     del forged.members["overhead.parquet"], forged.manifest["tables"]["overhead"]
     monkeypatch.setattr(epprof, "VERSION", (epprof.VERSION[0], epprof.VERSION[1] + 1))
     forged.write(path)
@@ -129,6 +129,20 @@ def test_runs_of_version_1_0_without_repeats_stay_runs(path):
     forged.write(path)
     assert load(path).ops["run_id"].fillna(-1).tolist() == [-1, 0, 0]
     assert "repeats" not in load(path).info
+
+
+@pytest.mark.parametrize("name", ["epprof_nb", "Kineto", None])
+def test_zeros_of_traces_before_1_10_are_missing(name, path):
+    info = {"trace_format": name} if name else {}
+    profile(ops=[op(1, "f", 0, 9)], api_calls=[call(1, 2)], info=info).save(path)
+    forged = Forged(path.read_bytes())
+    forged.manifest["version"] = [1, 9]
+    forged.change("ops", suspended_ns=pa.array([0]))
+    forged.change("api_calls", return_value=pa.array([0]))
+    forged.write(path)
+    loaded = load(path)
+    assert loaded.ops["suspended_ns"].isna().tolist() == [name is not None]
+    assert loaded.api_calls["return_value"].isna().tolist() == [name == "Kineto"]
 
 
 def test_gpus_of_versions_before_1_3_are_read_as_gpus(forged, path):

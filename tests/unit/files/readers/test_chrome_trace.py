@@ -244,6 +244,7 @@ def test_our_own_chrome_traces_give_the_same_tables(make, name, tmp_path):
         for column in lacking - {"thread_id"}:
             known = right[column].dropna()
             assert not known.astype(bool).any(), column
+    assert again.ops["suspended_ns"].isna().all()
     assert again.wall_ns == prof.wall_ns
     assert again.info.get("repeats") == prof.info.get("repeats")
     assert again.info["devices"] == prof.info["devices"]
@@ -252,6 +253,19 @@ def test_our_own_chrome_traces_give_the_same_tables(make, name, tmp_path):
 
 def own_trace(*events):
     return '{"otherData": {"epprof_nb": {}}, "traceEvents": [' + json.dumps(events)[1:] + "}"
+
+
+def test_return_values_that_a_trace_lacks_are_missing_and_stay_so(read, tmp_path):
+    called = {"ph": "X", "cat": "api", "name": "cuMemcpy", "pid": 1, "tid": 7, "ts": 1, "dur": 1}
+    values = [{"return_value": 2}, {"return_value": 0}, {}]
+    prof = read(own_trace(
+        *({**called, "args": {"correlation_id": i, **value}} for i, value in enumerate(values))
+    ))  # fmt: skip
+    assert prof.api_calls["return_value"].fillna(-1).tolist() == [2, 0, -1]
+    prof.to_chrome(tmp_path / "again.json")
+    events = json.loads((tmp_path / "again.json").read_bytes())["traceEvents"]
+    of_calls = [event["args"] for event in events if event.get("cat") == "api"]
+    assert [of_call.get("return_value") for of_call in of_calls] == [2, 0, None]
 
 
 def test_own_ops_that_do_not_end_are_counted(read):
