@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 
-_OF_REPLAYS = ("replays", "device_ns", "device_ns_per_replay", "launch_ns", "gap_ns")
-
-
 def graph_table(
     activities: Table, ops: Table, call_ns: IntArray, call: IntArray, known: Sequence[Table]
 ) -> Table:
@@ -63,7 +60,9 @@ def _replayed(activities: Table, call_ns: IntArray, call: IntArray) -> Table:
     replays = np.bincount(replay_graph, minlength=count)
     device_ns = _sums(graph, activities["duration_ns"][rows], count)
     launches = call[rows][first]
-    launch_ns = np.where(launches >= 0, np.append(call_ns, 0)[launches], 0)
+    is_called = launches >= 0
+    calls = _sums(replay_graph, is_called.astype(np.int64), count)
+    launch_ns = _sums(replay_graph, np.where(is_called, np.append(call_ns, 0)[launches], 0), count)
     gap_ns = _gaps(
         replay_of_row, activities["start_ns"][rows], activities["end_ns"][rows], len(replay_graph)
     )
@@ -76,7 +75,7 @@ def _replayed(activities: Table, call_ns: IntArray, call: IntArray) -> Table:
             "replays": replays,
             "device_ns": device_ns,
             "device_ns_per_replay": device_ns // replays,
-            "launch_ns": _sums(replay_graph, launch_ns, count) // replays,
+            "launch_ns": np.where(calls > 0, launch_ns // np.maximum(calls, 1), MISSING),
             "gap_ns": _sums(replay_graph, gap_ns, count) // replays,
         },
     )
@@ -90,7 +89,7 @@ def _only_captured(facts: Table, replayed: Table, ops: Table) -> Table:
         & ~contains(replayed["graph_id"], facts["graph_id"])
     )
     none = np.zeros(len(captured), np.int64)
-    return captured.replace(**dict.fromkeys(_OF_REPLAYS, none))
+    return captured.replace(replays=none, device_ns=none)
 
 
 def _replays(graph: IntArray, correlation: IntArray) -> tuple[IntArray, IntArray, IntArray]:

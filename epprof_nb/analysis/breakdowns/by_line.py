@@ -66,7 +66,7 @@ def line_table(
         executed = executions(
             index, lines.of_op >= 0, sums.device_ns_of_op, attribution=attribution
         )
-    unmarked = np.append(lines.statement[order] == MISSING, np.zeros(last, np.bool_))
+    unmarked = np.append(lines.statement[order] == MISSING, np.ones(last, np.bool_))
 
     def marked(values: Mapping[str, Column]) -> dict[str, Column]:
         """Return columns of statements, which other lines lack."""
