@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.op_status import has_host_time, ran
 from epprof_nb.analysis.base.op_totals import share
-from epprof_nb.analysis.base.result_table import ResultTable, categorical
+from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical
 from epprof_nb.analysis.frameworks.phases import (
     BACKWARD,
     FORWARD,
@@ -77,24 +77,28 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
     whole = int(sums["device_ns"].sum())
     host = _host_ns(index, groups, outermost, is_module, n)
     calls = sum_by_group(groups, np.where(is_call(index), ops["count"], 0), n)
-    calls[outside] = 0
-    host[OTHER][outside] = _host_ns_outside(index, groups)
+    counts_outside = _counts_outside(index, groups)
+    if counts_outside.any():
+        host[OTHER][outside] = _host_ns_outside(index, groups, counts_outside)
     host_ns = host[FORWARD] + host[BACKWARD] + host[OTHER]
+    timed = sum_by_group(groups, has_host_time(ops).astype(np.int64), n)
+    is_outside = np.arange(n + 1) == outside
+    is_missing = np.where(is_outside, not counts_outside.any(), timed == 0)
     # Device and host time side by side: one of them is 0 in many profiles.
     kernels = inclusive(sums["kernels"][:-1], own_kernels)
     columns: dict[str, Column] = {
         "path": categorical([*ops.names("name").take(named[first]).to_list(), OUTSIDE]),
         "type": _types(index, named[first], is_module),
         "class": _classes(index, named, of_named, n),
-        "calls": calls,
+        "calls": OptionalColumn(calls, is_outside),
         "device_ns": device_ns,
-        "host_ns": host_ns,
+        "host_ns": OptionalColumn(host_ns, is_missing),
         "forward_ns": device[FORWARD],
-        "forward_host_ns": host[FORWARD],
+        "forward_host_ns": OptionalColumn(host[FORWARD], is_missing | is_outside),
         "backward_ns": device[BACKWARD],
-        "backward_host_ns": host[BACKWARD],
+        "backward_host_ns": OptionalColumn(host[BACKWARD], is_missing | is_outside),
         "other_ns": device_ns - device[FORWARD] - device[BACKWARD],
-        "other_host_ns": host[OTHER],
+        "other_host_ns": OptionalColumn(host[OTHER], is_missing),
         "self_device_ns": own_ns,
         "share": share(device_ns, whole),
         "kernels": kernels,
@@ -145,15 +149,20 @@ def _host_ns(
     }
 
 
-def _host_ns_outside(index: ProfileIndex, groups: IntArray) -> int:
-    """Return the host time of the ops without a parent, without the groups inside of them.
+def _counts_outside(index: ProfileIndex, groups: IntArray) -> BoolArray:
+    """Return a mask of the ops whose host time is outside of modules.
 
     Operators and nodes without a parent run on threads of autograd, for which a backward pass
     waits.
     """
     ops = index.profile.tables["ops"]
-    counted = (index.tree.parent == MISSING) & (groups < 0) & has_host_time(ops)
-    counted &= ~ops.names("category").equals("operator")
+    counted: BoolArray = (index.tree.parent == MISSING) & (groups < 0) & has_host_time(ops)
+    return counted & ~ops.names("category").equals("operator")
+
+
+def _host_ns_outside(index: ProfileIndex, groups: IntArray, counted: BoolArray) -> int:
+    """Return the host time of some ops without a parent, without the groups inside of them."""
+    ops = index.profile.tables["ops"]
     host_ns = np.maximum(ops["duration_ns"] - _time_inside(index, groups), 0)
     return int(host_ns.sum(where=counted))
 

@@ -116,30 +116,30 @@ TRAINING: dict[str, TableDoc] = {
             column("type", "category", "module, fused, optimizer, autograd, data or compile"),
             column("class", "category", "class of the module"),
             column(
-                "calls", "int64",
+                "calls", "Int64",
                 "calls, except those that recompute a forward pass or are compiled into the code "
-                "of another module",
+                "of another module; missing in the last row",
             ),
-            "device_ns", "host_ns",
+            "device_ns", *measured("host_ns"),
             column("forward_ns", "int64", "inclusive: device time of the forward pass"),
-            column("forward_host_ns", "int64", "inclusive: host time of the calls of the module"),
+            column("forward_host_ns", "Int64", "inclusive: host time of the calls of the module"),
             column(
                 "backward_ns", "int64",
                 "inclusive: device time of the backward pass, recomputation included",
             ),
             column(
-                "backward_host_ns", "int64",
+                "backward_host_ns", "Int64",
                 "inclusive: host time of the nodes of the backward pass and of recomputation",
             ),
             column("other_ns", "int64", "inclusive: device time outside both passes"),
             column(
-                "other_host_ns", "int64",
+                "other_host_ns", "Int64",
                 "host time of a row outside modules and the backward pass, such as an "
                 "optimizer; in the last row, the remaining host time",
             ),
             "self_device_ns", "share", "kernels",
             host_ns="sum of `forward_host_ns`, `backward_host_ns` and `other_host_ns`; in a row "
-            "outside modules, without the modules called in it",
+            "outside modules, without the modules called in it; missing if none was measured",
             device_ns="inclusive: device time of the module and all modules called in it",
             self_device_ns="self: device time without the modules called in it",
             kernels="inclusive: kernels of the module and all modules called in it",
