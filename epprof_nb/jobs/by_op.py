@@ -24,6 +24,7 @@ from epprof_nb.data.profile_data import ProfileData
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from epprof_nb.analysis.base.result_table import Column
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
     from epprof_nb.jobs.job_data import JobData
@@ -54,12 +55,20 @@ def by_op_table(job: JobData) -> ResultTable:
             if at == len(rows):
                 rows.append(_OpRow())
             rows[at].add(number, *row[4:])
-    order = sorted(range(len(rows)), key=lambda i: -rows[i].device_ns)
+    order = sorted(range(len(rows)), key=lambda i: -(rows[i].device_ns or 0))
     ordered, places = [rows[i] for i in order], list(keys)
     places = [places[i] for i in order]
 
-    def numbers(value: Callable[[_OpRow], int]) -> Any:  # noqa: ANN401
+    def numbers(value: Callable[[_OpRow], int]) -> IntArray:
         return np.array([value(row) for row in ordered], np.int64)
+
+    def measured(value: Callable[[_OpRow], int | None]) -> OptionalColumn:
+        return optional([MISSING if (found := value(row)) is None else found for row in ordered])
+
+    def of_device(value: Callable[[_OpRow], int | None]) -> Column:
+        """Return a column of device work, which only parts that are traces may lack."""
+        column = measured(value)
+        return column if column.is_missing.any() else column.numbers
 
     return ResultTable(
         {
@@ -70,20 +79,16 @@ def by_op_table(job: JobData) -> ResultTable:
             "line": optional([MISSING if place[3] is None else place[3] for place in places]),
             "ranks": numbers(lambda row: row.ranks),
             "count": numbers(lambda row: row.count),
-            "device_ns": numbers(lambda row: row.device_ns),
-            "self_device_ns": numbers(lambda row: row.self_device_ns),
-            "kernels": numbers(lambda row: row.kernels),
-            "min_device_ns": numbers(lambda row: row.device[0][0]),
-            "max_device_ns": numbers(lambda row: row.device[1][0]),
-            "max_device_rank": rank_of_greatest(
-                numbers(lambda row: row.device[1][0]), numbers(lambda row: row.device[1][1])
-            ),
-            "host_ns": numbers(lambda row: row.host_ns),
-            "min_host_ns": numbers(lambda row: row.host[0][0]),
-            "max_host_ns": numbers(lambda row: row.host[1][0]),
-            "max_host_rank": rank_of_greatest(
-                numbers(lambda row: row.host[1][0]), numbers(lambda row: row.host[1][1])
-            ),
+            "device_ns": of_device(lambda row: row.device_ns),
+            "self_device_ns": of_device(lambda row: row.self_device_ns),
+            "kernels": of_device(lambda row: row.kernels),
+            "min_device_ns": of_device(lambda row: row.device.least),
+            "max_device_ns": of_device(lambda row: row.device.greatest),
+            "max_device_rank": _rank_of_greatest(ordered, "device"),
+            "host_ns": measured(lambda row: row.host_ns),
+            "min_host_ns": measured(lambda row: row.host.least),
+            "max_host_ns": measured(lambda row: row.host.greatest),
+            "max_host_rank": _rank_of_greatest(ordered, "host"),
         }
     )
 
@@ -122,50 +127,69 @@ def rank_of_greatest(greatest: IntArray, rank: IntArray) -> OptionalColumn:
     return optional(np.where(greatest > 0, rank, MISSING))
 
 
-class _OpRow:
-    """Sums of an op over the processes, and the least and the greatest of them."""
+class _Bounds:
+    """The least and the greatest value, and the process of the latter; None before the first."""
 
-    __slots__ = (
-        "count",
-        "device",
-        "device_ns",
-        "host",
-        "host_ns",
-        "kernels",
-        "ranks",
-        "self_device_ns",
-    )
+    __slots__ = ("greatest", "least", "rank")
 
     def __init__(self) -> None:
-        self.ranks = self.count = self.device_ns = self.self_device_ns = 0
-        self.kernels = self.host_ns = 0
-        # Least and greatest value, each with its process.
-        self.device = self.host = ((0, MISSING), (0, MISSING))
+        self.least: int | None = None
+        self.greatest: int | None = None
+        self.rank = MISSING
+
+    def add(self, value: int | None, number: int) -> None:
+        """Add the value of a process; None is not known."""
+        if value is None:
+            return
+        if self.least is None or value < self.least:
+            self.least = value
+        if self.greatest is None or value > self.greatest:
+            self.greatest, self.rank = value, number
+
+
+class _OpRow:
+    """Sums of an op over the processes, and the least and the greatest of them.
+
+    A sum is None if no process measured it.
+    """
+
+    __slots__ = (
+        "count", "device", "device_ns", "host", "host_ns", "kernels", "ranks", "self_device_ns",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.ranks = self.count = 0
+        self.device_ns: int | None = None
+        self.self_device_ns: int | None = None
+        self.kernels: int | None = None
+        self.host_ns: int | None = None
+        self.device, self.host = _Bounds(), _Bounds()
 
     def add(  # noqa: PLR0917 - a row
         self,
         number: int,
         count: int | None,
-        device_ns: int,
-        self_device_ns: int,
-        kernels: int,
+        device_ns: int | None,
+        self_device_ns: int | None,
+        kernels: int | None,
         host_ns: int | None,
     ) -> None:
         """Add the row of a process."""
-        self.device = _bounds(self.device, device_ns, number)
-        self.host = _bounds(self.host, host_ns or 0, number)
+        self.device.add(device_ns, number)
+        self.host.add(host_ns, number)
         self.ranks += 1
         self.count += count or 0
-        self.device_ns += device_ns
-        self.self_device_ns += self_device_ns
-        self.kernels += kernels
-        self.host_ns += host_ns or 0
+        self.device_ns = _plus(self.device_ns, device_ns)
+        self.self_device_ns = _plus(self.self_device_ns, self_device_ns)
+        self.kernels = _plus(self.kernels, kernels)
+        self.host_ns = _plus(self.host_ns, host_ns)
 
 
-def _bounds(bounds: Any, value: int, number: int) -> Any:  # noqa: ANN401
-    least, greatest = bounds
-    new = (value, number)
-    return (
-        new if least[1] == MISSING or value < least[0] else least,
-        new if greatest[1] == MISSING or value > greatest[0] else greatest,
-    )
+def _plus(total: int | None, value: int | None) -> int | None:
+    return total if value is None else value + (total or 0)
+
+
+def _rank_of_greatest(rows: list[_OpRow], of: str) -> OptionalColumn:
+    bounds: list[_Bounds] = [getattr(row, of) for row in rows]
+    greatest, rank = [b.greatest or 0 for b in bounds], [b.rank for b in bounds]
+    return rank_of_greatest(np.array(greatest, np.int64), np.array(rank, np.int64))

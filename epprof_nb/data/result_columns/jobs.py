@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epprof_nb.data.result_columns.description import TableDoc, column, columns
+from epprof_nb.data.result_columns.description import TableDoc, column, columns, measured
 
 _RANK = column("rank", "int64", "rank, or number of a process without one; the index")
 _OF_RANK = column("rank", "int64", "rank, or number of a process without one")
@@ -98,12 +98,13 @@ JOBS: dict[str, TableDoc] = {
             column("min_device_ns", "int64", "least `device_ns` of a process that has the op"),
             column("max_device_ns", "int64", "greatest `device_ns` of a process"),
             column("max_device_rank", "Int64", "process that has it; missing if it is 0"),
-            "host_ns",
-            column("min_host_ns", "int64", "least `host_ns` of a process that has the op"),
-            column("max_host_ns", "int64", "greatest `host_ns` of a process"),
+            *measured("host_ns"),
+            column("min_host_ns", "Int64", "least `host_ns` of a process that has the op"),
+            column("max_host_ns", "Int64", "greatest `host_ns` of a process"),
             column("max_host_rank", "Int64", "process that has it; missing if it is 0"),
             device_ns="inclusive: device time of the op and all ops below it, over all processes",
-            host_ns="inclusive: host time of the op and all ops below it, over all processes",
+            host_ns="inclusive: host time of the op and all ops below it, over all processes; "
+            "missing if none was measured",
         ),
     ),
     "job_by_task": TableDoc(

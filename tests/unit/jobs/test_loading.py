@@ -20,7 +20,7 @@ from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_job, synthetic_profile
 from tests.helpers import jobs
 from tests.helpers.jobs import add_part
-from tests.helpers.tiny import kernel
+from tests.helpers.tiny import kernel, op
 from tests.helpers.tiny import profile as tiny_profile
 
 
@@ -70,6 +70,18 @@ def test_sums_are_those_of_the_profiles(tmp_path):
         assert by_op.loc[op, "ranks"] == 3
     total = sum(profile.by_op()["self_device_ns"].sum() for profile in profiles)
     assert by_op["self_device_ns"].sum() == total
+
+
+def test_host_times_that_no_process_measured_are_missing():
+    learned = tiny_profile([op(1, "node", 0, 7, status="learned")], [kernel(0, 9, 1)])
+    ran = tiny_profile([op(1, "node", 0, 5)], [kernel(0, 9, 1)])
+    host = ["host_ns", "min_host_ns", "max_host_ns", "max_host_rank"]
+    first, both = (
+        Job(dict(enumerate(ranks))).by_op().iloc[0] for ranks in ([learned] * 2, [learned, ran])
+    )
+    assert first[host].isna().all()
+    assert first["device_ns"] == 18
+    assert both[host].tolist() == [5, 5, 5, 1]
 
 
 def test_processes_without_a_device_do_not_count_for_the_median():
