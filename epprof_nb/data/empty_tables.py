@@ -180,6 +180,8 @@ def _has_device_work(profile: ProfileData) -> bool:
 
 
 def _no_device_work(profile: ProfileData) -> str:
+    if "trace_format" in profile.info:
+        return "The trace has no device work: its tool recorded none."
     if is_cell_of_job(profile.info):
         return (
             "This is the process of the cell, and it launched no device work: `job.by_rank()` has "

@@ -18,6 +18,10 @@ Every table is a pandas DataFrame with the same columns and dtypes, empty or not
 nanoseconds on one clock and count from the start of the profile. Missing ids are `<NA>`, missing
 names `NaN`.
 
+A value that was not measured is missing, not 0. Traces of tools that record no device, or that do
+not name the op of a kernel, have no device times of ops: their columns are `Int64`, or `float64`
+with `NaN`, in the rows of ops.
+
 Columns of the breakdowns are *inclusive*, of an op and all ops below it, unless their name begins
 with `self_`. Inclusive times of nested ops overlap; self times add up to the device time of the
 profile.

@@ -123,6 +123,10 @@ class ResultTable:
             index=self._index,
         )
 
+    def replace(self, columns: Mapping[str, Column]) -> ResultTable:
+        """Return the table with some columns replaced."""
+        return ResultTable({**self._columns, **columns}, index=self._index)
+
     def to_frame(self) -> pd.DataFrame:
         """Build the DataFrame; its dtypes are the same on pandas 2.3 and 3, empty or not."""
         import pandas as pd

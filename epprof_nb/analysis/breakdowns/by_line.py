@@ -24,6 +24,7 @@ from epprof_nb.analysis.base.result_table import (
 )
 from epprof_nb.analysis.base.sampled_time import sampled_time, where_sampled
 from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 
+@missing_if_unknown
 def line_table(
     index: ProfileIndex,
     *,

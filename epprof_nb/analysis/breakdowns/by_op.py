@@ -16,6 +16,7 @@ from epprof_nb.analysis.base.result_table import (
     categorical,
     optional,
 )
+from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.op_args import Argument, argument_names, arguments
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
 
 
+@missing_if_unknown
 def op_table(
     index: ProfileIndex, *, args: Iterable[str] = (), attribution: Attribution = "launch"
 ) -> ResultTable:

@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.op_path_rows import table_of_paths
 from epprof_nb.analysis.base.op_paths import MAX_DEPTH, SESSION, OpPaths, op_steps
 from epprof_nb.analysis.base.op_status import has_host_time, ran
+from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.arrays.groups import sum_by_group
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 
+@missing_if_unknown
 def path_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
     """Return the columns of `Profile.by_path`."""
     ops, tree = index.profile.tables["ops"], index.tree

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.op_paths import SESSION
+from epprof_nb.analysis.base.unknown_device_times import has_device_times
 from epprof_nb.analysis.compare.comparison_table import (
     Elapsed,
     Quantity,
@@ -50,6 +51,9 @@ def op_table(
     categories = before.first_ops("category"), after.first_ops("category")
     providers = before.first_ops("provider"), after.first_ops("provider")
     due = contributions(pairs, before, after, is_paired=test.is_paired)
+    knows = [
+        all(index.cached(has_device_times) for index in side.indexes) for side in (before, after)
+    ]
     quantities, of_elapsed, numbers = [], [], []
     further: dict[str, list[int]] = {name: [] for name in _FURTHER}
     for number, pair in enumerate(pairs[1:], 1):
@@ -65,8 +69,12 @@ def op_table(
             is_complete = all(m["has_nodes"].all() for m in (*one, *other))
             one, other = _where_known(one), _where_known(other)
         values = [[m[f"{measure}_ns"] for m in side] for side in (one, other)]
+        with_device = [
+            measured if known else () for measured, known in zip((one, other), knows, strict=True)
+        ]
         for name, (what, which) in _FURTHER.items():
-            further[name].append(median_ns([m[what] for m in (one, other)[which]]))
+            measured = (with_device if what == "device_ns" else (one, other))[which]
+            further[name].append(median_ns([m[what] for m in measured]))
         numbers.append(number)
         quantities.append(
             Quantity(
@@ -84,7 +92,10 @@ def op_table(
                 before=test.pooled(values[0]),
                 after=test.pooled(values[1]),
                 counts=([m["count"] for m in one], [m["count"] for m in other]),
-                bytes=([m["bytes"] for m in one], [m["bytes"] for m in other]),
+                bytes=(
+                    [m["bytes"] for m in with_device[0]],
+                    [m["bytes"] for m in with_device[1]],
+                ),
                 is_complete=is_complete,
             )
         )

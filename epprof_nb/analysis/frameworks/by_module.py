@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.op_status import has_host_time, ran
 from epprof_nb.analysis.base.op_totals import share
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical
+from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.frameworks.phases import (
     BACKWARD,
     FORWARD,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 OUTSIDE = "(outside of modules)"
 
 
+@missing_if_unknown
 def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
     """Return the columns of `Profile.by_module`."""
     ops, tree = index.profile.tables["ops"], index.tree

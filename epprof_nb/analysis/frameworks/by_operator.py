@@ -10,6 +10,7 @@ from epprof_nb.analysis.base.breakdown_columns import MeasureColumns
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.result_table import ResultTable, categorical
+from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.frameworks.operator_links import forward_operators, is_node, is_operator
 from epprof_nb.analysis.frameworks.phases import modules as module_calls
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -25,6 +26,7 @@ NO_OPERATOR = "(no operator)"
 """Name of the row of device work outside of operators."""
 
 
+@missing_if_unknown
 def operator_table(
     index: ProfileIndex,
     *,

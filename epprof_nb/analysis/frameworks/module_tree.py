@@ -10,6 +10,7 @@ from epprof_nb.analysis.base.op_path_rows import subtree_sum, table_of_paths
 from epprof_nb.analysis.base.op_paths import MAX_DEPTH, OpPaths, Steps, op_keys
 from epprof_nb.analysis.base.op_status import has_host_time, ran
 from epprof_nb.analysis.base.op_totals import self_host_ns
+from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.frameworks.by_module import OUTSIDE, is_call
 from epprof_nb.analysis.frameworks.phases import (
     FORWARD_TYPES,
@@ -32,6 +33,7 @@ _MODULE, _WORK, _OUTSIDE = -2, -3, -4
 """Codes in place of a type; a type has no code below `MISSING`."""
 
 
+@missing_if_unknown
 def module_tree(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
     """Return a tree of the modules with the columns of `by_path`.
 

@@ -11,6 +11,7 @@ from epprof_nb.analysis.base.executions import executions
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import Totals, totals
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
+from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.onnx.fallback import copies_caused, find_fallbacks
 from epprof_nb.analysis.onnx.node_usage import usage_columns
 from epprof_nb.analysis.onnx.sampling import run_weights, unprofiled_host_ns
@@ -34,6 +35,7 @@ NO_NODE = "(no node)"
 _FIRST_MEASURES = ("count", "device_ns", "share", "host_ns", "mean_host_ns")
 
 
+@missing_if_unknown
 def node_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> ResultTable:
     """Return the columns of `Profile.by_node`."""
     profile = index.profile
@@ -76,6 +78,7 @@ def node_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> 
     )
 
 
+@missing_if_unknown
 def op_type_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> ResultTable:
     """Return the columns of `Profile.by_op_type`."""
     profile = index.profile

@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
+from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.onnx.overhead import (
     CAPTURED,
     MISMATCHED,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 
+@missing_if_unknown
 def run_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
     """Return the columns of `Profile.by_run`."""
     ops, tree = index.profile.tables["ops"], index.tree

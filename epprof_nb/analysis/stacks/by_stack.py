@@ -13,6 +13,7 @@ from epprof_nb.analysis.base.op_tree import preorder
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional, values_at
 from epprof_nb.analysis.base.source_text import line_text, split_lines
 from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -71,6 +72,7 @@ class FrameTree:
         np.maximum.at(self.recursion, self.of_stack[:-1][every], runs[every])
 
 
+@missing_if_unknown
 def stack_tree(
     index: ProfileIndex, *, attribution: Attribution = "launch", library: bool = False
 ) -> ResultTable:
@@ -203,11 +205,13 @@ def _depth_first(parent: IntArray, kept: IntArray, *sizes: IntArray) -> IntArray
     return by_size[np.argsort(begin)]
 
 
+@missing_if_unknown
 def own_stack_tree(index: ProfileIndex) -> ResultTable:
     """Return the tree for views, in which a frame that called itself is one."""
     return index.cached(tree_and_nodes, "launch", False, True)[0]  # noqa: FBT003
 
 
+@missing_if_unknown
 def full_stack_tree(index: ProfileIndex) -> ResultTable:
     """Return this tree with the frames of libraries."""
     return index.cached(tree_and_nodes, "launch", True, True)[0]  # noqa: FBT003

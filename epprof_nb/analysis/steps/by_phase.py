@@ -11,6 +11,7 @@ from epprof_nb.analysis.base.missing_records import busy_within
 from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
+from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.onnx.sampling import runs
 from epprof_nb.analysis.steps.by_repeat import wall_statistics
 from epprof_nb.analysis.steps.prefill_and_decode import DECODE, PHASES, ModelSteps, model_steps
@@ -32,6 +33,7 @@ MIN_STEPS = 4
 """Minimum number of decode steps that have statistics."""
 
 
+@missing_if_unknown
 @process_by_process
 def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
     """Return the columns of `Profile.by_phase`."""

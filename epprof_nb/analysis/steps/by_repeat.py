@@ -11,6 +11,7 @@ from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.base.missing_records import busy_within, launches_without_record
 from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
+from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.base.whole_repeats import whole_repeats
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -27,6 +28,7 @@ _MAX_POINTS = 120
 """Maximum number of points of the strip chart; with more repeats, each point is a mean."""
 
 
+@missing_if_unknown
 @process_by_process
 def repeat_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `Profile.by_repeat`."""

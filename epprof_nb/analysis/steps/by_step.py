@@ -11,6 +11,7 @@ from epprof_nb.analysis.base.missing_records import busy_within
 from epprof_nb.analysis.base.op_status import ran
 from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
+from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.frameworks.phases import (
     BACKWARD,
     DATA,
@@ -150,6 +151,7 @@ def _activity_rows(index: ProfileIndex) -> IntArray:
     return rows
 
 
+@missing_if_unknown
 @process_by_process
 def step_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `Profile.by_step`."""

@@ -111,13 +111,15 @@ def _facts(index: ProfileIndex, time: IntArray) -> Iterator[Fact]:
         tables = " union all ".join(f"select start_ns, end_ns from {name}" for name in _TIMED)
         wall_query = f"select coalesce(max(end_ns) - min(start_ns), 0) from ({tables})"
     yield Fact("wall_ns", wall_of(profile), "ns", wall_query)
+    work = index.is_device_work
+    if "trace_format" in profile.info and not work.any():
+        return  # the tool recorded no device, so 0 would be an assertion
     labels = device_labels(profile.info, index.device_ids)
     for device in index.device_ids:
         if device != MISSING and len(index.work_of(device)):
             starts, ends = index.busy(device)
             query = f"select sum(end_ns - start_ns) from busy where device_id = {device}"
             yield Fact(f"busy_ns of {labels[device]}", int((ends - starts).sum()), "ns", query)
-    work = index.is_device_work
     yield Fact("device_ns", int(time[work].sum()), "ns",
                "select coalesce(sum(duration_ns), 0) from device_work")  # fmt: skip
     for name, code in (("kernel", KERNEL), ("memcpy", MEMCPY), ("memset", MEMSET)):

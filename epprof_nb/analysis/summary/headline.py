@@ -82,8 +82,9 @@ class Headline:
     profiler's own time, and ``slowdown`` the ratio of the profiled to the unprofiled time of ONNX
     Runtime's runs; None if unknown. ``added`` is what profiling added, as a share of the unprofiled
     wall time, and None if unknown.
-    ``says_no_gpu`` is whether this profile is the first of its process without a GPU. ``repeats``
-    are the statistics of the repeats, training steps or decode steps; None without any.
+    ``says_no_gpu`` is whether this profile is the first of its process without a GPU, and
+    ``is_trace`` whether another tool recorded it, perhaps without devices. ``repeats`` are the
+    statistics of the repeats, training steps or decode steps; None without any.
     """
 
     wall_ns: int
@@ -103,6 +104,7 @@ class Headline:
     error: str | None
     is_blank: bool
     says_no_gpu: bool
+    is_trace: bool
     repeats: RepeatStatistics | None
     memory: tuple[str, ...] = ()
     """Lines on the memory of GPUs, if it was recorded."""
@@ -217,6 +219,8 @@ class Headline:
         """Explanation of a profile without device work; else None."""
         if self.kernels or self.copies or self.memsets:
             return None
+        if self.is_trace:
+            return "The trace has no device work. (Host ops are shown.)"
         is_gpu = self.device_word == "GPU"
         if self.is_blank:
             return f"No {'GPU' if is_gpu else 'device'} work and no ops were recorded."
@@ -292,6 +296,7 @@ def headline_of(index: ProfileIndex) -> Headline:
         unattributed=total_count((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),
         says_no_gpu=is_first_without_gpu(profile.info),
+        is_trace="trace_format" in profile.info,
         is_blank=not any(map(len, timed_tables(profile))),
         # Steps of different processes run at the same time: they are not a sequence.
         repeats=None

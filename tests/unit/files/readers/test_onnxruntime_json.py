@@ -50,6 +50,44 @@ def test_a_profile_of_the_cuda_provider_has_the_node_that_fell_back():
     assert len(prof.by_run()) == 3
 
 
+DEVICE = ["device_ns", "self_device_ns", "share", "kernels", "memcpys", "memsets", "bytes"]
+
+
+@pytest.mark.parametrize("kernels", [0, 2])
+def test_device_times_that_no_node_has_are_missing(kernels, read, tmp_path):
+    events = [
+        event("Session", "model_run", 0, 100),
+        event("Node", "product_kernel_time", 10, 20, op_name="MatMul", provider="CUDA"),
+        *[event("Kernel", "gemm", 30, 39, op_name="MatMul")] * kernels,
+    ]
+    prof = read("[\n" + ",\n".join(events) + "\n]\n")
+    prof.save(tmp_path / "again.epprof")
+    for again in (prof, epprof_nb.load(tmp_path / "again.epprof")):
+        by_node = again.by_node().set_index("name")
+        assert by_node.loc["product", [*DEVICE, "mean_device_ns", "p95_device_ns"]].isna().all()
+        assert by_node.loc["product", "host_ns"] == 10_000
+        if kernels:
+            assert by_node.loc["(no node)", ["device_ns", "kernels"]].tolist() == [18_000, 2]
+        for table in (again.by_op(), again.by_op_type(), again.by_run(), again.by_path()):
+            has_op = ~table[table.columns[0]].astype(str).isin(["(no op)", "(no node)", "session"])
+            of_ops = table.loc[has_op & table["host_ns"].notna()]
+            shared = [name for name in DEVICE if name in table]
+            assert set(of_ops["device_ns"].dropna()) <= {18_000}  # of the session
+            of_ops = of_ops.loc[of_ops["device_ns"].isna(), shared]
+            assert len(of_ops) >= 1
+            assert of_ops.isna().to_numpy().all()
+        summary = str(again.summary())
+        assert ("device_ns: " in summary) == bool(kernels)
+        assert ("The trace has no device work" in summary) == (not kernels)
+
+
+def test_a_comparison_has_no_device_times_of_such_nodes():
+    table = epprof_nb.compare(*(epprof_nb.read_trace(path) for path in (OLD_ORT, NEW_ORT))).ops
+    unknown = ["device_before_ns", "device_after_ns", "bytes_before", "bytes_after"]
+    assert table[unknown].isna().to_numpy().all()
+    assert (table[["host_before_ns", "host_after_ns"]] > 0).to_numpy().all()
+
+
 def event(kind, name, start, end, **args):
     """A line of the file, as ONNX Runtime writes it."""
     return (
