@@ -59,15 +59,15 @@ def test_sums_are_those_of_the_profiles(tmp_path):
             assert table[name].tolist() == [device[name] for device in devices], name
     by_op = job.by_op().set_index("name")
     per_rank = [profile.by_op().set_index("name") for profile in profiles]
-    for op in ("attention", "In[3]"):
-        if op not in by_op.index:
+    for name in ("attention", "In[3]"):
+        if name not in by_op.index:
             continue
-        times = [frame.loc[op, "device_ns"] for frame in per_rank]
-        assert by_op.loc[op, "device_ns"] == sum(times)
-        assert by_op.loc[op, "max_device_ns"] == max(times)
-        assert by_op.loc[op, "min_device_ns"] == min(times)
-        assert by_op.loc[op, "max_device_rank"] == times.index(max(times))
-        assert by_op.loc[op, "ranks"] == 3
+        times = [frame.loc[name, "device_ns"] for frame in per_rank]
+        assert by_op.loc[name, "device_ns"] == sum(times)
+        assert by_op.loc[name, "max_device_ns"] == max(times)
+        assert by_op.loc[name, "min_device_ns"] == min(times)
+        assert by_op.loc[name, "max_device_rank"] == times.index(max(times))
+        assert by_op.loc[name, "ranks"] == 3
     total = sum(profile.by_op()["self_device_ns"].sum() for profile in profiles)
     assert by_op["self_device_ns"].sum() == total
 
