@@ -113,6 +113,19 @@ class ProfileData:
         return explained(self, "overhead", self.tables["overhead"].to_frame())
 
     @property
+    @with_columns("thread_waits")
+    def thread_waits(self) -> pd.DataFrame:
+        """One row per wait of a Python thread for another one.
+
+        {columns}
+
+        Notes
+        -----
+        `critical_path` and `what_if` follow these waits to the other thread.
+        """
+        return explained(self, "thread_waits", self.tables["thread_waits"].to_frame())
+
+    @property
     @with_columns("stacks")
     def stacks(self) -> pd.DataFrame:
         """One row per Python stack in which work was launched, and per stack that called one.

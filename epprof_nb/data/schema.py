@@ -382,6 +382,34 @@ HOST_SAMPLES = TableSchema(
     ),
 )
 
+THREAD_WAITS = TableSchema(
+    "thread_waits",
+    (
+        "One row per wait of a Python thread for another one: in `Thread.join`, `Event.wait`, "
+        "`Future.result`, and in `Condition.wait`, on which semaphores, barriers and `queue.Queue` "
+        "are built. Waits for locks and for `queue.SimpleQueue` are not recorded."
+    ),
+    None,
+    (
+        Column("start_ns", "time", "start of the wait, since the profile's start"),
+        Column(
+            "end_ns",
+            "time",
+            "when the other thread let it go on, or when it went on without that; the same as the "
+            "start if it did not have to wait",
+        ),
+        Column("duration_ns", "time", "length of the wait"),
+        Column("thread_id", "int", "operating-system thread that waited"),
+        Column(
+            "other_thread_id",
+            "id",
+            "the thread that it waited for: which ended, or notified it; missing if the wait timed "
+            "out",
+        ),
+        Column("function", "name", "Thread.join, Event.wait, Future.result or Condition.wait"),
+    ),
+)
+
 BLOCK_CATEGORIES = (
     "parameter", "gradient", "optimizer state", "activation", "forward, undecided", "temporary",
     "input", "workspace", "other",
@@ -446,7 +474,7 @@ MEMORY_SEGMENTS = TableSchema(
 )
 
 TABLES: tuple[TableSchema, ...] = (
-    OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD, STACKS, HOST_SAMPLES, MEMORY_BLOCKS,
-    MEMORY_SEGMENTS,
+    OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD, STACKS, HOST_SAMPLES, THREAD_WAITS,
+    MEMORY_BLOCKS, MEMORY_SEGMENTS,
 )  # fmt: skip
 """All tables of a profile, in the order in which they are saved."""

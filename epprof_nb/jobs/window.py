@@ -35,6 +35,7 @@ _NUMBERS = {
     **dict.fromkeys(_DEVICES, "device"),
     **dict.fromkeys(_STACKS, "stack"),
     "thread_id": "thread",
+    "other_thread_id": "thread",
     "correlation_id": "correlation",
     "event_correlation_id": "correlation",
     "event_context_id": "context",

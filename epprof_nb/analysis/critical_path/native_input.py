@@ -13,8 +13,10 @@ The rules by which one event waits for another are in this folder and in
 * A synchronization, and a copy of pageable memory, waits for the event, stream or context.
 * While another thread works for an op of a thread, and that thread does nothing of its own, it
   waits for the other one, as in PyTorch's backward pass.
-* A thread that samples find in ``Thread.join``, or another function that waits for a thread, waits
-  for the work of other threads that ends meanwhile.
+* A thread in ``Thread.join``, or in ``Condition.wait``, which events and queues use, waits for the
+  thread that ended, or that notified it.
+* Where no such wait was recorded, a thread that samples find in these functions waits for the work
+  of other threads that ends meanwhile.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from epprof_nb.analysis.critical_path.launches import (
     calls_of,
     usual_latency,
 )
+from epprof_nb.analysis.critical_path.recorded_joins import recorded_joins
 from epprof_nb.analysis.critical_path.sampled_joins import sampled_joins
 from epprof_nb.analysis.critical_path.thread_joins import thread_joins
 from epprof_nb.analysis.critical_path.threads import Threads
@@ -107,14 +110,14 @@ class CriticalPathInput:
         )  # fmt: skip
         call_wait, call_lane = waiting_calls(index, call, lane, end, events)
         self._waits = event_waits(index, call, lane, events)
-        threads = Threads(tables["ops"], tables["api_calls"], call_start)
+        threads = Threads(tables["ops"], tables["api_calls"], tables["thread_waits"], call_start)
         self._threads, self._home = threads.count, threads.home
         self._thread_ids, self._thread_numbers = threads.ids, threads.numbers
         homes = threads.ids[threads.numbers == threads.home]
         self.home_thread = int(homes[0]) if len(homes) else MISSING
-        joins = thread_joins(index, threads.of_ops, threads.of_calls).with_more(
-            sampled_joins(index, threads.of_ops, threads.of_calls, threads.ids, threads.numbers)
-        )
+        joins = thread_joins(index, threads.of_ops, threads.of_calls)
+        joins = joins.with_more(recorded_joins(index, threads))
+        joins = joins.with_more(sampled_joins(index, threads))
         waits = np.full(len(joins.op), THREAD, np.uint8)
         self._calls = _ordered_calls(
             np.append(call_start, joins.start), np.append(call_end, joins.end),

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.critical_path.threads import Threads
     from epprof_nb.arrays.types import IntArray
 
-    Rows = npt.NDArray[np.int32]
     Intervals = tuple[IntArray, IntArray]
 
 _NONE = np.empty(0, np.int64)
@@ -39,37 +39,24 @@ class _Waited(NamedTuple):
     goes_on: npt.NDArray[np.bool_]
 
 
-def sampled_joins(
-    index: ProfileIndex, op_thread: Rows, call_thread: Rows, thread_ids: IntArray, numbers: IntArray
-) -> Joins:
-    """Return the waits of threads for others that samples found.
+def sampled_joins(index: ProfileIndex, threads: Threads) -> Joins:
+    """Return the waits of threads for others that samples found, and that were not recorded.
 
     A thread waits for the work that ended while it waited; if none did, for that which went on.
-
-    Parameters
-    ----------
-    index
-        Index of the profile.
-    op_thread, call_thread
-        Number of the thread of each op (`MISSING`: it is no part of a thread's time) and of each
-        API call.
-    thread_ids, numbers
-        Operating-system ids of threads, ascending, and their numbers.
     """
     samples = index.profile.tables["host_samples"]
     is_wait = np.append(waiting_stacks(index, FOR_THREADS), False)[samples["stack_id"]]
     found: list[tuple[_Waited, int, int]] = []
-    if is_wait.any() and len(numbers) > 1:
-        threads = _Threads(index, op_thread, call_thread)
-        of_number = dict(zip(numbers.tolist(), thread_ids.tolist(), strict=True))
+    if is_wait.any() and threads.count > 1:
+        times_of = _Times(index, threads)
         waits = {}
-        for number in numbers.tolist():
-            of_thread = samples["thread_id"] == of_number[number]
+        for number, thread_id in zip(threads.numbers.tolist(), threads.ids.tolist(), strict=True):
+            of_thread = samples["thread_id"] == thread_id
             times = samples["start_ns"][of_thread]
-            waits[number] = threads.waits(number, times, is_wait[of_thread])
+            waits[number] = times_of.waits(number, thread_id, times, is_wait[of_thread])
         work = {
-            number: intersection(threads.work(number), complement(*waits[number], EARLIEST, LATEST))
-            for number in waits
+            number: intersection(times_of.work(number), complement(*wait, EARLIEST, LATEST))
+            for number, wait in waits.items()
         }
         for number, (start, end) in waits.items():
             if len(start):
@@ -85,18 +72,23 @@ def sampled_joins(
     return Joins(start, end, thread, np.full(len(start), MISSING, np.int32), other)
 
 
-class _Threads:
+class _Times:
     """The work and the waits of the threads of a profile."""
 
-    def __init__(self, index: ProfileIndex, op_thread: Rows, call_thread: Rows) -> None:
-        self._index, self._op_thread, self._call_thread = index, op_thread, call_thread
-        self._ops, self._calls = (index.profile.tables[name] for name in ("ops", "api_calls"))
+    def __init__(self, index: ProfileIndex, threads: Threads) -> None:
+        self._index = index
+        self._op_thread, self._call_thread = threads.of_ops, threads.of_calls
+        self._ops, self._calls, self._recorded = (
+            index.profile.tables[name] for name in ("ops", "api_calls", "thread_waits")
+        )
 
     def work(self, thread: int) -> Intervals:
         """Return when a thread had ops or API calls open."""
         return open_times(self._index, self._op_thread == thread, self._call_thread == thread)
 
-    def waits(self, thread: int, sampled_ns: IntArray, is_wait: npt.NDArray[np.bool_]) -> Intervals:
+    def waits(
+        self, thread: int, thread_id: int, sampled_ns: IntArray, is_wait: npt.NDArray[np.bool_]
+    ) -> Intervals:
         """Return when a thread waited: from the event before a sample that waits to the next."""
         of_ops, of_calls = self._op_thread == thread, self._call_thread == thread
         own = [self._ops[name][of_ops] for name in ("start_ns", "end_ns")]
@@ -104,9 +96,13 @@ class _Threads:
         events = np.unique(np.concatenate([*own, sampled_ns[~is_wait], [0, LATEST]]))
         at = np.unique(np.searchsorted(events, sampled_ns[is_wait], side="right"))
         at = at[(at > 0) & (at < len(events))]
-        # The API calls say themselves what they wait for.
-        calls = union(self._calls["start_ns"][of_calls], self._calls["end_ns"][of_calls])
-        return intersection(union(events[at - 1], events[at]), complement(*calls, EARLIEST, LATEST))
+        # API calls and recorded waits say themselves what they wait for.
+        recorded = self._recorded["thread_id"] == thread_id
+        known = union(*(
+            np.append(self._calls[name][of_calls], self._recorded[name][recorded])
+            for name in ("start_ns", "end_ns")
+        ))  # fmt: skip
+        return intersection(union(events[at - 1], events[at]), complement(*known, EARLIEST, LATEST))
 
 
 def _pieces(

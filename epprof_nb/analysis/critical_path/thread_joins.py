@@ -40,6 +40,12 @@ class Joins(NamedTuple):
     op: Rows
     other: Rows
 
+    def take(self, rows: IntArray) -> Joins:
+        """Return some of these waits."""
+        return Joins(
+            self.start[rows], self.end[rows], self.thread[rows], self.op[rows], self.other[rows]
+        )
+
     def with_more(self, more: Joins) -> Joins:
         """Return these waits and others."""
         return Joins(

@@ -18,15 +18,19 @@ if TYPE_CHECKING:
 class Threads:
     """Numbers of the threads, the home thread, and the ops that are a part of a thread's time."""
 
-    def __init__(self, ops: Table, calls: Table, call_start: IntArray) -> None:
-        ids = np.append(ops["thread_id"], calls["thread_id"])
+    def __init__(self, ops: Table, calls: Table, waits: Table, call_start: IntArray) -> None:
+        waited_for = waits["other_thread_id"]
+        ids = np.concatenate([
+            ops["thread_id"], calls["thread_id"], waits["thread_id"],
+            waited_for[waited_for != MISSING],
+        ])  # fmt: skip
         number, count = factorize(ids)
         self.count = max(count, 1)
         id_of_number = np.empty(count, np.int64)
         id_of_number[number] = ids
         self.numbers = np.argsort(id_of_number)
         self.ids = id_of_number[self.numbers]
-        self.of_calls = number[len(ops) :].astype(np.int32)
+        self.of_calls = number[len(ops) :][: len(calls)].astype(np.int32)
         start, end = spans(ops)
         self.op_start, self.op_end = np.maximum(start, 0), np.maximum(end, 0)
         # A row of many executions says nothing about the time between them.
@@ -34,6 +38,13 @@ class Threads:
         listed &= ~ops.names("status").equals("earlier")
         self.of_ops = np.where(listed, number[: len(ops)], MISSING).astype(np.int32)
         self.home = self._home(ops, np.flatnonzero(listed), call_start)
+
+    def numbers_of(self, ids: IntArray) -> IntArray:
+        """Return the numbers of threads; `MISSING` for those of which nothing is known."""
+        at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        if not len(self.ids):
+            return np.full(len(ids), MISSING)
+        return np.where(self.ids[at] == ids, self.numbers[at], MISSING)
 
     def _home(self, ops: Table, rows: IntArray, call_start: IntArray) -> int:
         """Return the number of the thread of the cell, else of the most similar thread."""

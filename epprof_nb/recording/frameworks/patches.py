@@ -45,6 +45,10 @@ class Patches:
     def __init__(self) -> None:
         self._replaced: list[tuple[Any, str, Any, Any, Any]] = []
 
+    def __bool__(self) -> bool:
+        """Whether anything is replaced."""
+        return bool(self._replaced)
+
     def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:  # noqa: ANN401
         """Replace an attribute by ``wrap(attribute)``, and copy its name and documentation."""
         original = getattr(owner, name)

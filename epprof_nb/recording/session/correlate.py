@@ -126,6 +126,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
         "memory": memory,
         **pool_tables(memory, pools, ops, recording.opened_ns, on_host, libraries=libraries),
         "host_samples": stacks.of_samples(samples),
+        "thread_waits": _waits(recording),
         "overhead": concat([output.overhead for output in outputs]) if outputs else Table(OVERHEAD),
     }
     return CorrelatedTables(
@@ -136,6 +137,14 @@ def correlate(recording: Recording) -> CorrelatedTables:
         None if stacks.resolved is None else stacks.resolved.stacks,
         unresolved_ops,
     )
+
+
+def _waits(recording: Recording) -> Table:
+    """Return the waits of threads that lasted longer than until the profile began."""
+    waits = concat([batch.waits for batch in recording.batches])
+    kept = waits.take(waits["end_ns"] > recording.opened_ns).in_start_order()
+    start = np.maximum(kept["start_ns"], recording.opened_ns)
+    return kept.replace(start_ns=start, duration_ns=kept["end_ns"] - start)
 
 
 def _host_memory(recording: Recording) -> HostMemory | None:

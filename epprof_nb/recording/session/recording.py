@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.data.schema import THREAD_WAITS
+from epprof_nb.data.table import Table
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -26,6 +29,8 @@ class Batch:
     flushed_ns: int
     samples: dict[str, Any] = field(default_factory=dict)
     """Samples of the host's Python code; empty if there are none."""
+    waits: Table = field(default_factory=lambda: Table(THREAD_WAITS))
+    """Waits of threads for each other."""
 
 
 @dataclass(slots=True, eq=False)

@@ -21,7 +21,7 @@ from epprof_nb.arrays.ids import unique_values
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.recording.ranges import greenlets, suspension
 from epprof_nb.recording.samples import native_sampler
-from epprof_nb.recording.session import created_threads, garbage_collections
+from epprof_nb.recording.session import created_threads, garbage_collections, thread_waits
 from epprof_nb.recording.session.graph_node_registry import GraphNodeRegistry
 from epprof_nb.recording.session.recording import Batch, Recording, Subscription, column
 from epprof_nb.recording.session.thread_names import ThreadNames
@@ -52,6 +52,7 @@ _HOST_PARTS: tuple[_HostPart, ...] = (
     stack_log,
     native_sampler,
     garbage_collections,
+    thread_waits,
 )
 """Modules in the order of their start: samples refer to stacks."""
 
@@ -370,7 +371,7 @@ class RecordingService:
         self._stacks += filter(None, [stack_log.drain()])
         for output in outputs:
             self._graph_nodes.add(output.graphs.nodes, self._stacks)
-        batch = Batch(ops, launches, outputs, now, samples)
+        batch = Batch(ops, launches, outputs, now, samples, thread_waits.drain())
         self._batches.append(batch)
         for log in ("ops", "launches"):
             threads = column([batch], log, "thread_id", np.uint64).astype(np.int64)

@@ -1,0 +1,83 @@
+"""Recorded waits of a thread for another one, as in ``Thread.join`` and ``Event.wait``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.critical_path.columns import spans
+from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
+from epprof_nb.arrays.intervals import intersection, union
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.critical_path.threads import Threads
+    from epprof_nb.arrays.types import IntArray
+
+
+class _Waits(NamedTuple):
+    """Waits of threads for others, as columns."""
+
+    start: IntArray
+    end: IntArray
+    thread: IntArray
+    other: IntArray
+
+
+def recorded_joins(index: ProfileIndex, threads: Threads) -> Joins:
+    """Return the recorded waits of threads, while the other one works or waits itself.
+
+    Where nothing is known of the other thread, the wait is time of the one that waits. The end of
+    each wait is an own entry without length: it depends on all that the other one has done, also if
+    that is a wait only with other durations.
+    """
+    waits = _known(index, threads)
+    found = []
+    pairs = np.unique(np.stack([waits.thread, waits.other], axis=1), axis=0)
+    for waiting, other in pairs.tolist():
+        own = (waits.thread == waiting) & (waits.other == other)
+        its = waits.thread == other
+        work = open_times(index, threads.of_ops == other, threads.of_calls == other)
+        busy = union(np.append(work[0], waits.start[its]), np.append(work[1], waits.end[its]))
+        of_pair = union(waits.start[own], waits.end[own])
+        start, end = intersection(of_pair, busy)
+        until = of_pair[1][np.searchsorted(of_pair[0], start, side="right") - 1]
+        found.append(np.stack([
+            np.append(times, waits.end[own]) for times in (start, end, until)
+        ]))  # fmt: skip
+    sizes = [times.shape[1] for times in found]
+    start, end, until = np.concatenate([np.empty((3, 0), np.int64), *found], axis=1)
+    thread, other = np.repeat(pairs, sizes, axis=0).T.astype(np.int32)
+    joins = Joins(start, end, thread, np.full(len(start), MISSING, np.int32), other)
+    # A thread may wait for one that waits itself until then: its wait ends first.
+    return joins.take(np.argsort(until, kind="stable"))
+
+
+def _known(index: ProfileIndex, threads: Threads) -> _Waits:
+    """Return the waits that another thread ended, from the first try of each on.
+
+    A thread may wait in vain several times, as with a time limit in a loop.
+    """
+    table = index.profile.tables["thread_waits"]
+    starts, ends = spans(table)
+    thread, other = (threads.numbers_of(table[f"{part}thread_id"]) for part in ("", "other_"))
+    is_known = (other != MISSING) & (other != thread)
+    events = np.zeros(len(table), np.int64)
+    ops, calls = (index.profile.tables[name] for name in ("ops", "api_calls"))
+    for number in np.unique(thread).tolist():
+        of_thread, own = thread == number, (threads.of_ops == number, threads.of_calls == number)
+        times = np.sort(np.concatenate([
+            part[name][rows] for part, rows in zip((ops, calls), own, strict=True)
+            for name in ("start_ns", "end_ns")
+        ]))  # fmt: skip
+        events[of_thread] = np.searchsorted(times, starts[of_thread], side="right")
+    order = np.lexsort((starts, thread))
+    known = np.cumsum(is_known[order]) - is_known[order]
+    # Tries that follow each other without any other event of the thread, up to one that succeeds.
+    tries = np.stack([thread[order], events[order], known])
+    is_first = (np.diff(tries, axis=1, prepend=MISSING - 1) != 0).any(axis=0)
+    begun = starts[order][np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))]
+    kept = order[is_known[order]]
+    return _Waits(begun[is_known[order]], ends[kept], thread[kept], other[kept])

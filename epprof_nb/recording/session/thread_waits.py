@@ -1,0 +1,140 @@
+"""Waits of Python threads for each other.
+
+Semaphores, barriers, events, futures and `queue.Queue` wait in `Condition.wait`. Events and futures
+do not call it if they are set, but what follows depends on the thread that set them all the same.
+Locks and `queue.SimpleQueue` wait in C, where nothing can be replaced.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb._native import now_ns, thread_id
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.schema import MISSING, THREAD_WAITS
+from epprof_nb.data.table import Table
+from epprof_nb.recording.frameworks.patches import Patches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from epprof_nb.core.options import Options
+
+    Function = Callable[..., Any]
+
+_MAX_WAITS = 1_000_000
+_SET = "_epprof_set"
+"""Attribute of a condition with waiters, of an event and of a future: when it was last notified or
+set, and by which thread."""
+_NEVER = (-1, MISSING)
+
+_patches = Patches()
+_waits: deque[tuple[int, int, int, int, str]] = deque(maxlen=_MAX_WAITS)
+
+
+def start(options: Options) -> None:  # noqa: ARG001
+    """Record the waits from now on, the last million of them."""
+    if _patches:
+        return
+    _patches.replace(threading.Condition, "notify", _noted_notify)
+    _patches.replace(threading.Condition, "wait", _recorded_wait)
+    _patches.replace(threading.Thread, "join", _recorded_join)
+    _patches.replace(threading.Event, "set", _noted)
+    _patches.replace(threading.Event, "wait", _recorded_event)
+    _patches.replace(concurrent.futures.Future, "set_result", _noted)
+    _patches.replace(concurrent.futures.Future, "set_exception", _noted)
+    _patches.replace(concurrent.futures.Future, "result", _recorded_result)
+
+
+def stop() -> None:
+    """Stop, and forget the waits."""
+    _patches.restore()
+    _waits.clear()
+
+
+def drain() -> Table:
+    """Return the waits that have ended since the last call."""
+    rows = [_waits.popleft() for _ in range(len(_waits))]
+    if not rows:
+        return Table(THREAD_WAITS)
+    *numbers, functions = zip(*rows, strict=True)
+    names = ("start_ns", "end_ns", "thread_id", "other_thread_id")
+    columns = {n: np.array(v, np.int64) for n, v in zip(names, numbers, strict=True)}
+    columns["duration_ns"] = columns["end_ns"] - columns["start_ns"]
+    return Table(THREAD_WAITS, {**columns, "function": CategoryColumn.of(functions)})
+
+
+def _noted(original: Function) -> Function:
+    def noted(self: object, *args: Any, **kwargs: Any) -> object:
+        setattr(self, _SET, (now_ns(), thread_id()))
+        return original(self, *args, **kwargs)
+
+    return noted
+
+
+def _noted_notify(original: Function) -> Function:
+    def notify(self: Any, n: int = 1) -> object:  # noqa: ANN401
+        if self._waiters:
+            setattr(self, _SET, (now_ns(), thread_id()))
+        return original(self, n)
+
+    return notify
+
+
+def _recorded_wait(original: Function) -> Function:
+    def wait(self: threading.Condition, *args: Any, **kwargs: Any) -> object:
+        start = now_ns()
+        is_notified = original(self, *args, **kwargs)
+        end, other = getattr(self, _SET, _NEVER) if is_notified else _NEVER
+        if end < start:  # it timed out, or whoever notified it is not recorded
+            end, other = now_ns(), MISSING
+        _waits.append((start, end, thread_id(), other, "Condition.wait"))
+        return is_notified
+
+    return wait
+
+
+def _recorded_join(original: Function) -> Function:
+    def join(self: threading.Thread, *args: Any, **kwargs: Any) -> object:
+        start = now_ns() if self.is_alive() else None
+        result = original(self, *args, **kwargs)
+        end, other = now_ns(), self.native_id
+        if other is not None:
+            other = MISSING if self.is_alive() else other
+            _waits.append((start or end, end, thread_id(), other, "Thread.join"))
+        return result
+
+    return join
+
+
+def _recorded_event(original: Function) -> Function:
+    def wait(self: threading.Event, *args: Any, **kwargs: Any) -> object:
+        if self.is_set():
+            _depend_on(self, "Event.wait")
+        return original(self, *args, **kwargs)
+
+    return wait
+
+
+def _recorded_result(original: Function) -> Function:
+    def result(self: concurrent.futures.Future[Any], *args: Any, **kwargs: Any) -> object:
+        # `done` would wait for the lock that the other thread holds while it sets the result.
+        if getattr(self, "_state", None) == "FINISHED":
+            _depend_on(self, "Future.result")
+        return original(self, *args, **kwargs)
+
+    return result
+
+
+def _depend_on(waited_for: object, function: str) -> None:
+    """Record that the calling thread depends on the one that set an event or a future."""
+    _, other = getattr(waited_for, _SET, _NEVER)
+    this = thread_id()
+    if other not in (MISSING, this):
+        now = now_ns()
+        _waits.append((now, now, this, other, function))

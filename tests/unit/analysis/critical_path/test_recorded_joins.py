@@ -1,0 +1,79 @@
+"""Waits for threads that were recorded."""
+
+import pytest
+
+from epprof_nb.data.schema import THREAD_WAITS
+from tests.helpers import tiny
+from tests.helpers.planted import info
+from tests.helpers.tiny import line, op, profile
+
+
+def waited(*waits, ops=()):
+    """A cell whose second line waits until 850 while two threads work, with its waits."""
+    ops = [
+        op(1, "In[1]", 0, 1_000, op_type="cell", thread_id=1),
+        line(2, 2, 100, 900, 1, thread_id=1),
+        op(3, "long", 110, 830, thread_id=2),
+        op(4, "short", 110, 600, thread_id=3),
+        *ops,
+    ]
+    found = profile(ops, info=info(1_000, cell="In[1]"))
+    columns = ("thread_id", "other_thread_id", "start_ns", "end_ns")
+    rows = [dict(zip(columns, wait, strict=True)) for wait in waits]
+    found.tables["thread_waits"] = tiny.table(THREAD_WAITS, rows)
+    return found
+
+
+def saving(prof, *names):
+    return prof.what_if(dict.fromkeys(names, 0.0))["saving_ns"].iloc[-1]
+
+
+def test_the_longest_of_the_joined_threads_is_the_limit():
+    prof = waited((1, 2, 105, 840), (1, 3, 840, 850))
+    assert prof.critical_path()["duration_ns"].sum() == 1_000
+    assert "long" in prof.critical_path()["name"].tolist()
+    # It waits for the other one then, which had ended before.
+    assert saving(prof, "long") == 250
+    assert saving(waited((1, 3, 105, 610), (1, 2, 610, 840)), "long") == 220
+    assert saving(prof, "short") == 0
+    assert saving(prof, "long", "short") == 720
+
+
+def test_a_thread_waits_for_the_one_that_notified_it_only():
+    prof = waited((1, 3, 105, 610))
+    assert saving(prof, "long") == 0
+    assert saving(prof, "short") == 170  # until the other thread has ended
+    assert saving(prof, "short", "long") == 490
+
+
+def test_the_thread_goes_on_after_a_result_within_an_op():
+    prof = waited((1, 2, 105, 500))
+    assert saving(prof, "long") == 390
+    assert saving(prof, "short") == 0
+
+
+def test_a_chain_of_threads_is_followed_through_one_without_ops():
+    prof = waited((9, 2, 20, 830), (1, 9, 105, 850))
+    # What the thread with the op did from 105 to 110 is not known.
+    assert prof.critical_path()["duration_ns"].sum() == 995
+    assert saving(prof, "long") == 995 - 595  # the other thread, which nobody waits for
+    assert saving(prof, "long", "short") == 720
+
+
+def test_a_wait_in_several_tries_is_one():
+    tries = [(1, None, start, start + 100) for start in range(105, 705, 100)]
+    assert saving(waited(*tries, (1, 2, 705, 840)), "long", "short") == 720
+    # With work of its own in between, only the last one waits for the other thread.
+    own = [op(9, "own", 500, 501, 2, thread_id=1)]
+    assert saving(waited(*tries, (1, 2, 705, 840), ops=own), "long", "short") == 325
+
+
+def test_a_wait_that_timed_out_takes_its_time():
+    assert saving(waited((1, None, 105, 850)), "long", "short") == 0
+
+
+@pytest.mark.parametrize("rows", [[], [(7, 8, 100, 200)], [(1, 1, 100, 200)], [(1, 2, 900, 100)]])
+def test_no_waits_or_strange_ones(rows):
+    prof = waited(*rows)
+    assert prof.critical_path()["duration_ns"].sum() == 1_000
+    assert saving(prof, "long", "short") == 0
