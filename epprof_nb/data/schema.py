@@ -379,6 +379,11 @@ HOST_SAMPLES = TableSchema(
             "time since the moment of the sample before, of any thread: the host time that the "
             "sample stands for",
         ),
+        Column(
+            "processor_ns",
+            "id",
+            "processor time of the thread until then, since its start; missing if unknown",
+        ),
     ),
 )
 

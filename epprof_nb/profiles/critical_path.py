@@ -112,6 +112,10 @@ class CriticalPath(ProfileData):
             fills it. Removing one can make others faster, or start earlier: the high saving counts
             all time in which they overlapped with it, or waited although they were launched and
             their stream was free. With the factor 0, the calls of an op or line do not wait either.
+            Idle time of a thread, by samples, may have a fixed length, as a sleep of one second, or
+            end when another thread has done its work, as a loop that asks for it, or end at a time
+            of the clock, as in code that keeps a rate: ``saving_ns`` is that with a fixed length,
+            and the low and high saving are those of the other two.
             There are no rows if records are missing: the critical path is then unknown.
 
         Raises

@@ -16,7 +16,10 @@ NEEDED = 20
 
 def numbers(batches):
     """Columns of the samples of some batches."""
-    names = {"time": np.int64, "interval": np.int64, "thread_id": np.uint64, "stack_id": np.int32}
+    names = {
+        "time": np.int64, "interval": np.int64, "processor": np.int64, "thread_id": np.uint64,
+        "stack_id": np.int32,
+    }  # fmt: skip
     parts = [batch.samples for batch in batches if batch.samples]
     return {
         name: np.concatenate([np.frombuffer(part[name], dtype) for part in parts] or [[]])
@@ -46,7 +49,7 @@ class Sampled:
         found = numbers(recording.batches)
         self.resolved = resolve(recording.stacks, [found["stack_id"].astype(np.int32)])
         self.thread = found["thread_id"].astype(np.int64)
-        self.interval = found["interval"]
+        self.interval, self.processor = found["interval"], found["processor"]
         rows = self.resolved.rows(found["stack_id"].astype(np.int32)).tolist()
         trees = {row: self.resolved.stacks.frames(row) for row in set(rows)}
         self.stacks = [trees[row] for row in rows]

@@ -21,6 +21,7 @@ The rules by which one event waits for another are in this folder and in
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from epprof_nb import _native
 from epprof_nb.analysis.base.attribution import attributed_op_rows
 from epprof_nb.analysis.critical_path.changes import Owners
 from epprof_nb.analysis.critical_path.columns import MAX_NS, row_order, spans
+from epprof_nb.analysis.critical_path.idle_time import idle_joins, idle_times, waits_of
 from epprof_nb.analysis.critical_path.lanes import lanes_of
 from epprof_nb.analysis.critical_path.launches import (
     after_launch,
@@ -43,6 +45,7 @@ from epprof_nb.analysis.critical_path.threads import Threads
 from epprof_nb.analysis.critical_path.waits import (
     NO_WAIT,
     THREAD,
+    TIME,
     EventMarks,
     event_waits,
     waiting_calls,
@@ -57,6 +60,8 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.critical_path.changes import Changes, Removed
     from epprof_nb.analysis.critical_path.columns import Columns, Rows
+    from epprof_nb.analysis.critical_path.idle_time import Idle
+    from epprof_nb.analysis.critical_path.thread_joins import Joins
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 _NONE = np.empty(0, np.int64)
@@ -118,12 +123,11 @@ class CriticalPathInput:
         joins = thread_joins(index, threads.of_ops, threads.of_calls)
         joins = joins.with_more(recorded_joins(index, threads))
         joins = joins.with_more(sampled_joins(index, threads))
-        waits = np.full(len(joins.op), THREAD, np.uint8)
-        self._calls = _ordered_calls(
-            np.append(call_start, joins.start), np.append(call_end, joins.end),
-            np.append(threads.of_calls, joins.thread), np.append(self.call_op, joins.op),
-            np.append(call_lane, joins.other), np.append(call_wait, waits),
-        )  # fmt: skip
+        self._idle_times = cache(lambda: idle_times(index, threads))
+        self._work_in = cache(lambda number: idle_joins(number, self._idle_times(), index, threads))
+        self._calls = _ordered_calls(*_with_joins(
+            (call_start, call_end, threads.of_calls, self.call_op, call_lane, call_wait), joins,
+        ))  # fmt: skip
         parent = index.tree.parent.astype(np.int32)
         op_order = (row_order(threads.op_start), row_order(threads.op_end))
         self._ops = (threads.op_start, threads.op_end, threads.of_ops, parent, *op_order)
@@ -190,8 +194,25 @@ class CriticalPathInput:
         length[rows] = (length[rows] * removed.remains).astype(np.int64)
         return start, end, length, freed, lane, call, op, *more
 
+    @cached_property
+    def idle_threads(self) -> list[int]:
+        """Numbers of the threads that do nothing at times, when nothing says what they wait for."""
+        idle = self._idle_times().items()
+        idle_ns = {number: int((end - start).sum()) for number, (start, end) in idle}
+        return sorted(idle_ns, key=lambda number: -idle_ns[number])
+
+    def _with_idle(self, calls: Columns, idle: Idle) -> Columns:
+        """Return the columns of calls with idle time of threads as further calls that wait."""
+        if idle == "fixed":
+            return calls
+        if idle == "until time":
+            joins, wait = waits_of(self._idle_times()), TIME
+        else:
+            joins, wait = self._work_in(idle), THREAD
+        return _ordered_calls(*_with_joins(calls[:6], joins, wait))
+
     def changed_path(
-        self, changes: Changes, owners: Owners
+        self, changes: Changes, owners: Owners, idle: Idle = "fixed"
     ) -> tuple[int, dict[str, npt.NDArray[Any]]]:
         """Return the length of the path with other durations, and its rows as in `path`.
 
@@ -206,6 +227,7 @@ class CriticalPathInput:
             factors = np.append(factors, [[0.0, 0.0, 0.0]], axis=0)
         ops, calls, activities = self._owned(owners)
         activities = (*activities[:2], changes.activity_ns, changes.freed_ns, *activities[4:])
+        calls = self._with_idle(calls, idle)
         found = self._compute(of_ops, factors, rows=True, changed=(ops, calls, activities))
         return int(np.frombuffer(found["length_ns"], np.int64)[0]), _rows(found)
 
@@ -300,6 +322,13 @@ class CriticalPathInput:
             *(np.append(rows, none) for rows in (thread, parent)),
             *(np.append(order, last) if len(order) else order for order in orders),
         )
+
+
+def _with_joins(calls: Columns, joins: Joins, wait: int = THREAD) -> Columns:
+    """Return the columns of calls with joins as further calls that wait."""
+    waits = np.full(len(joins.op), wait, np.uint8)
+    more: Columns = joins.start, joins.end, joins.thread, joins.op, joins.other, waits
+    return tuple(np.concatenate(columns) for columns in zip(calls, more, strict=True))
 
 
 def _ordered_calls(start: IntArray, end: IntArray, *columns: npt.NDArray[Any]) -> Columns:

@@ -40,20 +40,27 @@ class _Waited(NamedTuple):
 
 
 def sampled_joins(index: ProfileIndex, threads: Threads) -> Joins:
-    """Return the waits of threads for others that samples found, and that were not recorded.
-
-    A thread waits for the work that ended while it waited; if none did, for that which went on.
-    """
+    """Return the waits of threads for others that samples found, and that were not recorded."""
     samples = index.profile.tables["host_samples"]
     is_wait = np.append(waiting_stacks(index, FOR_THREADS), False)[samples["stack_id"]]
-    found: list[tuple[_Waited, int, int]] = []
+    waits = {}
     if is_wait.any() and threads.count > 1:
         times_of = _Times(index, threads)
-        waits = {}
         for number, thread_id in zip(threads.numbers.tolist(), threads.ids.tolist(), strict=True):
             of_thread = samples["thread_id"] == thread_id
             times = samples["start_ns"][of_thread]
             waits[number] = times_of.waits(number, thread_id, times, is_wait[of_thread])
+    return joins_of_waits(waits, index, threads)
+
+
+def joins_of_waits(waits: dict[int, Intervals], index: ProfileIndex, threads: Threads) -> Joins:
+    """Return the waits of threads, by number, for the work of the others.
+
+    A thread waits for the work that ended while it waited; if none did, for that which went on.
+    """
+    found: list[tuple[_Waited, int, int]] = []
+    if any(len(start) for start, _ in waits.values()):
+        times_of = _Times(index, threads)
         work = {
             number: intersection(times_of.work(number), complement(*wait, EARLIEST, LATEST))
             for number, wait in waits.items()

@@ -24,6 +24,7 @@ from epprof_nb.analysis.critical_path.chain import (
     ops_below,
 )
 from epprof_nb.analysis.critical_path.changes import Changes, Owners
+from epprof_nb.analysis.critical_path.idle_time import MAX_THREADS
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import covered_between, union
 from epprof_nb.arrays.types import MISSING
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.critical_path.idle_time import Idle
     from epprof_nb.arrays.types import BoolArray, IntArray
 
     Factors = npt.NDArray[np.float64]
@@ -53,6 +55,16 @@ class Target(NamedTuple):
     activities: BoolArray
     on: Side
     waits: bool = False
+
+
+class Savings(NamedTuple):
+    """Saving of changes, ns, within bounds; what takes most of the path then, and its share."""
+
+    ns: int
+    low: int
+    high: int
+    limit: str | None
+    limit_share: float
 
 
 class WhatIf:
@@ -166,12 +178,12 @@ class WhatIf:
         )
 
     def length(
-        self, changes: list[tuple[Target, float]], *, contention: bool
+        self, changes: list[tuple[Target, float]], *, contention: bool, idle: Idle = "fixed"
     ) -> tuple[int, str | None, float]:
         """Return the length of the path, what takes most of it, and its share.
 
         With `contention`, kernels lose the removed time in which they overlapped with it, or waited
-        though they were launched and their stream was free.
+        though they were launched and their stream was free. `idle` is what ends idle time.
         """
         waits = any(target.waits for target, _ in changes)
         host = np.ones(self._pairs + 1)
@@ -198,9 +210,26 @@ class WhatIf:
         factors = np.stack([rows[:, 0], np.ones(len(rows)), rows[:, 1]], axis=1)
         of_ops = np.append(code[self._of_ops], code)
         change = Changes(of_ops, factors, length, freed, without_waits=waits)
-        total, path = self._path.input.changed_path(change, self._owners)
+        total, path = self._path.input.changed_path(change, self._owners, idle)
         limit, share = self._limit(path, length, host, waits=waits)
         return total, limit, share
+
+    def savings(self, changes: list[tuple[Target, float]]) -> Savings:
+        """Return what changes save."""
+
+        def saving(*, contention: bool = False, idle: Idle = "fixed") -> int:
+            before = self.length_ns
+            if idle != "fixed":
+                before = self.length([], contention=False, idle=idle)[0]
+            return before - self.length(changes, contention=contention, idle=idle)[0]
+
+        alone, limit, share = self.length(changes, contention=False)
+        found = [self.length_ns - alone, saving(contention=True)]
+        threads = self._path.input.idle_threads
+        if threads:
+            found.append(saving(idle="until time"))
+        found += [saving(contention=True, idle=thread) for thread in threads[:MAX_THREADS]]
+        return Savings(found[0], min(found), max(found), limit, share)
 
     def _freed(self, of_activity: Factors) -> tuple[IntArray, IntArray]:
         """Return the time that kernels lose if others are shorter: of their own, and of delays.
@@ -266,29 +295,23 @@ def what_if_table(
     factors = [*changes.values(), *[float("nan")] * (len(groups) - len(targets))]
     if index.cached(lacks_records):  # the critical path is unknown
         names, groups, factors = [], [], []
-    columns: dict[str, list[float]] = {"least": [], "most": [], "share": []}
-    limits = list[str | None]()
-    for group in groups:
-        alone, limit, share = replay.length(group, contention=False)
-        shared, *_ = replay.length(group, contention=True)
-        columns["least"].append(replay.length_ns - alone)
-        columns["most"].append(replay.length_ns - shared)
-        columns["share"].append(share)
-        limits.append(limit)
-    least, most = (np.array(columns[name], np.int64) for name in ("least", "most"))
+    found = [replay.savings(group) for group in groups]
+    saving, low, high = (
+        np.array([getattr(row, part) for row in found], np.int64) for part in ("ns", "low", "high")
+    )
     wall = index.profile.wall_ns
     return ResultTable(
         {
             "changed": objects(names),
             "factor": np.array(factors, np.float64),
-            "wall_ns": optional(wall - least),
-            "wall_low_ns": optional(wall - most),
-            "wall_high_ns": optional(wall - least),
-            "saving_ns": least,
-            "saving_low_ns": least,
-            "saving_high_ns": most,
-            "limit": categorical(limits),
-            "limit_share": np.array(columns["share"], np.float64),
+            "wall_ns": optional(wall - saving),
+            "wall_low_ns": optional(wall - high),
+            "wall_high_ns": optional(wall - low),
+            "saving_ns": saving,
+            "saving_low_ns": low,
+            "saving_high_ns": high,
+            "limit": categorical([row.limit for row in found]),
+            "limit_share": np.array([row.limit_share for row in found], np.float64),
         }
     )
 

@@ -288,7 +288,10 @@ ANALYSES: dict[str, TableDoc] = {
             column("wall_low_ns", "Int64", "wall time less `saving_high_ns`"),
             column("wall_high_ns", "Int64", "wall time less `saving_low_ns`"),
             column("saving_ns", "int64", "saving in the replay; negative if it gets slower"),
-            column("saving_low_ns", "int64", "the same: other work keeps its durations"),
+            column(
+                "saving_low_ns", "int64",
+                "the same, but less if idle time of a thread may end at a time of the clock",
+            ),
             column(
                 "saving_high_ns", "int64",
                 "saving if other kernels lose the removed time in which they ran, too, or only "

@@ -80,7 +80,8 @@ enum {
   EPPROF_WAIT_CONTEXT = 2,
   EPPROF_WAIT_ALL = 3,
   EPPROF_WAIT_THREAD = 4,  // for the thread with the number `call_lane`, until the end of the call
-  EPPROF_WAIT_MARK = 5     // for the activities with the mark `call_lane`; -1: no activity
+  EPPROF_WAIT_MARK = 5,    // for the activities with the mark `call_lane`; -1: no activity
+  EPPROF_WAIT_TIME = 6     // until that time of the clock, however early the thread comes
 };
 // Meaning of an event that a lane waits for, if it is not a mark.
 enum { EPPROF_UNKNOWN_WORK = -1, EPPROF_NO_WORK = -2 };

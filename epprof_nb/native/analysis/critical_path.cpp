@@ -215,6 +215,10 @@ class Sweep {
       join(thread, static_cast<size_t>(in_.call_lane[call]), end);
       return;
     }
+    if (wait == EPPROF_WAIT_TIME) {
+      wait_until(thread, call, end);
+      return;
+    }
     Done<K> done;
     if (wait == EPPROF_WAIT_LANE) {
       done = lanes_.settle(static_cast<size_t>(in_.call_lane[call]), end);
@@ -254,6 +258,23 @@ class Sweep {
     const Thread& worker = threads_[other];
     if (worker.distance[0] > thread.distance[0]) thread.point = worker.point;
     take_longer(thread.distance, worker.distance);
+  }
+
+  // A thread did nothing until `end`: it does not come earlier, unless its op takes another time.
+  void wait_until(Thread& thread, size_t call, int64_t end) {
+    int64_t length = end - std::max(in_.call_start[call], in_.start);
+    const double* factors = factors_of(thread.op, EPPROF_HOST);
+    Distances<K> distance = call_distance_[call];
+    extend(distance, length, thread.op, EPPROF_HOST);
+    for (size_t k = 0; k < K; k++) {
+      if (factors[k] != 1) continue;
+      distance[k] = std::max(call_distance_[call][k], end - in_.start);
+    }
+    if (length > 0 && distance[0] > thread.distance[0]) {
+      thread.point = trace_.add_point(end, length, trace_.point_of_call(call), -1, Step::kHost,
+                                      thread.op);
+    }
+    take_longer(thread.distance, distance);
   }
 
   void start_activity(size_t a) {

@@ -64,12 +64,13 @@ epprof_columns* epprof_samples_drain(uint64_t counts[4]) {
   SampleCounts found;
   std::vector<Sample> samples;
   if (sampler) samples = sampler->take(&found);
-  std::vector<int64_t> time, interval;
+  std::vector<int64_t> time, interval, processor;
   std::vector<uint64_t> thread;
   std::vector<uint32_t> stack;
   for (const Sample& sample : samples) {
     time.push_back(sample.time);
     interval.push_back(sample.interval);
+    processor.push_back(sample.processor);
     thread.push_back(sample.tid);
     stack.push_back(sample.stack);
   }
@@ -80,6 +81,7 @@ epprof_columns* epprof_samples_drain(uint64_t counts[4]) {
   auto* columns = new Columns;
   columns->add("time", std::move(time));
   columns->add("interval", std::move(interval));
+  columns->add("processor", std::move(processor));
   columns->add("thread_id", std::move(thread));
   columns->add("stack_id", std::move(stack));
   return columns;

@@ -161,7 +161,7 @@ void Sampler::sample(Worker* worker, uint64_t tid, int64_t now, int64_t interval
   }
   if (known.stack == kNoStack) return;
   if (samples_.size() < kMaxSamples) {
-    samples_.push_back({epprof_now_ns(), interval, tid, known.stack});
+    samples_.push_back({epprof_now_ns(), interval, cpu_time, tid, known.stack});
   } else {
     counts_.dropped++;
   }

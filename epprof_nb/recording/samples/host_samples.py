@@ -58,6 +58,7 @@ def sample_table(
             "thread_id": get("thread_id", np.uint64).astype(np.int64),
             "stack_id": get("stack_id", np.int32),
             "interval_ns": get("interval", np.int64),
+            "processor_ns": get("processor", np.int64),
         },
     )
     time = samples["start_ns"]

@@ -1,0 +1,137 @@
+"""Time in which a thread does nothing, and nothing says what it waits for.
+
+It may sleep for a fixed time, ask again and again whether other work is done, wait for a lock, or
+keep a rate by waiting until a time of the clock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from epprof_nb.analysis.base.waiting_frames import FOR_THREADS, waiting_stacks
+from epprof_nb.analysis.critical_path.columns import MAX_NS
+from epprof_nb.analysis.critical_path.sampled_joins import joins_of_waits
+from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
+from epprof_nb.arrays.intervals import (
+    EARLIEST,
+    LATEST,
+    complement,
+    covered_between,
+    intersection,
+    union,
+)
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.critical_path.sampled_joins import Intervals
+    from epprof_nb.analysis.critical_path.threads import Threads
+    from epprof_nb.arrays.types import BoolArray, IntArray
+
+Idle = Literal["fixed", "until time"] | int
+"""The end of idle time: after a fixed time, or at a time of the clock; or, for the thread with this
+number, when the work of other threads has ended."""
+MAX_THREADS = 4
+"""Number of threads, those with the most idle time, for which it is asked if they wait for work."""
+_IDLE = 8
+"""Time between two samples in units of the processor time in it, from which on it is idle."""
+
+
+def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
+    """Return the idle time of threads with an op, by number, cut where ops begin and end."""
+    samples = index.profile.tables["host_samples"]
+    is_known = samples["processor_ns"] != MISSING
+    # Samples or records of these say what they wait for.
+    is_known &= ~np.append(waiting_stacks(index, FOR_THREADS), False)[samples["stack_id"]]
+    found = {}
+    for number, thread_id in zip(threads.numbers.tolist(), threads.ids.tolist(), strict=True):
+        rows = np.flatnonzero(is_known & (samples["thread_id"] == thread_id))
+        events = _events(index, threads, number)
+        idle = _between(samples["start_ns"][rows], samples["processor_ns"][rows], events)
+        if len(idle[0]):
+            idle = _with_alike(idle, index, threads.of_ops == number)
+            idle = intersection(idle, _own_time(index, threads, number, thread_id))
+            found[number] = _cut(idle, events)
+    return {number: idle for number, idle in found.items() if len(idle[0])}
+
+
+def _between(time: IntArray, used: IntArray, events: IntArray) -> Intervals:
+    """Return the time between samples in which a thread was idle, up to the next of its events.
+
+    Nothing tells when in the time between an event and the sample after it a thread was idle.
+    """
+    is_idle = np.diff(used) * _IDLE <= np.diff(time)
+    start, end = time[:-1][is_idle], time[1:][is_idle]
+    before = np.append(-MAX_NS, time)[:-2][is_idle]
+    after = np.append(time, MAX_NS)[2:][is_idle]
+    known = np.concatenate([[-MAX_NS], events, [MAX_NS]])
+    begun = known[np.searchsorted(known, start, side="right") - 1]
+    ended = known[np.searchsorted(known, end, side="left")]
+    return union(
+        np.where((begun >= before) & (begun > -MAX_NS), begun, start),
+        np.where((ended <= after) & (ended < MAX_NS), ended, end),
+    )
+
+
+def _with_alike(idle: Intervals, index: ProfileIndex, own: BoolArray) -> Intervals:
+    """Return idle time with the ops whose names are those of ops that were idle.
+
+    Samples may miss the execution of a short op, but not all of them.
+    """
+    ops = index.profile.tables["ops"]
+    is_parent = np.zeros(len(ops) + 1, np.bool_)
+    is_parent[index.tree.parent] = True
+    rows = np.flatnonzero(own & ~is_parent[:-1])
+    start, end = ops["start_ns"][rows], ops["end_ns"][rows]
+    was_idle = 2 * covered_between(*idle, start, end) > end - start
+    names = ops.names("name").codes[rows]
+    alike = np.isin(names, names[was_idle])
+    return union(np.append(idle[0], start[alike]), np.append(idle[1], end[alike]))
+
+
+def idle_joins(
+    number: int, idle: dict[int, Intervals], index: ProfileIndex, threads: Threads
+) -> Joins:
+    """Return the idle time of one thread as waits for the work of others that ends meanwhile."""
+    none = np.empty(0, np.int64), np.empty(0, np.int64)
+    waits = dict.fromkeys(threads.numbers.tolist(), none) | {number: idle[number]}
+    return joins_of_waits(waits, index, threads)
+
+
+def waits_of(idle: dict[int, Intervals]) -> Joins:
+    """Return the idle time as waits of threads for nothing but the clock."""
+    sizes = [len(start) for start, _ in idle.values()]
+    thread = np.repeat(np.array([*idle], np.int32), sizes)
+    start, end = (
+        np.concatenate([np.empty(0, np.int64), *(times[i] for times in idle.values())])
+        for i in (0, 1)
+    )
+    return Joins(start, end, thread, np.full(len(start), MISSING, np.int32), thread)
+
+
+def _own_time(index: ProfileIndex, threads: Threads, number: int, thread_id: int) -> Intervals:
+    """Return when a thread had ops open, and was in no API call or wait with a known end."""
+    calls, waits = (index.profile.tables[name] for name in ("api_calls", "thread_waits"))
+    of_calls = threads.of_calls == number
+    recorded = (waits["thread_id"] == thread_id) & (waits["other_thread_id"] != MISSING)
+    known = union(*(
+        np.append(calls[name][of_calls], waits[name][recorded]) for name in ("start_ns", "end_ns")
+    ))  # fmt: skip
+    ops = open_times(index, threads.of_ops == number, np.zeros(len(calls), np.bool_))
+    return intersection(ops, complement(*known, EARLIEST, LATEST))
+
+
+def _events(index: ProfileIndex, threads: Threads, number: int) -> IntArray:
+    ops = index.profile.tables["ops"]
+    own = threads.of_ops == number
+    return np.unique(np.append(ops["start_ns"][own], ops["end_ns"][own]))
+
+
+def _cut(intervals: Intervals, times: IntArray) -> Intervals:
+    """Return intervals cut at some ascending times."""
+    starts, ends = intervals
+    at = np.searchsorted(starts, times, side="right") - 1
+    inside = times[(at >= 0) & (times < np.append(ends, 0)[at])]
+    return np.sort(np.append(starts, inside)), np.sort(np.append(ends, inside))

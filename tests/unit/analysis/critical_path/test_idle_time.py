@@ -1,0 +1,100 @@
+"""Time in which a thread does nothing, and nothing says what it waits for."""
+
+import pytest
+
+from epprof_nb.data.schema import HOST_SAMPLES, THREAD_WAITS
+from tests.helpers import tiny
+from tests.helpers.planted import info
+from tests.helpers.tiny import op, profile
+
+CELL = op(1, "In[1]", 0, 1_000, op_type="cell")
+
+
+def sampled(ops, busy, *, thread=1, every=20, waits=()):
+    """A profile with samples of a thread, which uses the processor in some intervals only."""
+    found = profile([CELL, *ops], info=info(1_000, cell="In[1]"))
+    found.tables["host_samples"] = tiny.table(HOST_SAMPLES, [
+        {"start_ns": time, "thread_id": thread, "stack_id": None, "interval_ns": every,
+         "processor_ns": sum(max(min(time, end) - start, 0) for start, end in busy)}
+        for time in range(5, 1_000, every)
+    ])  # fmt: skip
+    columns = ("thread_id", "other_thread_id", "start_ns", "end_ns")
+    rows = [dict(zip(columns, wait, strict=True)) for wait in waits]
+    found.tables["thread_waits"] = tiny.table(THREAD_WAITS, rows)
+    return found
+
+
+def saving(prof, name, factor=0.0):
+    row = prof.what_if({name: factor}).iloc[0]
+    return tuple(row[f"saving_{part}ns"] for part in ("low_", "", "high_"))
+
+
+def rate_limited(works=((0, 150), (300, 450), (600, 750)), **more):
+    """Work, and after each a wait until a time of the clock."""
+    ops = [op(10 + i, "work", *times, 1) for i, times in enumerate(works)]
+    ops += [op(20 + i, "limit", end, 300 * (i + 1), 1) for i, (_, end) in enumerate(works)]
+    return sampled(ops, [*works, (900, 1_000)], **more)
+
+
+def test_a_limiter_may_take_up_what_is_saved_before_it():
+    assert saving(rate_limited(), "work") == (0, 450, 450)
+    assert saving(rate_limited(), "work", 2.0) == (-450, -450, 0)
+    prof = rate_limited()
+    row = prof.what_if({"work": 0}).iloc[0]
+    assert row["wall_low_ns"] == row["wall_ns"] == 550
+    assert row["wall_high_ns"] == 1_000
+
+
+def test_the_limiter_itself_can_be_shortened():
+    assert saving(rate_limited(), "limit") == (450, 450, 450)
+
+
+def test_executions_without_samples_are_like_those_with_some():
+    """Two of three executions of the limiter are shorter than the time between samples."""
+    prof = rate_limited(works=((0, 150), (300, 590), (600, 890)), every=60)
+    assert saving(prof, "work")[0] == 0
+
+
+def test_a_thread_that_asks_for_work_may_end_with_it():
+    ops = [op(2, "poll", 100, 800, 1), op(3, "job", 110, 790, thread_id=2)]
+    # It uses the processor for a 20th of the time.
+    prof = sampled(ops, [(0, 100), *((i, i + 1) for i in range(100, 800, 20)), (800, 1_000)])
+    low, expected, high = saving(prof, "job")
+    assert (low, expected) == (0, 0)
+    assert 660 <= high <= 680
+
+
+def test_a_thread_that_works_waits_for_nothing():
+    ops = [op(2, "own", 100, 800, 1), op(3, "job", 110, 790, thread_id=2)]
+    prof = sampled(ops, [(0, 1_000)])
+    assert saving(prof, "job") == (0, 0, 0)
+    assert saving(prof, "own") == (220, 220, 220)  # until the other thread ends
+
+
+@pytest.mark.parametrize("other", [2, None])
+def test_a_wait_whose_end_is_known_is_not_idle(other):
+    ops = [
+        op(2, "before", 0, 100, 1),
+        op(3, "join", 100, 800, 1),
+        op(4, "job", 1, 800, thread_id=2),
+    ]
+    prof = sampled(ops, [(0, 100), (800, 1_000)], waits=[(1, other, 100, 800)])
+    low, expected, _ = saving(prof, "before")
+    if other is None:  # it timed out: at a time, or after one
+        assert (low, expected) == (0, 100)
+    else:
+        assert low == expected
+
+
+def test_an_idle_thread_without_an_op_is_no_part_of_the_path():
+    ops = [op(2, "work", 0, 600, 1), op(3, "job", 900, 950, thread_id=2)]
+    prof = sampled(ops, [(900, 950)], thread=2)
+    assert saving(prof, "work") == (600, 600, 600)
+
+
+def test_samples_of_older_versions_have_no_processor_time():
+    prof = rate_limited()
+    samples = prof.tables["host_samples"]
+    known = {name: samples[name] for name in ("start_ns", "thread_id", "interval_ns")}
+    prof.tables["host_samples"] = type(samples)(HOST_SAMPLES, known)
+    assert saving(prof, "work") == (450, 450, 450)
