@@ -21,6 +21,10 @@ def ordered(code, start, end, event_rows=3):
     return build_rows(np.array(code, np.uint8), numbers, np.zeros(event_rows, int), start, end)
 
 
+def pairs_of(drawn):
+    return zip(drawn[::2], drawn[1::2], strict=False)
+
+
 def union_length(start, end):
     """Nanoseconds covered, one interval after another."""
     covered, reach = 0, None
@@ -36,10 +40,10 @@ events = st.lists(
 )
 
 
-crowds = st.lists(
-    st.tuples(st.integers(0, 1), st.integers(0, 60), st.integers(0, 3)),
-    min_size=80, max_size=300,
-)  # fmt: skip
+# Drawn as bytes, because Hypothesis takes long to draw long lists of tuples.
+crowds = st.binary(min_size=160, max_size=600).map(
+    lambda drawn: [(a >> 7, a % 61, b % 4) for a, b in pairs_of(drawn)]
+)
 
 
 def one_after_another(found):
@@ -48,10 +52,11 @@ def one_after_another(found):
             for (code, _, length), end in zip(found, at, strict=True)]  # fmt: skip
 
 
-queues = st.lists(
-    st.tuples(st.integers(0, 1), st.sampled_from([0, 0, 0, 1, 9]), st.integers(0, 2)),
-    min_size=80, max_size=300,
-).map(one_after_another)  # fmt: skip
+queues = st.binary(min_size=160, max_size=600).map(
+    lambda drawn: one_after_another(
+        [(a >> 7, (0, 0, 0, 1, 9)[a % 5], b % 3) for a, b in pairs_of(drawn)]
+    )
+)
 
 
 @settings(max_examples=200, deadline=None)
