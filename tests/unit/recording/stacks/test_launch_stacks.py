@@ -40,7 +40,8 @@ class Launched:
         self.names = [log.names.categories[code] for code in log.names.codes]
         self.found = resolve(recording.stacks, [log.stack])
         rows = self.found.rows(log.stack[launches])
-        self.stacks = [self.found.stacks.frames(row) for row in rows]
+        tree = self.found.stacks
+        self.stacks = [tree.frames(row) for row in rows]
 
     def own(self):
         """The frames of this file, as function and line, the innermost first."""
