@@ -1,6 +1,7 @@
 """The layers of the package: imports go down, without cycles."""
 
 import ast
+from functools import cache
 from graphlib import TopologicalSorter
 
 import pytest
@@ -82,9 +83,19 @@ def is_annotation_block(node):
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
+@cache
 def imported(path, *, annotations=True):
-    """Yield the modules of the package that a file imports, anywhere in the file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    """Return the modules of the package that a file imports, anywhere in the file."""
+    return frozenset(_imported(path, annotations=annotations))
+
+
+@cache
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _imported(path, *, annotations):
+    tree = parsed(path)
     blocks = [] if annotations else [node for node in tree.body if is_annotation_block(node)]
     skipped = {node for block in blocks for node in ast.walk(block)}
     for node in set(ast.walk(tree)) - skipped:
