@@ -850,6 +850,21 @@ def modules_on_outermost(
 def module_add(name_id: int, forward: int, recompute: int, backward: int, on_host: bool, /) -> int:
     """Add a module to the log: its name and the kinds of its ops; return its number."""
 
+def model_matches(
+    module: object, entries: tuple[tuple[int, int, bool, tuple[tuple[str, int, bool], ...]], ...], /
+) -> bool:
+    """Whether a model of PyTorch still consists of the same modules, on the same devices.
+
+    Parameters
+    ----------
+    module
+        The outermost module.
+    entries
+        Each module, in the order in which they are visited: its ``id``, the ``id`` of its class,
+        whether it has own parameters that are not on a CUDA GPU, and its children: for each the
+        name, the ``id``, and whether it is visited there rather than before.
+    """
+
 class RecordedModule:
     """A substitute for ``torch.nn.Module.__call__`` that makes each call of a module an op.
 

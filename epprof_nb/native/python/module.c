@@ -10,7 +10,7 @@
 extern PyMethodDef analysis_functions[], backward_functions[], cupti_functions[];
 extern PyMethodDef delay_functions[], device_functions[];
 extern PyMethodDef ep_functions[], frame_functions[], graph_functions[], greenlet_functions[];
-extern PyMethodDef marker_functions[];
+extern PyMethodDef marker_functions[], model_functions[];
 extern PyMethodDef collection_functions[], compiled_functions[], nvtx_functions[];
 extern PyMethodDef ort_functions[], product_functions[];
 extern PyMethodDef sample_functions[];
@@ -322,6 +322,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
   if (!failed) failed = PyModule_AddFunctions(module, backward_functions);
   if (!failed) failed = PyModule_AddFunctions(module, compiled_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, model_functions);
   if (!failed) failed = PyModule_AddFunctions(module, nvtx_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   if (!failed) failed = PyModule_AddFunctions(module, product_functions);

@@ -30,7 +30,7 @@ class TorchFramework:
         self._operators = Operators()
         self._recording: ReplacedFunctions | None = None
         self._notes: list[str] = []
-        os.register_at_fork(after_in_child=self.stop)
+        os.register_at_fork(after_in_child=self._restore)
 
     def start(self, options: Options) -> None:
         """Start recording now, or when other code has imported torch."""
@@ -89,6 +89,13 @@ class TorchFramework:
         return [*self._notes, *of_operators, *of_recording]
 
     def stop(self) -> None:
+        """Restore all functions of torch, and keep the paths of modules."""
+        recording = self._recording
+        self._restore()
+        if recording is not None:
+            recording.paths.keep()
+
+    def _restore(self) -> None:
         """Restore all functions of torch, also in a forked child, such as a data loader."""
         self._wanted = False
         cancel("torch", self._begin)

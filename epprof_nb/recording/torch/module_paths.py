@@ -6,7 +6,7 @@ import sys
 import weakref
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from epprof_nb import _native
 from epprof_nb.recording.frameworks.framework_ops import kind_id
@@ -14,7 +14,9 @@ from epprof_nb.recording.ranges import range_sources
 from epprof_nb.util.user_errors import USER_ERRORS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    _Entry = tuple[int, int, bool, tuple[tuple[str, int, bool], ...]]
 
 _WRAPPERS = ("torch.nn.parallel.", "torch.distributed.", "torch._dynamo.")
 """Modules of torch with classes that wrap a model. Paths omit the wrapper's attribute."""
@@ -27,6 +29,10 @@ _MAX_SCANS = 8
 """How often a session lists the modules of one model, to which modules may be added."""
 _MAX_EARLY_MODULES = 1000
 """How many modules get their paths before the profiled code; a thousand take about 2 ms."""
+_MAX_KEPT_MODULES = 10_000
+"""How many modules keep their paths; a thousand take about 0.1 ms to compare."""
+_MAX_KEPT_MODELS = 1_000
+"""How many models outside of the user's namespace may keep their paths."""
 
 
 class ModulePaths:
@@ -34,6 +40,9 @@ class ModulePaths:
 
     The root of a path is the name of the largest model in the user's namespace that contains the
     module. Without such a model, it is the class of the outermost module that was called.
+
+    The paths are kept from one session to the next, as long as the models consist of the same
+    modules.
 
     Attributes
     ----------
@@ -58,6 +67,10 @@ class ModulePaths:
         # By the id of a class, which is kept: some have no hash.
         self._class_names: dict[int, tuple[type, str]] = {}
         self._scans: dict[int, int] = {}
+        self._outermost: list[weakref.ref[Any]] = []
+        self._kept: list[_KeptModel] = []
+        self._kept_names: list[tuple[str, int]] = []
+        self._kept_numbers: dict[int, int] = {}
 
     def find(self, module: Any) -> int | None:  # noqa: ANN401 - torch.nn.Module
         """Return the number of an unknown module; None if its call should not be an op."""
@@ -67,11 +80,24 @@ class ModulePaths:
             self._add(found)
             if id(module) in self.known:
                 return self.known[id(module)]
+        if len(self._outermost) < _MAX_KEPT_MODELS:
+            self._outermost.append(weakref.ref(module))
         self._add(_paths_below(module, type(module).__name__))
         return self.known[id(module)]
 
     def find_models(self) -> None:
-        """Find the paths of the user's models now, rather than during their first call."""
+        """Begin a session: find the paths of the user's models, or use the kept ones.
+
+        Otherwise, the first call of a model would take as much longer.
+        """
+        if self._is_kept():
+            self.known.clear()  # others that the last session has found
+            self.known.update(self._kept_numbers)
+            self._scans.clear()
+            self._class_names.clear()
+            self._outermost.clear()
+            return
+        self.forget()
         if self._is_tracing():
             return
         left = _MAX_EARLY_MODULES
@@ -80,6 +106,46 @@ class ModulePaths:
             if left < 0:
                 return
             self._add(found)
+
+    def keep(self) -> None:
+        """End a session: keep the paths of all models for the next one."""
+        if self._is_tracing() or (self._is_kept() and not self._outermost):
+            return
+        kept = (model.root for model in self._kept)
+        outermost = [root for ref in (*kept, *self._outermost) if (root := ref()) is not None]
+        self.forget()
+        models = self._models_of_user()
+        models += [_paths_below(root, type(root).__name__) for root in outermost]
+        left = _MAX_KEPT_MODULES
+        for paths in models:
+            root = paths[0][1]
+            left -= len(paths)
+            if id(root) in self.known or left < 0:
+                continue
+            self._add(paths)
+            with suppress(*USER_ERRORS):
+                self._kept.append(_KeptModel(weakref.ref(root), _entries_of(root)))
+        self._kept_names = self._names_of_models()
+        self._kept_numbers = dict(self.known)
+
+    def forget(self) -> None:
+        """Forget all paths."""
+        for found in (
+            self.known, self._described, self._references, self._class_names, self._scans,
+            self._outermost, self._kept, self._kept_numbers,
+        ):  # fmt: skip
+            found.clear()
+
+    def _is_kept(self) -> bool:
+        """Return whether the models of the kept paths consist of the same modules."""
+        return (
+            bool(self._kept)
+            and self._kept_names == self._names_of_models()
+            and all(_native.model_matches(model.root(), model.entries) for model in self._kept)
+        )
+
+    def _names_of_models(self) -> list[tuple[str, int]]:
+        return [(name, id(model)) for name, model in self._users_models()]
 
     def described(self, module: Any) -> tuple[str, str] | None:  # noqa: ANN401 - torch.nn.Module
         """Return path and class of a module; None if its calls should not be ops."""
@@ -93,19 +159,23 @@ class ModulePaths:
         The largest model is the first.
         """
         found: dict[int, list[tuple[str, Any]]] = {}
+        for name, value in self._users_models():
+            scans = self._scans.get(id(value), 0)
+            if id(value) not in found and scans < _MAX_SCANS:
+                self._scans[id(value)] = scans + 1
+                found[id(value)] = _paths_below(value, name)
+        return sorted(found.values(), key=len, reverse=True)
+
+    def _users_models(self) -> Iterator[tuple[str, Any]]:
+        """Yield the names and models of the user's namespace."""
         namespace = getattr(sys.modules.get("__main__"), "__dict__", {})
         for name, value in list(namespace.items()):
             # IPython's variables, such as _ and _12, are not the user's names. `type` runs no code
             # of proxies, unlike `isinstance`. `globals()[1] = 2` is possible.
             if type(name) is not str or name.startswith("_"):
                 continue
-            if not issubclass(type(value), self._module_type):
-                continue
-            scans = self._scans.get(id(value), 0)
-            if id(value) not in found and scans < _MAX_SCANS:
-                self._scans[id(value)] = scans + 1
-                found[id(value)] = _paths_below(value, name)
-        return sorted(found.values(), key=len, reverse=True)
+            if issubclass(type(value), self._module_type):
+                yield name, value
 
     def _add(self, paths: list[tuple[str, Any]]) -> None:
         known, described, references = self.known, self._described, self._references
@@ -134,7 +204,7 @@ class ModulePaths:
         return name
 
     def _forget(self, reference: _Reference) -> None:
-        for entries in (self.known, self._described, self._references):
+        for entries in (self.known, self._described, self._references, self._kept_numbers):
             entries.pop(reference.key, None)
 
 
@@ -143,6 +213,33 @@ class _Reference(weakref.ref[Any]):
 
     __slots__ = ("key",)
     key: int
+
+
+class _KeptModel(NamedTuple):
+    """A model whose paths are kept, and its modules as `_native.model_matches` takes them."""
+
+    root: weakref.ref[Any]
+    entries: tuple[_Entry, ...]
+
+
+def _entries_of(root: Any) -> tuple[_Entry, ...]:  # noqa: ANN401
+    entries: list[_Entry] = []
+    seen: set[int] = set()
+
+    def visit(module: Any) -> None:  # noqa: ANN401 - in the order of `_paths_below`
+        seen.add(id(module))
+        own, children = len(entries), []
+        entries.append((id(module), id(type(module)), _is_on_host(module), ()))
+        for name, child in module._modules.items():  # noqa: SLF001
+            if child is not None:
+                is_first = id(child) not in seen
+                children.append((name, id(child), is_first))
+                if is_first:
+                    visit(child)
+        entries[own] = (*entries[own][:3], tuple(children))
+
+    visit(root)
+    return tuple(entries)
 
 
 def _paths_below(root: Any, root_path: str) -> list[tuple[str, Any]]:  # noqa: ANN401

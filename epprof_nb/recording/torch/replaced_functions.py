@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
@@ -33,20 +34,26 @@ _DYNAMO = "torch._dynamo"
 
 
 class ReplacedFunctions:
-    """The functions of torch that are replaced from one start to one stop."""
+    """The functions of torch that are replaced from one start to one stop.
+
+    Attributes
+    ----------
+    paths
+        The paths of modules.
+    """
 
     def __init__(self) -> None:
         import torch
 
         self._switch = Switch()
         self._backward = BackwardCounts()
-        self._paths = ModulePaths(torch.nn.Module, self._is_tracing)
+        self.paths = _kept_paths(torch.nn.Module)
         self._recorded_call: _native.RecordedModule | None = None
         self._patches, self._around_compilations = Patches(), Patches()
         self.compilations = Compilations(self._patches, self._switch)
         self._generations = Generations(self._is_off)
         self._cached = CachedCalls(self._generations.is_generating)
-        self._compiled = CompiledModules(self._paths, self._backward, self._switch)
+        self._compiled = CompiledModules(self.paths, self._backward, self._switch)
         try:
             _native.modules_record(True)  # noqa: FBT003 - positional only
             with suppress(Exception):  # backward passes then get hooks
@@ -59,7 +66,7 @@ class ReplacedFunctions:
             # must be the original ones.
             after_import(_DYNAMO, self._record_compilations, before=self._patches.suspend)
             self._compiled.start()
-            self._paths.find_models()
+            self.paths.find_models()
         except BaseException:
             self.stop()
             raise
@@ -91,7 +98,7 @@ class ReplacedFunctions:
                 replace(clipping, name, self._recorded_clipping)
 
     def _recorded_module(self, original: Callable[..., Any]) -> _native.RecordedModule:
-        self._recorded_call = recorded_call(original, self._paths, self._cached)
+        self._recorded_call = recorded_call(original, self.paths, self._cached)
         return self._recorded_call
 
     def _recorded_clipping(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -110,13 +117,8 @@ class ReplacedFunctions:
                 handler, "install_callbacks", self.compilations.recorded
             )
 
-    @staticmethod
-    def _is_tracing() -> bool:
-        context = sys.modules["torch"]._guards.TracingContext  # noqa: SLF001 - no public name
-        return context.try_get() is not None
-
     def _is_off(self) -> bool:
-        return not self._switch.on or self._is_tracing()
+        return not self._switch.on or _is_tracing()
 
     def stop(self) -> None:
         """Restore the functions. Replacements that others have wrapped stop recording."""
@@ -150,6 +152,17 @@ class ReplacedFunctions:
         if counts.failure:
             notes.append(f"A backward pass is not linked to modules: {counts.failure}")
         return notes + self._compiled.notes()
+
+
+@lru_cache(maxsize=1)
+def _kept_paths(module_type: type) -> ModulePaths:
+    """Return the paths of modules, which sessions share."""
+    return ModulePaths(module_type, _is_tracing)
+
+
+def _is_tracing() -> bool:
+    context = sys.modules["torch"]._guards.TracingContext  # noqa: SLF001 - no public name
+    return context.try_get() is not None
 
 
 def _is_autograd_compiled() -> bool:
