@@ -102,8 +102,6 @@ class Works:
     """
 
     def __init__(self, device: str, names: Sequence[str]) -> None:
-        from tests.benchmarks.shared.transformers_work import generation, gpt2, training_step
-
         self._device = device
         self.runs: dict[str, Work] = {name: getattr(self, name) for name in names}
         torch.manual_seed(0)
@@ -114,6 +112,8 @@ class Works:
         self._x = torch.randn(32, WIDTH, device=device)
         self._y = torch.zeros(16, device=device)
         if {"gpt2_steps", "generation"} & {*names}:
+            from tests.benchmarks.shared.transformers_work import generation, gpt2, training_step
+
             with torch.device(device):
                 trained, generating = (gpt2(device, small=device == "cpu") for _ in range(2))
             globals().update(trained=trained, generating=generating)
@@ -202,7 +202,7 @@ class _Unprepared:
     def __enter__(self) -> object:
         launch, find = _native.cupti_first_launch, ModulePaths.find_models
         _native.cupti_first_launch = lambda: False
-        ModulePaths.find_models = lambda _: None  # type: ignore[method-assign]
+        ModulePaths.find_models = ModulePaths.forget  # type: ignore[method-assign]
         try:
             self._profile = epprof_nb.profile()
             return self._profile.__enter__()
