@@ -102,6 +102,10 @@ def now_ns() -> int: ...
 def thread_id() -> int:
     """Id of the calling thread in the operating system (``gettid``)."""
 
+# -- objects of the program
+def instances_of(objects: list[Any], kind: type, /) -> list[Any]:
+    """Objects of a type or its subclasses; runs no code of proxies, unlike `isinstance`."""
+
 # -- recording on and off (called by the recording service only)
 def set_recording(*, ops: bool, launches: bool) -> None: ...
 def set_limits(

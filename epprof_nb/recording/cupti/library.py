@@ -182,14 +182,24 @@ def find_driver(environment: Environment | None = None, *, load: bool = True) ->
     If `load` is true, the library is loaded if necessary. This does not start CUDA; only ``cuInit``
     does.
     """
-    path = _mapped_driver(environment.mapped if environment else mapped_files())
-    if path is None and load and environment is None:
+    if environment is not None:
+        return _mapped_driver(environment.mapped)
+    if _loaded:  # nothing unloads it
+        return _loaded[0]
+    path = _mapped_driver(mapped_files())
+    if path is None and load:
         try:
             ctypes.CDLL(DRIVER)
         except OSError:
             return None
         path = _mapped_driver(mapped_files())
+    if path is not None:
+        _loaded.append(path)
     return path
+
+
+_loaded: list[str] = []
+"""Path of the driver's library, once it is known: to read the maps takes milliseconds."""
 
 
 def _mapped_driver(mapped: tuple[str, ...]) -> str | None:

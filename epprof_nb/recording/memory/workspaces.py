@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb import _native
 from epprof_nb.recording.memory.torch_tensors import addresses_of
 
 if TYPE_CHECKING:
@@ -60,7 +61,6 @@ def _sizes(device: int) -> list[int]:
 def _all_tensors() -> IntArray:
     """Return the addresses of all tensors that Python code could reach."""
     torch: Any = sys.modules["torch"]
-    # `type` runs no code of proxies, unlike `isinstance`.
-    tensors = [value for value in gc.get_objects() if issubclass(type(value), torch.Tensor)]
+    tensors = _native.instances_of(gc.get_objects(), torch.Tensor)
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - no code of subclasses
         return addresses_of(tensors)

@@ -78,8 +78,8 @@ def _all_sessions() -> list[Any]:
     if not isinstance(kind, type):
         return []
     known = {id(session): session for session in sessions.all_sessions()}
-    # Those from before the observer are not registered. `type` runs no code of proxies.
-    known |= {id(thing): thing for thing in gc.get_objects() if issubclass(type(thing), kind)}
+    # Those from before the observer are not registered.
+    known |= {id(thing): thing for thing in _native.instances_of(gc.get_objects(), kind)}
     return list(known.values())
 
 
