@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from epprof_nb import _native
 from epprof_nb.notebook import added_time, cell_output
 from epprof_nb.notebook.messages import warn
+from epprof_nb.notebook.muted_output import MutedOutput
 from epprof_nb.recording.delays.guarded import GuardedExperiment
 from epprof_nb.util.format import format_error
 
@@ -108,6 +109,7 @@ class CellRun:
             if request.experiment
             else None
         )
+        self._muted = MutedOutput()
         self._session: Session | None = None
         self._live: LiveProgress | None = None
         self._op = 0
@@ -123,6 +125,7 @@ class CellRun:
         self._warmups_begun.append(_native.now_ns())
         if self._warmed > self.request.warmup:
             return False
+        self._mute()
         if self._interleaving is not None:
             self._run_baseline(self._interleaving, marked=False)
         return True
@@ -130,6 +133,7 @@ class CellRun:
     def start(self) -> bool:
         """Start the session, and those of the child processes; False if nothing is to record."""
         __tracebackhide__ = True
+        self._muted.end()
         if self._experiment is not None and self._repeats:
             if not self._experiment.wants_recording:
                 return False
@@ -147,7 +151,13 @@ class CellRun:
                 f"profiling could not be started ({format_error(error)}). The code runs without "
                 "it. Run `epprof doctor` in a terminal to find out what is missing."
             )
+        self._mute()
         return True
+
+    def _mute(self) -> None:
+        """Keep back the output of a run before the last one of an experiment."""
+        if self._experiment is not None:
+            self._muted.begin()
 
     def _start_session(self) -> None:
         from epprof_nb.recording.session import session
@@ -184,6 +194,7 @@ class CellRun:
         """Mark the start of the next repeat; False for the last one, which runs after the loop."""
         __tracebackhide__ = True
         if self._experiment is not None and self._repeats == self.request.repeat:
+            self._muted.end()
             self._stop_recording()  # what follows is not recorded
             return False
         if self._session is not None and self._interleaving is not None:
@@ -206,9 +217,13 @@ class CellRun:
         __tracebackhide__ = True
         if self._experiment is None or self.profile is None:
             return False
+        self._muted.end()
         if not self._experiment.has_begun or self._experiment.wants_recording:
             self._experiment.begin(self.profile)
-        return self._experiment.next()
+        if not self._experiment.next():
+            return False
+        self._mute()
+        return True
 
     def _begin_repeat(self, session: Session, interleaving: Interleaving, side: int) -> None:
         """End the open repeat and begin a repeat of `side`."""
@@ -242,6 +257,7 @@ class CellRun:
 
     def stop(self, error: BaseException | None = None) -> None:
         """End the session and the experiment, if active, and create the profile."""
+        self._muted.end(show=True)  # of a run that failed, or of the only one
         if self._experiment is not None:
             self._experiment.end(None if error is None else type(error).__name__)
         self._stop_recording(error)

@@ -93,6 +93,37 @@ def test_an_interrupt_keeps_what_was_measured(run, shell):
 
 
 @pytest.mark.usefixtures("prepared")
+def test_only_the_last_run_shows_its_output(run, capsys):
+    prints = "print('run', len(runs)); display(len(runs)); print('to stderr', file=sys.stderr)\n"
+    result = run(CELL.format(40, f"import sys; {prints}"))
+    out, err = capsys.readouterr()
+    last = BASE + 43
+    assert out == f"run {last}\n{last}\nOut[2]: {last}\n"
+    assert err == "to stderr\n"
+    assert result.result == last
+
+
+@pytest.mark.usefixtures("prepared")
+def test_a_cell_that_cannot_be_repeated_shows_its_output(run, capsys):
+    run(
+        "%%gpuprofile prof --experiment 40\nx = 1\nfrom __future__ import annotations\n"
+        "print('once')"
+    )
+    assert capsys.readouterr().out == "once\n"
+
+
+@pytest.mark.usefixtures("prepared")
+@pytest.mark.parametrize("at", [1, 2, 5])
+def test_the_output_of_a_run_that_fails_is_shown(run, capsys, at):
+    run(
+        CELL.format(40, f"print('run', len(runs))\nif len(runs) == {at}: raise ZeroDivisionError\n")
+    )
+    out = capsys.readouterr().out
+    assert out.startswith(f"run {at}\n")
+    assert out.count("run ") == 1
+
+
+@pytest.mark.usefixtures("prepared")
 @pytest.mark.parametrize("at", [1, 2, 5])
 def test_errors_of_the_code_remain_its_own(run, shell, capsys, at):
     result = run(CELL.format(40, f"if len(runs) == {at}: raise ZeroDivisionError\n"))
