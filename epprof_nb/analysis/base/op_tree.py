@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 NO_OP = "(no op)"
 """Name of the row of activities without an op."""
+UNNAMED = "(unnamed)"
+"""Name of ops with an empty name."""
 
 
 class OpTree:

@@ -12,6 +12,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY
 from epprof_nb.analysis.base.missing_records import lacks_records
+from epprof_nb.analysis.base.op_tree import UNNAMED
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, objects, optional
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.critical_path.by_line import PathLines
@@ -107,13 +108,13 @@ class WhatIf:
         kinds = self._index.kinds
         pairs = np.zeros(self._pairs, np.bool_)
         activities = np.zeros(len(kinds), np.bool_)
+        ops = self._named_ops(name or UNNAMED)
+        if ops.any():
+            return self.target_of_ops(ops, self._on)
         if name == WAITS:
             return Target(pairs, activities, self._on, waits=True)
         if name == COPIES:
             return Target(pairs, kinds == MEMCPY, self._on)
-        ops = self._named_ops(name)
-        if ops.any():
-            return self.target_of_ops(ops, self._on)
         chosen = self._lines_named(name)
         if len(chosen):
             of_lines = self._lines.pairs_of(chosen)
@@ -289,6 +290,8 @@ def what_if_table(
     """Return the columns of `Profile.what_if`."""
     replay = WhatIf(index, on, attribution)
     targets = [(replay.target(name), factor) for name, factor in changes.items()]
+    if any(target.waits and factor not in (0, 1) for target, factor in targets):
+        raise ValueError("waits can only be removed: their factor is 0")
     names, groups = [*changes], [[change] for change in targets]
     if len(targets) > 1:
         names, groups = [*names, _ALL], [*groups, targets]
@@ -341,8 +344,6 @@ def checked_changes(changes: Mapping[str, float], on: str) -> dict[str, float]:
                 f"the factor of {name!r} must be from 0 (takes no time) to {_LARGEST:g}, "
                 f"not {factor!r}; 1 changes nothing, 2 takes twice the time"
             )
-        if name == WAITS and value not in (0, 1):
-            raise ValueError("waits can only be removed: their factor is 0")
         checked[name] = value
     return checked
 

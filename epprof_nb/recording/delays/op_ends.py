@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb import _native
+from epprof_nb.analysis.base.op_tree import UNNAMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -103,7 +104,10 @@ class OpEnds:
     def install(self) -> None:
         """Delay the ops from now on."""
         self._device.begin(self._streams)
-        _native.set_hooks(dict(self._ops))
+        hooks: dict[str, Callable[[bool], None]] = dict(self._ops)
+        if UNNAMED in hooks:
+            hooks[""] = hooks[UNNAMED]
+        _native.set_hooks(hooks)
 
     def remove(self) -> None:
         """Delay no op any more."""

@@ -259,3 +259,16 @@ def test_an_empty_profile_has_no_names():
     with pytest.raises(ValueError, match="nothing in the profile"):
         profile().what_if({"forward": 0})
     assert profile().what_if({"waits": 0})["saving_ns"].tolist() == [0]
+
+
+@pytest.mark.parametrize("name", ["waits", "copies", "line 3"])
+def test_an_op_comes_before_what_its_name_stands_for(name):
+    prof = profile([op(1, name, 0, 60), op(2, "rest", 60, 100)], info=info(100))
+    assert prof.what_if({name: 0.5})["saving_ns"].item() == 30
+
+
+def test_an_op_without_a_name():
+    prof = profile([op(1, "(unnamed)", 0, 60), op(2, "rest", 60, 100)], info=info(100))
+    assert prof.what_if({"": 0})["saving_ns"].item() == 60
+    with pytest.raises(ValueError, match="nothing in the profile is called ''"):
+        profile([op(1, "a", 0, 60)], info=info(60)).what_if({"": 0})

@@ -132,6 +132,18 @@ def test_code_that_sleeps_uses_no_processor(ends):
     assert sleeping["work"] < 20_000 * US <= ends.processor_ns()["work"] < 40_000 * US
 
 
+def test_ops_with_an_empty_name_are_delayed():
+    ends = OpEnds([Factor("(unnamed)", "host")], HostDelays(), lambda ns, _: ns, {})
+    ends.install()
+    try:
+        ends.begin_repeat([{0: US}])
+        with epprof_nb.op(""):
+            pass
+        assert ends.end_repeat() == [US]
+    finally:
+        ends.remove()
+
+
 @pytest.mark.parametrize("keeps_gil", [True, False])
 def test_delays_keep_the_gil_where_the_op_computes(keeps_gil):
     kept = []
