@@ -20,7 +20,7 @@ from epprof_nb.analysis.experiments.alike import scatter_of, unusual
 from epprof_nb.analysis.experiments.candidates import SIDES, Factor, delayed_ops, ranges
 from epprof_nb.analysis.experiments.design import MAX_WIDTH
 from epprof_nb.analysis.experiments.measured import Measured
-from epprof_nb.analysis.experiments.slopes import NO_SLOPE
+from epprof_nb.analysis.experiments.slopes import NO_SLOPE, Slope
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.critical_path.what_if import Target
     from epprof_nb.analysis.experiments.candidates import DelayedOp, Side
     from epprof_nb.analysis.experiments.measured import Round
-    from epprof_nb.analysis.experiments.slopes import Slope
 
 _HARDLY = 1e-9
 """Factor of an op that takes no time, but is there: its calls wait as before."""
@@ -61,7 +60,8 @@ class Sensitivity(NamedTuple):
     wall_ns
         Wall time of a repeat.
     measured, replayed
-        Slope of each side, measured and replayed.
+        Slope of each side, measured and replayed. The bounds of a replayed one are those of repeats
+        that differ from the recorded one by as much as repeats scatter.
     saving
         What the op without any time would save; None if it is unknown.
     limit
@@ -73,7 +73,7 @@ class Sensitivity(NamedTuple):
     op: DelayedOp
     wall_ns: float
     measured: dict[Side, Slope]
-    replayed: dict[Side, float]
+    replayed: dict[Side, Slope]
     saving: Saving | None = None
     limit: str | None = None
     note: str = ""
@@ -87,7 +87,8 @@ class Sensitivity(NamedTuple):
         pairs = [
             (self.measured[side], self.replayed[side])
             for side in SIDES
-            if self.measured[side].half_width <= MAX_WIDTH and not math.isnan(self.replayed[side])
+            if self.measured[side].half_width <= MAX_WIDTH
+            and not math.isnan(self.replayed[side].value)
         ]
         return all(_within(*pair) for pair in pairs) if pairs else None
 
@@ -101,22 +102,23 @@ def sensitivities(index: ProfileIndex) -> list[Sensitivity]:
     repeats = max(len(profile.info.get("repeats") or ()), 1)
     ops = delayed_ops(index, repeats)
     slopes: dict[Factor, Slope] = {}
-    replayed: dict[Factor, float] = {}
+    replayed: dict[Factor, Slope] = {}
     is_unusual = bool(unusual(profile.wall_ns / repeats, measured.base_ns))
     is_known = not is_unusual and not index.cached(lacks_records)
     replays = _Replays(index, ops, repeats) if is_known else None
+    spread_ns = _spread_ns(measured, profile.wall_ns / repeats)
     for part in measured.rounds:
         slopes |= zip(part.factors, part.slopes(), strict=True)
         if replays is not None:
-            replayed |= replays.slopes(part)
-    rows, spread_ns = [], _spread_ns(measured, profile.wall_ns / repeats)
+            replayed |= replays.slopes(part, spread_ns)
+    rows = []
     for op in ops:
         factors = {side: Factor(op.name, side) for side in SIDES}
         row = Sensitivity(
             op,
             profile.wall_ns / repeats,
             {side: slopes.get(factor, NO_SLOPE) for side, factor in factors.items()},
-            {side: replayed.get(factor, math.nan) for side, factor in factors.items()},
+            {side: replayed.get(factor, NO_SLOPE) for side, factor in factors.items()},
         )
         if replays is not None:
             row = row._replace(
@@ -137,10 +139,12 @@ class _Replays:
         self._replay = WhatIf(index, "both", "launch")
         self.limit = self._replay.length([], contention=False)[1]
 
-    def slopes(self, part: Round) -> dict[Factor, float]:
+    def slopes(self, part: Round, spread_ns: float) -> dict[Factor, Slope]:
         """Return the slopes that the replay has under the conditions of a round.
 
-        A slope is the mean of two: without the delays of the other factors, and with them.
+        A slope is the mean of two: without the delays of the other factors, and with them. It
+        changes at once where two chains are of one length, so it is replayed with a time of the op
+        that is shorter and longer by `spread_ns`, too: the chains of other repeats differ by that.
         """
         lengths = np.array(part.delay_ns, np.float64).max(axis=0, initial=0.0).tolist()
         delays = dict(zip(part.factors, lengths, strict=True))
@@ -152,10 +156,16 @@ class _Replays:
         found = {}
         for factor, ns in known.items():
             others = {other: length for other, length in known.items() if other != factor}
-            longer = sum(
-                self._length(some | {factor: ns}) - self._length(some) for some in ({}, others)
-            )
-            found[factor] = longer / 2 / (ns * self._repeats)
+            least = -self._ops[factor.op].time_ns(factor.side)
+            at = [
+                sum(
+                    self._length(some | {factor: more + ns}) - self._length(some | {factor: more})
+                    for some in ({}, others)
+                )
+                / (2 * ns * self._repeats)
+                for more in (0.0, max(-spread_ns, least), spread_ns)
+            ]
+            found[factor] = Slope(at[0], min(at), max(at))
         return found
 
     def _length(self, delays: dict[Factor, float]) -> int:
@@ -247,7 +257,7 @@ def _note(row: Sensitivity, experiment: Measured) -> str:
         notes.append(f"device work not delayed: {experiment.uncovered[row.op.name]}")
     if row.agrees is False:
         notes += [
-            f"replayed {side}: {row.replayed[side]:.2f}"
+            f"replayed {side}: {row.replayed[side].value:.2f}"
             for side in SIDES
             if row.measured[side].half_width <= MAX_WIDTH
             and not _within(row.measured[side], row.replayed[side])
@@ -260,11 +270,11 @@ def _note(row: Sensitivity, experiment: Measured) -> str:
     return "; ".join(notes)
 
 
-def _within(slope: Slope, value: float) -> bool:
+def _within(slope: Slope, replayed: Slope) -> bool:
     """Whether a replayed slope is that which was measured, as far as both are known."""
-    if math.isnan(slope.value) or math.isnan(value):
+    if math.isnan(slope.value) or math.isnan(replayed.value):
         return True
-    return slope.low - _TOLERANCE <= value <= slope.high + _TOLERANCE
+    return replayed.high >= slope.low - _TOLERANCE and replayed.low <= slope.high + _TOLERANCE
 
 
 def sensitivity_table(index: ProfileIndex) -> ResultTable:
@@ -289,7 +299,7 @@ def sensitivity_table(index: ProfileIndex) -> ResultTable:
         columns[f"{side}_sensitivity"] = numbers(slope.value for slope in slopes)
         columns[f"{side}_sensitivity_low"] = numbers(slope.low for slope in slopes)
         columns[f"{side}_sensitivity_high"] = numbers(slope.high for slope in slopes)
-        columns[f"{side}_replayed"] = numbers(row.replayed[side] for row in rows)
+        columns[f"{side}_replayed"] = numbers(row.replayed[side].value for row in rows)
     columns |= {
         "agrees": OptionalColumn(
             np.array([bool(value) for value in agrees], np.bool_),

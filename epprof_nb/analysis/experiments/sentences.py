@@ -144,7 +144,9 @@ def _doubt(row: Sensitivity, known: list[Side]) -> str | None:
     if row.agrees is not False:
         return None
     pairs = [
-        f"{row.replayed[side]:.2f} ({side})" for side in known if not math.isnan(row.replayed[side])
+        f"{row.replayed[side].value:.2f} ({side})"
+        for side in known
+        if not math.isnan(row.replayed[side].value)
     ]
     return (
         f"by the recording it should be {', '.join(pairs)}: something that waits is not recorded, "

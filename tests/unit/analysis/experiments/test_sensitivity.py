@@ -121,6 +121,26 @@ def test_the_replay_says_what_a_slope_does_not():
     assert row["saving_high_ns"] > 7 * MS
 
 
+def test_chains_of_which_now_the_one_and_now_the_other_is_longer_agree():
+    """Each is followed in half of the repeats, and one of them in the recorded one."""
+
+    def step(machine):
+        for name, stream in (("first", 7), ("second", 8)):
+            with machine.op(name):
+                machine.launch(8 * MS + int(machine.random.normal(0, 0.2 * MS)), stream)
+        machine.synchronize()
+        machine.synchronize(8)
+
+    far = 0
+    for seed in range(4):
+        found = Machine(seed).experiment(step, 160, seed=seed)[0].sensitivity()
+        assert found["agrees"].all()
+        replayed = found["device_replayed"]
+        far += (replayed > found["device_sensitivity_high"] + 0.1).sum()
+        far += (replayed < found["device_sensitivity_low"] - 0.1).sum()
+    assert far > 0
+
+
 def test_an_op_that_only_waits_saves_its_wait():
     """Its time is short, but without it the host prepares the next work meanwhile."""
 
