@@ -13,7 +13,13 @@ import numpy as np
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY
 from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.base.op_tree import UNNAMED
-from epprof_nb.analysis.base.result_table import ResultTable, categorical, objects, optional
+from epprof_nb.analysis.base.result_table import (
+    OptionalColumn,
+    ResultTable,
+    categorical,
+    objects,
+    optional,
+)
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.critical_path.by_line import PathLines
 from epprof_nb.analysis.critical_path.chain import (
@@ -26,6 +32,7 @@ from epprof_nb.analysis.critical_path.chain import (
 )
 from epprof_nb.analysis.critical_path.changes import Changes, Owners
 from epprof_nb.analysis.critical_path.idle_time import MAX_THREADS
+from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops, suspended_ops
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import covered_between, union
 from epprof_nb.arrays.types import MISSING
@@ -59,9 +66,12 @@ class Target(NamedTuple):
 
 
 class Savings(NamedTuple):
-    """Saving of changes, ns, within bounds; what takes most of the path then, and its share."""
+    """Saving of changes, ns, within bounds; what takes most of the path then, and its share.
 
-    ns: int
+    ``ns`` is None if it is not known.
+    """
+
+    ns: int | None
     low: int
     high: int
     limit: str | None
@@ -86,6 +96,7 @@ class WhatIf:
         self._path = path = index.cached(CriticalPath, attribution)
         self._lines = lines = index.cached(PathLines, attribution)
         activities = index.profile.tables["activities"]
+        self._suspended, self._interleaved = suspended_ops(index), interleaved_ops(index)
         self._duration = np.maximum(activities["end_ns"] - activities["start_ns"], 0)
         # What is changed together: pairs of an op and a pair of the lines.
         events, ops = path.input, np.arange(len(index.tree))
@@ -225,12 +236,50 @@ class WhatIf:
             return before - self.length(changes, contention=contention, idle=idle)[0]
 
         alone, limit, share = self.length(changes, contention=False)
+        suspended = self._bounds_of_suspended(changes)
         found = [self.length_ns - alone, saving(contention=True)]
         threads = self._path.input.idle_threads
         if threads:
             found.append(saving(idle="until time"))
         found += [saving(contention=True, idle=thread) for thread in threads[:MAX_THREADS]]
-        return Savings(found[0], min(found), max(found), limit, share)
+        found += suspended or ()
+        is_known = self.is_known(changes)
+        return Savings(
+            found[0] if is_known else None,
+            min(found),
+            max(found),
+            limit if is_known else None,
+            share if is_known else float("nan"),
+        )
+
+    def _bounds_of_suspended(self, changes: list[tuple[Target, float]]) -> tuple[int, int] | None:
+        """Return bounds of what the suspended ops among changes save; None without such an op.
+
+        Other coroutines may use the time in which an op is suspended, or wait for the op.
+        """
+        least = most = 0
+        found = False
+        ops = self._index.profile.tables["ops"]
+        for target, factor in changes:
+            rows = np.flatnonzero(self._outermost_of(target, self._suspended))
+            found |= bool(len(rows))
+            start, end = union(ops["start_ns"][rows], ops["end_ns"][rows])
+            removed = round((1 - factor) * int((end - start).sum()))
+            least, most = least + min(removed, 0), most + max(removed, 0)
+        return (least, min(most, self.length_ns)) if found else None
+
+    def is_known(self, changes: list[tuple[Target, float]]) -> bool:
+        """Return whether no changed op took turns with other coroutines on its thread."""
+        return not any(self._outermost_of(target, self._interleaved).any() for target, _ in changes)
+
+    def _outermost_of(self, target: Target, kind: BoolArray) -> BoolArray:
+        """Return the ops of a kind in a target which are in none of its ops of another kind."""
+        if not kind.any():
+            return kind
+        rows = self._op[target.pairs]
+        inside = np.zeros(len(kind), np.bool_)
+        inside[rows[rows >= 0]] = True
+        return inside & kind & (self._index.tree.nearest_ancestor(inside & ~kind) < 0)
 
     def _freed(self, of_activity: Factors) -> tuple[IntArray, IntArray]:
         """Return the time that kernels lose if others are shorter: of their own, and of delays.
@@ -299,18 +348,20 @@ def what_if_table(
     if index.cached(lacks_records):  # the critical path is unknown
         names, groups, factors = [], [], []
     found = [replay.savings(group) for group in groups]
-    saving, low, high = (
-        np.array([getattr(row, part) for row in found], np.int64) for part in ("ns", "low", "high")
+    low, high = (
+        np.array([getattr(row, part) for row in found], np.int64) for part in ("low", "high")
     )
+    saving = np.array([row.ns or 0 for row in found], np.int64)
+    is_unknown = np.array([row.ns is None for row in found], np.bool_)
     wall = index.profile.wall_ns
     return ResultTable(
         {
             "changed": objects(names),
             "factor": np.array(factors, np.float64),
-            "wall_ns": optional(wall - saving),
+            "wall_ns": OptionalColumn(wall - saving, is_unknown),
             "wall_low_ns": optional(wall - high),
             "wall_high_ns": optional(wall - low),
-            "saving_ns": saving,
+            "saving_ns": OptionalColumn(saving, is_unknown),
             "saving_low_ns": low,
             "saving_high_ns": high,
             "limit": categorical([row.limit for row in found]),

@@ -120,11 +120,14 @@ def sensitivities(index: ProfileIndex) -> list[Sensitivity]:
             {side: slopes.get(factor, NO_SLOPE) for side, factor in factors.items()},
             {side: replayed.get(factor, NO_SLOPE) for side, factor in factors.items()},
         )
-        if replays is not None:
+        if replays is not None and replays.is_known(op):
             row = row._replace(
                 saving=_saving(row, replays.saving(op), spread_ns), limit=replays.limit
             )
-        rows.append(row._replace(note=_note(row, measured)))
+        notes = [_note(row, measured)]
+        if replays is not None and row.saving is None:
+            notes.insert(0, "no saving: its coroutine took turns with others")
+        rows.append(row._replace(note="; ".join(filter(None, notes))))
     return rows
 
 
@@ -151,7 +154,10 @@ class _Replays:
         known = {
             factor: ns
             for factor, ns in delays.items()
-            if ns > 0 and factor.op in self._ops and self._ops[factor.op].time_ns(factor.side) > 0
+            if ns > 0
+            and (op := self._ops.get(factor.op)) is not None
+            and op.time_ns(factor.side) > 0
+            and self.is_known(op)
         }
         found = {}
         for factor, ns in known.items():
@@ -181,6 +187,10 @@ class _Replays:
 
     def _target(self, name: str, on: Side | Literal["both"]) -> Target:
         return self._replay.target_of_ops(self._ranges & self._names.equals(name), on)
+
+    def is_known(self, op: DelayedOp) -> bool:
+        """Return whether the replay knows when the thread worked for an op."""
+        return self._replay.is_known([(self._target(op.name, "both"), 0.0)])
 
     def saving(self, op: DelayedOp) -> _Replayed:
         """Return what an op without any time saves per repeat, ns."""

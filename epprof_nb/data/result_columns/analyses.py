@@ -287,7 +287,11 @@ ANALYSES: dict[str, TableDoc] = {
             column("wall_ns", "Int64", "new wall time: the profile's wall time less `saving_ns`"),
             column("wall_low_ns", "Int64", "wall time less `saving_high_ns`"),
             column("wall_high_ns", "Int64", "wall time less `saving_low_ns`"),
-            column("saving_ns", "int64", "saving in the replay; negative if it gets slower"),
+            column(
+                "saving_ns", "Int64",
+                "saving in the replay; negative if it gets slower; missing if it is not known, "
+                "because an op took turns with other coroutines",
+            ),
             column(
                 "saving_low_ns", "int64",
                 "the same, but less if idle time of a thread may end at a time of the clock",

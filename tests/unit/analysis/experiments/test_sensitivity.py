@@ -141,6 +141,24 @@ def test_chains_of_which_now_the_one_and_now_the_other_is_longer_agree():
     assert far > 0
 
 
+def test_ops_of_coroutines_that_take_turns_have_measured_slopes_only():
+    prof, _ = Machine(scatter=20_000).experiment(synchronizing)
+    ops = prof.tables["ops"]
+    is_op = np.isin(ops.names("name").to_list(), ["prepare", "backward"])
+    # Suspended from the one into the other.
+    prof.tables["ops"] = ops.replace(
+        suspended_ns=np.where(is_op, 10, 0),
+        start_ns=np.where(is_op, ops["start_ns"][is_op].min(), ops["start_ns"]),
+    )
+    found = prof.sensitivity().set_index("name")
+    assert found["saving_if_free_ns"].isna().to_dict() == {
+        "forward": False, "prepare": True, "backward": True
+    }  # fmt: skip
+    assert found.loc["prepare", "host_sensitivity"] > 0.8
+    assert np.isnan(found.loc["prepare", "host_replayed"])
+    assert "took turns" in found.loc["prepare", "note"]
+
+
 def test_an_op_that_only_waits_saves_its_wait():
     """Its time is short, but without it the host prepares the next work meanwhile."""
 
