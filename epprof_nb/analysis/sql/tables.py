@@ -11,7 +11,6 @@ import pyarrow as pa
 from epprof_nb.analysis.base.index import index_of
 from epprof_nb.analysis.base.missing_records import unrecorded
 from epprof_nb.analysis.base.op_totals import outermost_of_name
-from epprof_nb.analysis.findings.ranking import evidence_name, findings, findings_table
 from epprof_nb.analysis.utilisation.host_activity import host_sample_table
 from epprof_nb.data.arrow import names_to_arrow, to_arrow
 
@@ -88,10 +87,16 @@ def tables_of(profile: ProfileData, query: str) -> dict[str, pa.Table]:
     if _SAMPLES.search(query):
         frame = host_sample_table(index_of(profile)).to_frame()
         tables["host_samples"] = pa.Table.from_pandas(frame, preserve_index=False)
-    if _INSIGHTS.search(query):
+    ranks = {int(rank) for rank in _EVIDENCE.findall(query)}
+    with_insights = _INSIGHTS.search(query)
+    if not ranks and not with_insights:
+        return tables
+    # The rules of all findings, which the process of a query does not need.
+    from epprof_nb.analysis.findings.ranking import evidence_name, findings, findings_table
+
+    if with_insights:
         frame = findings_table(index_of(profile)).to_frame()
         tables["insights"] = pa.Table.from_pandas(frame, preserve_index=False)
-    ranks = {int(rank) for rank in _EVIDENCE.findall(query)}
     found = findings(index_of(profile), limit=None) if ranks else []
     for rank, finding in enumerate(found, 1):
         if rank in ranks:

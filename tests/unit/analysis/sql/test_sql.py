@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from epprof_nb.analysis.findings import ranking
 from epprof_nb.analysis.sql import in_this_process as sql
-from epprof_nb.analysis.sql import tables as sql_tables
 from epprof_nb.analysis.utilisation.idle_gaps import busy_ns
 from epprof_nb.data.arrow import to_arrow
 from epprof_nb.data.result_columns import TABLES as DOCUMENTED
@@ -65,8 +65,8 @@ def test_findings_are_computed_only_for_queries_that_name_them(monkeypatch):
     def fail(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr(sql_tables, "findings", fail)
-    monkeypatch.setattr(sql_tables, "findings_table", fail)
+    monkeypatch.setattr(ranking, "findings", fail)
+    monkeypatch.setattr(ranking, "findings_table", fail)
     assert synthetic_profile(10).sql("select count(*) n from activities")["n"].tolist() == [10]
 
 
