@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402 - torch may be missing
 
-from epprof_nb.recording.torch import module_paths  # noqa: E402
+from epprof_nb.recording.torch import cached_calls, module_paths  # noqa: E402
 from tests.frameworks.layers import names_of  # noqa: E402
 
 
@@ -175,3 +175,44 @@ def test_ctrl_c_in_code_of_a_model_is_not_lost(model):
     model[0]._parameters["weight"] = Interrupted()
     with pytest.raises(KeyboardInterrupt):
         paths.find_models()
+
+
+def test_the_parameters_of_a_forward_pass_are_read_before_its_first_call(model, monkeypatch):
+    class Own(nn.Sequential):
+        def forward(self, x, past_key_values=None):
+            return super().forward(x)
+
+    model.append(Own(nn.ReLU()))
+    read = []
+
+    def counted(forward):
+        read.append(forward)
+        return signature(forward)
+
+    signature = cached_calls.inspect.signature
+    monkeypatch.setattr(cached_calls.inspect, "signature", counted)
+    with epprof_nb.profile(), torch.no_grad():
+        assert Own.forward in read
+        read.clear()
+        model(torch.ones(2, 4))
+        assert read == []
+    called(model)
+    assert read == []
+
+
+def test_a_forward_pass_that_was_replaced_has_its_new_parameters(monkeypatch):
+    class Own(nn.Module):
+        def forward(self, ids):
+            return ids
+
+    model, ids = Own(), torch.ones(1, 3, dtype=torch.int64)
+
+    def phases(*args):
+        with epprof_nb.profile() as prof:
+            model(*args)
+        return prof.by_phase()["phase"].tolist()
+
+    assert phases(ids) == []
+    cache = [(torch.zeros(1, 2, 5, 4),) * 2]
+    monkeypatch.setattr(Own, "forward", lambda _, ids, past_key_values: (ids, past_key_values))
+    assert phases(ids, cache) == ["prefill"]

@@ -27,7 +27,7 @@ from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.user_errors import USER_ERRORS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _CACHES_OF_TRANSFORMERS = "transformers.cache_utils"
 _MAX_TRIES = 4
@@ -105,22 +105,43 @@ class CachedCalls:
                 return _CallWithoutCache(self._histories, type(module), query).end
         return None
 
+    def prepare(self, classes: Iterable[type]) -> None:
+        """Find out which classes of modules take a cache, rather than during their first call."""
+        for of_module in classes:
+            with suppress(*USER_ERRORS):
+                names, self.takes_cache[of_module] = _parameters_of(of_module.forward)  # type: ignore[attr-defined]
+                self._parameters[of_module] = names
+
     def _names(self, module: Any) -> tuple[Any, ...]:  # noqa: ANN401
         """Return the names of the parameters of a module that may be given by position."""
         inner = vars(module).get("_modules", {}).get("_orig_mod", module)
         names = self._parameters.get(type(inner))
         if names is None:
-            found = list(inspect.signature(type(inner).forward).parameters.values())[1:]
-            by_position = (
-                inspect.Parameter.POSITIONAL_ONLY,
-                inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            )
-            names = tuple(each.name for each in found if each.kind in by_position)
+            names, takes_cache = _parameters_of(type(inner).forward)
             self._parameters[type(inner)] = names
             if inner is module:  # a compiled module may hold one of any class
-                takes_cache = any(kv_caches.is_name(each.name) for each in found)
                 self.takes_cache[type(module)] = takes_cache
         return names
+
+
+_known_parameters: weakref.WeakKeyDictionary[Any, tuple[tuple[str, ...], bool]] = (
+    weakref.WeakKeyDictionary()
+)
+"""Results of `_parameters_of`, since `inspect` takes as long as a forward pass of many modules."""
+
+
+def _parameters_of(forward: Any) -> tuple[tuple[str, ...], bool]:  # noqa: ANN401
+    """Return the names of the positional parameters of a method, and whether it takes a cache."""
+    with suppress(TypeError):  # it may have no hash, or no weak references
+        if (known := _known_parameters.get(forward)) is not None:
+            return known
+    found = list(inspect.signature(forward).parameters.values())[1:]
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = tuple(each.name for each in found if each.kind in by_position)
+    result = names, any(kv_caches.is_name(each.name) for each in found)
+    with suppress(TypeError):
+        _known_parameters[forward] = result
+    return result
 
 
 @dataclass(slots=True)

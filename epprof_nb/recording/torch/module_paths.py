@@ -94,7 +94,6 @@ class ModulePaths:
             self.known.clear()  # others that the last session has found
             self.known.update(self._kept_numbers)
             self._scans.clear()
-            self._class_names.clear()
             self._outermost.clear()
             return
         self.forget()
@@ -106,6 +105,11 @@ class ModulePaths:
             if left < 0:
                 return
             self._add(found)
+
+    @property
+    def classes(self) -> list[type]:
+        """The classes of the modules, without those that wrap a compiled module of any class."""
+        return [own for own, name in self._class_names.values() if name is not _IN_COMPILED]
 
     def keep(self) -> None:
         """End a session: keep the paths of all models for the next one."""

@@ -67,6 +67,7 @@ class ReplacedFunctions:
             after_import(_DYNAMO, self._record_compilations, before=self._patches.suspend)
             self._compiled.start()
             self.paths.find_models()
+            self._cached.prepare(self.paths.classes)
         except BaseException:
             self.stop()
             raise
