@@ -247,3 +247,29 @@ def test_loading_the_extension_imports_neither_torch_nor_the_search(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("[]")
+
+
+KERNEL = """\
+import numpy as np
+from epprof_nb import ep, host
+from tests.ep.sessions import model_of
+@ep.kernel("Scratch", domain="of.memory", types="float32")
+def scratch(ctx, x):
+    ctx.out(x.shape, x.dtype)[...] = x
+    work = host.empty(2 * 10**7)
+feeds = {"x": np.ones(4, np.float32)}
+session = ep.session(model_of("Scratch", feeds, domain="of.memory"), device="host")
+"""
+
+
+def test_a_kernel_that_runs_out_of_memory_is_explained_by_its_line(explained):
+    pytest.importorskip("onnxruntime")
+    text = explained(KERNEL, "cache = host.empty(10**7)", "session.run(None, feeds)")
+    first, code, *_ = text.split("\n")
+    assert first == (
+        "Out of memory on host device: line 7 of In[2] in `scratch` requested 80.0 MB, "
+        "called from line 1 of In[4]."
+    )
+    assert code == "    work = host.empty(2 * 10**7)"
+    assert "Too little was free: 60.0 MB." in text
+    assert re.search("`cache` +40.0 MB", text)

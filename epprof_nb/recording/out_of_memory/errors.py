@@ -57,6 +57,8 @@ _BY_LIBRARY = {
 
 _PACKAGES = {"jaxlib": "jax", "numba_cuda": "numba", "cupy_backends": "cupy"}
 _HOST_DEVICE = "the host device is out of memory: "
+_IN_KERNEL = f"MemoryError: {_HOST_DEVICE}"
+"""Part of ONNX Runtime's message if a kernel in Python failed with that error."""
 _PROVIDER = "has no memory left for a tensor of "
 """Part of the messages of the provider of kernels in Python, on all of its devices."""
 
@@ -112,7 +114,7 @@ def allocation_error(error: BaseException) -> AllocationError | None:
     """
     quoted = None
     for member in chain(error):
-        message = _message(member)
+        message = message_of(member)
         library = _library(member, message)
         if library:
             return AllocationError(member, library, requested_bytes(message), _device(message))
@@ -163,12 +165,13 @@ def requested_bytes(message: str) -> int | None:
 
 def _library(error: BaseException, message: str) -> str | None:
     """Return the library that raised an out-of-memory error; "" if unknown, None for others."""
-    if issubclass(type(error), MemoryError) and message.startswith(_HOST_DEVICE):
+    packages = [_package(kind) for kind in _BASES(type(error))]
+    is_raised = issubclass(type(error), MemoryError) and message.startswith(_HOST_DEVICE)
+    if is_raised or ("onnxruntime" in packages and _IN_KERNEL in message):
         return "host"
     if _PROVIDER in message:
         return "onnxruntime"
-    for kind in _BASES(type(error)):
-        package = _package(kind)
+    for kind, package in zip(_BASES(type(error)), packages, strict=True):
         library = _PACKAGES.get(package, package)
         if library == "torch" and class_name(kind) == "OutOfMemoryError":
             return library
@@ -196,13 +199,18 @@ def _package(kind: type) -> str:
 
 
 def _device(message: str) -> int | None:
-    if message.startswith(_HOST_DEVICE) or f"the host device {_PROVIDER}" in message:
+    if (
+        message.startswith(_HOST_DEVICE)
+        or _IN_KERNEL in message
+        or f"the host device {_PROVIDER}" in message
+    ):
         return ON_HOST
     found = _DEVICE.search(message)
     return None if found is None else int(next(n for n in found.groups() if n is not None))
 
 
-def _message(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
+    """Return the message of an exception and its notes; "" if it cannot be written."""
     try:
         # The provider of kernels in Python adds its failure as a note.
         return "\n".join([str(error), *map(str, getattr(error, "__notes__", ()))])

@@ -16,11 +16,18 @@ import numpy as np
 from epprof_nb.data.out_of_memory import Explanation, FreeMemory, Pool
 from epprof_nb.recording.memory import torch_failures
 from epprof_nb.recording.out_of_memory.device_arrays import HOST
-from epprof_nb.recording.out_of_memory.errors import ON_HOST, allocation_error, chain, class_name
+from epprof_nb.recording.out_of_memory.errors import (
+    ON_HOST,
+    allocation_error,
+    chain,
+    class_name,
+    message_of,
+)
 from epprof_nb.recording.out_of_memory.hidden_values import hidden_values
 from epprof_nb.recording.out_of_memory.places import (
     frames_of,
     is_own,
+    place_in_kernel,
     place_of,
     program_of,
     running_frames,
@@ -90,6 +97,9 @@ def _explained(
     if users:
         made.requested_at = place_of(*users[-1])
         outer = place_of(*users[0])
+        if found.library in ("host", "onnxruntime"):
+            kernel = place_in_kernel(message_of(found.error), program)
+            made.requested_at = kernel or made.requested_at
         made.called_at = outer if outer != made.requested_at else None
     if found.error is not error:
         made.raised_as = class_name(type(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sys
 from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
 _PACKAGE = str(Path(__file__).parents[2])
+_QUOTED = re.compile(r'^  File "([^"\n]+)", line (\d+), in (\S+)\n(?:    (.*)\n)?', re.MULTILINE)
+"""Frames in the text of a traceback: file, line, function and text."""
 _COMPILED = tuple(EXTENSION_SUFFIXES)
 
 
@@ -115,6 +118,20 @@ def place_of(frame: FrameType, line: int) -> Place:
     with suppress(Exception):  # loaders and linecache run code of others, which may fail
         text = linecache.getline(file, line, frame.f_globals).strip()
     return Place(short_file(file), line, text, "" if function == "<module>" else function)
+
+
+def place_in_kernel(message: str, program: str) -> Place | None:
+    """Return the innermost line of the user in the traceback that ONNX Runtime's message quotes.
+
+    It is the traceback of a kernel in Python; its frames have ended, and their variables with them.
+    The `program` is as in `users_frames`.
+    """
+    frames = _QUOTED.findall(message)
+    owners = _owners({file for file, *_ in frames}, program)
+    for file, line, function, text in reversed(frames):
+        if owners[file] in ("cell", "own"):
+            return Place(short_file(file), int(line), text.strip(), function)
+    return None
 
 
 def short_file(file: str) -> str:
