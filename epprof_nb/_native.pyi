@@ -1220,7 +1220,7 @@ def ep_device_statistics(device: int, /) -> dict[str, int]:
     """
 
 def ep_memory_log_start(most: int, /) -> None:
-    """Log the memory of the provider's CUDA devices from now on, at most `most` changes of each."""
+    """Log the memory of the provider's devices from now on, at most `most` changes of each."""
 
 def ep_memory_log_stop() -> None:
     """Stop the log, and forget its events."""
@@ -1229,7 +1229,7 @@ def ep_memory_log_read() -> dict[str, Any]:
     """Columns of the log since its start, in the order of events on each device.
 
     ``time_ns`` (-2**63: before the start), ``address``, ``bytes``, ``requested_bytes``,
-    ``stream_id``, ``op_id`` (0: none) and ``device_id`` are int64; ``action``, uint8, is 0 for an
+    ``stream_id``, ``op_id`` (0: none) and ``device_id`` (-1: host) are int64; ``action``, uint8, is 0 for an
     allocation, 1 for a release, 2 for a region from the driver and 3 for its release. ``dropped``
     is the number of events that the limit cut.
     """

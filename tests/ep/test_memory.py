@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 from onnx import helper
 
+import epprof_nb
 from epprof_nb.core.errors import KernelError
 from tests.ep.sessions import CPU, OURS, model, on_cpu, placement, session
 from tests.ort import models
@@ -55,6 +56,32 @@ def test_iobinding_keeps_results_on_the_device(registered, x, device, kind):
     assert result.device_name() == "cuda"
     expected = on_cpu(models.chain()).run(None, {"x": x})[0]
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6)
+
+
+def test_profiles_have_the_memory_of_sessions_on_the_host_device(ep):
+    made = ep.session(models.chain(), device="host")
+    x = np.ones((40_000, 4), np.float32)
+    binding = made.io_binding()
+    binding.bind_cpu_input("x", x)
+    kept = []
+    with epprof_nb.profile(detail="memory") as prof:
+        for _ in range(3):
+            binding.bind_output(made.get_outputs()[0].name, "gpu", 0)
+            made.run_with_iobinding(binding)
+            kept += binding.get_outputs()
+    pool = prof.memory_pools().set_index(["pool", "device_id"]).loc[("kernels in Python", 1000)]
+    assert pool["held_bytes"] >= pool["in_use_bytes"] >= 3 * x.nbytes
+    assert pool["free_bytes"] == pool["held_bytes"] - pool["in_use_bytes"]
+    blocks = prof.memory_blocks[prof.memory_blocks["pool"] == "kernels in Python"]
+    stays = blocks[blocks["allocated_ns"].notna() & blocks["freed_ns"].isna()]
+    (name,) = set(stays["op_id"].map(prof.ops["name"]))
+    assert name == "third"
+    assert stays["requested_bytes"].tolist() == [x.nbytes] * 3
+    held = prof.memory_at("end")
+    assert held[held["name"] == "third"]["bytes"].tolist() == [stays["bytes"].sum()]
+    nodes = prof.ops[prof.ops["in_use_bytes"].notna()]
+    assert (nodes["in_use_bytes"] > 0).all()
+    assert nodes["requested_bytes"].isna().all()
 
 
 def test_copies_are_nodes_between_providers(registered, x, device):

@@ -48,6 +48,17 @@ def gpu_ids(info: Mapping[str, Any]) -> set[int]:
     return {device["device_id"] for device in _devices(info) if is_gpu(device)}
 
 
+def host_ids(info: Mapping[str, Any]) -> set[int]:
+    """Return the ids of the host devices of a profile.
+
+    Examples
+    --------
+    >>> host_ids({"devices": [{"device_id": 1000, "kind": "host"}]})
+    {1000}
+    """
+    return {device["device_id"] for device in _devices(info) if device.get("kind") == "host"}
+
+
 def used_gpu(index: ProfileIndex) -> bool:
     """Return whether a GPU of the profile has activities."""
     return not gpu_ids(index.profile.info).isdisjoint(index.device_ids)

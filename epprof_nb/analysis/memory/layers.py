@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from epprof_nb.analysis.base.devices import host_ids
 from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.memory.peak import ALWAYS_BEFORE, lifetimes
 from epprof_nb.analysis.onnx.fallback import has_accelerator, providers_of
@@ -189,7 +190,8 @@ def _unnamed_before(index: ProfileIndex) -> int:
 
 def _on_gpu(index: ProfileIndex) -> Table:
     segments = index.profile.tables["memory_segments"]
-    return segments.take(~segments.names("pool").equals(HOST_DEVICE))
+    on_host = np.isin(segments["device_id"], [*host_ids(index.profile.info)])
+    return segments.take(~on_host & ~segments.names("pool").equals(HOST_DEVICE))
 
 
 def _note(found: list[Layer], content: str) -> str:

@@ -21,6 +21,8 @@ struct PySessionOptions {};
 
 using namespace epprof::ep;
 
+static constexpr int kHostDevice = -1;  // in front of the CUDA devices
+
 extern "C" {
 
 void ep_session_plan_use_kernels(ep_session_plan* plan, const ep_kernels* kernels) {
@@ -58,15 +60,17 @@ void ep_memory_log_start(size_t most) { start_memory_logs(most); }
 void ep_memory_log_stop(void) {
   stop_memory_logs();
   for (int i = 0; i < device_count(); i++) arena_of(i).end_memory_log();
+  pool_end_memory_log();
 }
 
 epprof_columns* ep_memory_log_read(uint64_t* dropped) {
   std::vector<int64_t> device, time, address, bytes, requested, stream, op;
   std::vector<uint8_t> action;
   *dropped = 0;
-  for (int i = 0; i < device_count(); i++) {
+  for (int i = kHostDevice; i < device_count(); i++) {
     uint64_t cut;
-    for (const MemoryEvent& event : arena_of(i).memory_events(&cut)) {
+    auto events = i == kHostDevice ? pool_memory_events(&cut) : arena_of(i).memory_events(&cut);
+    for (const MemoryEvent& event : events) {
       device.push_back(i);
       time.push_back(event.time);
       address.push_back(int64_t(event.address));

@@ -285,7 +285,7 @@ void ep_device_statistics(int device, ep_memory_statistics* now);
 // Logs the memory of all devices, at most `most` changes of each, until the stop.
 void ep_memory_log_start(size_t most);
 void ep_memory_log_stop(void);
-// The events since the start; `*dropped`: the number that a limit cut.
+// The events since the start, of device -1 on the host device; `*dropped`: the number that a limit cut.
 epprof_columns* ep_memory_log_read(uint64_t* dropped);
 
 // Takes the message of the last failed allocation for ONNX Runtime, for the caller to free; null:

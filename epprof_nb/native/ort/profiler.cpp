@@ -90,6 +90,8 @@ bool read_memory(const ProfilingEvent* event, NodeUsageRecord* usage) {
   usage->arena_held_delta = number(event, "mem_arena_held_delta", kUnknown);
   usage->in_use_delta = number(event, "mem_in_use_delta", kUnknown);
   usage->requested_delta = number(event, "mem_requested_in_use_delta", kUnknown);
+  // ONNX Runtime reports 0 for allocators without this statistic.
+  if (!usage->requested && usage->in_use > 0) usage->requested = usage->requested_delta = kUnknown;
   return true;
 }
 

@@ -1,4 +1,4 @@
-"""Blocks of the arenas from which kernels in Python, and their sessions, get GPU memory."""
+"""Blocks of the arenas from which kernels in Python, and their sessions, get device memory."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from epprof_nb.arrays.ids import contains
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MEMORY_BLOCKS, MEMORY_SEGMENTS, MISSING, MISSING_DELTA
 from epprof_nb.data.table import Table
+from epprof_nb.host.device import HOST_DEVICE_ID
 from epprof_nb.recording.memory.address_lives import UNSEEN, address_lives
 from epprof_nb.recording.memory.pool_totals import OWN_POOL
 from epprof_nb.recording.native_columns import numbers
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 _ALLOCATED, _FREED, _REGION_ADDED, _REGION_RELEASED = range(4)
+_HOST = -1
 _BEFORE = -(2**63)
 """Time of what the arena held when the log began."""
 
@@ -92,7 +94,8 @@ def arena_tables(memory: ArenaMemory, ops: Table, opened_ns: int) -> tuple[Table
     columns = {
         name: numbers(memory.columns, name, np.int64) for name in memory.columns if name != "action"
     }
-    op = columns["op_id"]
+    device, op = columns["device_id"], columns["op_id"]
+    columns["device_id"] = np.where(device == _HOST, HOST_DEVICE_ID, device)
     columns["op_id"] = np.where(contains(ops["op_id"], op), op, MISSING)
     time = columns["time_ns"]
     was_before = time == _BEFORE

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ep/cuda/driver.h"
-#include "ep/cuda/memory_log.h"
+#include "ep/memory_log.h"
 
 namespace epprof::ep {
 

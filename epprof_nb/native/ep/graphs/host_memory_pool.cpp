@@ -30,6 +30,7 @@ std::unordered_map<size_t, std::vector<Header*>>& free_blocks =
 Header in_use{0, &in_use, &in_use, false, nullptr};
 size_t cached_bytes, used_bytes, most_used_bytes, largest_bytes;
 uint64_t allocations, extensions, shrinkages;
+MemoryLog& log = *new MemoryLog;
 thread_local CapturePool* capturing_graph = nullptr;
 
 // Sizes are rounded up by at most an eighth, so that blocks of similar sizes are shared.
@@ -53,9 +54,35 @@ Header* block_at(const void* address) {
   return nullptr;
 }
 
+uint64_t address_of(const Header* header) {
+  return reinterpret_cast<uintptr_t>(header) + kAlignment;
+}
+
+// Each block is a region of its own, from its allocation until the pool no longer counts it.
+void log_change(MemoryAction action, const Header* header, size_t requested = 0) {
+  log.add(action, address_of(header), header->bytes, requested, 0);
+}
+
+// Adds the memory that the pool holds to a log that begins.
+void begin_log() {
+  if (!log.begins()) return;
+  for (auto& [bytes, blocks] : free_blocks) {
+    for (Header* header : blocks) log.add_earlier(kRegionAdded, address_of(header), bytes, 0);
+  }
+  for (Header* header = in_use.next; header != &in_use; header = header->next) {
+    log.add_earlier(kRegionAdded, address_of(header), header->bytes, 0);
+    log.add_earlier(kAllocated, address_of(header), header->bytes, 0);
+  }
+}
+
+void release(Header* header) {
+  log_change(kRegionReleased, header);
+  free(header);
+}
+
 void release_cached() {
   for (auto& [bytes, blocks] : free_blocks) {
-    for (Header* header : blocks) free(header);
+    for (Header* header : blocks) release(header);
   }
   free_blocks.clear();
   cached_bytes = 0;
@@ -65,7 +92,7 @@ void release_cached() {
 void cache(Header* header) {
   // The largest use at a time bounds the cached bytes.
   if (cached_bytes + header->bytes > std::max(kMinCachedBytes, most_used_bytes)) {
-    free(header);
+    release(header);
     return;
   }
   cached_bytes += header->bytes;
@@ -76,8 +103,12 @@ void cache(Header* header) {
 
 CapturePool::~CapturePool() {
   ForkLockGuard lock(mutex);
+  begin_log();
   for (auto& [bytes, blocks] : free_) {
-    for (void* block : blocks) cache(static_cast<Header*>(block));
+    for (void* block : blocks) {
+      log_change(kRegionAdded, static_cast<Header*>(block));
+      cache(static_cast<Header*>(block));
+    }
   }
   for (Header* header = in_use.next; header != &in_use; header = header->next) {
     if (header->graph == this) header->graph = nullptr;
@@ -91,12 +122,14 @@ void* pool_allocate(size_t bytes) {
   size_t size = rounded(bytes);
   CapturePool* graph = capturing_graph;
   ForkLockGuard lock(mutex);
+  begin_log();
   Header* header = nullptr;
   auto blocks = free_blocks.find(size);
   std::vector<void*>* own = graph ? &graph->free_[size] : nullptr;
   if (own && !own->empty()) {
     header = static_cast<Header*>(own->back());
     own->pop_back();
+    log_change(kRegionAdded, header);
   } else if (blocks != free_blocks.end() && !blocks->second.empty()) {
     header = blocks->second.back();
     blocks->second.pop_back();
@@ -109,12 +142,14 @@ void* pool_allocate(size_t bytes) {
     }
     header = new (memory) Header{size, nullptr, nullptr, false, nullptr};
     extensions++;
+    log_change(kRegionAdded, header);
   }
   header->graph = graph;
   header->next = in_use.next;
   header->previous = &in_use;
   in_use.next->previous = header;
   in_use.next = header;
+  log_change(kAllocated, header, bytes);
   used_bytes += size;
   allocations++;
   largest_bytes = std::max(largest_bytes, size);
@@ -125,10 +160,13 @@ void* pool_allocate(size_t bytes) {
 void pool_free(void* block) {
   if (!block) return;
   ForkLockGuard lock(mutex);
+  begin_log();
   Header* header = header_of(block);
+  log_change(kFreed, header);
   header->previous->next = header->next;
   header->next->previous = header->previous;
   used_bytes -= header->bytes;
+  if (header->retained || header->graph) log_change(kRegionReleased, header);
   if (header->retained) return;
   if (header->graph) {
     header->graph->free_[header->bytes].push_back(header);
@@ -144,6 +182,7 @@ void pool_retain(const void* address) {
 
 void pool_shrink() {
   ForkLockGuard lock(mutex);
+  begin_log();
   release_cached();
   shrinkages++;
 }
@@ -152,6 +191,18 @@ PoolStats pool_stats() {
   ForkLockGuard lock(mutex);
   return {used_bytes, most_used_bytes, used_bytes + cached_bytes, largest_bytes,
           allocations, extensions, shrinkages};
+}
+
+std::vector<MemoryEvent> pool_memory_events(uint64_t* dropped) {
+  ForkLockGuard lock(mutex);
+  begin_log();
+  *dropped = log.dropped();
+  return log.events();
+}
+
+void pool_end_memory_log() {
+  ForkLockGuard lock(mutex);
+  begin_log();
 }
 
 bool pool_owns(const void* address) {

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ep/memory_log.h"
+
 namespace epprof::ep {
 
 // The memory of a graph, allocated by its capturing thread. A freed block still belongs to the
@@ -40,6 +42,10 @@ struct PoolStats {
   uint64_t allocations, extensions, shrinkages;
 };
 PoolStats pool_stats();
+
+// The events of the log, and the number that its limit cut; the end of the log.
+std::vector<MemoryEvent> pool_memory_events(uint64_t* dropped);
+void pool_end_memory_log();
 
 bool pool_owns(const void* address);  // whether it is in a block in use
 

@@ -1,4 +1,4 @@
-#include "ep/cuda/memory_log.h"
+#include "ep/memory_log.h"
 
 #include <atomic>
 
