@@ -252,12 +252,17 @@ class Sweep {
     take_longer(thread.distance, distance);
   }
 
-  // A thread waited for another one, which worked until `end`.
+  // A thread waited for another one, which worked until `end`. Code that does not exist waits for
+  // nothing.
   void join(Thread& thread, size_t other, int64_t end) {
     advance(other, end);
     const Thread& worker = threads_[other];
-    if (worker.distance[0] > thread.distance[0]) thread.point = worker.point;
-    take_longer(thread.distance, worker.distance);
+    const double* exists = factors_of(thread.op, EPPROF_DELAY);
+    if (exists[0] != 0 && worker.distance[0] > thread.distance[0]) thread.point = worker.point;
+    for (size_t k = 0; k < K; k++) {
+      if (exists[k] == 0) continue;
+      thread.distance[k] = std::max(thread.distance[k], worker.distance[k]);
+    }
   }
 
   // A thread did nothing until `end`: it does not come earlier, unless its op takes another time.

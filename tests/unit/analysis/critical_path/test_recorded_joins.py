@@ -68,6 +68,13 @@ def test_a_wait_in_several_tries_is_one():
     assert saving(waited(*tries, (1, 2, 705, 840), ops=own), "long", "short") == 325
 
 
+def test_code_that_is_removed_does_not_wait():
+    prof = waited((1, 2, 105, 840), ops=[op(9, "result", 102, 845, 2)])
+    # What follows runs beside the other thread, which is the limit.
+    assert saving(prof, "result") == 1_000 - 822
+    assert prof.what_if({"result": 0.5})["saving_ns"].item() == 11  # half of its own time
+
+
 def test_a_wait_that_timed_out_takes_its_time():
     assert saving(waited((1, None, 105, 850)), "long", "short") == 0
 
