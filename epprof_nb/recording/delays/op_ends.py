@@ -45,8 +45,19 @@ class _Op:
     def begin_repeat(self) -> None:
         """Forget the delays, executions and processor time of the last repeat."""
         self._next = itertools.count()  # ops end on all threads
-        self.executions = self.processor_ns = 0
+        self.processor_ns = 0
         self.host = self.on_device = None
+
+    @property
+    def executions(self) -> int:
+        """Number of executions that have ended since the repeat began.
+
+        Not to be asked while the op runs: threads that note the number of their own execution may
+        do so in another order.
+        """
+        ended = next(self._next)
+        self._next = itertools.count(ended)
+        return ended
 
     def __call__(self, is_end: bool) -> None:  # noqa: FBT001
         opened: list[_Opened] | None = getattr(self._threads, "opened", None)
@@ -61,7 +72,6 @@ class _Op:
         if is_outermost:
             self.processor_ns += time.thread_time_ns() - begun.processor_ns
         execution = next(self._next)
-        self.executions = execution + 1
         if self.on_device is not None:
             tag, due = self.on_device
             if execution in due and self._has_launched(begun.launches):

@@ -132,6 +132,28 @@ def test_code_that_sleeps_uses_no_processor(ends):
     assert sleeping["work"] < 20_000 * US <= ends.processor_ns()["work"] < 40_000 * US
 
 
+def test_executions_that_end_at_once_on_two_threads_are_all_counted(ends):
+    """Another one ends after the first has taken its number, and before it goes on."""
+    ends.begin_repeat([{}, {}, {}])
+    of_op = ends._ops["work"]
+    numbers = of_op._next
+
+    class Numbers:
+        def __next__(self):
+            number = next(numbers)
+            if number == 0:
+                other = threading.Thread(target=lambda: epprof_nb.op("work").__enter__().__exit__())
+                other.start()
+                other.join()
+            return number
+
+    of_op._next = Numbers()
+    with epprof_nb.op("work"):
+        pass
+    assert ends.executions()["work"] == 2
+    assert ends.executions()["work"] == 2
+
+
 def test_ops_with_an_empty_name_are_delayed():
     ends = OpEnds([Factor("(unnamed)", "host")], HostDelays(), lambda ns, _: ns, {})
     ends.install()
