@@ -69,6 +69,8 @@ class Changes(NamedTuple):
         int64 array: durations of the activities.
     freed_ns
         int64 array: the part of the delay before each activity that is left out. Empty for none.
+    added_ns
+        int64 array, one value per op: time that its thread spends at its end. Empty for none.
     without_waits
         Whether API calls that wait take no time, and no longer wait.
     """
@@ -77,4 +79,5 @@ class Changes(NamedTuple):
     factors: npt.NDArray[np.float64]
     activity_ns: IntArray
     freed_ns: IntArray = _NONE
+    added_ns: IntArray = _NONE
     without_waits: bool = False

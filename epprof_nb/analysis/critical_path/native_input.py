@@ -130,7 +130,7 @@ class CriticalPathInput:
         ))  # fmt: skip
         parent = index.tree.parent.astype(np.int32)
         op_order = (row_order(threads.op_start), row_order(threads.op_end))
-        self._ops = (threads.op_start, threads.op_end, threads.of_ops, parent, *op_order)
+        self._ops = (threads.op_start, threads.op_end, threads.of_ops, parent, *op_order, _NONE)
         self._start = min(0, *(int(values.min(initial=0)) for values in (start, call_start)))
         last = max(int(values.max(initial=0)) for values in (end, call_end))
         end_ns = min(max(last, index.profile.wall_ns), MAX_NS)
@@ -226,6 +226,10 @@ class CriticalPathInput:
             of_ops = np.insert(of_ops, -1, np.uint8(len(factors)))
             factors = np.append(factors, [[0.0, 0.0, 0.0]], axis=0)
         ops, calls, activities = self._owned(owners)
+        if len(changes.added_ns):
+            added = np.zeros(len(ops[0]), np.int64)
+            added[: len(changes.added_ns)] = changes.added_ns
+            ops = (*ops[:-1], added)
         activities = (*activities[:2], changes.activity_ns, changes.freed_ns, *activities[4:])
         calls = self._with_idle(calls, idle)
         found = self._compute(of_ops, factors, rows=True, changed=(ops, calls, activities))

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     Side = Literal["both", "host", "device"]
 
 WAITS, COPIES = "waits", "copies"
+_NONE = np.empty(0, np.int64)
 _LINE = re.compile(r"(?:(?P<file>.+?)[\s:,]+)?line\s+(?P<line>\d+)")
 _ALL = "all of them"
 _HOST, _DEVICE, _DELAY = range(3)
@@ -190,12 +191,18 @@ class WhatIf:
         )
 
     def length(
-        self, changes: list[tuple[Target, float]], *, contention: bool, idle: Idle = "fixed"
+        self,
+        changes: list[tuple[Target, float]],
+        *,
+        contention: bool,
+        idle: Idle = "fixed",
+        added_ns: IntArray = _NONE,
     ) -> tuple[int, str | None, float]:
         """Return the length of the path, what takes most of it, and its share.
 
         With `contention`, kernels lose the removed time in which they overlapped with it, or waited
         though they were launched and their stream was free. `idle` is what ends idle time.
+        `added_ns` is time of the host at the end of each op, as in `Changes`.
         """
         waits = any(target.waits for target, _ in changes)
         host = np.ones(self._pairs + 1)
@@ -221,7 +228,7 @@ class WhatIf:
         code = of_pair.reshape(-1).astype(np.uint8)
         factors = np.stack([rows[:, 0], np.ones(len(rows)), rows[:, 1]], axis=1)
         of_ops = np.append(code[self._of_ops], code)
-        change = Changes(of_ops, factors, length, freed, without_waits=waits)
+        change = Changes(of_ops, factors, length, freed, added_ns, without_waits=waits)
         total, path = self._path.input.changed_path(change, self._owners, idle)
         limit, share = self._limit(path, length, host, waits=waits)
         return total, limit, share

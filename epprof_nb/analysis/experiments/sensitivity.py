@@ -175,15 +175,21 @@ class _Replays:
         return found
 
     def _length(self, delays: dict[Factor, float]) -> int:
-        """Return the length of the path with delays at ops, ns per repeat."""
-        changes = [
-            (
-                self._target(factor.op, factor.side),
-                1 + ns / self._ops[factor.op].time_ns(factor.side),
-            )
-            for factor, ns in delays.items()
-        ]
-        return self._replay.length(changes, contention=False)[0]
+        """Return the length of the path with delays at ops, ns per repeat.
+
+        As in the experiment, the host is delayed at the end of each execution.
+        """
+        changes = []
+        at_end = np.zeros(len(self._ranges))
+        for factor, ns in delays.items():
+            if factor.side == "host":
+                rows = np.flatnonzero(self._ranges & self._names.equals(factor.op))
+                at_end[rows] += ns * self._repeats / max(len(rows), 1)
+            else:
+                factor_of = 1 + ns / self._ops[factor.op].time_ns(factor.side)
+                changes.append((self._target(factor.op, factor.side), factor_of))
+        added_ns = np.rint(at_end).astype(np.int64)
+        return self._replay.length(changes, contention=False, added_ns=added_ns)[0]
 
     def _target(self, name: str, on: Side | Literal["both"]) -> Target:
         return self._replay.target_of_ops(self._ranges & self._names.equals(name), on)

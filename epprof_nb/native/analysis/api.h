@@ -97,6 +97,7 @@ typedef struct {
   const int32_t *op_thread;  // -1: not part of the host's time
   const int32_t *op_parent;
   const int32_t *op_start_order, *op_end_order;
+  const int64_t* op_added;  // time of the host after each op, as if it took longer; null: none
   const int64_t *call_start, *call_end;
   const int32_t *call_thread, *call_op, *call_lane;
   const uint8_t *call_wait;

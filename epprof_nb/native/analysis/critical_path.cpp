@@ -172,6 +172,9 @@ class Sweep {
     if (thread.op != static_cast<int32_t>(op)) return;
     int64_t time = in_.op_end[op];
     advance(static_cast<size_t>(number), time);
+    if (in_.op_added) {
+      for (size_t k = 0; k < K; k++) thread.distance[k] += in_.op_added[op];
+    }
     int32_t parent = in_.op_parent[op];
     // Ops of a damaged file may be their own ancestors.
     for (size_t steps = 0; parent >= 0 && steps < kMaxDepth; steps++) {

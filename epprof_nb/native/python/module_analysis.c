@@ -3,14 +3,14 @@
 
 #include "analysis/api.h"
 
-enum { kOps = 6, kCalls = 8, kActivities = 9, kWaits = 3, kLanes = 1, kChanges = 1, kFactors = 1 };
+enum { kOps = 7, kCalls = 8, kActivities = 9, kWaits = 3, kLanes = 1, kChanges = 1, kFactors = 1 };
 enum { kColumns = kOps + kCalls + kActivities + kWaits + kLanes + kChanges + kFactors };
 
 // Size of an item, and whether the column may be empty: an order of rows that are in order.
 static const struct {
   unsigned char size, optional;
 } columns_of[kColumns] = {
-    {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 1}, {4, 1},                          // ops
+    {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 1}, {4, 1}, {8, 1},                  // ops
     {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 0}, {1, 0}, {4, 1}, {4, 1},          // calls
     {8, 0}, {8, 0}, {8, 1}, {8, 1}, {4, 0}, {4, 0}, {4, 0}, {4, 0}, {4, 1},  // activities
     {8, 0}, {4, 0}, {4, 0},                                                  // waits
@@ -63,6 +63,7 @@ static int fill(epprof_path_input* in, const Py_buffer* views, size_t variants) 
   in->op_parent = *at++;
   in->op_start_order = *at++;
   in->op_end_order = *at++;
+  in->op_added = *at++;
   in->call_start = *at++;
   in->call_end = *at++;
   in->call_thread = *at++;

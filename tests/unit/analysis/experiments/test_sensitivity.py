@@ -177,6 +177,26 @@ def test_an_op_that_only_waits_saves_its_wait():
         assert row[column] == pytest.approx(8 * MS, abs=0.5 * MS)
 
 
+def test_the_replay_delays_the_host_at_the_ends_of_ops():
+    """The time of `product` is before its launch, where it counts; its end is hidden."""
+
+    def step(machine):
+        with machine.op("product"):
+            machine.host(MS)
+            machine.launch(6 * MS)
+            machine.host(int(0.2 * MS))
+        with machine.op("read"):
+            machine.host(int(0.2 * MS))
+            machine.synchronize()
+
+    found = Machine(scatter=20_000).experiment(step)[0].sensitivity().set_index("name")
+    assert found["host_replayed"].round(2).to_dict() == {"product": 0.0, "read": 1.0}
+    assert found["agrees"].all()
+    row = found.loc["product"]
+    assert row["saving_low_ns"] <= row["saving_if_free_ns"] <= row["saving_high_ns"]
+    assert row["saving_if_free_ns"] == pytest.approx(7 * MS, abs=0.3 * MS)
+
+
 def test_witnesses_that_disagree_are_named():
     """Delays that delay nothing, as if the work were hidden; the replay sees it on the path."""
     prof, _ = Machine(scatter=20_000, dead=True).experiment(hidden)
