@@ -1229,9 +1229,9 @@ def ep_memory_log_read() -> dict[str, Any]:
     """Columns of the log since its start, in the order of events on each device.
 
     ``time_ns`` (-2**63: before the start), ``address``, ``bytes``, ``requested_bytes``,
-    ``stream_id``, ``op_id`` (0: none) and ``device_id`` (-1: host) are int64; ``action``, uint8, is 0 for an
-    allocation, 1 for a release, 2 for a region from the driver and 3 for its release. ``dropped``
-    is the number of events that the limit cut.
+    ``stream_id``, ``op_id`` (0: none) and ``device_id`` (-1: host) are int64; ``action``, uint8, is
+    0 for an allocation, 1 for a release, 2 for a region from the driver and 3 for its release.
+    ``dropped`` is the number of events that the limit cut.
     """
 
 def ep_allow_capture(allowed: bool, /) -> None:

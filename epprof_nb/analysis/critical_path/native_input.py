@@ -130,7 +130,9 @@ class CriticalPathInput:
         ))  # fmt: skip
         parent = index.tree.parent.astype(np.int32)
         op_order = (row_order(threads.op_start), row_order(threads.op_end))
-        self._ops = (threads.op_start, threads.op_end, threads.of_ops, parent, *op_order, _NONE)
+        self._ops: Columns = (
+            threads.op_start, threads.op_end, threads.of_ops, parent, *op_order, _NONE,
+        )  # fmt: skip
         self._start = min(0, *(int(values.min(initial=0)) for values in (start, call_start)))
         last = max(int(values.max(initial=0)) for values in (end, call_end))
         end_ns = min(max(last, index.profile.wall_ns), MAX_NS)
