@@ -157,6 +157,12 @@ class Explanation:
         return sum(holder.nbytes for holder in self.holders if holder.scope == scope)
 
     @property
+    def in_use(self) -> int:
+        """Bytes in use at the failure, as far as pools and holders tell."""
+        by_pools = sum(pool.in_use for pool in self.pools) + (self.rest or 0)
+        return max(by_pools, sum(holder.nbytes for holder in self.holders) + self.unheld)
+
+    @property
     def exceeds_limit(self) -> bool:
         """Whether more was requested than may be used in all, so that nothing to release helps."""
         if self.requested is None or self.limit is None:

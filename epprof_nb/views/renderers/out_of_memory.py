@@ -88,10 +88,9 @@ def as_text(explanation: Explanation, *, in_notebook: bool) -> str:
         lines.append(f"    {parts.code}")
     lines += [f"  {sentence}" for sentence in parts.sentences]
     if parts.rows:
-        whole = sum(row.nbytes for row in parts.rows)
         lines += ["", f"  {'Holds the memory':<{_NAME_WIDTH}} {'size':>9} {'share':>7}"]
         for row in parts.rows:
-            share = percent(row.nbytes / whole)
+            share = percent(row.nbytes / explanation.in_use)
             lines.append(f"  {row.name:<{_NAME_WIDTH}} {size(row.nbytes):>9} {share:>7}")
             if row.what:
                 lines.append(f"      {row.what}")
@@ -114,7 +113,6 @@ def as_html(explanation: Explanation, *, in_notebook: bool) -> str:
         made.append(f"<pre>{escape(parts.code)}</pre>")
     made += [f"<p>{with_code(sentence)}</p>" for sentence in parts.sentences]
     if parts.rows:
-        whole = sum(row.nbytes for row in parts.rows)
         most = max(row.nbytes for row in parts.rows)
         made.append(
             "<table><thead><tr><th>Holds the memory</th><th class='epprof-number'>size</th>"
@@ -126,7 +124,7 @@ def as_html(explanation: Explanation, *, in_notebook: bool) -> str:
             made.append(
                 f"<tr><td>{with_code(row.name)}{what}</td>"
                 f"<td class='epprof-number'>{size(row.nbytes)}</td>"
-                f"<td class='epprof-number'>{percent(row.nbytes / whole)}</td>"
+                f"<td class='epprof-number'>{percent(row.nbytes / explanation.in_use)}</td>"
                 f"<td class='{kind}'><span style='width:{row.nbytes / most:.1%}'></span></td></tr>"
             )
         made.append("</tbody></table>")

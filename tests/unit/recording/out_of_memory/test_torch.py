@@ -332,6 +332,20 @@ def test_text_and_html_have_the_same_words(memory):
         assert words in text
 
 
+def test_shares_are_of_all_memory_in_use(memory):
+    memory._blocks[64] = 4 * MB  # of C++ code
+    names = {f"of_{i}": memory.empty(5 * MB) for i in range(12)}
+    temporary = memory.empty(16 * MB)
+    error = failed(lambda: memory.empty(90 * MB))
+    del temporary
+    text = as_text(explain(error, names), in_notebook=True)
+    rows = [line for line in text.split("\n") if line.startswith("  `of_")]
+    assert len(rows) == 10
+    assert {line.split("`")[-1].strip() for line in rows} == {"5.24 MB   6.3 %"}  # of 80 MiB
+    html = as_html(explain(error, names), in_notebook=True)
+    assert html.count(">6.3 %<") == 10
+
+
 def test_garbage_is_not_collected_earlier_than_without(memory):
     class Node:
         pass
