@@ -6,27 +6,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.between_lines import loop_around
+from epprof_nb.analysis.base.between_lines import Loop, loop_around
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.memory.block_places import block_stacks
 from epprof_nb.analysis.memory.peak import ALWAYS, ALWAYS_BEFORE, InUse
 from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS, Iterations, iterations
-from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.ancestors import nearest_ancestor
+from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
 
 
 def allocation_turns(index: ProfileIndex) -> Iterations:
     """Return the turns of the loop in which memory can grow.
 
     Comprehensions and loops in files have no statements, and a turn may launch from one line only.
-    If no other loop was found, a turn begins with each allocation of the line that allocated most
-    of what is in use at the end, if a loop leads there. The last turn is left out: what ends it is
-    not known.
+    If no other loop was found, the turns are of the loop that leads to the line that allocated most
+    of what is in use at the end. Such a line, or a function that it calls, may allocate several
+    times in a turn.
     """
     found = index.cached(iterations)
     blocks, in_use = index.profile.tables["memory_blocks"], index.cached(InUse)
@@ -44,11 +45,14 @@ def allocation_turns(index: ProfileIndex) -> Iterations:
     statement = np.append(index.statement, MISSING)[op[mine]]
     if len(np.unique(statement)) > 1 or _loops_below(index, stack[mine]):
         return found
-    if not _is_in_loop(index, int(stack[mine[0]]), int(statement[0])):
+    loop = _loop_frame(index, int(stack[mine[0]]))
+    if loop is None and not _is_in_loop(index, int(statement[0])):
         return found
-    start = np.sort(in_use.begin[rows[mine]])
-    number = np.arange(len(start) - 1)
-    return Iterations(number, start[:-1], start[1:], "iteration", int(statement[0]))
+    ends = _turn_ends(index, *loop) if loop is not None else None
+    if ends is None:  # the line allocates once a turn; what ends the last turn is not known
+        ends = np.sort(in_use.begin[rows[mine]])
+    number = np.arange(len(ends) - 1)
+    return Iterations(number, ends[:-1], ends[1:], "iteration", int(statement[0]))
 
 
 def _loops_below(index: ProfileIndex, stack: IntArray) -> bool:
@@ -64,16 +68,74 @@ def _loops_below(index: ProfileIndex, stack: IntArray) -> bool:
     return int((count >= MIN_ITERATIONS).sum()) > 1
 
 
-def _is_in_loop(index: ProfileIndex, stack: int, statement: int) -> bool:
-    """Return whether a frame of a stack, or a statement, is in a loop or a comprehension."""
-    lines, ops = index.cached(StackLines), index.profile.tables["ops"]
-    files, places = lines.file.to_list(), []
+def _is_in_loop(index: ProfileIndex, statement: int) -> bool:
+    """Return whether a statement is in a loop or a comprehension."""
+    if statement == MISSING:
+        return False
+    ops = index.profile.tables["ops"]
+    (cell,) = ops.names("cell").take(np.array([statement])).to_list()
+    text = index.profile.sources.get(cell or "", "")
+    return loop_around(text, int(ops["line"][statement])) is not None
+
+
+def _loop_frame(index: ProfileIndex, stack: int) -> tuple[int, Loop] | None:
+    """Return the innermost frame of the user in a loop or a comprehension, and that loop."""
+    lines, sources = index.cached(StackLines), index.profile.sources
     while stack != MISSING:
         if lines.is_own[stack]:
-            places.append((files[stack], int(lines.line[stack])))
+            (file,) = lines.file.take(np.array([stack])).to_list()
+            loop = loop_around(sources.get(file or "", ""), int(lines.line[stack]))
+            if loop is not None:
+                return stack, loop
         stack = int(lines.parent[stack])
-    if statement != MISSING:
-        (cell,) = ops.names("cell").take(np.array([statement])).to_list()
-        places.append((cell, int(ops["line"][statement])))
-    sources = index.profile.sources
-    return any(loop_around(sources.get(file or "", ""), line) is not None for file, line in places)
+    return None
+
+
+def _turn_ends(index: ProfileIndex, frame: int, loop: Loop) -> IntArray | None:
+    """Return the begin of a loop and the end of each turn, in order; None if no calls tell.
+
+    A turn makes calls of several kinds, such as allocations and launches, each from its own lines.
+    As many turns are taken as most kinds have calls; of those, the last call in a turn ends it.
+    """
+    tables, lines = index.profile.tables, index.cached(StackLines)
+    calls, memory, stack = tables["api_calls"], tables["memory"], lines.of_calls()
+    inside = np.flatnonzero(np.append(_in_loop(index, frame, loop), False)[stack])
+    released = memory.names("operation").equals("release")
+    release = index.calls.rows(memory["correlation_id"][released])
+    inside = inside[~np.isin(inside, release)]
+    if not len(inside):
+        return None
+    threads, counts = np.unique(calls["thread_id"][inside], return_counts=True)
+    thread = threads[int(counts.argmax())]
+    inside = inside[calls["thread_id"][inside] == thread]
+    inside = inside[np.argsort(calls["start_ns"][inside], kind="stable")]
+    kind, first = group_codes(calls.names("name").codes[inside], stack[inside])
+    count = np.bincount(kind)
+    number, kinds = np.unique(count[count >= MIN_ITERATIONS], return_counts=True)
+    if not len(number):
+        return None
+    turns = int(number[int(kinds.argmax())])  # of as many kinds, the fewest
+    of_turn = np.flatnonzero(count == turns)
+    last = inside[kind == of_turn[int(first[of_turn].argmax())]]
+    ends = calls["end_ns"][last].copy()
+    mine = calls["thread_id"] == thread
+    after = calls["start_ns"][mine & ~np.isin(np.arange(len(calls)), inside)]
+    after = after[after > calls["end_ns"][inside[-1]]]
+    ends[-1] = (
+        after.min()
+        if len(after)
+        else max(calls["end_ns"].max(), tables["ops"]["end_ns"].max(initial=0))
+    )
+    return np.concatenate([calls["start_ns"][inside[:1]], ends])
+
+
+def _in_loop(index: ProfileIndex, frame: int, loop: Loop) -> BoolArray:
+    """Return which stacks lead through a loop of the function of a frame."""
+    lines, sources = index.cached(StackLines), index.profile.sources
+    same = (lines.file.codes == lines.file.codes[frame]) & lines.is_own
+    same &= lines.function.codes == lines.function.codes[frame]
+    (file,) = lines.file.take(np.array([frame])).to_list()
+    at = np.unique(lines.line[same])
+    loops = [line for line in at.tolist() if loop_around(sources.get(file or "", ""), line) == loop]
+    found: BoolArray = nearest_ancestor(lines.parent, same & np.isin(lines.line, loops)) >= 0
+    return found

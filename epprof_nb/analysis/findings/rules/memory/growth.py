@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, own_line_name
 from epprof_nb.analysis.findings.rules.memory.allocation_turns import allocation_turns
 from epprof_nb.analysis.memory.block_places import block_stacks, code_lines, waited_for_work
-from epprof_nb.analysis.memory.peak import ALWAYS_BEFORE, InUse
+from epprof_nb.analysis.memory.peak import ALWAYS, ALWAYS_BEFORE, InUse
 from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -48,8 +48,8 @@ class Growth(NamedTuple):
     """Memory that grows from turn to turn of a loop.
 
     ``places`` are the numbers of the lines that allocate what stays, as in `Places`, those that
-    allocate most first; ``a_turn`` has the growth by each from turn to turn, bytes, float64;
-    ``rows`` are the blocks that stay until the end of the loop, int64, ascending.
+    allocate most first; ``a_turn`` has the mean growth by each in a turn, bytes, float64; ``rows``
+    are the blocks that stay until the end of the loop, int64, ascending.
     """
 
     places: list[int]
@@ -82,6 +82,8 @@ def growth(index: ProfileIndex) -> Growth | None:
     )
     nbytes, at_end = blocks["bytes"], last[rows] == n
     left = sum_by_group(place[at_end], nbytes[rows[at_end]], index.cached(Places).count + 1)
+    # Of the last turn, what is released soon after does not stay.
+    is_last, is_kept = first[rows] == n, in_use.end[rows] == ALWAYS
     grown: dict[int, float] = {}
     for one in np.argsort(-left, kind="stable")[:_MAX_PLACES].tolist():
         if left[one] < _LEAST_BYTES:
@@ -92,7 +94,10 @@ def growth(index: ProfileIndex) -> Growth | None:
         np.add.at(change, last[mine], -nbytes[mine])
         kept = _kept(np.cumsum(change[:n])[1:])
         if _grows(kept):
-            grown[one] = float(kept[-1] - kept[0]) / (len(kept) - 1)
+            of_place = (place == one) & at_end
+            if (is_kept & ~is_last & of_place).any():
+                at_end &= ~of_place | ~is_last | is_kept
+            grown[one] = float(nbytes[rows[of_place & at_end]].sum()) / n
     if not grown:
         return None
     places = sorted(grown, key=lambda one: -grown[one])

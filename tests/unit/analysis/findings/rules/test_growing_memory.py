@@ -162,6 +162,51 @@ def collect(steps, keeps):
     ]
 
 
+def make(n):
+    return host.empty(n)
+
+
+def two_of_a_helper(steps):
+    kept = []
+    for _ in range(steps):
+        kept += [make(250_000), make(250_000)]; host.launch(fill, kept[-1]); host.synchronize()  # noqa: E702 # fmt: skip
+    return kept
+
+
+def two_sizes_at_a_line(steps):
+    kept = []
+    for _ in range(steps):
+        a = host.empty(250_000); b = host.empty(125_000); host.launch(fill, a); kept += [a, b]  # noqa: E702 # fmt: skip
+    return kept
+
+
+def every_other(steps):
+    kept = []
+    for step in range(steps):
+        made = make(250_000)
+        host.launch(fill, made)
+        if step % 2 == 0:
+            kept.append(make(250_000))
+        host.synchronize()
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("run", "says"),
+    [
+        (two_of_a_helper, "2.00 MB from iteration to iteration, to 40.0 MB more after 20:"),
+        (two_sizes_at_a_line, "1.50 MB from iteration to iteration, to 30.0 MB more after 20:"),
+        (every_other, "526 kB from iteration to iteration, to 10.0 MB more after 19:"),
+    ],
+)
+def test_several_allocations_of_a_turn(run, says):
+    with epprof_nb.profile(detail="memory") as prof:
+        kept = [run(20)]
+    (row,) = growing(prof).itertuples()
+    assert f"memory grows by {says}" in row.text
+    del kept
+
+
 def as_dict(steps):
     return {step: used(host.empty(250_000)) for step in range(steps)}
 
@@ -171,7 +216,7 @@ def test_a_comprehension_names_its_line():
         kept = [collect(20, lambda _: True)]
     (row,) = growing(prof).itertuples()
     assert row.line == collect.__code__.co_firstlineno + 1
-    assert "grows by 1.00 MB from iteration to iteration, to 20.0 MB more after 19" in row.text
+    assert "grows by 1.00 MB from iteration to iteration, to 20.0 MB more after 20" in row.text
     with epprof_nb.profile(detail="memory") as prof:
         kept.append(as_dict(20))
     (row,) = growing(prof).itertuples()
