@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import compileall
 import gc
 import os
+import re
 import signal
 import sys
 
 import pytest
+
+from tests.paths import ROOT
 
 try:
     from hypothesis import HealthCheck, settings
@@ -62,6 +66,16 @@ def pytest_cmdline_main(config):
         return
     if option.numprocesses is None and not option.tx:
         option.numprocesses = min(usable_processors() + 1, 8)
+        compile_package()
+
+
+def compile_package() -> None:
+    """Compile the package once for all programs that tests start.
+
+    An editable installation is not compiled. With ``PYTHONDONTWRITEBYTECODE``, which many
+    containers set, each of these programs would compile its modules again, in up to 0.4 s.
+    """
+    compileall.compile_dir(ROOT / "epprof_nb", quiet=2, rx=re.compile("node_modules"))
 
 
 @pytest.hookimpl(wrapper=True)
