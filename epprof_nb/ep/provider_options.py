@@ -133,8 +133,7 @@ def canonical(options: Mapping[str, Any]) -> dict[str, str]:
     """
     given: dict[str, tuple[str, str]] = {}
     for written, value in options.items():
-        short = written.removeprefix(_CUDA_PREFIX)
-        name = _ALIASES.get(short, short)
+        name = _name(written)
         _refuse_unknown(written, name)
         other, before = given.setdefault(name, (written, str(value)))
         if before != str(value):
@@ -191,12 +190,20 @@ def check(options: Mapping[str, Any], chosen: int | None) -> ProviderOptions:
     devices.check(named, chosen)
     only, nodes = _selection(named, "only"), _selection(named, "nodes")
     _check_types(only)
-    stream = _stream(named, chosen)
-    use_tf32 = _is_on(named, "use_tf32") if "use_tf32" in named else None
+    written = {_name(text): text for text in options}
+    stream = _stream(named, chosen, written)
+    prefer_nhwc = _is_on(named, "prefer_nhwc", written)
+    use_tf32 = _is_on(named, "use_tf32", written) if "use_tf32" in named else None
     return ProviderOptions(
-        chosen, only, nodes, stream, _is_on(named, "prefer_nhwc"), _warm_ups(named), use_tf32,
-        _memory_limit(named, chosen), _extends_exactly(named),
+        chosen, only, nodes, stream, prefer_nhwc, _warm_ups(named, written), use_tf32,
+        _memory_limit(named, chosen, written), _extends_exactly(named, written),
     )  # fmt: skip
+
+
+def _name(written: str) -> str:
+    """Return our name of an option."""
+    short = written.removeprefix(_CUDA_PREFIX)
+    return _ALIASES.get(short, short)
 
 
 def selected_names(options: Mapping[str, str], option: str) -> Any:  # noqa: ANN401
@@ -230,49 +237,55 @@ def _check_types(only: Iterable[str]) -> None:
         )
 
 
-def _stream(options: Mapping[str, str], device: int | None) -> int:
+def _stream(options: Mapping[str, str], device: int | None, written: Mapping[str, str]) -> int:
     text = options.get("stream", "0")
     try:
         address = int(text, 0)
     except ValueError:
         address = -1
     if address < 0:
-        raise KernelError(f"stream={text!r} is not the address of a CUDA stream.")
+        raise KernelError(f"{written['stream']}={text!r} is not the address of a CUDA stream.")
     if address and device is None:
-        raise KernelError("stream= is the address of a CUDA stream; the host device has none.")
+        raise KernelError(
+            f"{written['stream']}= is the address of a CUDA stream; the host device has none."
+        )
     return address
 
 
-def _memory_limit(options: Mapping[str, str], device: int | None) -> int | None:
+def _memory_limit(
+    options: Mapping[str, str], device: int | None, written: Mapping[str, str]
+) -> int | None:
     text = options.get(MEMORY_LIMIT)
     if text is None:
         return None
     if not text.isdecimal() or int(text) > _UNLIMITED:
-        raise KernelError(f"{MEMORY_LIMIT}={text!r} is not a number of bytes.")
+        raise KernelError(f"{written[MEMORY_LIMIT]}={text!r} is not a number of bytes.")
     limit = int(text) % _UNLIMITED
     if limit and device is None:
         raise KernelError(
-            f"{MEMORY_LIMIT}={text}: the host device uses the memory of the process, without "
-            "an arena that could be limited. Leave it out."
+            f"{written[MEMORY_LIMIT]}={text}: the host device uses the memory of the process, "
+            "without an arena that could be limited. Leave it out."
         )
     return limit
 
 
-def _extends_exactly(options: Mapping[str, str]) -> bool | None:
+def _extends_exactly(options: Mapping[str, str], written: Mapping[str, str]) -> bool | None:
     text = options.get(EXTENSION)
     if text is not None and text not in _EXTENSIONS:
-        raise KernelError(f"{EXTENSION}={text!r} is neither kNextPowerOfTwo nor kSameAsRequested.")
+        raise KernelError(
+            f"{written[EXTENSION]}={text!r} is neither kNextPowerOfTwo nor kSameAsRequested."
+        )
     return None if text is None else _EXTENSIONS[text]
 
 
-def _is_on(options: Mapping[str, str], option: str) -> bool:
+def _is_on(options: Mapping[str, str], option: str, written: Mapping[str, str]) -> bool:
     text = options.get(option, "0")
     if text.lower() not in _SWITCH:
-        raise KernelError(f"{option}={text!r} is neither 0 nor 1.")
+        raise KernelError(f"{written[option]}={text!r} is neither 0 nor 1.")
     return _SWITCH[text.lower()]
 
 
-def _warm_ups(options: Mapping[str, str]) -> int | None:
+def _warm_ups(options: Mapping[str, str], written: Mapping[str, str]) -> int | None:
     text = options.get(WARM_UPS, str(DEFAULT_WARM_UPS))
     try:
         number = int(text)
@@ -280,7 +293,7 @@ def _warm_ups(options: Mapping[str, str]) -> int | None:
         number = 0
     if not 1 <= number <= MAX_WARM_UPS:
         raise KernelError(
-            f"{WARM_UPS}={text} is out of range. It is 1 to {MAX_WARM_UPS}: ONNX "
+            f"{written[WARM_UPS]}={text} is out of range. It is 1 to {MAX_WARM_UPS}: ONNX "
             "Runtime gives up if no graph was captured in eight runs."
         )
-    return number if _is_on(options, GRAPHS) else None
+    return number if _is_on(options, GRAPHS, written) else None

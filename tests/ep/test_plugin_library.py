@@ -75,6 +75,11 @@ for prefix in ("", "ep.cuda."):
         given = {prefix + key: value for key, value in given.items()}
         refused(lambda: ort.InferenceSession(models.chain(), options(**given)), reason)
         refused(lambda: ort.InferenceSession(models.chain(), providers=[(OURS, given)]), reason)
+    for name, value in (("user_compute_stream", "16"), ("user_compute_stream", "here"),
+                        ("arena.max_mem", "-1"), ("prefer_nhwc_layout", "maybe"),
+                        ("arena.extend_strategy", "fast")):
+        given = {prefix + name: value}  # the message has the name that the user wrote
+        refused(lambda: ort.InferenceSession(models.chain(), options(**given)), f"{name}=")
 config = options()
 config.add_session_config_entry("ep.cuda.prefer_nhwc_layout", "maybe")
 refused(lambda: ort.InferenceSession(models.chain(), config), "neither 0 nor 1")
