@@ -322,7 +322,7 @@ def drain_ops(end_ns: int, /, *, open_too: bool) -> dict[str, Any]:
     suspended_ns i64 (for operators of PyTorch, which have none, the sequence number), name_id u32,
     payload_id u32 (statement key, args id, event details id or id of an operator's sizes),
     count u32, category u16, flags u16 (1: open, 2: coalesced), thread_id u64. ``lost`` is the
-    number of ops dropped since the last drain for want of memory. Name ids of 2**31 and up are
+    number of ops dropped since the last drain for lack of memory. Name ids of 2**31 and up are
     indices into the list ``op_names``; args ids minus 1 are indices into the list ``op_args`` of
     JSON texts. Both lists belong to the session, which appends to them.
     """
@@ -349,7 +349,7 @@ def drain_launches() -> dict[str, Any]:
     return_value i32, flags u16 (1: captured into a CUDA graph, 2: call of the profiler itself, 4:
     call in progress; since the thread's last launch the cell's thread 8: used no CPU time, 16:
     used CPU time), domain u16 (0: driver, 1: runtime, 2: host), thread_id u64. ``lost`` is the
-    number of calls dropped since the last drain for want of memory.
+    number of calls dropped since the last drain for lack of memory.
     """
 
 def drain_node_usage() -> dict[str, Any]:
@@ -415,7 +415,7 @@ def drain_stacks() -> dict[str, Any]:
     i32, first_line i32, file_bytes u32, function_bytes u32, the lengths of the texts that follow
     each other in ``files`` and ``functions`` (UTF-8, cut after 4,096 characters). ``truncated``:
     stacks so far whose outermost frames were cut off; ``dropped``: launches so far without a stack
-    for want of memory.
+    for lack of memory.
     """
 
 def prepare_samples() -> str | None:
@@ -439,7 +439,7 @@ def drain_samples() -> dict[str, Any]:
     Columns: time, interval and processor i64 (ns; -1: unknown processor time), thread_id u64,
     stack_id u32 (as in `drain_stacks`).
     Counts since the start: ``exact`` samples; ``outer``: of the outer frames only, because the
-    inner ones changed too fast; ``inconsistent``: without a stack; ``dropped``: for want of memory.
+    inner ones changed too fast; ``inconsistent``: without a stack; ``dropped``: for lack of memory.
     """
 
 def drain_node_stacks() -> dict[str, Any]:

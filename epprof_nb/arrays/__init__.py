@@ -1,1 +1,1 @@
-"""NumPy helpers that know nothing of profiles."""
+"""NumPy helpers that do not depend on profiles."""

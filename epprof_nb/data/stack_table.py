@@ -29,7 +29,7 @@ _REFERENCES = {
 def stack_table(
     stacks: PythonStacks, files: Sequence[str], owners: Sequence[str], is_kept: BoolArray
 ) -> tuple[Table, npt.NDArray[np.int32]]:
-    """Return the table of the stacks, without the frames of code that nobody wants to see.
+    """Return the table of the stacks, with the kept frames only.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Schemas of operators, as the installed ONNX Runtime has them."""
+"""Schemas of operators in the installed ONNX Runtime."""
 
 from __future__ import annotations
 

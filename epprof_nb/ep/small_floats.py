@@ -1,6 +1,6 @@
 """Floating-point types with lower precision than float16: bfloat16, and 8-bit types.
 
-NumPy has them from ml_dtypes. Kernels compute with them in float32, and round the result once.
+ml_dtypes adds them to NumPy. Kernels compute with them in float32, and round the result once.
 """
 
 from __future__ import annotations

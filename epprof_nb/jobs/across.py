@@ -29,7 +29,7 @@ def ranks_of(job: JobData) -> Ranks:
         numbers.append(number)
     profiles = _ReadProfiles(job, numbers)
     placed = job.placements
-    # Nothing is nearer in time than an error that nobody knows.
+    # With an unknown error, no two times are near each other.
     stated = {number: placed[number].error_ns for number in numbers}
     errors = {n: sys.maxsize // 4 if error is None else error for n, error in stated.items()}
     ranks = Ranks(profiles, {n: placed[n].offset_ns for n in numbers}, errors)

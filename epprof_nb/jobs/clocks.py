@@ -34,8 +34,8 @@ def placements(manifests: Mapping[int, Manifest | None]) -> dict[int, Placement]
 
     The reference is the clock with which others were compared, else the one that most processes
     have. A process with another clock is placed by its comparison with the reference, whose error
-    is known; without one by the system clocks of the two, whose difference nobody knows, so its
-    error is unknown.
+    is known; without one by the system clocks of the two, whose difference is unknown, and so is
+    its error.
 
     Parameters
     ----------

@@ -191,7 +191,7 @@ class JobData(Mapping[int, Profile]):
 
     @property
     def device_totals(self) -> dict[int, ResultTable]:
-        """Devices of each process with their work, as `Profile.by_device` has them."""
+        """Devices of each process with their work, as in `Profile.by_device`."""
         if self._totals is None:
             found = {}
             for number in self:

@@ -45,7 +45,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Profile
     Parameters
     ----------
     path
-        Path of the file, or of the folder of a job, such as the one of ``epprof run --out run/``.
+        Path of the file, or of the folder of a job, such as ``run/`` of ``epprof run --out run/``.
         A URL that fsspec opens, such as ``s3://bucket/run/``, is copied to a temporary folder.
     max_bytes
         Maximum memory of the tables in bytes; for a job, of the tables of one process.
@@ -183,7 +183,7 @@ def _manifest(part: Path, size: int) -> Manifest:
 def _own(
     parts: list[tuple[Path, Manifest]],
 ) -> tuple[list[tuple[Path, Manifest]], list[str]]:
-    """Return the parts of the job to which most parts belong, and a note on the other ones."""
+    """Return the parts of the job with the most parts, and a note on the others."""
     counts = Counter(manifest.job_id for _, manifest in parts)
     if len(counts) < 2:
         return parts, []

@@ -76,7 +76,7 @@ class PartProfiles(Mapping[int, Profile]):
         return number in self._parts
 
     def columns(self, number: int, columns: Mapping[str, Collection[str]]) -> ProfileData:
-        """Return a profile of which only some columns were read; the other ones are filled."""
+        """Return a profile with some columns as read, and the others filled."""
         profile = self._alive.get(number)
         if profile is not None:
             return profile

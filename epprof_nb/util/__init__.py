@@ -1,1 +1,1 @@
-"""Text formatting, caching and progress helpers that know nothing of profiles."""
+"""Text formatting, caching and progress helpers that do not depend on profiles."""

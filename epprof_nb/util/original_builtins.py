@@ -1,4 +1,4 @@
-"""Built-in functions as Python has them, in programs that replace some."""
+"""Python's own built-in functions, for programs that replace some."""
 
 from __future__ import annotations
 

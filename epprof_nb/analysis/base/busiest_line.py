@@ -1,4 +1,4 @@
-"""The line of a function that most of its time is in, or the loop that has it."""
+"""The line of a function with most of its time, or else the loop with most of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BusiestLine(NamedTuple):
 
 
 def busiest_line(text: str, time: Mapping[int, float]) -> BusiestLine | None:
-    r"""Return the line with most of a function's time; the loop that has it if no line has.
+    r"""Return the line with most of a function's time; if no line has, the loop with most of it.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Processes of a profile: a window of a job has the rows of several, each with its own host.
 
 What joins a host to a device, such as the critical path, is computed for each process alone: the
-host of one rank says nothing about the device of another.
+host of one rank does not launch to the device of another.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class _Cover:
         self._last = np.zeros((2, 0), np.int64)
 
     def copy(self) -> _Cover:
-        """Return a copy, which goes on independently."""
+        """Return a copy, which is continued independently."""
         same = _Cover()
         same.ns, same._last = self.ns.copy(), self._last.copy()
         return same

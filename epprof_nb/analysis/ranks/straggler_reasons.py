@@ -195,7 +195,7 @@ def _excess(side: str, times: Mapping[int, Mapping[Place, int]], rank: int) -> d
 
 
 def _lines(rank: int, times: Mapping[int, _Times]) -> _Lines:
-    """Return the lines on which samples found a rank for longer than the other ones."""
+    """Return the lines on which samples found a rank for longer than other ranks."""
     own, others = times[rank].lines, [of.lines for other, of in times.items() if other != rank]
     longer: _Lines = {}
     for place, of_line in own.items():

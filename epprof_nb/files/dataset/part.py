@@ -258,7 +258,7 @@ def read_columns(
     *,
     max_bytes: int = MAX_BYTES,
 ) -> dict[str, Table]:
-    """Read some columns of a part; the other ones are filled, as those that a file lacks.
+    """Read some columns of a part; others are filled, like columns that a file lacks.
 
     Parameters
     ----------

@@ -159,7 +159,7 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
 
 
 def _first_name(file: IO[bytes]) -> bytes:
-    """Return the name of the first member, as the header before its contents has it."""
+    """Return the name of the first member, from the header before its contents."""
     file.seek(26)
     length = int.from_bytes(file.read(2), "little")
     file.seek(30)

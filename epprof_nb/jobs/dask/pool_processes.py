@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from epprof_nb.recording.children.order import Order
 
 _OTHERS = ("not Python", "no GPU library", "started before")
-"""Reasons of processes that nobody expects in the job, unless a pool of the worker has them."""
+"""Reasons of processes that the job need not have, unless a pool of the worker started them."""
 
 _lock = fork_safe_lock()
 

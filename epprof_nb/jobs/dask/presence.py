@@ -1,4 +1,4 @@
-"""Functions on whether a job goes on, for the scheduler and for workers; they travel by value."""
+"""Functions that ask whether a job still runs, sent by value to the scheduler and to workers."""
 
 from __future__ import annotations
 

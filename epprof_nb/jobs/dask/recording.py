@@ -1,7 +1,7 @@
 """The notebook's side: the workers of a cluster record while a block of code runs.
 
 The plugin lets workers begin, including those that join later, and its removal ends them. In
-between, each worker gets its own messages, so that one that does not answer delays nobody for long.
+between, each worker gets its own messages, so that a silent one hardly delays the others.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ def _read(programs: Iterable[Any], module: str) -> list[dict[str, Instruction]]:
 
 
 def _matches(instruction: Instruction | None, op_name: str | None) -> bool:
-    """Whether an instruction may be the one of a range with this ``op_name``.
+    """Whether a range with this ``op_name`` may be of an instruction.
 
     The range of a fusion has the common prefix of the names in it, if any.
     """

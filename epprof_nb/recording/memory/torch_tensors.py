@@ -62,7 +62,7 @@ class KeptTensors:
         }
 
     def _stepped(self, optimizer: Any, *_: object) -> None:  # noqa: ANN401
-        with suppress(*USER_ERRORS):  # one without hash; its step goes on
+        with suppress(*USER_ERRORS):  # one without a hash; its step continues
             self._optimizers.add(optimizer)
 
 

@@ -217,7 +217,7 @@ def _failure(found: AllocationError, device: int, failures_before: int) -> Faile
 
 
 def _is_about(requested: int, says: int | None) -> bool:
-    """Whether a request is the one of a message, whose number has three digits, as 2.00 GiB."""
+    """Whether a request equals the number in a message, which has three digits, as 2.00 GiB."""
     return says is None or abs(requested - says) <= 0.006 * says
 
 

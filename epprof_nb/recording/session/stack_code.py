@@ -1,4 +1,4 @@
-"""The code in which a recording's launches were made: whose it is, and its text."""
+"""The code that launched in a recording: whether it is the user's, and its text."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Frame = tuple[int, int, str, str, int, int | None]
 
 
 def read_both() -> tuple[list[Frame], list[Frame]]:
-    """Return the frames of the caller, the innermost first: walked over, and as Python has them.
+    """Return the frames of the caller, the innermost first: by the native walk, and by Python.
 
     Frames without a line are not code of a user: Python 3.13.0 shows one for each specialised
     constructor. They are left out.

@@ -54,7 +54,7 @@ _numbers = count()
 
 
 def replace_process_groups(patches: Patches, is_off: Callable[[], bool]) -> None:
-    """Replace the methods of process groups, if this build of PyTorch has them."""
+    """Replace the methods of process groups, if this build of PyTorch has any."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available():
         return

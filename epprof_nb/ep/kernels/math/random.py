@@ -57,7 +57,7 @@ def _drop(
 @builtin("Dropout", since=7, until=11)
 def _dropout_before_12(ctx: Context, x: Array) -> None:
     ctx.out(x.shape, index=0)[...] = x
-    write_optional(ctx, 1, ctx.xp.zeros(x.shape, bool))  # as ONNX Runtime has it
+    write_optional(ctx, 1, ctx.xp.zeros(x.shape, bool))  # as in ONNX Runtime
 
 
 @builtin("Bernoulli", since=15, host_inputs=[0])

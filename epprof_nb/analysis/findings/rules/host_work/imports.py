@@ -51,7 +51,7 @@ def imports(index: ProfileIndex) -> Iterator[Finding]:
 
 
 def import_statements(index: ProfileIndex) -> IntArray:
-    """Return the rows of the import statements that are in no other one."""
+    """Return the rows of the import statements that are not inside another one."""
     ops = index.profile.tables["ops"]
     names = ops.names("name")
     of_name = np.array([bool(_IMPORT.match(name)) for name in names.categories] + [False])
