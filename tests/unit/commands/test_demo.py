@@ -31,7 +31,8 @@ def test_the_source_has_the_script_with_its_device_time(prof):
     assert sum(of["device_ns"] for of in script["totals"]) == work["duration_ns"].sum()
 
 
-def test_the_page_is_titled(tmp_path):
+def test_the_page_is_titled(prof, tmp_path, monkeypatch):
+    monkeypatch.setattr(demo_workload, "run", lambda: (prof, "Ran on the host device."))
     report = tmp_path / "demo.html"
     result = CliRunner().invoke(main, ["demo", "--report", str(report)])
     assert result.exit_code == 0, result.output

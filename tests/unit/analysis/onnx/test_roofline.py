@@ -213,6 +213,7 @@ def test_nodes_of_a_session_on_the_host_device_are_covered():
                 session.run(None, {"x": np.ones((8, 64), np.float32)})
     finally:
         epprof_nb.onnxruntime.uninstall()
+    prof.info["peaks"] = {str(host.device.HOST_DEVICE_ID): PEAKS["0"]}  # measuring takes seconds
     frame = prof.roofline().set_index("name")
     assert frame.loc["product", "flops"] == 3 * 2 * 8 * 64 * 64
     assert frame.loc["product", "count"] == frame.loc["relu", "count"] == 3
