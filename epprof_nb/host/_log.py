@@ -37,21 +37,23 @@ NO_EVENT = (MISSING, MISSING, MISSING, MISSING)
 NOT_LAUNCHED = (MISSING, MISSING, MISSING)
 """Grid and block of activities that are not kernels."""
 
-ACTIVITY_ROW = np.dtype([
-    (name, np.int64)
-    for name in (
-        "kind", "name", "stream_id", "start_ns", "end_ns", "correlation_id", "bytes",
-        "copy_kind", "src_kind", "dst_kind",
-        "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
-        "graph_id", "graph_node_id", "event_correlation_id", "event_context_id", "event_stream_id",
-        "event_source",
-    )
-])  # fmt: skip
-MEMORY_ROW = np.dtype([
-    (name, np.int64)
-    for name in ("operation", "memory_kind", "address", "bytes", "time_ns", "correlation_id")
-])  # fmt: skip
+
+def _row(*names: str) -> np.dtype[np.void]:
+    return np.dtype([(name, np.int64) for name in names])
+
+
+_FIRST = ("kind", "name", "stream_id", "start_ns", "end_ns", "correlation_id")
+SHORT_ROW = _row(*_FIRST)
+"""Row of an activity without the other columns: most are kernels without grid and block."""
+ACTIVITY_ROW = _row(
+    *_FIRST, "bytes", "copy_kind", "src_kind", "dst_kind",
+    "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
+    "graph_id", "graph_node_id", "event_correlation_id", "event_context_id", "event_stream_id",
+    "event_source",
+)  # fmt: skip
+MEMORY_ROW = _row("operation", "memory_kind", "address", "bytes", "time_ns", "correlation_id")
 # A packed row takes a sixth of the memory of a tuple and converts to columns without a loop.
+_pack_short = struct.Struct(f"={len(_FIRST)}q").pack
 _pack_activity = struct.Struct(f"={len(ACTIVITY_ROW.names or ())}q").pack
 _pack_memory = struct.Struct(f"={len(MEMORY_ROW.names or ())}q").pack
 
@@ -79,6 +81,11 @@ class Activity(NamedTuple):
     graph_id: int = MISSING
     graph_node_id: int = MISSING
     event: RecordedEvent | None = None
+
+
+_AFTER_STREAM = Activity._fields.index("stream_id") + 1
+_SHORT = Activity("", "", 0)[_AFTER_STREAM:]
+"""Other properties of an activity that has a `SHORT_ROW`."""
 
 
 class Call:
@@ -121,6 +128,7 @@ _NO_CALL = _NoCall()
 class Drained(NamedTuple):
     """Rows taken from the log; name columns index `names`, with -1 for missing."""
 
+    short: npt.NDArray[Any]
     activities: npt.NDArray[Any]
     memory: npt.NDArray[Any]
     names: tuple[str, ...]
@@ -141,6 +149,7 @@ class Log:
         self._empty()
 
     def _empty(self) -> None:
+        self._short = bytearray()
         self._activities = bytearray()
         self._allocations = bytearray()
         self._names: dict[str, int] = {}
@@ -172,6 +181,7 @@ class Log:
         """Take the rows written since the last call."""
         with self._lock:
             taken = Drained(
+                np.frombuffer(self._short, SHORT_ROW),
                 np.frombuffer(self._activities, ACTIVITY_ROW),
                 np.frombuffer(self._allocations, MEMORY_ROW),
                 tuple(self._names),
@@ -195,8 +205,15 @@ class Log:
     def add(self, activity: Activity, start_ns: int, end_ns: int) -> None:
         """Record that `activity` ran from `start_ns` to `end_ns` (CLOCK_MONOTONIC)."""
         with self._lock:
-            if self._admit_record():
-                code = self._code
+            if not self._admit_record():
+                return
+            code = self._code
+            if activity[_AFTER_STREAM:] == _SHORT:
+                self._short += _pack_short(
+                    code(activity.kind), code(activity.name), activity.stream_id,
+                    start_ns, end_ns, activity.correlation_id,
+                )  # fmt: skip
+            else:
                 self._activities += _pack_activity(
                     code(activity.kind), code(activity.name), activity.stream_id,
                     start_ns, end_ns, activity.correlation_id, activity.bytes,

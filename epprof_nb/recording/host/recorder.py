@@ -10,7 +10,7 @@ import numpy.typing as npt
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.core.python_kernel_log import KERNELS
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.schema import ACTIVITIES, MEMORY, TableSchema
+from epprof_nb.data.schema import ACTIVITIES, MEMORY, MISSING, TableSchema
 from epprof_nb.data.table import Table
 from epprof_nb.host._copies import copy_activity
 from epprof_nb.host._log import LOG, Activity
@@ -20,6 +20,8 @@ from epprof_nb.recording.host import ep_graphs
 from epprof_nb.recording.recorder import RecordedGraphs, Recorder, RecorderOutput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from epprof_nb.core.options import Options
     from epprof_nb.core.python_kernel_log import KernelRun
 
@@ -62,8 +64,8 @@ class HostRecorder(Recorder):
         rows = LOG.drain()
         graphs = KERNELS.graphs()
         return RecorderOutput(
-            activities=_table(ACTIVITIES, rows.activities, rows.names),
-            memory=_table(MEMORY, rows.memory, rows.names),
+            activities=_table(ACTIVITIES, (rows.short, rows.activities), rows.names),
+            memory=_table(MEMORY, (rows.memory,), rows.names),
             dropped=rows.dropped + dropped,
             graphs=RecordedGraphs(
                 ep_graphs.nodes(graphs),
@@ -95,33 +97,58 @@ def _activity(run: KernelRun) -> Activity:
     return activity._replace(graph_id=run.graph_id, graph_node_id=run.graph_node_id)
 
 
-def _table(schema: TableSchema, rows: npt.NDArray[Any], names: tuple[str, ...]) -> Table:
+def _table(schema: TableSchema, parts: Sequence[npt.NDArray[Any]], names: tuple[str, ...]) -> Table:
+    found = _columns(parts)
     columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
-        "device_id": np.full(len(rows), HOST_DEVICE_ID),
-        "context_id": np.full(len(rows), CONTEXT_ID),
+        name: CategoryColumn.from_ids(values, names)
+        if schema.column(name).kind == "name"
+        else values
+        for name, values in found.items()
     }
-    for column, values in _columns(rows).items():
-        is_name = schema.column(column).kind == "name"
-        columns[column] = CategoryColumn.from_ids(values, names) if is_name else values
-    if "start_ns" in columns:
-        columns["duration_ns"] = columns["end_ns"] - columns["start_ns"]  # type: ignore[operator]
+    count = sum(map(len, parts))
+    columns["device_id"] = np.full(count, HOST_DEVICE_ID)
+    columns["context_id"] = np.full(count, CONTEXT_ID)
+    if "start_ns" in found:
+        columns["duration_ns"] = found["end_ns"] - found["start_ns"]
     return Table(schema, columns)
 
 
-def _columns(rows: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns of rows, by start time if they have one.
+def _columns(parts: Sequence[npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of rows of several types, by start time if they have one.
 
-    A part of the rows stays in the processor's cache while its columns are copied.
+    A type may lack some columns.
     """
-    names = rows.dtype.names or ()
-    order = None
-    if "start_ns" in names:
-        start = np.ascontiguousarray(rows["start_ns"])
-        if (start[1:] < start[:-1]).any():
-            order = np.argsort(start, kind="stable")
-    columns = {name: np.empty(len(rows), rows.dtype[name]) for name in names}
-    for chunk in chunks(len(rows), _PART):
-        part = rows[chunk] if order is None else rows[order[chunk]]
-        for name, values in columns.items():
-            values[chunk] = part[name]
+    count = sum(map(len, parts))
+    columns: dict[str, npt.NDArray[Any]] = {}
+    begin = 0
+    for rows in parts:
+        if not len(rows):
+            continue
+        for name in rows.dtype.names or ():
+            if name not in columns:
+                columns[name] = np.empty(count, rows.dtype[name])
+                columns[name][:begin] = MISSING
+        end = begin + len(rows)
+        for name in columns.keys() - set(rows.dtype.names or ()):
+            columns[name][begin:end] = MISSING
+        # A part of the rows stays in the processor's cache while its columns are copied.
+        for chunk in chunks(len(rows), _PART):
+            part = rows[chunk]
+            for name in rows.dtype.names or ():
+                columns[name][begin + chunk.start : begin + chunk.stop] = part[name]
+        begin = end
+    if "start_ns" in columns:
+        _sort(columns)
     return columns
+
+
+def _sort(columns: dict[str, npt.NDArray[Any]]) -> None:
+    """Sort the rows by start time in place, from the first one that is not in its place on."""
+    start = columns["start_ns"]
+    if (start[1:] >= start[:-1]).all():
+        return
+    least_after = np.minimum.accumulate(start[::-1])[::-1][1:]
+    first = int(np.argmax(start[:-1] > least_after))
+    order = np.argsort(start[first:], kind="stable")
+    for values in columns.values():
+        values[first:] = values[first:][order]
