@@ -162,10 +162,12 @@ def set_suspender(function: Callable[[Any], None], /) -> None:
 def set_args_formatter(function: Callable[[dict[str, object]], str], /) -> None:
     """Set the function that turns arguments other than short numbers and strings into JSON."""
 
-def set_hooks(by_name: dict[str, Callable[[bool], None]] | None, /) -> None:
-    """Set the functions that are called for named ranges, by name; None: none.
+def set_hooks(
+    at_begin: dict[str, Callable[[], None]] | None, at_end: dict[str, Callable[[], None]] | None, /
+) -> None:
+    """Set the functions that are called when named ranges begin and end, by name; None: none.
 
-    They get False when an op begins and True when it ends, on its thread, also outside of sessions.
+    They are called on the thread of the op, also outside of sessions.
     """
 
 def spin(length_ns: int, keeps_gil: bool, /) -> tuple[int, int]:

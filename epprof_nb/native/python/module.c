@@ -276,7 +276,7 @@ static PyMethodDef functions[] = {
     {"task", KEYWORDS(op_task), NULL},
     {"set_decorator", op_set_decorator, METH_O, NULL},
     {"set_suspender", op_set_suspender, METH_O, NULL},
-    {"set_hooks", op_set_hooks, METH_O, NULL},
+    {"set_hooks", op_set_hooks, METH_VARARGS, NULL},
     {"spin", op_spin, METH_VARARGS, NULL},
     {"set_args_formatter", op_set_args_formatter, METH_O, NULL},
     {"intern", intern_name, METH_O, NULL},

@@ -35,7 +35,8 @@ static struct {
 static PyObject* args_formatter;
 static PyObject* decorator;
 static PyObject* suspender;
-static PyObject* hooks;  // dict: name of an op -> function to call at its begin and end; NULL: none
+// dicts: name of an op -> function to call at its begin, or end; NULL: none
+static PyObject *begin_hooks, *end_hooks;
 
 // -- generator and coroutine frames ---------------------------------------------------------
 
@@ -342,11 +343,11 @@ static int register_args(Op* self) {
 }
 
 // Calls the hook of the name, if it has one, before the op begins or ends.
-static int call_op_hook(PyObject* name, int ends) {
+static int call_op_hook(PyObject* hooks, PyObject* name) {
   PyObject* hook = PyDict_GetItemWithError(hooks, name);
   if (!hook) return PyErr_Occurred() ? -1 : 0;
   Py_INCREF(hook);  // it may remove the hooks
-  PyObject* done = PyObject_CallFunctionObjArgs(hook, ends ? Py_True : Py_False, NULL);
+  PyObject* done = PyObject_CallFunctionObjArgs(hook, NULL);
   Py_DECREF(hook);
   Py_XDECREF(done);
   return done ? 0 : -1;
@@ -354,7 +355,7 @@ static int call_op_hook(PyObject* name, int ends) {
 
 static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
   Op* self = (Op*)object;
-  if (hooks && call_op_hook(self->name, 0) < 0) return NULL;
+  if (begin_hooks && call_op_hook(begin_hooks, self->name) < 0) return NULL;
   if (epprof_recording_ops()) {
     uint64_t frame;
     if (suspendable_frame(&frame) < 0) return NULL;
@@ -371,7 +372,7 @@ static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
 
 static PyObject* op_exit(PyObject* self, PyObject* const* Py_UNUSED(args),
                          Py_ssize_t Py_UNUSED(count)) {
-  int failed = hooks && call_op_hook(((Op*)self)->name, 1) < 0;
+  int failed = end_hooks && call_op_hook(end_hooks, ((Op*)self)->name) < 0;
   if (epprof_recording_ops()) {
     see_greenlet();
     epprof_pop_owner(self);
@@ -505,19 +506,22 @@ PyObject* op_set_suspender(PyObject* Py_UNUSED(module), PyObject* function) {
   return replace_function(&suspender, function);
 }
 
-PyObject* op_set_hooks(PyObject* Py_UNUSED(module), PyObject* by_name) {
-  if (by_name != Py_None && !PyDict_CheckExact(by_name)) {
-    PyErr_Format(PyExc_TypeError, "the hooks must be a dict or None, not %R", by_name);
+PyObject* op_set_hooks(PyObject* Py_UNUSED(module), PyObject* args) {
+  PyObject* given[2];
+  if (!PyArg_ParseTuple(args, "OO", &given[0], &given[1])) return NULL;
+  for (int i = 0; i < 2; i++) {
+    if (given[i] == Py_None || PyDict_CheckExact(given[i])) continue;
+    PyErr_Format(PyExc_TypeError, "the hooks must be a dict or None, not %R", given[i]);
     return NULL;
   }
-  PyObject* old = hooks;
-  if (by_name == Py_None) {
-    hooks = NULL;
-  } else {
-    Py_INCREF(by_name);
-    hooks = by_name;
+  PyObject* old[2] = {begin_hooks, end_hooks};
+  for (int i = 0; i < 2; i++) {
+    if (given[i] != Py_None) Py_INCREF(given[i]);
   }
-  Py_XDECREF(old);
+  begin_hooks = given[0] == Py_None ? NULL : given[0];
+  end_hooks = given[1] == Py_None ? NULL : given[1];
+  Py_XDECREF(old[0]);
+  Py_XDECREF(old[1]);
   Py_RETURN_NONE;
 }
 

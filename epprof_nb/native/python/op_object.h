@@ -21,7 +21,7 @@ PyObject* op_task(PyObject* module, PyObject* args, PyObject* kwargs);
 PyObject* op_set_decorator(PyObject* module, PyObject* function);
 PyObject* op_set_suspender(PyObject* module, PyObject* function);
 PyObject* op_set_args_formatter(PyObject* module, PyObject* function);
-PyObject* op_set_hooks(PyObject* module, PyObject* by_name);
+PyObject* op_set_hooks(PyObject* module, PyObject* args);
 PyObject* op_spin(PyObject* module, PyObject* args);
 
 // Forgets the names and arguments of ops. To call when a session begins and ends.

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 BASE_REPEATS = 10
 """Repeats with delays of length zero, which show how much repeats scatter."""
+_OP_COST_NS, _MAX_COST = 1_000, 0.05
+"""Time that an execution of an op takes to be recorded or counted, and the largest part of the wall
+time that all of them may take without changing what is measured."""
 _RECORDINGS = 3
 """Number of times that the code is recorded until a recorded repeat is a usual one."""
 
@@ -185,8 +188,7 @@ class Experiment:
             if self.wants_recording:
                 return
             raise ExperimentError(
-                f"{text}. What the ops would save is not known. Run it again, with warm-ups if "
-                "the first runs are slower."
+                f"{text}. What the ops would save is not known. {self._advice(wall_ns)}"
             )
         self.measured.plan = sentence
         self._say(self.measured.plan)
@@ -197,10 +199,21 @@ class Experiment:
             some = factors[number * plan.factors :][: plan.factors]
             yield from self._round(some, plan.repeats, wall_ns)
 
+    def _advice(self, wall_ns: float) -> str:
+        """Return what to do if the recorded repeat took another time than those that are not."""
+        count = sum(self._executions.values())
+        if count * _OP_COST_NS < _MAX_COST * wall_ns:
+            return "Run it again, with warm-ups if the first runs are slower."
+        most = max(self._executions, key=lambda name: self._executions[name])
+        return (
+            f"The code executes its named ops {count:,} times, mostly {most!r}, and both recording "
+            "and counting them takes about a microsecond each. Name fewer and longer parts of it."
+        )
+
     def _base_repeats(self, base: list[Factor], wall_ns: float) -> Iterator[None]:
         """Yield at the start of each repeat with delays of length zero."""
-        ends, walls, waited_ns = self._install(base), list[int](), list[int]()
-        for _ in range(BASE_REPEATS + 1):
+        ends, walls, waited_ns = self._install(base, measures=True), list[int](), list[int]()
+        for number in range(BASE_REPEATS + 1):
             chosen = self._chosen(base, wall_ns)
             waits = self._waits()
             begun = self._begin_repeat(ends, chosen, [0] * len(base))
@@ -209,7 +222,9 @@ class Experiment:
             walls.append(self._clock() - begun)
             waited_ns.append(waited(waits, self._waits()))
             check_executions(self._executions, ends.executions())
-            self._see_processor(ends)
+            if number == 0:
+                self._see_processor(ends)
+                ends.measure_no_more()
             # The first was the first with delays.
             self.measured.base_ns, self._base_waited_ns = walls[1:], waited_ns[1:]
 
@@ -241,12 +256,12 @@ class Experiment:
         for name, ns in ends.processor_ns().items():
             (self._busy.add if ns >= self._host_ns[name] / 2 else self._busy.discard)(name)
 
-    def _install(self, factors: list[Factor]) -> OpEnds:
+    def _install(self, factors: list[Factor], *, measures: bool = False) -> OpEnds:
         if self._ends is not None:
             self._ends.remove()
         self._ends = OpEnds(factors, self._device, self._spin, self._streams)
         self._ends.keep_gil(self._busy)
-        self._ends.install()
+        self._ends.install(measures=measures)
         return self._ends
 
     def _chosen(self, factors: list[Factor], wall_ns: float) -> list[list[int]]:

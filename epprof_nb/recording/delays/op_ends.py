@@ -6,47 +6,46 @@ import itertools
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from epprof_nb import _native
 from epprof_nb.analysis.base.op_tree import UNNAMED
+from epprof_nb.analysis.experiments.candidates import Factor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from epprof_nb.analysis.experiments.candidates import Factor
     from epprof_nb.recording.delays.device import DelayDevice
 
     Spin = Callable[[int, bool], int]
+    Hook = Callable[[], None]
 
 Due = dict[int, int]
 """Execution of an op in a repeat, from 0, to the length of its delay (ns)."""
-
-
-class _Opened(NamedTuple):
-    """An open op: launches of its thread before it, if known, and its processor time, ns."""
-
-    launches: int | None
-    processor_ns: int
+_Opened = tuple[int | None, int]
+"""An open op: launches of its thread before it, if known, and its processor time, ns."""
 
 
 class _Op:
-    """The begins and ends of the ops of one name."""
+    """The begins and ends of the ops of one name.
+
+    An op can be as short as a few microseconds, so an execution without a delay takes one call, at
+    its end. What has to be known at its begin takes more.
+    """
 
     def __init__(self, name: str, device: DelayDevice, spin: Spin) -> None:
         self._name, self._device, self._spin = name, device, spin
         self._threads = threading.local()
-        self.host: tuple[int, Due] | None
-        self.on_device: tuple[int, Due] | None
         self.measured: list[tuple[int, int]] = []
-        self.keeps_gil = True
-        self.begin_repeat()
+        self.keeps_gil, self.measures = True, False
+        self.begin_repeat(None, None)
 
-    def begin_repeat(self) -> None:
-        """Forget the delays, executions and processor time of the last repeat."""
+    def begin_repeat(self, host: tuple[int, Due] | None, on_device: tuple[int, Due] | None) -> None:
+        """Set the delays of a repeat; forget the executions and processor time of the last one."""
         self._next = itertools.count()  # ops end on all threads
         self.processor_ns = 0
-        self.host = self.on_device = None
+        self._host, self._on_device = host, on_device
+        self._due = {number for part in (host, on_device) if part for number in part[1]}
 
     @property
     def executions(self) -> int:
@@ -59,25 +58,37 @@ class _Op:
         self._next = itertools.count(ended)
         return ended
 
-    def __call__(self, is_end: bool) -> None:  # noqa: FBT001
+    def begin(self) -> None:
+        """Note what `end_begun` has to know."""
         opened: list[_Opened] | None = getattr(self._threads, "opened", None)
         if opened is None:
             opened = self._threads.opened = []
-        if not is_end:
-            opened.append(_Opened(self._device.launches(), time.thread_time_ns()))
-        elif opened:
-            self._end(opened.pop(), is_outermost=not opened)
+        processor_ns = time.thread_time_ns() if self.measures else 0
+        opened.append((self._device.launches(), processor_ns))
 
-    def _end(self, begun: _Opened, *, is_outermost: bool) -> None:
-        if is_outermost:
-            self.processor_ns += time.thread_time_ns() - begun.processor_ns
+    def end_begun(self) -> None:
+        """End an execution whose begin is known, and delay it if it is due."""
+        opened: list[_Opened] | None = getattr(self._threads, "opened", None)
+        if not opened:
+            return
+        launches, processor_ns = opened.pop()
+        if self.measures and not opened:
+            self.processor_ns += time.thread_time_ns() - processor_ns
+        self.end(launches)
+
+    def end(self, launches: int | None = None) -> None:
+        """End an execution, and delay it if it is due."""
         execution = next(self._next)
-        if self.on_device is not None:
-            tag, due = self.on_device
-            if execution in due and self._has_launched(begun.launches):
+        if execution in self._due:
+            self._delay(execution, launches)
+
+    def _delay(self, execution: int, launches: int | None) -> None:
+        if self._on_device is not None:
+            tag, due = self._on_device
+            if execution in due and self._has_launched(launches):
                 self._device.delay(self._name, tag, due[execution])
-        if self.host is not None:
-            tag, due = self.host
+        if self._host is not None:
+            tag, due = self._host
             if execution in due:
                 self.measured.append((tag, self._spin(due[execution], self.keeps_gil)))
 
@@ -111,30 +122,43 @@ class OpEnds:
         self.factors, self._device, self._streams = factors, device, streams
         self._ops = {factor.op: _Op(factor.op, device, spin) for factor in factors}
 
-    def install(self) -> None:
-        """Delay the ops from now on."""
+    def install(self, *, measures: bool = False) -> None:
+        """Delay the ops from now on; with `measures`, also measure their processor time."""
         self._device.begin(self._streams)
-        hooks: dict[str, Callable[[bool], None]] = dict(self._ops)
-        if UNNAMED in hooks:
-            hooks[""] = hooks[UNNAMED]
-        _native.set_hooks(hooks)
+        self._set_hooks(measures=measures)
+
+    def measure_no_more(self) -> None:
+        """Stop measuring the processor time."""
+        self._set_hooks(measures=False)
+
+    def _set_hooks(self, *, measures: bool) -> None:
+        counts = self._device.launches() is not None
+        launching = {factor.op for factor in self.factors if factor.side == "device" and counts}
+        begins: dict[str, Hook] = {}
+        ends: dict[str, Hook] = {}
+        for name, op in self._ops.items():
+            key = "" if name == UNNAMED else name
+            op.measures = measures
+            if measures or name in launching:
+                begins[key], ends[key] = op.begin, op.end_begun
+            else:
+                ends[key] = op.end
+        _native.set_hooks(begins or None, ends)
 
     def remove(self) -> None:
         """Delay no op any more."""
-        _native.set_hooks(None)
+        _native.set_hooks(None, None)
         self._device.end()
 
     def begin_repeat(self, due: Sequence[Due]) -> None:
         """Set the delays of the next repeat, one entry per factor, and forget what was measured."""
         self._take()
-        for op in self._ops.values():
-            op.begin_repeat()
-        for tag, (factor, lengths) in enumerate(zip(self.factors, due, strict=True)):
-            op = self._ops[factor.op]
-            if factor.side == "host":
-                op.host = tag, lengths
-            else:
-                op.on_device = tag, lengths
+        of_factor = {
+            factor: (tag, lengths)
+            for tag, (factor, lengths) in enumerate(zip(self.factors, due, strict=True))
+        }
+        for name, op in self._ops.items():
+            op.begin_repeat(*(of_factor.get(Factor(name, side)) for side in ("host", "device")))
 
     def end_repeat(self) -> list[int]:
         """Wait for the device, and return the length of each factor's delays, ns."""
@@ -166,4 +190,4 @@ class OpEnds:
 
 
 # A forked child is no repeat of its parent.
-os.register_at_fork(after_in_child=lambda: _native.set_hooks(None))
+os.register_at_fork(after_in_child=lambda: _native.set_hooks(None, None))

@@ -215,12 +215,26 @@ def test_a_recorded_repeat_that_is_no_usual_one_saves_nothing():
 
     with pytest.raises(ExperimentError, match=r"repeat took 48.0 ms, a usual one takes 8.0"):
         Machine(scatter=20_000).experiment(hidden, recorded=slow)
+    with pytest.raises(ExperimentError, match="with warm-ups if the first runs are slower"):
+        Machine(scatter=20_000).experiment(hidden, recorded=slow)
     prof = Machine().recorded(slow)
     prof.info["experiment"] = Machine(scatter=20_000).experiment(hidden)[0].info["experiment"]
     found = prof.sensitivity().set_index("name")
     assert found.loc["long", "device_sensitivity"] > 0.9
     assert found["saving_if_free_ns"].isna().all()
     assert "no saving: the recorded repeat took" in found.loc["long", "note"]
+
+
+def test_ops_that_are_too_short_are_named_as_the_cause():
+    def step(machine, each=3_000):
+        for _ in range(200):
+            with machine.op("tiny"):
+                machine.host(each)
+            with machine.op("rest"):
+                machine.host(each)
+
+    with pytest.raises(ExperimentError, match=r"named ops 400 times, mostly 'tiny'.*longer parts"):
+        Machine(scatter=2_000).experiment(step, recorded=lambda machine: step(machine, 6_000))
 
 
 def test_the_repeats_are_delayed_as_designed():

@@ -119,6 +119,7 @@ def test_an_op_that_launches_nothing_is_not_delayed_after_the_work_of_others(end
 
 
 def test_code_that_sleeps_uses_no_processor(ends):
+    ends.install(measures=True)
     ends.begin_repeat([{}, {}, {}])
     with epprof_nb.op("work"), epprof_nb.op("other"):
         time.sleep(0.02)
@@ -152,6 +153,21 @@ def test_executions_that_end_at_once_on_two_threads_are_all_counted(ends):
         pass
     assert ends.executions()["work"] == 2
     assert ends.executions()["work"] == 2
+
+
+@pytest.mark.parametrize("launches", [None, 0])
+def test_nothing_is_called_at_a_begin_of_which_nothing_has_to_be_known(monkeypatch, launches):
+    hooks = []
+    monkeypatch.setattr(_native, "set_hooks", lambda *both: hooks.append(both))
+    device = HostDelays()
+    monkeypatch.setattr(device, "launches", lambda: launches)
+    ends = OpEnds(FACTORS, device, spin_on_host, {})
+    ends.install(measures=True)
+    ends.measure_no_more()
+    ends.remove()
+    (measured, _), (begins, at_end), _ = hooks
+    assert set(measured) == set(at_end) == {"work", "other"}
+    assert set(begins or ()) == (set() if launches is None else {"work"})
 
 
 def test_ops_with_an_empty_name_are_delayed():
@@ -278,18 +294,18 @@ def test_delays_are_no_part_of_a_recording(ends):
 
 
 def test_hooks_may_change_while_they_run():
-    def remove(is_end):
-        _native.set_hooks(None)
+    def remove():
+        _native.set_hooks(None, None)
 
-    _native.set_hooks({"work": remove})
+    _native.set_hooks({"work": remove}, {"work": lambda: 1 / 0})
     with epprof_nb.op("work"):
         pass
     with pytest.raises(TypeError, match="dict or None"):
-        _native.set_hooks([])
+        _native.set_hooks([], None)
 
 
 def test_the_error_of_a_hook_ends_the_op():
-    _native.set_hooks({"work": lambda is_end: 1 / int(not is_end)})
+    _native.set_hooks(None, {"work": lambda: 1 / 0})
     try:
         with epprof_nb.profile() as prof:
             with pytest.raises(ZeroDivisionError), epprof_nb.op("work"):
@@ -297,5 +313,5 @@ def test_the_error_of_a_hook_ends_the_op():
             with epprof_nb.op("next"):
                 pass
     finally:
-        _native.set_hooks(None)
+        _native.set_hooks(None, None)
     assert prof.ops["parent_op_id"].isna().all()
