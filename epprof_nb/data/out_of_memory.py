@@ -56,8 +56,10 @@ class Holder:
         See `Scope`.
     nbytes, buffers
         Bytes and number of the buffers.
-    largest
-        Shape and type of an array of the largest buffer.
+    largest, largest_address
+        Shape and type of an array of the largest buffer, and its address.
+    also
+        Other names of the array of the largest buffer.
     """
 
     name: str
@@ -67,14 +69,16 @@ class Holder:
     nbytes: int = 0
     buffers: int = 0
     largest: str = ""
+    largest_address: int = -1
+    also: tuple[str, ...] = ()
     _largest_bytes: int = field(default=-1, repr=False)
 
-    def add(self, nbytes: int, form: str) -> None:
+    def add(self, nbytes: int, form: str, address: int) -> None:
         """Count a buffer, of which an array has the shape and type `form`."""
         self.nbytes += nbytes
         self.buffers += 1
         if nbytes > self._largest_bytes:
-            self._largest_bytes, self.largest = nbytes, form
+            self._largest_bytes, self.largest, self.largest_address = nbytes, form, address
 
 
 @dataclass(slots=True)

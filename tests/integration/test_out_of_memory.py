@@ -106,7 +106,7 @@ def test_an_error_that_run_shows_is_explained_once(explained, tmp_path, monkeypa
     text = explained(f"%run {script}")
     sys.modules.pop("of_script")
     assert re.search(r"line 5 of \S*script\.py requested 4\.00 GB", text)
-    assert re.search(r"`HELD` in `\S*of_script\.py` +40\.0 MB", text)
+    assert re.search(r"`HELD\[0\]` in `\S*of_script\.py` +40\.0 MB", text)
     assert explained("1 + 1") == ""
     assert explained("1 / 0") == ""
     # A cell that a cell runs has its own explanation; `explained` has at most one.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.data.out_of_memory import Scope
+    from epprof_nb.recording.out_of_memory.device_arrays import ArrayMemory
 
 _SKIPPED = (
     types.ModuleType, types.CodeType, types.BuiltinFunctionType, types.FrameType,
@@ -36,17 +37,31 @@ _SKIPPED = (
 _CLASS_ATTRIBUTES, _CLASS_NAME = (vars(type)[name].__get__ for name in ("__dict__", "__qualname__"))
 _LIMIT_S = 1.0
 """Longest search from some roots; arrays not found by then are held by unknown objects."""
+_LONGEST_KEY = 20
+"""Most characters of a key that is shown."""
+_MOST_NAMES = 20
+"""Most names of an array that are noted."""
 _TURN = 2_000
 """Objects between looks at the time, and until the next root has its turn."""
 
 
 class Root(NamedTuple):
-    """A name that leads to objects: a variable, as ``"cache"``, and where it is, as text."""
+    """A name that leads to objects: a variable, as ``"cache"``, and where it is, as text.
+
+    The `path` has the keys of containers, as ``"['best'][0]"``; it ends at other objects.
+    """
 
     name: str
     value: object
     scope: Scope
     where: str = ""
+    path: str = ""
+    is_open: bool = True
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is a variable of the notebook itself."""
+        return not self.path and not self.where and self.name.isidentifier()
 
 
 class Search:
@@ -84,6 +99,7 @@ class Search:
         self._seen: set[int] = {id(vars(m)) for m in _modules()}
         self._kept: list[object] = []  # else a later object may have the id of one that was seen
         self._holders: dict[tuple[str, str, str], Holder] = {}
+        self._names: dict[int, list[Root]] = {}  # by the address of a buffer, without values
         self._ends_s = 0.0
         self._steps = 0
         self._is_late = False
@@ -97,6 +113,13 @@ class Search:
 
     def holders(self) -> list[Holder]:
         """Return the holders, most bytes first."""
+        for holder in self._holders.values():
+            names = self._names.get(holder.largest_address, [])
+            if holder.buffers == 1:
+                names = sorted(names, key=lambda one: not one.is_plain)
+                holder.name, holder.where = names[0].name + names[0].path, names[0].where
+            others = dict.fromkeys(one.name + one.path for one in names[1:])
+            holder.also = tuple(name for name in others if name != holder.name)
         return sorted(self._holders.values(), key=lambda h: -h.nbytes)
 
     def follow(self, roots: Iterable[Root]) -> None:
@@ -142,7 +165,12 @@ class Search:
         while waiting:
             at, kind, extends = waiting.pop()
             thing = at.value
-            if id(thing) in self._seen or issubclass(type(thing), _SKIPPED):
+            if issubclass(type(thing), _SKIPPED):
+                continue
+            if id(thing) in self._seen:
+                memory = self._memory(thing) if self._arrays.is_array(thing) else None
+                if memory is not None:
+                    self._add_name(memory.address, at)
                 continue
             self._seen.add(id(thing))
             self._kept.append(thing)
@@ -183,9 +211,10 @@ class Search:
             yield node
 
     def _count(self, at: Root, kind: str) -> None:
-        memory = self._arrays.memory_of(at.value)
-        if memory is None or memory.device != self._device or not memory.nbytes:
+        memory = self._memory(at.value)
+        if memory is None:
             return
+        self._add_name(memory.address, at)
         if memory.address in self.addresses:
             return
         self.addresses[memory.address] = memory.nbytes
@@ -193,7 +222,21 @@ class Search:
         holder = self._holders.get(key)
         if holder is None:
             holder = self._holders[key] = Holder(at.name, at.where, kind, at.scope)
-        holder.add(memory.nbytes, memory.form)
+        holder.add(memory.nbytes, memory.form, memory.address)
+
+    def _memory(self, array: object) -> ArrayMemory | None:
+        """Return the memory of an array; None if it has none on the device."""
+        memory = self._arrays.memory_of(array)
+        if memory is None or memory.device != self._device or not memory.nbytes:
+            return None
+        return memory
+
+    def _add_name(self, address: int, at: Root) -> None:
+        """Note a name of an array; of others than the first, only variables of the notebook."""
+        names = self._names.setdefault(address, [])
+        is_variable = at.scope == "variable" and at.name and not at.where
+        if not names or (is_variable and len(names) < _MOST_NAMES):
+            names.append(at._replace(value=None))
 
     def _children(self, at: Root, extends: bool) -> Iterator[tuple[Root, bool]]:  # noqa: FBT001
         """Yield what an object leads to, and whether attributes extend the names further."""
@@ -216,7 +259,7 @@ class Search:
         is_own = issubclass(type(thing), type) or self._place(module) is not None
         for name, value in attributes.items():
             if not at.name or (name.startswith("_") and not is_own):
-                yield at._replace(value=value), False
+                yield at._replace(value=value, is_open=False), False
             else:
                 yield at._replace(name=f"{at.name}.{name}", value=value), True
         if issubclass(type(thing), type):
@@ -224,14 +267,15 @@ class Search:
         named = {id(value) for value in attributes.values()}
         if attributes:
             named.add(id(object.__getattribute__(thing, "__dict__")))
-        for child in thing.flat if _has_objects(thing) else gc.get_referents(thing):
+        for child, key in _contents(thing):
             if id(child) in named or (
                 not gc.is_tracked(child)
                 and not self._arrays.is_array(child)
                 and not _has_objects(child)
             ):
                 continue
-            yield at._replace(value=child), False
+            path = f"{at.path}[{key}]" if at.is_open and key else at.path
+            yield at._replace(value=child, path=path, is_open=at.is_open and bool(key)), False
 
     def _place(self, module: object) -> str | None:
         """Return the place of a module of the user by its name; None for others."""
@@ -301,6 +345,21 @@ def _modules() -> list[types.ModuleType]:
 def _has_objects(thing: object) -> TypeGuard[npt.NDArray[np.object_]]:
     """Whether a thing is an array of NumPy with elements that the garbage collector ignores."""
     return type(thing) is np.ndarray and thing.dtype == np.object_
+
+
+def _contents(thing: object) -> Iterator[tuple[object, str]]:
+    """Yield what an object refers to, with the text of its key in a container; "" for others."""
+    if type(thing) is dict:
+        for key, value in list(thing.items()):
+            is_short = type(key) is int and abs(key) < 10**_LONGEST_KEY
+            is_short |= type(key) is str and len(key) <= _LONGEST_KEY
+            yield key, ""
+            yield value, repr(key) if is_short else ""
+    elif type(thing) is list or type(thing) is tuple:
+        yield from ((value, str(number)) for number, value in enumerate(thing))
+    else:
+        found = thing.flat if _has_objects(thing) else gc.get_referents(thing)
+        yield from ((value, "") for value in found)
 
 
 def _of_function(

@@ -271,6 +271,10 @@ def _what(holder: Holder, only_traceback: bool) -> str:  # noqa: FBT001
     largest = printable(holder.largest)
     several = f"{plural(holder.buffers, 'array')}, the largest {largest}"
     arrays = largest if holder.buffers == 1 else several
+    if holder.also:
+        arrays += f"; also {in_backticks(printable(holder.also[0]), 40)}"
+        if len(holder.also) > 1:
+            arrays += f" and {plural(len(holder.also) - 1, 'other name')}"
     return f"{arrays}; only the traceback holds it" if only_traceback else arrays
 
 

@@ -298,6 +298,22 @@ def test_views_count_once_and_names_follow_attributes(simulated):
     assert named(made) == {("trainer.cache", ""): 20_000, ("trainer.inner.table", ""): 2000}
 
 
+def test_an_array_with_several_names_has_its_variable_first(memory):
+    best, other = memory.empty(20 * MB), memory.empty(10 * MB)
+    names = {
+        "history": {"best": best, "all": [best]},
+        "best": best,
+        "kept": {"first": {"x": other}},
+        "many": [memory.empty(MB) for _ in range(3)],
+    }
+    names["last"] = names["many"][-1]
+    text = as_text(explain(failed(lambda: memory.empty(90 * MB)), names), in_notebook=True)
+    rows = [line.split("  ")[1] for line in text.split("\n") if line.startswith("  `")]
+    assert rows == ["`best`", "`kept['first']['x']`", "`many`"]
+    assert "also `history['best']` and 1 other name" in text
+    assert "3 arrays" in text
+
+
 def test_tensors_of_another_thread(memory):
     ready, done = threading.Event(), threading.Event()
 

@@ -135,8 +135,8 @@ def test_classes_and_closures_of_modules_have_their_names(tmp_path, monkeypatch)
         }
     finally:
         del sys.modules["own_module"]
-    assert found[4004] == ("Model.Inner.kept", "in `own_module.py`", "variable")
-    assert found[4008] == ("Model.cache", "in `own_module.py`", "variable")
+    assert found[4004] == ("Model.Inner.kept[0]", "in `own_module.py`", "variable")
+    assert found[4008] == ("Model.cache[0]", "in `own_module.py`", "variable")
     assert found[4012] == ("seen", "in the closure of `remembered`", "variable")
 
 
@@ -259,7 +259,7 @@ def test_modules_are_read_without_their_code(monkeypatch):
 def test_a_module_that_only_has_the_name_of_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", types.ModuleType("torch"))
     kept = [host.empty(10)]
-    assert "kept" in names({"kept": kept})
+    assert "kept[0]" in names({"kept": kept})
 
 
 @pytest.mark.parametrize("name", ["__cause__", "__context__", "__suppress_context__", "__str__"])
