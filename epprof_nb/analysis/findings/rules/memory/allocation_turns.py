@@ -32,7 +32,8 @@ def allocation_turns(index: ProfileIndex) -> Iterations:
     found = index.cached(iterations)
     blocks, in_use = index.profile.tables["memory_blocks"], index.cached(InUse)
     rows = np.flatnonzero(in_use.begin != ALWAYS_BEFORE)
-    stays = in_use.end[rows] == ALWAYS
+    # Blocks without a byte leave nothing.
+    stays = (in_use.end[rows] == ALWAYS) & (blocks["bytes"][rows] > 0)
     if len(found.end) >= MIN_ITERATIONS or not stays.any():
         return found
     places, stack = index.cached(Places), index.cached(block_stacks)[rows]

@@ -312,3 +312,7 @@ def test_without_a_history_or_with_a_bounded_buffer():
     assert not len(growing(bounded))
     if not len(without.tables["memory_blocks"]):
         assert not len(growing(without))
+
+
+def test_blocks_without_a_byte_that_stay_are_no_growth():
+    assert growing(loop(2, [block(0, i, line=3) for i in range(2)])).empty
