@@ -326,7 +326,8 @@ def frame_variables(frame: types.FrameType) -> dict[str, object]:
     """Return the local variables of a frame; {} for the code of a module, whose are global.
 
     Before Python 3.13, a frame keeps the dictionary that reading its variables makes, and with it
-    their values even after ``frame.clear()``. It is emptied, unless others have it, too.
+    their values even after ``frame.clear()``. They are removed, unless others have it, too; it also
+    has what ``exec`` has assigned in the function, which is nowhere else.
     """
     if not frame.f_code.co_flags & CO_OPTIMIZED:
         values: dict[str, object] = frame.f_locals
@@ -334,7 +335,9 @@ def frame_variables(frame: types.FrameType) -> dict[str, object]:
     values = frame.f_locals
     copied = dict(values)
     if isinstance(values, dict) and sys.getrefcount(values) == 3:
-        values.clear()
+        code = frame.f_code
+        for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
+            values.pop(name, None)
     return copied
 
 

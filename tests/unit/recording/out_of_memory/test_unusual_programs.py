@@ -340,3 +340,39 @@ def test_the_asking_line_is_not_one_of_a_compiled_library():
     assert "lib/memory.pyx" in [frame.f_code.co_filename for frame, _ in frames]
     users = users_frames(frames, __file__)
     assert {frame.f_code.co_filename for frame, _ in users} == {__file__}
+
+
+def test_variables_that_exec_makes_in_functions_stay():
+    def waits():
+        exec("kept = 1")
+        yield
+        yield eval("kept")
+
+    def runs():
+        exec("hidden = 5")
+        taken = locals()
+        taken["extra"] = 7
+        explained({})
+        return eval("hidden"), taken["extra"]
+
+    waiting = waits()
+    next(waiting)
+    assert runs() == (5, 7)
+    assert next(waiting) == 1
+
+
+def test_an_explanation_keeps_no_variable_of_a_function():
+    class Value:
+        pass
+
+    def waits():
+        value = Value()
+        released = weakref.ref(value)
+        yield
+        del value
+        yield released() is None
+
+    waiting = waits()
+    next(waiting)
+    explained({})
+    assert next(waiting)
