@@ -11,9 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
-from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,9 +20,7 @@ from epprof_nb.analysis.base.devices import device_names
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
-from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.exporters.activity_tracks import DEVICES, ActivityTracks
-from epprof_nb.files.exporters.compression import compressed
 from epprof_nb.files.exporters.device_counters import device_counters
 from epprof_nb.files.exporters.json_rows import (
     Piece,
@@ -37,8 +33,8 @@ from epprof_nb.files.exporters.json_rows import (
 )
 from epprof_nb.files.exporters.python_stacks import StackLabels
 from epprof_nb.files.exporters.thread_tracks import host_threads, is_nested, is_shown
+from epprof_nb.files.exporters.trace_file import trace_file
 from epprof_nb.files.exporters.trace_processes import placed_profiles
-from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.util.thread_pool import ThreadPool
 
 if TYPE_CHECKING:
@@ -59,6 +55,8 @@ _REPEATS = 2**22 + 1
 _INFO = ("started_at_epoch_ns", "wall_ns", "devices", "versions")
 """Entries of the profile's info that a trace includes."""
 _MAX_THREADS = 4
+_COMPRESSED = ("", ".gz")
+"""Suffixes of names whose files are compressed."""
 
 
 class _Place(NamedTuple):
@@ -98,11 +96,7 @@ def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
     # Each activity has an arrow with two ends.
     lines = len(repeat_bounds(profile.info)[0])
     lines += len(tables["ops"]) + len(tables["api_calls"]) + 3 * len(tables["activities"])
-    with (
-        replacing(path) as file,
-        compressed(file) if Path(path).suffix in ("", ".gz") else nullcontext(file) as stream,
-        progress_bar(f"Writing {Path(path).name}", lines, " events") as bar,
-    ):
+    with trace_file(path, lines, " events", compressed=_COMPRESSED) as (stream, bar):
         stream.write(f'{{"displayTimeUnit": "ns", "otherData": {_other(profile)}, '.encode())
         stream.write(b'"traceEvents": [\n')
         # The head is never empty: it has the name of the host's process.
@@ -129,11 +123,7 @@ def job_to_chrome(processes: Sequence[TraceProcess], path: str | os.PathLike[str
     OSError
         If the file cannot be written.
     """
-    with (
-        replacing(path) as file,
-        compressed(file) if Path(path).suffix in ("", ".gz") else nullcontext(file) as stream,
-        progress_bar(f"Writing {Path(path).name}", len(processes), " processes") as bar,
-    ):
+    with trace_file(path, len(processes), " processes", compressed=_COMPRESSED) as (stream, bar):
         # Without the mark of a profile: the trace has several.
         stream.write(b'{"displayTimeUnit": "ns", "traceEvents": [\n')
         frames: dict[str, dict[str, str]] = {}

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from contextlib import nullcontext
 from itertools import count
-from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -21,14 +19,12 @@ from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
-from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.exporters.activity_tracks import DEVICES, ActivityTracks
-from epprof_nb.files.exporters.compression import compressed
 from epprof_nb.files.exporters.device_counters import device_counters
 from epprof_nb.files.exporters.python_stacks import StackLabels
 from epprof_nb.files.exporters.thread_tracks import is_shown, thread_tracks
+from epprof_nb.files.exporters.trace_file import trace_file
 from epprof_nb.files.exporters.trace_processes import placed_profiles
-from epprof_nb.util.progress_bar import progress_bar
 
 if TYPE_CHECKING:
     import os
@@ -79,9 +75,7 @@ def to_perfetto(profile: ProfileData, path: str | os.PathLike[str]) -> None:
     tables = profile.tables
     events = 2 * sum(len(tables[name]) for name in ("ops", "api_calls", "activities"))
     with (
-        replacing(path) as file,
-        compressed(file) if Path(path).suffix == ".gz" else nullcontext(file) as stream,
-        progress_bar(f"Writing {Path(path).name}", events, " events") as bar,
+        trace_file(path, events, " events") as (stream, bar),
         _Trace(stream, builder, _origin(profile)) as trace,
     ):
         for written in _write(profile, trace):
@@ -109,9 +103,7 @@ def job_to_perfetto(processes: Sequence[TraceProcess], path: str | os.PathLike[s
     builder = _trace_builder()
     origin = min((_origin(profile) for *_, profile in placed_profiles(processes)), default=0)
     with (
-        replacing(path) as file,
-        compressed(file) if Path(path).suffix == ".gz" else nullcontext(file) as stream,
-        progress_bar(f"Writing {Path(path).name}", len(processes), " processes") as bar,
+        trace_file(path, len(processes), " processes") as (stream, bar),
         _Trace(stream, builder, origin) as trace,
     ):
         first_flow = 1

@@ -8,7 +8,6 @@ device time by op. Each thread of the host is a profile of its ops and API calls
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -22,13 +21,11 @@ from epprof_nb.analysis.base.op_tree import OpTree
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.core.version import package_version
-from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.exporters.activity_tracks import DEVICES, ActivityTracks
-from epprof_nb.files.exporters.compression import compressed
 from epprof_nb.files.exporters.json_rows import batches, integers, join_rows
 from epprof_nb.files.exporters.python_stacks import Measure, weighted_paths
 from epprof_nb.files.exporters.thread_tracks import is_shown, thread_tracks
-from epprof_nb.util.progress_bar import progress_bar
+from epprof_nb.files.exporters.trace_file import trace_file
 
 if TYPE_CHECKING:
     import os
@@ -63,11 +60,7 @@ def to_speedscope(profile: ProfileData, path: str | os.PathLike[str]) -> None:
         If the file cannot be written.
     """
     pieces = _Pieces(profile)
-    with (
-        replacing(path) as file,
-        compressed(file) if Path(path).suffix == ".gz" else nullcontext(file) as stream,
-        progress_bar(f"Writing {Path(path).name}", pieces.events, " events") as bar,
-    ):
+    with trace_file(path, pieces.events, " events") as (stream, bar):
         for events, text in pieces.of_file(Path(path).name):
             stream.write(text)
             bar.update(events)
