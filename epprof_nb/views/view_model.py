@@ -146,7 +146,7 @@ class ViewModel:
     @property
     def colours_operators(self) -> bool:
         """Whether pictures colour ops by their operators: there is no device work to show."""
-        return bool(self.operators.names) and not self.index.is_device_work.any()
+        return not self.index.is_device_work.any() and bool(self.operators.names)
 
     @property
     def findings(self) -> list[Finding]:

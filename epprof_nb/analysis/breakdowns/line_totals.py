@@ -97,12 +97,15 @@ def function_totals(index: ProfileIndex) -> list[LineTotals]:
     classes = arguments(ops.names("args"), modules, ["class"])[0]
     place[modules] = numbered(classes.distinct, info.get("class_places"))[classes.codes]
     rows = np.flatnonzero(place >= 0)
+    cells = set(ops.names("cell").categories)
+    files = [name for name in index.profile.sources if name not in cells]
+    instructions = instruction_lines(index, files)
+    if not len(rows) and not len(instructions.rows):
+        return []
     groups, first = group_codes(place[rows])
     of_number = list(numbers)
     places = [of_number[number] for number in place[rows[first]].tolist()]
-    cells = set(ops.names("cell").categories)
-    files = [name for name in index.profile.sources if name not in cells]
-    totals = _totals(index, rows, groups, places, instruction_lines(index, files))
+    totals = _totals(index, rows, groups, places, instructions)
     _, example = group_codes(groups, names.codes[rows])
     names_of: dict[tuple[str, int], list[str]] = {}
     of_example = names.take(rows[example]).to_list()

@@ -93,6 +93,8 @@ def tree_and_nodes(
     stack. If `folded`, a frame that called itself, on the same line, is one with its caller, and
     ``recursion`` is how often it follows itself at most.
     """
+    if library and index.cached(StackLines).is_own.all():  # then there is no frame of a library
+        return index.cached(tree_and_nodes, attribution, False, folded)  # noqa: FBT003
     work, waits = np.flatnonzero(index.is_device_work), np.flatnonzero(index.cached(is_wait))
     tree = FrameTree(index, library=library, folded=folded)
     return tree_of_work(index, work, waits, tree, attribution=attribution)
