@@ -718,6 +718,7 @@ def critical_path(
     latency_ns: int,
     variants: int,
     rows: bool,
+    follow_home: bool,
 ) -> dict[str, bytes]:
     """Find the longest path through host threads and device lanes.
 
@@ -736,6 +737,9 @@ def critical_path(
         Number of variants: 1 or 8.
     rows : bool
         Whether to return the path of the first variant as well.
+    follow_home : bool
+        Whether a thread without an op begins the next one only when `home` has come to that time.
+        Its first op always does.
 
     Returns
     -------

@@ -117,6 +117,8 @@ class CriticalPath(ProfileData):
             end when another thread has done its work, as a loop that asks for it, or end at a time
             of the clock, as in code that keeps a rate: ``saving_ns`` is that with a fixed length,
             and the low and high saving are those of the other two.
+            A worker thread may begin its next op when the thread of the cell hands it out, or have
+            it in a queue before: the high saving is the greater one of both.
             There are no rows if records are missing: the critical path is then unknown.
 
         Raises

@@ -196,6 +196,13 @@ class CriticalPathInput:
         length[rows] = (length[rows] * removed.remains).astype(np.int64)
         return start, end, length, freed, lane, call, op, *more
 
+    @property
+    def has_workers(self) -> bool:
+        """Whether other threads than that of the cell have more than one op each."""
+        of_ops = self._ops[2]
+        workers = of_ops[(of_ops != MISSING) & (of_ops != self._home)]
+        return bool((np.bincount(workers) > 1).any()) if len(workers) else False
+
     @cached_property
     def idle_threads(self) -> list[int]:
         """Numbers of the threads that do nothing at times, when nothing says what they wait for."""
@@ -205,7 +212,7 @@ class CriticalPathInput:
 
     def _with_idle(self, calls: Columns, idle: Idle) -> Columns:
         """Return the columns of calls with idle time of threads as further calls that wait."""
-        if idle == "fixed":
+        if idle in ("fixed", "queued"):
             return calls
         if idle == "until time":
             joins, wait = waits_of(self._idle_times()), TIME
@@ -234,7 +241,13 @@ class CriticalPathInput:
             ops = (*ops[:-1], added)
         activities = (*activities[:2], changes.activity_ns, changes.freed_ns, *activities[4:])
         calls = self._with_idle(calls, idle)
-        found = self._compute(of_ops, factors, rows=True, changed=(ops, calls, activities))
+        found = self._compute(
+            of_ops,
+            factors,
+            rows=True,
+            changed=(ops, calls, activities),
+            follow_home=idle != "queued",
+        )
         return int(np.frombuffer(found["length_ns"], np.int64)[0]), _rows(found)
 
     @property
@@ -290,6 +303,7 @@ class CriticalPathInput:
         variants: int = 1,
         rows: bool = False,
         changed: tuple[Columns, ...] = (),
+        follow_home: bool = True,
     ) -> dict[str, bytes]:
         parts: tuple[Columns, ...] = changed or (self._ops, self._calls, self._activities)
         columns = (*(c for part in parts for c in part), *self._waits, self._contexts)
@@ -302,6 +316,7 @@ class CriticalPathInput:
             latency_ns=self._latency,
             variants=variants,
             rows=rows,
+            follow_home=follow_home,
         )
 
     def _owned(self, owners: Owners) -> tuple[Columns, ...]:

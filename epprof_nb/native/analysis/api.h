@@ -116,6 +116,7 @@ typedef struct {
   const double* factors;
   int64_t start, end, latency;
   int32_t home;  // the thread that starts the others
+  int follow_home;  // an op of another thread begins when `home` has come to its time, too
 } epprof_path_input;
 
 // Length of one variant or of eight. With `rows`: the path of the first as well. Null: out of memory.

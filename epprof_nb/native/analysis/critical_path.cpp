@@ -94,6 +94,7 @@ class Sweep {
     int32_t op = -1;
     int32_t point = -1;
     int32_t waiting = 0;  // open calls that wait for a device
+    bool has_begun = false;  // it has had an op
     std::vector<int32_t> calls;
   };
   int64_t length_of(size_t a) const {
@@ -140,7 +141,7 @@ class Sweep {
       thread.point = trace_.add_point(time, length, thread.point, -1, now.step, now.row);
     }
     thread.time = time;
-    if (!is_idle) return;
+    if (!is_idle || (thread.has_begun && !in_.follow_home)) return;
     // A thread without ops acts on behalf of another thread.
     int32_t point = -1;
     Distances<K> distance = home_at(time, &point);
@@ -163,6 +164,7 @@ class Sweep {
     if (number < 0) return;
     advance(static_cast<size_t>(number), in_.op_start[op]);
     threads_[static_cast<size_t>(number)].op = static_cast<int32_t>(op);
+    threads_[static_cast<size_t>(number)].has_begun = true;
   }
 
   void end_op(size_t op) {

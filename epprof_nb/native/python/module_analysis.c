@@ -92,12 +92,13 @@ static int fill(epprof_path_input* in, const Py_buffer* views, size_t variants) 
 
 static PyObject* critical_path(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
   static char* names[] = {"", "threads", "home", "start_ns", "end_ns", "latency_ns",
-                          "variants", "rows", NULL};
+                          "variants", "rows", "follow_home", NULL};
   PyObject* given;
   long long start, end, latency;
-  int threads, home, variants, rows;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!$iiLLLip", names, &PyTuple_Type, &given,
-                                   &threads, &home, &start, &end, &latency, &variants, &rows)) {
+  int threads, home, variants, rows, follow_home;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!$iiLLLipp", names, &PyTuple_Type, &given,
+                                   &threads, &home, &start, &end, &latency, &variants, &rows,
+                                   &follow_home)) {
     return NULL;
   }
   if (PyTuple_Size(given) != kColumns || home < 0 || home >= threads) {
@@ -113,7 +114,7 @@ static PyObject* critical_path(PyObject* Py_UNUSED(m), PyObject* args, PyObject*
     }
   }
   epprof_path_input in = {.threads = (size_t)threads, .home = home, .start = start, .end = end,
-                      .latency = latency};
+                      .latency = latency, .follow_home = follow_home};
   if (fill(&in, views, rows || variants == 1 ? 1 : 8) < 0) goto done;
   epprof_columns* found;
   Py_BEGIN_ALLOW_THREADS

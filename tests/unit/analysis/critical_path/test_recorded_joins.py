@@ -68,6 +68,25 @@ def test_a_wait_in_several_tries_is_one():
     assert saving(waited(*tries, (1, 2, 705, 840), ops=own), "long", "short") == 325
 
 
+def test_workers_may_have_had_their_next_op_in_a_queue():
+    """Fetched by one thread, parsed by another one and merged by the cell, without any tasks left."""
+    ops = [
+        op(1, "In[1]", 0, 250, op_type="cell", thread_id=1),
+        *(op(10 + i, "fetch", i * 100, i * 100 + 100, thread_id=3) for i in range(2)),
+        *(op(20 + i, "parse", i * 100 + 100, i * 100 + 130, thread_id=2) for i in range(2)),
+        *(op(30 + i, "merge", i * 100 + 130, i * 100 + 150, 1, thread_id=1) for i in range(2)),
+    ]
+    prof = profile(ops, info=info(250, cell="In[1]"))
+    waits = [(2, 3, 0, 100), (1, 2, 0, 130), (2, 3, 130, 200), (1, 2, 150, 230)]
+    columns = ("thread_id", "other_thread_id", "start_ns", "end_ns")
+    rows = [dict(zip(columns, wait, strict=True)) for wait in waits]
+    prof.tables["thread_waits"] = tiny.table(THREAD_WAITS, rows)
+    row = prof.what_if({"fetch": 0}).iloc[0]
+    # The cell may hand out the second part only after it has merged the first, or at once.
+    assert (row["saving_ns"], row["saving_high_ns"]) == (150, 170)
+    assert row["saving_low_ns"] == 150
+
+
 def test_code_that_is_removed_does_not_wait():
     prof = waited((1, 2, 105, 840), ops=[op(9, "result", 102, 845, 2)])
     # What follows runs beside the other thread, which is the limit.
