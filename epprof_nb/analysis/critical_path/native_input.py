@@ -30,6 +30,7 @@ from epprof_nb import _native
 from epprof_nb.analysis.base.attribution import attributed_op_rows
 from epprof_nb.analysis.critical_path.changes import Owners
 from epprof_nb.analysis.critical_path.columns import MAX_NS, row_order, spans
+from epprof_nb.analysis.critical_path.exclusive_ops import exclusive_joins
 from epprof_nb.analysis.critical_path.idle_time import idle_joins, idle_times, waits_of
 from epprof_nb.analysis.critical_path.lanes import lanes_of
 from epprof_nb.analysis.critical_path.launches import (
@@ -124,6 +125,7 @@ class CriticalPathInput:
         joins = joins.with_more(recorded_joins(index, threads))
         joins = joins.with_more(sampled_joins(index, threads))
         self._idle_times = cache(lambda: idle_times(index, threads))
+        self._exclusive = cache(lambda: exclusive_joins(index, threads))
         self._work_in = cache(lambda number: idle_joins(number, self._idle_times(), index, threads))
         self._calls = _ordered_calls(*_with_joins(
             (call_start, call_end, threads.of_calls, self.call_op, call_lane, call_wait), joins,
@@ -197,6 +199,11 @@ class CriticalPathInput:
         return start, end, length, freed, lane, call, op, *more
 
     @property
+    def has_exclusive_ops(self) -> bool:
+        """Whether threads execute ops one after the other, as within a lock."""
+        return len(self._exclusive().start) > 0
+
+    @property
     def has_workers(self) -> bool:
         """Whether other threads than that of the cell have more than one op each."""
         of_ops = self._ops[2]
@@ -214,7 +221,9 @@ class CriticalPathInput:
         """Return the columns of calls with idle time of threads as further calls that wait."""
         if idle in ("fixed", "queued"):
             return calls
-        if idle == "until time":
+        if idle == "exclusive":
+            joins, wait = self._exclusive(), THREAD
+        elif idle == "until time":
             joins, wait = waits_of(self._idle_times()), TIME
         else:
             joins, wait = self._work_in(idle), THREAD

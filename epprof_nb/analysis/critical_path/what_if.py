@@ -248,6 +248,8 @@ class WhatIf:
         threads = self._path.input.idle_threads
         if threads:
             found.append(saving(idle="until time"))
+        if self._path.input.has_exclusive_ops:
+            found.append(saving(idle="exclusive", contention=True))
         if self._path.input.has_workers:
             found.append(saving(idle="queued", contention=True))
         found += [saving(contention=True, idle=thread) for thread in threads[:MAX_THREADS]]

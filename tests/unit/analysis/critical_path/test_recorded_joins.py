@@ -69,7 +69,7 @@ def test_a_wait_in_several_tries_is_one():
 
 
 def test_workers_may_have_had_their_next_op_in_a_queue():
-    """Fetched by one thread, parsed by another one and merged by the cell, without any tasks left."""
+    """One thread fetches, another one parses, and that of the cell merges."""
     ops = [
         op(1, "In[1]", 0, 250, op_type="cell", thread_id=1),
         *(op(10 + i, "fetch", i * 100, i * 100 + 100, thread_id=3) for i in range(2)),
