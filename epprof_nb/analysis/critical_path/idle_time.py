@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from epprof_nb.analysis.base.waiting_frames import FOR_THREADS, waiting_stacks
 from epprof_nb.analysis.critical_path.columns import MAX_NS
 from epprof_nb.analysis.critical_path.sampled_joins import joins_of_waits
 from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
@@ -46,34 +45,40 @@ _IDLE = 8
 
 def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
     """Return the idle time of threads with an op, by number, cut where ops begin and end."""
-    samples = index.profile.tables["host_samples"]
+    samples, ops = index.profile.tables["host_samples"], index.profile.tables["ops"]
     is_known = samples["processor_ns"] != MISSING
-    # Samples or records of these say what they wait for.
-    is_known &= ~np.append(waiting_stacks(index, FOR_THREADS), False)[samples["stack_id"]]
     found = {}
     for number, thread_id in zip(threads.numbers.tolist(), threads.ids.tolist(), strict=True):
         rows = np.flatnonzero(is_known & (samples["thread_id"] == thread_id))
-        events = _events(index, threads, number)
-        idle = _between(samples["start_ns"][rows], samples["processor_ns"][rows], events)
+        if len(rows) < 2:
+            continue
+        own = threads.of_ops == number
+        known = _known_waits(index, threads, number, thread_id)
+        events = np.unique(np.concatenate([ops["start_ns"][own], ops["end_ns"][own], *known]))
+        times = samples["start_ns"][rows], samples["processor_ns"][rows]
+        idle = _with_alike(_between(*times, events, known), index, own)
         if len(idle[0]):
-            idle = _with_alike(idle, index, threads.of_ops == number)
-            idle = intersection(idle, _own_time(index, threads, number, thread_id))
+            is_open = open_times(index, own, np.zeros(len(threads.of_calls), np.bool_))
+            idle = intersection(idle, is_open)
+            idle = intersection(idle, complement(*known, EARLIEST, LATEST))
             found[number] = _cut(idle, events)
     return {number: idle for number, idle in found.items() if len(idle[0])}
 
 
-def _between(time: IntArray, used: IntArray, events: IntArray) -> Intervals:
+def _between(time: IntArray, used: IntArray, events: IntArray, known: Intervals) -> Intervals:
     """Return the time between samples in which a thread was idle, up to the next of its events.
 
-    Nothing tells when in the time between an event and the sample after it a thread was idle.
+    Nothing tells when in the time between an event and the sample after it a thread was idle, nor
+    if it was beside a known wait.
     """
     is_idle = np.diff(used) * _IDLE <= np.diff(time)
+    is_idle &= covered_between(*known, time[:-1], time[1:]) == 0
     start, end = time[:-1][is_idle], time[1:][is_idle]
     before = np.append(-MAX_NS, time)[:-2][is_idle]
     after = np.append(time, MAX_NS)[2:][is_idle]
-    known = np.concatenate([[-MAX_NS], events, [MAX_NS]])
-    begun = known[np.searchsorted(known, start, side="right") - 1]
-    ended = known[np.searchsorted(known, end, side="left")]
+    bounds = np.concatenate([[-MAX_NS], events, [MAX_NS]])
+    begun = bounds[np.searchsorted(bounds, start, side="right") - 1]
+    ended = bounds[np.searchsorted(bounds, end, side="left")]
     return union(
         np.where((begun >= before) & (begun > -MAX_NS), begun, start),
         np.where((ended <= after) & (ended < MAX_NS), ended, end),
@@ -116,27 +121,20 @@ def waits_of(idle: dict[int, Intervals]) -> Joins:
     return Joins(start, end, thread, np.full(len(start), MISSING, np.int32), thread)
 
 
-def _own_time(index: ProfileIndex, threads: Threads, number: int, thread_id: int) -> Intervals:
-    """Return when a thread had ops open, and was in no API call or wait with a known end."""
+def _known_waits(index: ProfileIndex, threads: Threads, number: int, thread_id: int) -> Intervals:
+    """Return when a thread was in API calls, or in waits that another thread ended."""
     calls, waits = (index.profile.tables[name] for name in ("api_calls", "thread_waits"))
     of_calls = threads.of_calls == number
     recorded = (waits["thread_id"] == thread_id) & (waits["other_thread_id"] != MISSING)
-    known = union(*(
+    start, end = (
         np.append(calls[name][of_calls], waits[name][recorded]) for name in ("start_ns", "end_ns")
-    ))  # fmt: skip
-    ops = open_times(index, threads.of_ops == number, np.zeros(len(calls), np.bool_))
-    return intersection(ops, complement(*known, EARLIEST, LATEST))
-
-
-def _events(index: ProfileIndex, threads: Threads, number: int) -> IntArray:
-    ops = index.profile.tables["ops"]
-    own = threads.of_ops == number
-    return np.unique(np.append(ops["start_ns"][own], ops["end_ns"][own]))
+    )
+    return union(start, end)
 
 
 def _cut(intervals: Intervals, times: IntArray) -> Intervals:
     """Return intervals cut at some ascending times."""
     starts, ends = intervals
-    at = np.searchsorted(starts, times, side="right") - 1
+    at = np.searchsorted(starts, times, side="left") - 1  # not at the start itself
     inside = times[(at >= 0) & (times < np.append(ends, 0)[at])]
     return np.sort(np.append(starts, inside)), np.sort(np.append(ends, inside))

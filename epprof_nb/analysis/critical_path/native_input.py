@@ -31,7 +31,12 @@ from epprof_nb.analysis.base.attribution import attributed_op_rows
 from epprof_nb.analysis.critical_path.changes import Owners
 from epprof_nb.analysis.critical_path.columns import MAX_NS, row_order, spans
 from epprof_nb.analysis.critical_path.exclusive_ops import exclusive_joins
-from epprof_nb.analysis.critical_path.idle_time import idle_joins, idle_times, waits_of
+from epprof_nb.analysis.critical_path.idle_time import (
+    MAX_THREADS,
+    idle_joins,
+    idle_times,
+    waits_of,
+)
 from epprof_nb.analysis.critical_path.lanes import lanes_of
 from epprof_nb.analysis.critical_path.launches import (
     after_launch,
@@ -198,24 +203,22 @@ class CriticalPathInput:
         length[rows] = (length[rows] * removed.remains).astype(np.int64)
         return start, end, length, freed, lane, call, op, *more
 
-    @property
-    def has_exclusive_ops(self) -> bool:
-        """Whether threads execute ops one after the other, as within a lock."""
-        return len(self._exclusive().start) > 0
-
-    @property
-    def has_workers(self) -> bool:
-        """Whether other threads than that of the cell have more than one op each."""
+    @cached_property
+    def idle_kinds(self) -> list[Idle]:
+        """Ends that idle time of threads may have, besides a fixed time."""
+        found: list[Idle] = []
+        if len(self._exclusive().start):
+            found.append("exclusive")
         of_ops = self._ops[2]
         workers = of_ops[(of_ops != MISSING) & (of_ops != self._home)]
-        return bool((np.bincount(workers) > 1).any()) if len(workers) else False
-
-    @cached_property
-    def idle_threads(self) -> list[int]:
-        """Numbers of the threads that do nothing at times, when nothing says what they wait for."""
-        idle = self._idle_times().items()
-        idle_ns = {number: int((end - start).sum()) for number, (start, end) in idle}
-        return sorted(idle_ns, key=lambda number: -idle_ns[number])
+        if len(workers) and (np.bincount(workers) > 1).any():
+            found.append("queued")
+        idle_ns = {
+            number: int((end - start).sum()) for number, (start, end) in self._idle_times().items()
+        }
+        if idle_ns:
+            found.append("until time")
+        return [*found, *sorted(idle_ns, key=lambda number: -idle_ns[number])[:MAX_THREADS]]
 
     def _with_idle(self, calls: Columns, idle: Idle) -> Columns:
         """Return the columns of calls with idle time of threads as further calls that wait."""

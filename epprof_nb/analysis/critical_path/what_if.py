@@ -31,7 +31,6 @@ from epprof_nb.analysis.critical_path.chain import (
     ops_below,
 )
 from epprof_nb.analysis.critical_path.changes import Changes, Owners
-from epprof_nb.analysis.critical_path.idle_time import MAX_THREADS
 from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops, suspended_ops
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import covered_between, union
@@ -53,6 +52,8 @@ _NONE = np.empty(0, np.int64)
 _LINE = re.compile(r"(?:(?P<file>.+?)[\s:,]+)?line\s+(?P<line>\d+)")
 _ALL = "all of them"
 _HOST, _DEVICE, _DELAY = range(3)
+_EXPLAINED = 0.9
+"""Least part of the path that remains if idle time has another end, for that to be possible."""
 _LARGEST = 1e6
 """Largest factor: times of a profile multiplied by it fit in 64 bits for 100 days."""
 
@@ -235,24 +236,16 @@ class WhatIf:
 
     def savings(self, changes: list[tuple[Target, float]]) -> Savings:
         """Return what changes save."""
-
-        def saving(*, contention: bool = False, idle: Idle = "fixed") -> int:
-            before = self.length_ns
-            if idle != "fixed":
-                before = self.length([], contention=False, idle=idle)[0]
-            return before - self.length(changes, contention=contention, idle=idle)[0]
-
         alone, limit, share = self.length(changes, contention=False)
         suspended = self._bounds_of_suspended(changes)
-        found = [self.length_ns - alone, saving(contention=True)]
-        threads = self._path.input.idle_threads
-        if threads:
-            found.append(saving(idle="until time"))
-        if self._path.input.has_exclusive_ops:
-            found.append(saving(idle="exclusive", contention=True))
-        if self._path.input.has_workers:
-            found.append(saving(idle="queued", contention=True))
-        found += [saving(contention=True, idle=thread) for thread in threads[:MAX_THREADS]]
+        shared, *_ = self.length(changes, contention=True)
+        found = [self.length_ns - alone, self.length_ns - shared]
+        for idle in self._path.input.idle_kinds:
+            before, *_ = self.length([], contention=False, idle=idle)
+            # Threads that wait for each other's idle time would all be done at once.
+            if before >= _EXPLAINED * self.length_ns:
+                after, *_ = self.length(changes, contention=idle != "until time", idle=idle)
+                found.append(before - after)
         found += suspended or ()
         is_known = self.is_known(changes)
         return Savings(

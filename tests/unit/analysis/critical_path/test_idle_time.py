@@ -80,10 +80,24 @@ def test_a_wait_whose_end_is_known_is_not_idle(other):
     ]
     prof = sampled(ops, [(0, 100), (800, 1_000)], waits=[(1, other, 100, 800)])
     low, expected, _ = saving(prof, "before")
-    if other is None:  # it timed out: at a time, or after one
-        assert (low, expected) == (0, 100)
-    else:
-        assert low == expected
+    # What timed out may have ended at a time, or after one.
+    assert (low, expected) == ((0, 100) if other is None else (1, 1))
+
+
+def test_time_beside_a_known_wait_is_not_idle():
+    """The line of a join, of which all samples are in the wait but those before and after it."""
+    ops = [op(2, "before", 0, 90, 1), op(3, "join", 90, 810, 1), op(4, "job", 1, 800, thread_id=2)]
+    prof = sampled(ops, [(0, 95), (805, 1_000)], waits=[(1, 2, 95, 805)])
+    assert saving(prof, "job") == (705, 705, 705)
+    assert saving(prof, "before") == (1, 1, 1)
+
+
+def test_threads_do_not_wait_for_each_other_at_once():
+    """A worker that sleeps does not wait for the thread that joins it."""
+    ops = [op(2, "join", 90, 810, 1), op(3, "job", 100, 800, thread_id=2)]
+    prof = sampled(ops, [(0, 1)], thread=2, waits=[(1, 2, 95, 805)])
+    low, _, high = saving(prof, "job")
+    assert 695 <= low <= high == 700
 
 
 def test_an_idle_thread_without_an_op_is_no_part_of_the_path():
