@@ -137,7 +137,7 @@ def test_classes_and_closures_of_modules_have_their_names(tmp_path, monkeypatch)
         del sys.modules["own_module"]
     assert found[4004] == ("Model.Inner.kept[0]", "in `own_module.py`", "variable")
     assert found[4008] == ("Model.cache[0]", "in `own_module.py`", "variable")
-    assert found[4012] == ("seen", "in the closure of `remembered`", "variable")
+    assert found[4012] == ("seen[0]", "in the closure of `remembered`", "variable")
 
 
 def in_a_task_of_another_thread(started, end, body):
