@@ -115,7 +115,7 @@ class Explanation:
     requested_at
         Innermost line of the user's code; None if there is none.
     called_at
-        Line of the cell that led there, if that is another one.
+        Lines of the user's code that led there, the innermost first, without those of recursion.
     raised_as
         Name of the exception that the user sees, if the error is its cause or context.
     limit, total
@@ -142,7 +142,7 @@ class Explanation:
     library: str
     requested: int | None
     requested_at: Place | None = None
-    called_at: Place | None = None
+    called_at: list[Place] = field(default_factory=list)
     raised_as: str = ""
     limit: int | None = None
     total: int | None = None

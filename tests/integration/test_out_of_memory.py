@@ -80,6 +80,17 @@ def test_a_request_above_the_limit_gets_advice(explained, run):
     assert run("host.empty(10**9)").success
 
 
+def test_the_lines_that_called_a_helper_are_told(explained):
+    helpers = "def mem(n):\n    return host.empty(n)\ndef step(n):\n    return mem(n)"
+    text = explained(helpers, "for _ in range(2):\n    step(10**9)")
+    assert text.split("\n")[0] == (
+        "Out of memory on host device: line 2 of In[2] in `mem` requested 4.00 GB, called from "
+        "line 4 of In[2] in `step`, from line 2 of In[3]."
+    )
+    deep = "def deep(n):\n    return deep(n - 1) if n else host.empty(10**9)"
+    assert "in `deep` requested 4.00 GB, called from line 1 of In[6]." in explained(deep, "deep(9)")
+
+
 def test_other_errors_and_caught_ones_are_not(explained):
     assert explained("1 / 0") == ""
     assert explained("bytearray(10**15)") == ""

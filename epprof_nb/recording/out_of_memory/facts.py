@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 _ARGS = vars(BaseException)["args"].__get__
 _OUTPUTS = ("Out", "_oh", "_", "__", "___")
 """Names by which IPython keeps the outputs of cells."""
+_MOST_CALLERS = 3
+"""Most innermost lines of the user of which an explanation tells, besides the outermost one."""
 TORCH, HOST_DEVICE = "torch", "host device"
 
 
@@ -95,12 +97,13 @@ def _explained(
     program = program_of(_frames_of_all(error))
     users = users_frames(frames_of(found.error.__traceback__), program)
     if users:
-        made.requested_at = place_of(*users[-1])
-        outer = place_of(*users[0])
+        frames = [*users[:1], *users[-_MOST_CALLERS:]]
+        asked = [place_of(*pair) for pair in reversed(frames)]
         if found.library in ("host", "onnxruntime"):
             kernel = place_in_kernel(message_of(found.error), program)
-            made.requested_at = kernel or made.requested_at
-        made.called_at = outer if outer != made.requested_at else None
+            asked = [kernel, *asked] if kernel else asked
+        made.requested_at = asked[0]
+        made.called_at = list(dict.fromkeys(one for one in asked if one != asked[0]))
     if found.error is not error:
         made.raised_as = class_name(type(error))
     pool = None

@@ -170,8 +170,8 @@ def _headline(made: Explanation) -> str:
         return f"Out of memory on {made.device}: {amount} was requested."
     place = made.requested_at
     who = f"{_place(place)} requested {amount}"
-    if made.called_at is not None:
-        who += f", called from {_place(made.called_at)}"
+    if made.called_at:
+        who += f", called from {', from '.join(map(_place, made.called_at))}"
     return f"Out of memory on {made.device}: {who}."
 
 

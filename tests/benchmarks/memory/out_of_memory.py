@@ -130,7 +130,7 @@ def run_cells(cells: list[str], *, plain: bool) -> Told:
                     "line": place and place.line,
                     "holder": rows[1].strip() if len(rows) > 1 else "",
                     "fragmented": made.is_fragmented,
-                    "called": made.called_at and made.called_at.line,
+                    "called": made.called_at[-1].line if made.called_at else None,
                 }
             )
 

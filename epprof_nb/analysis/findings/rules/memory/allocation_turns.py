@@ -12,13 +12,12 @@ from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.memory.block_places import block_stacks
 from epprof_nb.analysis.memory.peak import ALWAYS, ALWAYS_BEFORE, InUse
 from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS, Iterations, iterations
-from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.arrays.types import IntArray
 
 
 def allocation_turns(index: ProfileIndex) -> Iterations:
@@ -100,7 +99,8 @@ def _turn_ends(index: ProfileIndex, frame: int, loop: Loop) -> IntArray | None:
     """
     tables, lines = index.profile.tables, index.cached(StackLines)
     calls, memory, stack = tables["api_calls"], tables["memory"], lines.of_calls()
-    inside = np.flatnonzero(np.append(_in_loop(index, frame, loop), False)[stack])
+    path = np.append(_paths_in_loop(index, frame, loop), MISSING)[stack]
+    inside = np.flatnonzero(path != MISSING)
     released = memory.names("operation").equals("release")
     release = index.calls.rows(memory["correlation_id"][released])
     inside = inside[~np.isin(inside, release)]
@@ -110,7 +110,7 @@ def _turn_ends(index: ProfileIndex, frame: int, loop: Loop) -> IntArray | None:
     thread = threads[int(counts.argmax())]
     inside = inside[calls["thread_id"][inside] == thread]
     inside = inside[np.argsort(calls["start_ns"][inside], kind="stable")]
-    kind, first = group_codes(calls.names("name").codes[inside], stack[inside])
+    kind, first = group_codes(calls.names("name").codes[inside], path[inside])
     count = np.bincount(kind)
     number, kinds = np.unique(count[count >= MIN_ITERATIONS], return_counts=True)
     if not len(number):
@@ -130,13 +130,25 @@ def _turn_ends(index: ProfileIndex, frame: int, loop: Loop) -> IntArray | None:
     return np.concatenate([calls["start_ns"][inside[:1]], ends])
 
 
-def _in_loop(index: ProfileIndex, frame: int, loop: Loop) -> BoolArray:
-    """Return which stacks lead through a loop of the function of a frame."""
+def _paths_in_loop(index: ProfileIndex, frame: int, loop: Loop) -> IntArray:
+    """Return the number of the path from a loop of the function of a frame to each stack.
+
+    Whoever called the function, the path is the same. It is `MISSING` for stacks outside the loop.
+    """
     lines, sources = index.cached(StackLines), index.profile.sources
     same = (lines.file.codes == lines.file.codes[frame]) & lines.is_own
     same &= lines.function.codes == lines.function.codes[frame]
     (file,) = lines.file.take(np.array([frame])).to_list()
     at = np.unique(lines.line[same])
     loops = [line for line in at.tolist() if loop_around(sources.get(file or "", ""), line) == loop]
-    found: BoolArray = nearest_ancestor(lines.parent, same & np.isin(lines.line, loops)) >= 0
-    return found
+    begins = (same & np.isin(lines.line, loops)).tolist()
+    # A statement of several lines can call from each of them.
+    line = index.profile.tables["stacks"]["line"].tolist()
+    keys = zip(lines.file.codes.tolist(), lines.function.codes.tolist(), line, strict=True)
+    numbers: dict[tuple[int, ...], int] = {}
+    found: list[int] = []
+    for begin, parent, key in zip(begins, lines.parent.tolist(), keys, strict=True):
+        above = MISSING if begin or parent < 0 else found[parent]
+        is_inside = begin or above != MISSING
+        found.append(numbers.setdefault((above, *key), len(numbers)) if is_inside else MISSING)
+    return np.array(found, np.int64)

@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.stack_lines import StackLines, enclosing_function
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, own_line_name
 from epprof_nb.analysis.findings.rules.memory.allocation_turns import allocation_turns
 from epprof_nb.analysis.memory.block_places import block_stacks, code_lines, waited_for_work
@@ -157,7 +158,25 @@ def _callers(index: ProfileIndex, found: Growth) -> str:
         return ""
     of_it = "" if len(first) == 1 else f", for {percent(float(nbytes.max() / nbytes.sum()))} of it"
     caller = own_line_name(index.profile, cell, "<module>", line)
-    return f" It was called in {caller}{of_it}."
+    between = _line_between(index, int(main.frame[0]))
+    return f" It was called in {f'{between}, from ' if between else ''}{caller}{of_it}."
+
+
+def _line_between(index: ProfileIndex, frame: int) -> str:
+    """Return the line that calls a line of a function, if it is in a function, too."""
+    lines = index.cached(StackLines)
+    above = int(lines.own[lines.parent[frame]]) if frame != MISSING else MISSING
+    if above == MISSING or above == lines.caller[frame]:
+        return ""
+    rows = np.array([above, frame])
+    (file, of), (function, called) = (
+        names.take(rows).to_list() for names in (lines.file, lines.function)
+    )
+    if file is None or function is None:
+        return ""
+    if file == of and enclosing_function(function) == enclosing_function(called or ""):
+        return ""  # a comprehension of the function
+    return own_line_name(index.profile, file, function, int(lines.line[above]))
 
 
 def _source(index: ProfileIndex, found: Growth) -> tuple[int, int]:

@@ -242,6 +242,18 @@ def test_the_line_that_calls_a_function_that_allocates(monkeypatch):
     )
 
 
+def test_the_line_between_a_helper_and_the_cell_is_named(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["train.py"])
+    with epprof_nb.profile(detail="memory") as prof:
+        kept = every_other(20)
+    (row,) = growing(prof).itertuples()
+    between = every_other.__code__.co_firstlineno + 6
+    caller = test_the_line_between_a_helper_and_the_cell_is_named.__code__.co_firstlineno + 3
+    assert f"It was called in line {between} of `every_other` (test_growing_memory.py: " in row.text
+    assert f", from line {caller} of test_growing_memory.py (" in row.text
+    del kept
+
+
 def one_line(kept, steps):
     for _ in range(steps):
         kept.append(used(host.empty(250_000)))
