@@ -79,7 +79,7 @@ def _sums(index: ProfileIndex, made: IntArray, freed: IntArray, n: int) -> dict[
     blocks, in_use = index.profile.tables["memory_blocks"], index.cached(InUse)
     size = blocks["bytes"]
     is_made, is_freed = blocks.has_value("allocated_ns"), blocks.has_value("freed_ns")
-    at_peak = in_use.at(in_use.peak_ns)
+    at_peak, at_end = in_use.at(in_use.peak_ns) & is_made, is_made & ~is_freed
     allocated = sum_by_group(made[is_made], size[is_made], n)[:n]
     released = sum_by_group(freed[is_freed], size[is_freed], n)[:n]
     return {
@@ -87,6 +87,7 @@ def _sums(index: ProfileIndex, made: IntArray, freed: IntArray, n: int) -> dict[
         "freed_bytes": released,
         "net_bytes": allocated - released,
         "peak_bytes": sum_by_group(made[at_peak], size[at_peak], n)[:n],
+        "end_bytes": sum_by_group(made[at_end], size[at_end], n)[:n],
         "blocks": np.bincount(made[is_made], minlength=n)[:n],
     }
 

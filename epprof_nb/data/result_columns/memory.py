@@ -11,6 +11,7 @@ _SUMS = (
     column("freed_bytes", "int64", "bytes that it released"),
     column("net_bytes", "int64", "the difference"),
     column("peak_bytes", "int64", "bytes that it allocated and that are in use at the peak"),
+    column("end_bytes", "int64", "bytes that it allocated and that are in use at the end"),
     column("blocks", "int64", "number of blocks that it allocated"),
 )
 
@@ -69,7 +70,7 @@ MEMORY: dict[str, TableDoc] = {
             column(
                 "blocks",
                 "int64",
-                "number of blocks; what the host device held before the profile is one",
+                "number of blocks",
             ),
         ),
     ),
