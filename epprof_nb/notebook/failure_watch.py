@@ -81,7 +81,7 @@ class FailureWatch:
             from epprof_nb.notebook.failed_cell import show_explanation
 
             show_explanation(error, variables, 0 if before is None else before.failures)
-        except Exception as failure:  # noqa: BLE001 - the error of the cell is what matters
+        except BaseException as failure:  # noqa: BLE001 - Ctrl-C, too: the error matters more
             warn(f"the out-of-memory error could not be explained ({format_error(failure)}).")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
+from epprof_nb.recording.out_of_memory.errors import class_name, message_of
+
 
 def print_explanation(error: BaseException, failures_before: int) -> None:
     """Print what `explained` returns to stderr, if it can be written to."""
@@ -27,7 +29,6 @@ def explained(error: BaseException, failures_before: int) -> str | None:
 
         made = explain(error, failures_before=failures_before)
         return None if made is None else as_text(made, in_notebook=False)
-    except Exception as failure:  # noqa: BLE001 - the error of the script matters more
-        return (
-            f"The out-of-memory error could not be explained ({type(failure).__name__}: {failure})."
-        )
+    except BaseException as failure:  # noqa: BLE001 - Ctrl-C, too: the error matters more
+        reason = ": ".join(filter(None, (class_name(type(failure)), message_of(failure))))
+        return f"The out-of-memory error could not be explained ({reason})."

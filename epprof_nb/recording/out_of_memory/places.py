@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.options import Options
 from epprof_nb.data.out_of_memory import Place
+from epprof_nb.recording.out_of_memory.own_attributes import dict_of
 from epprof_nb.recording.ranges.range_sources import shown_file
 from epprof_nb.recording.session.stack_code import absolute, owner_of_files
 
@@ -96,12 +97,11 @@ def users_modules(program: str) -> Iterator[tuple[str, dict[str, Any]]]:
     files = {}
     main = sys.modules.get("__main__")
     for module in list(sys.modules.values()):
-        with suppress(AttributeError):
-            # Other ways to read attributes would import a module that waits for its first use.
-            attributes = object.__getattribute__(module, "__dict__")
-            file = attributes.get("__file__")
-            if isinstance(file, str) and module is not main:
-                files[file] = attributes
+        # Other ways to read attributes would import a module that waits for its first use.
+        attributes = dict_of(module)
+        file = None if attributes is None else attributes.get("__file__")
+        if attributes is not None and type(file) is str and module is not main:
+            files[file] = attributes
     owners = _owners(files, program)
     yield from (item for item in files.items() if owners[item[0]] in ("cell", "own"))
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from epprof_nb.data.out_of_memory import Holder
 from epprof_nb.recording.out_of_memory.device_arrays import DeviceArrays
+from epprof_nb.recording.out_of_memory.own_attributes import dict_of, own_attributes
 from epprof_nb.util.user_errors import USER_ERRORS
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class Search:
             return
         if gradient is not None:
             waiting.append((at._replace(value=gradient), "gradients", False))
-        attributes = _own_attributes(array).values()
+        attributes = own_attributes(array).values()
         waiting += [(at._replace(value=value), kind, False) for value in attributes]
         if node is not None:
             yield node
@@ -254,7 +255,7 @@ class Search:
             if "<locals>" not in name:  # its name leads to it, wherever it was found
                 at = Root(name, thing, "variable", place)
         elif extends and self._extends_name(thing):
-            attributes = _own_attributes(thing)
+            attributes = own_attributes(thing)
         module = _CLASS_ATTRIBUTES(type(thing)).get("__module__")
         is_own = issubclass(type(thing), type) or self._place(module) is not None
         for name, value in attributes.items():
@@ -266,7 +267,7 @@ class Search:
             return
         named = {id(value) for value in attributes.values()}
         if attributes:
-            named.add(id(object.__getattribute__(thing, "__dict__")))
+            named.add(id(dict_of(thing)))
         for child, key in _contents(thing):
             if id(child) in named or (
                 not gc.is_tracked(child)
@@ -384,14 +385,6 @@ def _of_function(
         yield at._replace(value=value), False
 
 
-def _own_attributes(thing: object) -> dict[str, Any]:
-    try:
-        found = object.__getattribute__(thing, "__dict__")
-    except USER_ERRORS:  # objects with slots
-        return {}
-    return {k: v for k, v in found.items() if type(k) is str} if type(found) is dict else {}
-
-
 def _saved(node: Any) -> Iterator[object]:  # noqa: ANN401
     """Yield the tensors that a node of a backward pass has saved, without unpacking them.
 
@@ -407,4 +400,4 @@ def _saved(node: Any) -> Iterator[object]:  # noqa: ANN401
         except USER_ERRORS:
             continue
         yield from (thing for thing in found if thing is not None)
-    yield from _own_attributes(node).values()
+    yield from own_attributes(node).values()

@@ -21,6 +21,7 @@ import pytest
 import epprof_nb
 from epprof_nb import host
 from epprof_nb.recording.memory import torch_failures
+from epprof_nb.recording.out_of_memory import facts
 from epprof_nb.recording.out_of_memory.errors import allocation_error, requested_bytes
 from epprof_nb.recording.out_of_memory.facts import explain
 from epprof_nb.recording.out_of_memory.places import frames_of, users_frames
@@ -376,3 +377,32 @@ def test_an_explanation_keeps_no_variable_of_a_function():
     next(waiting)
     explained({})
     assert next(waiting)
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_attributes_are_read_without_properties_of_their_dictionary(monkeypatch):
+    proxy = type("Proxy", (), {"__dict__": property(interrupt)})()
+    lazy = type("Lazy", (types.ModuleType,), {"__dict__": property(interrupt)})("lazy")
+    object.__setattr__(lazy, "__file__", str(Path("lazy.py").absolute()))
+    object.__setattr__(lazy, "kept", host.empty(1001))
+    inner = type("Inner", (_Plain,), {"__dict__": property(interrupt)})()
+    inner.kept = host.empty(1002)
+    proxy.kept = host.empty(1003)
+    monkeypatch.setitem(sys.modules, "lazy", lazy)
+    monkeypatch.setitem(sys.modules, "proxy", proxy)
+    found = explained({"inner": inner, "proxy": proxy}).holders
+    assert {holder.nbytes: holder.name for holder in found if 4004 <= holder.nbytes <= 4012} == {
+        4004: "kept", 4008: "inner.kept", 4012: "proxy",
+    }  # fmt: skip
+
+
+def test_an_explanation_that_fails_leaves_the_error_of_the_program(monkeypatch, capsys):
+    # A notebook of another test in this process would explain the error itself.
+    monkeypatch.setattr(torch_failures, "_OBSERVER", torch_failures._Observer())
+    monkeypatch.setattr(facts, "_explained", interrupt)
+    with pytest.raises(MemoryError, match="host device"), epprof_nb.profile():
+        ask()
+    assert "could not be explained (KeyboardInterrupt)." in capsys.readouterr().err
