@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from epprof_nb.util.user_errors import USER_ERRORS
 
 if TYPE_CHECKING:
@@ -78,9 +80,9 @@ def _is_subclass(kind: type, base: type) -> bool:
 def _of_torch(tensor: Any) -> ArrayMemory | None:  # noqa: ANN401
     torch = sys.modules["torch"]
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - no code of subclasses
-        storage = tensor.untyped_storage()
-        kind = str(tensor.dtype).removeprefix("torch.")
-        form = f"{_shape(tensor.shape)} {kind}"
+        storage = torch.Tensor.untyped_storage(tensor)
+        kind = str(torch.Tensor.dtype.__get__(tensor)).removeprefix("torch.")
+        form = f"{_shape(torch.Tensor.shape.__get__(tensor))} {kind}"
         return ArrayMemory(str(storage.device), storage.data_ptr(), storage.nbytes(), form)
 
 
@@ -111,7 +113,11 @@ def _of_ort_value(value: Any) -> ArrayMemory | None:  # noqa: ANN401
 
 
 def _of_host(array: Any) -> ArrayMemory | None:  # noqa: ANN401
-    return ArrayMemory(HOST, array.address, array.nbytes, f"{_shape(array.shape)} {array.dtype}")
+    kind = sys.modules["epprof_nb.host.memory"].Array
+    # Its slots, and NumPy's attributes: subclasses of both may have their own.
+    data = kind._data.__get__(array)  # noqa: SLF001
+    shape, nbytes, dtype = (vars(np.ndarray)[n].__get__(data) for n in ("shape", "nbytes", "dtype"))
+    return ArrayMemory(HOST, kind.address.__get__(array), nbytes, f"{_shape(shape)} {dtype}")
 
 
 def _shape(lengths: Any) -> str:  # noqa: ANN401

@@ -199,9 +199,10 @@ class Search:
         if not is_tensor:
             return
         try:
-            with sys.modules["torch"]._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - no code of users
-                node = array.grad_fn  # type: ignore[attr-defined]
-                gradient = array.grad if node is None else None  # type: ignore[attr-defined]
+            torch = sys.modules["torch"]
+            with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - no code of users
+                node = torch.Tensor.grad_fn.__get__(array)
+                gradient = torch.Tensor.grad.__get__(array) if node is None else None
         except USER_ERRORS:  # some subclasses have none
             return
         if gradient is not None:

@@ -281,6 +281,21 @@ def test_subclasses_run_no_code(simulated):
     assert named(explain(error, {"loud": loud})) == {("loud", ""): 4000}
 
 
+def test_members_that_subclasses_replace_are_those_of_torch(simulated):
+    simulated()
+    ran = []
+
+    def replaced(name):
+        return property(lambda _: ran.append(name))
+
+    names = ("dtype", "shape", "untyped_storage", "grad_fn", "grad", "__dict__")
+    odd_type = type("Odd", (torch.Tensor,), {name: replaced(name) for name in names})
+    odd = torch.zeros(1_000, requires_grad=True).as_subclass(odd_type)
+    made = explain(RuntimeError("CUDA out of memory. Tried to allocate 8 bytes"), {"odd": odd})
+    assert not ran
+    assert named(made)["odd", ""] == 4_000
+
+
 def test_views_count_once_and_names_follow_attributes(simulated):
     simulated()
 

@@ -406,3 +406,14 @@ def test_an_explanation_that_fails_leaves_the_error_of_the_program(monkeypatch, 
     with pytest.raises(MemoryError, match="host device"), epprof_nb.profile():
         ask()
     assert "could not be explained (KeyboardInterrupt)." in capsys.readouterr().err
+
+
+def test_members_that_subclasses_of_arrays_replace_are_those_of_the_device():
+    names = ("shape", "dtype", "nbytes", "address")
+    replaced = {name: property(interrupt) for name in names}
+    data = np.zeros(1001, "f4").view(type("Data", (np.ndarray,), replaced))
+    odd = object.__new__(type("Odd", (host.Array,), replaced))
+    host.Array._data.__set__(odd, data)
+    host.Array.address.__set__(odd, 2**40)
+    holders = {holder.name: holder.nbytes for holder in explained({"odd": odd}).holders}
+    assert holders["odd"] == 4004
