@@ -13,6 +13,7 @@ import types
 from collections import deque
 from contextlib import suppress
 from inspect import CO_OPTIMIZED
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -44,6 +45,8 @@ _MOST_NAMES = 20
 """Most names of an array that are noted."""
 _TURN = 2_000
 """Objects between looks at the time, and until the next root has its turn."""
+_LONGEST = 200
+"""Characters of a name that no further attribute extends."""
 
 
 class Root(NamedTuple):
@@ -63,6 +66,11 @@ class Root(NamedTuple):
     def is_plain(self) -> bool:
         """Whether this is a variable of the notebook itself."""
         return not self.path and not self.where and self.name.isidentifier()
+
+
+if TYPE_CHECKING:
+    _Waiting = tuple[Root | Iterator[tuple[Root, bool] | None], str, bool]
+    """An object to follow, or more objects; the kind; whether attributes extend the name."""
 
 
 class Search:
@@ -102,7 +110,7 @@ class Search:
         self._holders: dict[tuple[str, str, str], Holder] = {}
         self._names: dict[int, list[Root]] = {}  # by the address of a buffer, without values
         self._ends_s = 0.0
-        self._steps = 0
+        self._left = _TURN  # objects until the next look at the time
         self._is_late = False
         self.is_complete = True
         self.addresses: dict[int, int] = {}
@@ -161,36 +169,42 @@ class Search:
 
         None is the end of a turn: there are more objects.
         """
-        # An object with its name, its kind, and whether its attributes extend the name.
-        waiting = [(root, "", True)]
+        waiting: list[_Waiting] = [(root, "", True)]
         while waiting:
-            at, kind, extends = waiting.pop()
-            thing = at.value
-            if issubclass(type(thing), _SKIPPED):
-                continue
-            if id(thing) in self._seen:
-                memory = self._memory(thing) if self._arrays.is_array(thing) else None
-                if memory is not None:
-                    self._add_name(memory.address, at)
-                continue
-            self._seen.add(id(thing))
-            self._kept.append(thing)
-            if self._arrays.is_array(thing):
-                yield from self._array(at, kind, waiting)
-                continue
-            if self._ends():
+            item, kind, extends = waiting.pop()
+            if isinstance(item, Root):
+                thing = item.value
+                if issubclass(type(thing), _SKIPPED):
+                    continue
+                if id(thing) in self._seen:
+                    memory = self._memory(thing) if self._arrays.is_array(thing) else None
+                    if memory is not None:
+                        self._add_name(memory.address, item)
+                    continue
+                self._seen.add(id(thing))
+                self._kept.append(thing)
+                if self._arrays.is_array(thing):
+                    if root.name or not self._ends():
+                        yield from self._array(item, kind, waiting)
+                    continue
+                if self._is_a(thing, "Optimizer"):
+                    kind = "optimizer state"
+                item = self._children(item, extends)
+            if self._is_late:
                 return
-            if self._steps % _TURN == 0:
-                yield None
-            if self._is_a(thing, "Optimizer"):
-                kind = "optimizer state"
+            found: list[tuple[Root, bool] | None] = []
             with suppress(*USER_ERRORS):  # an object that cannot be read hides no other
-                children = [(child, kind, longer) for child, longer in self._children(at, extends)]
-                waiting += reversed(children)  # so that the first is followed first
+                found += islice(item, _TURN)
+            if len(found) == _TURN:  # a container may have millions
+                waiting.append((item, kind, extends))
+            # Reversed, so that the first is followed first.
+            waiting += [(child[0], kind, child[1]) for child in reversed(found) if child]
+            if self._ends(1 + len(found)):
+                return
+            if self._left == _TURN:
+                yield None
 
-    def _array(
-        self, at: Root, kind: str, waiting: list[tuple[Root, str, bool]]
-    ) -> Iterator[object]:
+    def _array(self, at: Root, kind: str, waiting: list[_Waiting]) -> Iterator[object]:
         array = at.value
         is_tensor = self._is_a(array, "Tensor")
         if is_tensor and self._is_a(array, "Parameter"):
@@ -240,8 +254,15 @@ class Search:
         if not names or (is_variable and len(names) < _MOST_NAMES):
             names.append(at._replace(value=None))
 
-    def _children(self, at: Root, extends: bool) -> Iterator[tuple[Root, bool]]:  # noqa: FBT001
-        """Yield what an object leads to, and whether attributes extend the names further."""
+    def _children(
+        self,
+        at: Root,
+        extends: bool,  # noqa: FBT001
+    ) -> Iterator[tuple[Root, bool] | None]:
+        """Yield what an object leads to, and whether attributes extend the names further.
+
+        None is one that leads nowhere.
+        """
         thing = at.value
         if type(thing) is types.FunctionType:
             is_own = self._place(thing.__globals__.get("__name__")) is not None
@@ -260,7 +281,8 @@ class Search:
         module = _CLASS_ATTRIBUTES(type(thing)).get("__module__")
         is_own = issubclass(type(thing), type) or self._place(module) is not None
         for name, value in attributes.items():
-            if not at.name or (name.startswith("_") and not is_own):
+            is_long = len(at.name) > _LONGEST  # as in a linked list
+            if not at.name or is_long or (name.startswith("_") and not is_own):
                 yield at._replace(value=value, is_open=False), False
             else:
                 yield at._replace(name=f"{at.name}.{name}", value=value), True
@@ -275,6 +297,7 @@ class Search:
                 and not self._arrays.is_array(child)
                 and not _has_objects(child)
             ):
+                yield None
                 continue
             path = f"{at.path}[{key}]" if at.is_open and key else at.path
             yield at._replace(value=child, path=path, is_open=at.is_open and bool(key)), False
@@ -316,11 +339,13 @@ class Search:
         # Unlike `issubclass` and `in`, it runs no code of metaclasses.
         return base is not None and type.__subclasscheck__(base, type(thing))
 
-    def _ends(self) -> bool:
-        """Count an object, and return whether the time is up."""
-        self._steps += 1
-        if self._steps % _TURN == 0 and time.monotonic() > self._ends_s:
-            self._is_late, self.is_complete = True, False
+    def _ends(self, objects: int = 1) -> bool:
+        """Count objects, and return whether the time is up."""
+        self._left -= objects
+        if self._left <= 0:
+            self._left = _TURN
+            if time.monotonic() > self._ends_s:
+                self._is_late, self.is_complete = True, False
         return self._is_late
 
 

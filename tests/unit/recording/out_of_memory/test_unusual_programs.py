@@ -8,6 +8,7 @@ import contextvars
 import gc
 import importlib
 import io
+import itertools
 import sys
 import threading
 import types
@@ -21,7 +22,7 @@ import pytest
 import epprof_nb
 from epprof_nb import host
 from epprof_nb.recording.memory import torch_failures
-from epprof_nb.recording.out_of_memory import facts
+from epprof_nb.recording.out_of_memory import facts, variables
 from epprof_nb.recording.out_of_memory.errors import allocation_error, requested_bytes
 from epprof_nb.recording.out_of_memory.facts import explain
 from epprof_nb.recording.out_of_memory.places import frames_of, users_frames
@@ -417,3 +418,21 @@ def test_members_that_subclasses_of_arrays_replace_are_those_of_the_device():
     host.Array.address.__set__(odd, 2**40)
     holders = {holder.name: holder.nbytes for holder in explained({"odd": odd}).holders}
     assert holders["odd"] == 4004
+
+
+@pytest.mark.parametrize("kind", [list, dict.fromkeys, np.array])
+def test_a_container_of_many_objects_ends_with_the_time(monkeypatch, kind):
+    looks, asked = itertools.count(step=1_000), itertools.count()
+    monkeypatch.setattr(variables, "time", types.SimpleNamespace(monotonic=lambda: next(looks)))
+
+    def is_tracked(thing):
+        next(asked)
+        return gc.is_tracked(thing)
+
+    counting = types.SimpleNamespace(get_referents=gc.get_referents, is_tracked=is_tracked)
+    monkeypatch.setattr(variables, "gc", counting)
+    things = [_Plain() for _ in range(100_000)]
+    search = variables.Search("host", {})
+    search.follow([variables.Root("many", kind(things), "variable")])
+    assert not search.is_complete
+    assert next(asked) < 10_000
