@@ -299,8 +299,9 @@ class Search:
             ):
                 yield None
                 continue
-            path = f"{at.path}[{key}]" if at.is_open and key else at.path
-            yield at._replace(value=child, path=path, is_open=at.is_open and bool(key)), False
+            is_open = at.is_open and bool(key) and len(at.path) < _LONGEST
+            path = f"{at.path}[{key}]" if is_open else at.path
+            yield at._replace(value=child, path=path, is_open=is_open), False
 
     def _place(self, module: object) -> str | None:
         """Return the place of a module of the user by its name; None for others."""
