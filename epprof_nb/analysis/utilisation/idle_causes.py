@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 CAUSES = ("not launched", "launching", "waiting", "held", "unknown")
-HELD = CAUSES.index("held")
 LONGEST_LAUNCH_NS = 1_000_000
 """Longest time of a launch from its call on; longer calls do more, such as loading code."""
 LEAST_HELD_NS = 5_000
