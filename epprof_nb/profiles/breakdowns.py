@@ -89,8 +89,8 @@ class Breakdowns(ProfileData):
             activities of a graph to the ops that captured them, and counts replays as executions of
             these ops.
         memory
-            Return the memory that each op itself allocated and released (``--detail memory``)
-            instead of times; the other arguments are then ignored.
+            Return the memory that was allocated and released in each op (``--detail memory``)
+            instead of times; `attribution` is then ignored.
 
         Returns
         -------
@@ -116,10 +116,10 @@ class Breakdowns(ProfileData):
         1  for x, y in batches:       97
         """
         from epprof_nb.analysis.breakdowns.by_op import op_table
-        from epprof_nb.analysis.memory.by_allocator import memory_by_table
+        from epprof_nb.analysis.memory.by_allocator import memory_by_op
 
         if memory:
-            return table_frame(self, "by_op_memory", memory_by_table, "op")
+            return table_frame(self, "by_op_memory", memory_by_op, args=args)
         return table_frame(self, "by_op", op_table, args=args, attribution=attribution)
 
     @with_columns("by_kernel")

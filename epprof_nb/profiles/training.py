@@ -51,10 +51,10 @@ class TrainingTables(ProfileData):
         >>> prof.by_module().loc["model.layers.0"]  # doctest: +SKIP
         """
         from epprof_nb.analysis.frameworks.by_module import module_table
-        from epprof_nb.analysis.memory.by_allocator import memory_by_table
+        from epprof_nb.analysis.memory.by_allocator import memory_by_module
 
         if memory:
-            return table_frame(self, "by_module_memory", memory_by_table, "module")
+            return table_frame(self, "by_module_memory", memory_by_module)
         return table_frame(self, "by_module", module_table, attribution=attribution)
 
     @with_columns("by_operator")

@@ -41,7 +41,7 @@ def test_the_tables_add_up_with_the_device(others):
     assert (pools["held_bytes"], pools["in_use_bytes"]) == (used, used)
     assert (pools["peak_bytes"], pools["free_bytes"]) == (others + 14_000, 0)
     # No line gets memory whose allocation was not recorded.
-    assert prof.by_op(memory=True)["allocated_bytes"].sum() == 2400
+    assert prof.by_op(memory=True)["self_allocated_bytes"].sum() == 2400
 
 
 def test_profiles_in_profiles_and_after_another(others):

@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.breakdown_columns import MeasureColumns
 from epprof_nb.analysis.base.executions import executions
+from epprof_nb.analysis.base.op_arguments import argument_at, given_arguments
 from epprof_nb.analysis.base.op_totals import Totals, totals
 from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.analysis.base.result_table import (
@@ -19,7 +20,6 @@ from epprof_nb.analysis.base.result_table import (
 from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.op_args import Argument, argument_names, arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.executions import Executions
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.arrays.types import BoolArray, IntArray
-    from epprof_nb.data.table import Table
+    from epprof_nb.arrays.types import BoolArray
 
 
 @missing_if_unknown
@@ -39,7 +38,7 @@ def op_table(
     profile = index.profile
     ops = profile.tables["ops"]
     names, types, cells = ops.names("name"), ops.names("op_type"), ops.names("cell")
-    given = _arguments(ops, args)
+    given = given_arguments(ops, args)
     groups, first = group_codes(
         names.codes, types.codes, cells.codes, ops["line"], *(a.codes for a in given)
     )
@@ -54,7 +53,7 @@ def op_table(
             "op_type": categorical([*types.take(rows).to_list(), *[None] * last]),
             "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
             "line": optional([*ops["line"][rows], *[MISSING] * last]),
-            **{f"arg_{a.name}": argument_column(_at(a, rows, last)) for a in given},
+            **{f"arg_{a.name}": argument_column(argument_at(a, rows, last)) for a in given},
             "count": columns.count(executed),
             **columns.device_and_self(),
             **columns.device_per_execution(executed),
@@ -63,33 +62,6 @@ def op_table(
             **columns.host_per_execution(95),
         }
     )
-
-
-def _arguments(ops: Table, names: Iterable[str]) -> list[Argument]:
-    """Return single arguments of all ops.
-
-    Raises
-    ------
-    ValueError
-        If no op has an argument of one of the names.
-    """
-    names = [names] if isinstance(names, str) else list(names)
-    texts, every_row = ops.names("args"), np.arange(len(ops))
-    found = arguments(texts, every_row, names)
-    for argument in found:
-        if not len(argument.distinct):
-            known = ", ".join(map(repr, argument_names(texts, every_row)[:20])) or "none"
-            raise ValueError(
-                f"no op of this profile has an argument {argument.name!r}; arguments are: {known}. "
-                'Ops get arguments by `with epprof_nb.op("name", argument=value):`.'
-            )
-    return found
-
-
-def _at(argument: Argument, rows: IntArray, last: int) -> Argument:
-    """Return an argument at `rows`, followed by a missing value for a last row."""
-    codes = np.append(argument.codes[rows], np.full(last, MISSING, np.int32))
-    return Argument(argument.name, codes, argument.distinct)
 
 
 def _executions(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
+from epprof_nb.analysis.base.op_arguments import argument_at, given_arguments
+from epprof_nb.analysis.base.result_table import ResultTable, argument_column, categorical, optional
 from epprof_nb.analysis.frameworks.phases import modules
 from epprof_nb.analysis.memory.block_places import block_stacks, code_lines, release_stacks
 from epprof_nb.analysis.memory.memory_at import UNKNOWN_OP
@@ -15,13 +16,10 @@ from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.base.result_table import Column
     from epprof_nb.arrays.types import IntArray
-
-By = Literal["op", "module"]
 
 
 def memory_by_line(index: ProfileIndex) -> ResultTable:
@@ -53,25 +51,63 @@ def memory_by_line(index: ProfileIndex) -> ResultTable:
     )
 
 
-def memory_by_table(index: ProfileIndex, by: By) -> ResultTable:
-    """Return the columns of `Profile.by_op` or `by_module` with ``memory=True``."""
+def memory_by_op(index: ProfileIndex, *, args: Iterable[str] = ()) -> ResultTable:
+    """Return the columns of `Profile.by_op` with ``memory=True``."""
+    ops, blocks, tree = (
+        index.profile.tables["ops"],
+        index.profile.tables["memory_blocks"],
+        index.tree,
+    )
+    names, types, cells = ops.names("name"), ops.names("op_type"), ops.names("cell")
+    given = given_arguments(ops, args)
+    codes = (names.codes, types.codes, cells.codes, ops["line"], *(a.codes for a in given))
+    groups, first = group_codes(*codes)
+    n = len(first)
+    every = np.append(np.arange(len(ops)), len(ops))  # the last one is no op
+    made, freed = (every[tree.rows(blocks[name])] for name in ("op_id", "freed_op_id"))
+    of_op = _sums(index, made, freed, len(ops) + 1)
+    # What an op inside another one of the same row allocates counts once.
+    outermost = np.where(tree.is_outermost(groups), groups, MISSING)
+    sums = {}
+    for name, values in of_op.items():
+        inclusive = sum_by_group(outermost, tree.subtree_sum(values[:-1]), n)[:n]
+        sums[name] = np.append(inclusive, values[-1])
+    own = sum_by_group(groups, of_op["allocated_bytes"][:-1], n)[:n]
+    sums["self_allocated_bytes"] = np.append(own, of_op["allocated_bytes"][-1])
+    order = _shown(sums)
+    is_op = order < n
+    rows, last = first[order[is_op]], int((~is_op).sum())
+    order = np.append(order[is_op], order[~is_op])  # what has no op comes last
+    return ResultTable(
+        {
+            "name": categorical([*names.take(rows).to_list(), *[UNKNOWN_OP] * last]),
+            "op_type": categorical([*types.take(rows).to_list(), *[None] * last]),
+            "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
+            "line": optional([*ops["line"][rows], *[MISSING] * last]),
+            **{f"arg_{a.name}": argument_column(argument_at(a, rows, last)) for a in given},
+            **{name: values[order] for name, values in sums.items()},
+        }
+    )
+
+
+def memory_by_module(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `Profile.by_module` with ``memory=True``."""
     ops, blocks = index.profile.tables["ops"], index.profile.tables["memory_blocks"]
-    owner = np.arange(len(ops)) if by == "op" else index.cached(modules)
-    names = ops.names("name").codes
-    keys = [names, ops.names("op_type").codes, ops.names("cell").codes, ops["line"]]
-    if by == "module":
-        keys = [names]
+    owner, names = index.cached(modules), ops.names("name")
     has_owner = np.flatnonzero(owner != MISSING)
-    codes, first = group_codes(*(key[owner[has_owner]] for key in keys))
+    codes, first = group_codes(names.codes[owner[has_owner]])
     n = len(first)
     groups = np.full(len(ops) + 1, n, np.int64)  # the last group has no owner
     groups[has_owner] = codes
     sums = _sums(index, groups[index.tree.rows(blocks["op_id"])],
                  groups[index.tree.rows(blocks["freed_op_id"])], n + 1)  # fmt: skip
     order = _shown(sums)
-    row = np.append(owner[has_owner[first]], MISSING)[order]
+    paths = [*names.take(owner[has_owner[first]]).to_list(), "(outside of modules)"]
     return ResultTable(
-        {**_labels(index, by, row), **{name: values[order] for name, values in sums.items()}}
+        {
+            "path": categorical([paths[row] for row in order.tolist()]),
+            **{name: values[order] for name, values in sums.items()},
+        }
     )
 
 
@@ -97,22 +133,3 @@ def _shown(sums: Mapping[str, IntArray]) -> IntArray:
     is_seen = (sums["allocated_bytes"] > 0) | (sums["freed_bytes"] > 0)
     order: IntArray = np.argsort(-sums["peak_bytes"], kind="stable")
     return order[is_seen[order]]
-
-
-def _labels(index: ProfileIndex, by: By, row: IntArray) -> Mapping[str, Column]:
-    ops = index.profile.tables["ops"]
-
-    def texts(column: str, other: str | None = None) -> list[str | None]:
-        codes = np.append(ops.names(column).codes, MISSING)[row].tolist()
-        categories = ops.names(column).categories
-        return [other if code < 0 else categories[code] for code in codes]
-
-    line = optional(np.append(ops["line"], MISSING)[row])
-    if by == "module":
-        return {"path": categorical(texts("name", "(outside of modules)"))}
-    return {
-        "name": categorical(texts("name", UNKNOWN_OP)),
-        "op_type": categorical(texts("op_type")),
-        "cell": categorical(texts("cell")),
-        "line": line,
-    }

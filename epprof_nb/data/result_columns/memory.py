@@ -32,8 +32,17 @@ _CALLER = (
 MEMORY: dict[str, TableDoc] = {
     "by_op_memory": TableDoc(
         "prof.by_op(memory=True)",
-        "One row per op that allocated or released memory itself.",
-        (*columns("name", "op_type", "cell", "line"), *_SUMS),
+        "One row per op name, of ops in which memory was allocated or released. Like the device "
+        "time of `prof.by_op()`, the memory of an op includes that of the ops inside it.",
+        (
+            *columns("name", "op_type", "cell", "line", "arg_<name>"),
+            *_SUMS,
+            column(
+                "self_allocated_bytes",
+                "int64",
+                "bytes that were allocated in no op inside it; the sum is that of the profile",
+            ),
+        ),
     ),
     "by_line_memory": TableDoc(
         "prof.by_line(memory=True)",

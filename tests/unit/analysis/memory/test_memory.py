@@ -145,7 +145,8 @@ def test_holders_from_before_have_the_line_of_an_earlier_profile():
 
 def test_sums_by_op_line_and_module_add_up():
     prof = with_memory(TRAINING, BLOCKS)
-    for table in (prof.by_op(memory=True), prof.by_line(memory=True), prof.by_module(memory=True)):
+    assert prof.by_op(memory=True)["self_allocated_bytes"].sum() == 173
+    for table in (prof.by_line(memory=True), prof.by_module(memory=True)):
         assert table["allocated_bytes"].sum() == 173
         assert table["freed_bytes"].sum() == 120
         for at, known in (("peak", "peak_bytes"), ("end", "end_bytes")):
@@ -158,6 +159,29 @@ def test_sums_by_op_line_and_module_add_up():
     assert by_line["loss.backward()"] == 35
     by_module = prof.by_module(memory=True).set_index("path")["allocated_bytes"]
     assert by_module.to_dict() == {"(outside of modules)": 71, "model.layer": 82, "model": 20}
+
+
+def test_the_memory_of_an_op_includes_that_of_ops_inside_it():
+    ops = [
+        tiny.op(1, "layer", 0, 400, args={"layer": 0}),
+        tiny.line(2, 3, 10, 200, 1),
+        tiny.op(3, "layer", 20, 100, 2, args={"layer": 1}),
+        tiny.op(4, "layer", 500, 600, args={"layer": 1}),
+    ]
+    blocks = [block(30, 30, None, 3), block(20, 120, 300, 2), block(5, 510, None, 4)]
+    blocks += [block(1, 450, None)]
+    prof = with_memory(ops, blocks)
+    table = prof.by_op(memory=True)
+    columns = ["allocated_bytes", "self_allocated_bytes", "peak_bytes", "end_bytes", "blocks"]
+    names = ["layer", prof.ops.at[2, "name"], "(op unknown)"]
+    assert table["name"].tolist() == names
+    assert table[columns].to_numpy().tolist() == [
+        [55, 35, 50, 35, 3], [50, 20, 50, 30, 2], [1, 1, 0, 1, 1],
+    ]  # fmt: skip
+    table = prof.by_op(memory=True, args=["layer"]).query("name == 'layer'")
+    assert table.set_index("arg_layer")["allocated_bytes"].to_dict() == {0: 50, 1: 35}
+    with pytest.raises(ValueError, match="no op of this profile has an argument 'size'"):
+        prof.by_op(memory=True, args=["size"])
 
 
 def test_pools_show_free_memory_and_its_largest_piece():

@@ -23,7 +23,10 @@ FRAMES = {
     **{f"{n}_memory": lambda p, name=n: getattr(p, name)(memory=True) for n in OF_MEMORY},
     "gaps": lambda p: p.gaps(0),
     "joined": lambda p: p.joined(),
-    "by_op": lambda p: p.by_op(args=["layer"]),
+    **{
+        name: lambda p, memory=memory: p.by_op(args=["layer"] if len(p.ops) else (), memory=memory)
+        for name, memory in {"by_op": False, "by_op_memory": True}.items()
+    },
     "by_operator": lambda p: p.by_operator(modules=True, shapes=True),
     "by_kernel_short_name": lambda p: p.by_kernel(by="short_name"),
     "by_line_self": lambda p: p.by_line(inclusive=False),
@@ -77,7 +80,7 @@ def test_every_table_is_described():
 @pytest.mark.parametrize("name", FRAMES)
 @pytest.mark.parametrize("make", [filled, profile])
 def test_the_columns_are_those_described(name, make):
-    frame = FRAMES[name](make()) if make is filled or name != "by_op" else make().by_op()
+    frame = FRAMES[name](make())
     if frame.index.name is not None:
         frame = frame.reset_index()
     described = {c.name: c.dtype for c in TABLES[name].columns}
