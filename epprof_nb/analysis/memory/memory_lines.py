@@ -66,7 +66,7 @@ def memory_lines(index: ProfileIndex) -> tuple[str, ...]:
 
 
 def _place(index: ProfileIndex) -> str:
-    """Return the line whose allocation made the peak."""
+    """Return the line whose allocation reached the peak: others can have allocated most of it."""
     in_use = index.cached(InUse)
     rows = (in_use.begin == in_use.peak_ns).nonzero()[0]
     op = index.tree.rows(index.profile.tables["memory_blocks"]["op_id"][rows])
@@ -80,4 +80,4 @@ def _place(index: ProfileIndex) -> str:
     where = f"line {shown.line[0]}"
     if function is not None and file != index.profile.info.get("cell"):
         where += f" of `{function}` in {base_name(file or '')}"
-    return f" ({where}, `{shorten(text or '', _MAX_SOURCE)}`)"
+    return f" (reached by {where}, `{shorten(text or '', _MAX_SOURCE)}`)"
