@@ -13,28 +13,24 @@ import types
 from collections import deque
 from contextlib import suppress
 from inspect import CO_OPTIMIZED
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from epprof_nb.data.out_of_memory import Holder
 from epprof_nb.recording.out_of_memory.device_arrays import DeviceArrays
+from epprof_nb.recording.out_of_memory.numpy_objects import has_objects, objects_of
 from epprof_nb.recording.out_of_memory.own_attributes import dict_of, own_attributes
 from epprof_nb.util.user_errors import USER_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import TypeGuard
-
-    import numpy.typing as npt
 
     from epprof_nb.data.out_of_memory import Scope
     from epprof_nb.recording.out_of_memory.device_arrays import ArrayMemory
 
 _SKIPPED = (
     types.ModuleType, types.CodeType, types.BuiltinFunctionType, types.FrameType,
-    types.TracebackType, types.MappingProxyType, str, bytes, int, float,
+    types.TracebackType, str, bytes, int, float,
 )  # fmt: skip
 _CLASS_ATTRIBUTES, _CLASS_NAME = (vars(type)[name].__get__ for name in ("__dict__", "__qualname__"))
 _LIMIT_S = 1.0
@@ -292,16 +288,15 @@ class Search:
         if attributes:
             named.add(id(dict_of(thing)))
         for child, key in _contents(thing):
-            if id(child) in named or (
-                not gc.is_tracked(child)
-                and not self._arrays.is_array(child)
-                and not _has_objects(child)
-            ):
+            if id(child) in named or not self._leads_on(child):
                 yield None
                 continue
             is_open = at.is_open and bool(key) and len(at.path) < _LONGEST
             path = f"{at.path}[{key}]" if is_open else at.path
             yield at._replace(value=child, path=path, is_open=is_open), False
+
+    def _leads_on(self, thing: object) -> bool:
+        return gc.is_tracked(thing) or self._arrays.is_array(thing) or has_objects(thing)
 
     def _place(self, module: object) -> str | None:
         """Return the place of a module of the user by its name; None for others."""
@@ -373,11 +368,6 @@ def _modules() -> list[types.ModuleType]:
     return [module for module in list(sys.modules.values()) if type(module) is types.ModuleType]
 
 
-def _has_objects(thing: object) -> TypeGuard[npt.NDArray[np.object_]]:
-    """Whether a thing is an array of NumPy with elements that the garbage collector ignores."""
-    return type(thing) is np.ndarray and thing.dtype == np.object_
-
-
 def _contents(thing: object) -> Iterator[tuple[object, str]]:
     """Yield what an object refers to, with the text of its key in a container; "" for others."""
     if type(thing) is dict:
@@ -389,8 +379,8 @@ def _contents(thing: object) -> Iterator[tuple[object, str]]:
     elif type(thing) is list or type(thing) is tuple:
         yield from ((value, str(number)) for number, value in enumerate(thing))
     else:
-        found = thing.flat if _has_objects(thing) else gc.get_referents(thing)
-        yield from ((value, "") for value in found)
+        elements = objects_of(thing) if has_objects(thing) else ()
+        yield from ((value, "") for value in chain(gc.get_referents(thing), elements))
 
 
 def _of_function(

@@ -231,6 +231,37 @@ def test_arrays_in_objects_of_libraries_have_the_name_of_the_variable():
     assert (found[4004], found[4008], found[4012]) == ("stack", "series", "column")
 
 
+def structured():
+    made = np.zeros((2, 1), [("number", "f8"), ("inner", [("objects", object, 2)])])
+    made["inner"]["objects"][1, 0, 1] = host.empty(1001)
+    return made
+
+
+def in_array():
+    made = np.empty(2, object)
+    made[0] = host.empty(1001)
+    return made
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: types.MappingProxyType({"key": host.empty(1001)}),
+        structured,
+        lambda: structured().view(np.recarray),
+        lambda: in_array().view(type("Odd", (np.ndarray,), {"dtype": 1, "flat": ()})),
+        lambda: np.ma.masked_array(in_array(), [True, False]),
+        lambda: in_array()[1:],
+        lambda: in_array()[:1].reshape(()),
+        lambda: np.broadcast_to(in_array(), (10**12, 2)),
+    ],
+)
+def test_arrays_in_unusual_containers_have_the_name_of_the_variable(make):
+    made = explained({"kept": make()})
+    assert made.is_complete
+    assert {holder.nbytes: holder.name for holder in made.holders}[4004] == "kept"
+
+
 def test_what_was_released_with_the_error_is_known():
     with pytest.raises(MemoryError) as raised:
         [host.empty(50_000) for _ in range(100)]
