@@ -222,6 +222,6 @@ def _by_chance(known: list[Judged], rank: int) -> float:
 
 
 def _is_outlier(excess: IntArray, known: list[Judged]) -> BoolArray:
-    """Return which latenesses are far above the median of all ranks and collectives."""
+    """Return the mask of the values that are far above the median of all ranks and collectives."""
     every = np.abs([[judged.excess_ns(rank) for rank in judged.spent_ns] for judged in known])
     return np.asarray(excess > _OUTLIER * max(float(np.median(every)), 1.0))

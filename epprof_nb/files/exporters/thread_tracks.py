@@ -125,7 +125,7 @@ def _ends_within_ops(ops: Table, calls: Table) -> IntArray:
 def _nested(
     rows: IntArray, start: IntArray, end: IntArray
 ) -> tuple[tuple[IntArray, BoolArray, IntArray], IntArray]:
-    """Return begins and ends of the slices that nest, as in `ThreadTrack`, and the other ones."""
+    """Return begins and ends of the slices that nest, as in `ThreadTrack`, and the other rows."""
     # Among slices that start together, the longest is the outermost.
     rows = rows[np.lexsort((rows, -end[rows], start[rows]))]
     slices: list[int] = []

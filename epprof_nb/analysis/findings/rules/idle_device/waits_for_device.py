@@ -60,9 +60,9 @@ _REMEDY_OF_RUNS = (
 _BETWEEN_RUNS = 1.05
 """The idle time of another run can be as many times as long."""
 _SPREAD = 1.5
-"""Ratio of the host's time at a line in other runs to that in the profile, at most."""
+"""Maximum ratio of the host's time at a line in other runs to its time in the profile."""
 _LEAST, _LEAST_OF_WAITS = 0.5, 0.75
-"""Least ratios: the same one, and the one of the waits themselves, of which the last may remain."""
+"""Minimum of this ratio; and for waits alone, the last of which may remain."""
 _SYNCHRONISING = (
     # A dict also has a method `get`, but it takes a key.
     re.compile(r"\.(?:item|cpu|numpy|tolist|synchronize|block_until_ready)\(|\.get\(\)"),
