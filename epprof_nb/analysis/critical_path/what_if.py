@@ -35,6 +35,7 @@ from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops, su
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import covered_between, union
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.util.cached import cached_property
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -234,18 +235,31 @@ class WhatIf:
         limit, share = self._limit(path, length, host, waits=waits)
         return total, limit, share
 
+    @cached_property
+    def idle_ends(self) -> dict[Idle, int]:
+        """Ends that idle time may have, besides a fixed time, and the length of the path then.
+
+        If threads waited for each other's idle time, they would all be done at once.
+        """
+        lengths = {
+            idle: self.length([], contention=False, idle=idle)[0]
+            for idle in self._path.input.idle_kinds
+        }
+        return {
+            idle: length
+            for idle, length in lengths.items()
+            if length >= _EXPLAINED * self.length_ns
+        }
+
     def savings(self, changes: list[tuple[Target, float]]) -> Savings:
         """Return what changes save."""
         alone, limit, share = self.length(changes, contention=False)
         suspended = self._bounds_of_suspended(changes)
         shared, *_ = self.length(changes, contention=True)
         found = [self.length_ns - alone, self.length_ns - shared]
-        for idle in self._path.input.idle_kinds:
-            before, *_ = self.length([], contention=False, idle=idle)
-            # Threads that wait for each other's idle time would all be done at once.
-            if before >= _EXPLAINED * self.length_ns:
-                after, *_ = self.length(changes, contention=idle != "until time", idle=idle)
-                found.append(before - after)
+        for idle, before in self.idle_ends.items():
+            after, *_ = self.length(changes, contention=idle != "until time", idle=idle)
+            found.append(before - after)
         found += suspended or ()
         is_known = self.is_known(changes)
         return Savings(

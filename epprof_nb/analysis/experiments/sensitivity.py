@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.result_table import Column
+    from epprof_nb.analysis.critical_path.idle_time import Idle
     from epprof_nb.analysis.critical_path.what_if import Target
     from epprof_nb.analysis.experiments.candidates import DelayedOp, Side
     from epprof_nb.analysis.experiments.measured import Round
 
+_FIXED: Idle = "fixed"
 _HARDLY = 1e-9
 """Factor of an op that takes no time, but is there: its calls wait as before."""
 _MIN_BASE = 4
@@ -102,15 +104,12 @@ def sensitivities(index: ProfileIndex) -> list[Sensitivity]:
     repeats = max(len(profile.info.get("repeats") or ()), 1)
     ops = delayed_ops(index, repeats)
     slopes: dict[Factor, Slope] = {}
-    replayed: dict[Factor, Slope] = {}
     is_unusual = bool(unusual(profile.wall_ns / repeats, measured.base_ns))
     is_known = not is_unusual and not index.cached(lacks_records)
     replays = _Replays(index, ops, repeats) if is_known else None
     spread_ns = _spread_ns(measured, profile.wall_ns / repeats)
     for part in measured.rounds:
         slopes |= zip(part.factors, part.slopes(), strict=True)
-        if replays is not None:
-            replayed |= replays.slopes(part, spread_ns)
     rows = []
     for op in ops:
         factors = {side: Factor(op.name, side) for side in SIDES}
@@ -118,12 +117,13 @@ def sensitivities(index: ProfileIndex) -> list[Sensitivity]:
             op,
             profile.wall_ns / repeats,
             {side: slopes.get(factor, NO_SLOPE) for side, factor in factors.items()},
-            {side: replayed.get(factor, NO_SLOPE) for side, factor in factors.items()},
+            dict.fromkeys(SIDES, NO_SLOPE),
         )
-        if replays is not None and replays.is_known(op):
-            row = row._replace(
-                saving=_saving(row, replays.saving(op), spread_ns), limit=replays.limit
-            )
+        if replays is not None:
+            row, idle = replays.like(row, measured.rounds, spread_ns)
+            if replays.is_known(op):
+                saving = _saving(row, replays.saving(op, idle), spread_ns)
+                row = row._replace(saving=saving, limit=replays.limit)
         notes = [_note(row, measured)]
         if replays is not None and row.saving is None:
             notes.insert(0, "no saving: its coroutine took turns with others")
@@ -139,10 +139,36 @@ class _Replays:
         self._names = index.profile.tables["ops"].names("name")
         self._ranges = ranges(index)
         self._ops = {op.name: op for op in ops}
+        self._found: dict[Idle, dict[Factor, Slope]] = {}
         self._replay = WhatIf(index, "both", "launch")
         self.limit = self._replay.length([], contention=False)[1]
 
-    def slopes(self, part: Round, spread_ns: float) -> dict[Factor, Slope]:
+    def like(
+        self, row: Sensitivity, rounds: list[Round], spread_ns: float
+    ) -> tuple[Sensitivity, Idle]:
+        """Return a row with the replay that has its measured slopes, and its end of idle time.
+
+        If none has them, it is the replay in which idle time has a fixed length.
+        """
+        found: list[tuple[Sensitivity, Idle]] = []
+        for idle in (_FIXED, *self._replay.idle_ends):
+            known = self._slopes(rounds, spread_ns, idle)
+            replayed = {side: known.get(Factor(row.op.name, side), NO_SLOPE) for side in SIDES}
+            found.append((row._replace(replayed=replayed), idle))
+            if found[-1][0].agrees is not False:
+                return found[-1]
+        return found[0]
+
+    def _slopes(self, rounds: list[Round], spread_ns: float, idle: Idle) -> dict[Factor, Slope]:
+        if idle not in self._found:
+            self._found[idle] = {
+                factor: slope
+                for part in rounds
+                for factor, slope in self.slopes(part, spread_ns, idle).items()
+            }
+        return self._found[idle]
+
+    def slopes(self, part: Round, spread_ns: float, idle: Idle) -> dict[Factor, Slope]:
         """Return the slopes that the replay has under the conditions of a round.
 
         A slope is the mean of two: without the delays of the other factors, and with them. It
@@ -165,7 +191,8 @@ class _Replays:
             least = -self._ops[factor.op].time_ns(factor.side)
             at = [
                 sum(
-                    self._length(some | {factor: more + ns}) - self._length(some | {factor: more})
+                    self._length(some | {factor: more + ns}, idle)
+                    - self._length(some | {factor: more}, idle)
                     for some in ({}, others)
                 )
                 / (2 * ns * self._repeats)
@@ -174,7 +201,7 @@ class _Replays:
             found[factor] = Slope(at[0], min(at), max(at))
         return found
 
-    def _length(self, delays: dict[Factor, float]) -> int:
+    def _length(self, delays: dict[Factor, float], idle: Idle) -> int:
         """Return the length of the path with delays at ops, ns per repeat.
 
         As in the experiment, the host is delayed at the end of each execution.
@@ -189,7 +216,7 @@ class _Replays:
                 factor_of = 1 + ns / self._ops[factor.op].time_ns(factor.side)
                 changes.append((self._target(factor.op, factor.side), factor_of))
         added_ns = np.rint(at_end).astype(np.int64)
-        return self._replay.length(changes, contention=False, added_ns=added_ns)[0]
+        return self._replay.length(changes, contention=False, idle=idle, added_ns=added_ns)[0]
 
     def _target(self, name: str, on: Side | Literal["both"]) -> Target:
         return self._replay.target_of_ops(self._ranges & self._names.equals(name), on)
@@ -198,15 +225,15 @@ class _Replays:
         """Return whether the replay knows when the thread worked for an op."""
         return self._replay.is_known([(self._target(op.name, "both"), 0.0)])
 
-    def saving(self, op: DelayedOp) -> _Replayed:
+    def saving(self, op: DelayedOp, idle: Idle) -> _Replayed:
         """Return what an op without any time saves per repeat, ns."""
         target = self._target(op.name, "both")
-        kept, _, _ = self._replay.length([(target, _HARDLY)], contention=False)
-        alone, limit, _ = self._replay.length([(target, 0.0)], contention=False)
-        shared, _, _ = self._replay.length([(target, 0.0)], contention=True)
+        kept, _, _ = self._replay.length([(target, _HARDLY)], contention=False, idle=idle)
+        alone, limit, _ = self._replay.length([(target, 0.0)], contention=False, idle=idle)
+        shared, _, _ = self._replay.length([(target, 0.0)], contention=True, idle=idle)
+        before = self._replay.idle_ends.get(idle, self._replay.length_ns)
         timed, alone_ns, shared_ns = (
-            max(self._replay.length_ns - length, 0) / self._repeats
-            for length in (kept, alone, shared)
+            max(before - length, 0) / self._repeats for length in (kept, alone, shared)
         )
         return _Replayed(timed, alone_ns, shared_ns, limit)
 

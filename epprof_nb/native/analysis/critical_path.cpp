@@ -270,15 +270,17 @@ class Sweep {
     }
   }
 
-  // A thread did nothing until `end`: it does not come earlier, unless its op takes another time.
+  // A thread did nothing until `end`: it does not come earlier, unless its op takes less time. What
+  // the op takes more comes afterwards.
   void wait_until(Thread& thread, size_t call, int64_t end) {
     int64_t length = end - std::max(in_.call_start[call], in_.start);
     const double* factors = factors_of(thread.op, EPPROF_HOST);
     Distances<K> distance = call_distance_[call];
     extend(distance, length, thread.op, EPPROF_HOST);
     for (size_t k = 0; k < K; k++) {
-      if (factors[k] != 1) continue;
-      distance[k] = std::max(call_distance_[call][k], end - in_.start);
+      if (factors[k] < 1) continue;
+      int64_t more = std::llround(static_cast<double>(length) * (factors[k] - 1));
+      distance[k] = std::max(call_distance_[call][k], end - in_.start) + more;
     }
     if (length > 0 && distance[0] > thread.distance[0]) {
       thread.point = trace_.add_point(end, length, trace_.point_of_call(call), -1, Step::kHost,

@@ -9,8 +9,10 @@ import epprof_nb
 from epprof_nb.analysis.experiments.design import MAX_DELAYED
 from epprof_nb.analysis.experiments.measured import Measured
 from epprof_nb.core.errors import ExperimentError
+from epprof_nb.data.schema import HOST_SAMPLES
 from epprof_nb.recording.delays import op_ends
 from epprof_nb.recording.session.host_load import WaitReading
+from tests.helpers import tiny
 from tests.helpers.simulated.step import LAUNCH, Machine
 
 MS = 1_000_000
@@ -157,6 +159,34 @@ def test_ops_of_coroutines_that_take_turns_have_measured_slopes_only():
     assert found.loc["prepare", "host_sensitivity"] > 0.8
     assert np.isnan(found.loc["prepare", "host_replayed"])
     assert "took turns" in found.loc["prepare", "note"]
+
+
+def test_slopes_say_what_ends_idle_time():
+    """A limiter takes up the delays of the work before it; a sleep does not."""
+    work = [(4 * MS * i, 4 * MS * i + 2 * MS) for i in range(3)]
+
+    def step(machine, limits):
+        begun = machine.now
+        for number in range(3):
+            with machine.op("work"):
+                machine.host(2 * MS)
+            with machine.op("idle"):
+                until = begun + 4 * MS * (number + 1)
+                machine.now = max(machine.now, until) if limits else machine.now + 2 * MS
+
+    for limits in (True, False):
+        prof, _ = Machine(scatter=10_000).experiment(lambda machine, on=limits: step(machine, on))
+        prof.tables["host_samples"] = tiny.table(HOST_SAMPLES, [
+            {"start_ns": time, "thread_id": 1, "interval_ns": MS // 10,
+             "processor_ns": sum(max(min(time, end) - start, 0) for start, end in work)}
+            for time in range(0, 12 * MS, MS // 10)
+        ])  # fmt: skip
+        row = prof.sensitivity().set_index("name").loc["work"]
+        assert row["agrees"]
+        assert row["host_sensitivity"] == pytest.approx(0 if limits else 1, abs=0.1)
+        assert row["host_replayed"] == pytest.approx(0 if limits else 1, abs=0.01)
+        assert row["saving_if_free_ns"] == pytest.approx(0 if limits else 6 * MS, abs=MS // 10)
+        assert row["saving_low_ns"] < MS // 10 or not limits
 
 
 def test_an_op_that_only_waits_saves_its_wait():
