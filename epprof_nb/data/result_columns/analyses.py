@@ -299,7 +299,7 @@ ANALYSES: dict[str, TableDoc] = {
             column(
                 "saving_high_ns", "int64",
                 "saving if other kernels lose the removed time in which they ran, too, or only "
-                "waited for the device",
+                "waited for the device; or if idle time of a thread ends with the work of another",
             ),
             column(
                 "limit", "category",
