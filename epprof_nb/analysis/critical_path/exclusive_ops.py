@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.critical_path.threads import Threads
 
-_HANDED_OVER_NS = 200_000
+_HANDED_OVER_NS = 500_000
 """Time from the end of an op to the begin of the next up to which the one hands over to the other:
 a waiting thread has to wake up."""
 _LEAST = 3
