@@ -76,7 +76,12 @@ _OF_DETAIL |= dict.fromkeys(
         "by_line_memory",
         "by_module_memory",
     ),
-    "No memory of a device was in use, or no pool could be read: `prof.info` says why.",
+    "No memory of a device was in use, or no pool could be read: `prof.info` says why. Memory of "
+    "the CPU is not recorded, also not that of PyTorch's tensors there.",
+)
+_NOT_ALLOCATED = (
+    "No memory of a device was allocated or released in this profile: `memory_at()` has what was "
+    "in use."
 )
 _NOT_RECORDED = (
     'Records are missing, so the table would be incomplete: `prof.info["notes"]` says how many '
@@ -157,7 +162,9 @@ def _reason(profile: ProfileData, table: str) -> str:
         recorded = str(profile.info.get("detail") or "").split(",")
         detail = "overhead" if table == "overhead" else "memory"
         is_recorded = detail in recorded or "all" in recorded
-        return _OF_DETAIL[table] if is_recorded else f"Not recorded: pass `--detail {detail}`."
+        has_older = table.startswith("by_") and len(profile.tables["memory_blocks"]) > 0
+        note = _NOT_ALLOCATED if has_older else _OF_DETAIL[table]
+        return note if is_recorded else f"Not recorded: pass `--detail {detail}`."
     if table == "graphs" and "trace_format" in profile.info:
         return "The trace has no ids of CUDA graphs."
     has_device_work = _has_device_work(profile)

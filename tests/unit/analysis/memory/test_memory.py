@@ -184,6 +184,18 @@ def test_the_memory_of_an_op_includes_that_of_ops_inside_it():
         prof.by_op(memory=True, args=["size"])
 
 
+def test_what_was_there_before_is_not_said_to_be_none():
+    table = with_memory(TRAINING, [block(100, None, None)])
+    for frame in (table.by_op(memory=True), table.by_module(memory=True)):
+        assert not len(frame)
+        assert "allocated or released in this profile: `memory_at()`" in frame.attrs["note"]
+    note = with_memory(TRAINING, []).by_module(memory=True).attrs["note"]
+    assert note.startswith("No memory of a device was in use")
+    assert note.endswith(
+        "Memory of the CPU is not recorded, also not that of PyTorch's tensors there."
+    )
+
+
 def test_pools_show_free_memory_and_its_largest_piece():
     segments = [
         {"pool": "torch", "device_id": 0, "address": 1000, "bytes": 100, "allocated_ns": None},

@@ -24,7 +24,9 @@ FRAMES = {
     "gaps": lambda p: p.gaps(0),
     "joined": lambda p: p.joined(),
     **{
-        name: lambda p, memory=memory: p.by_op(args=["layer"] if len(p.ops) else (), memory=memory)
+        name: lambda p, memory=memory: p.by_op(
+            args=["layer"] if p.ops["args"].notna().any() else (), memory=memory
+        )
         for name, memory in {"by_op": False, "by_op_memory": True}.items()
     },
     "by_operator": lambda p: p.by_operator(modules=True, shapes=True),
