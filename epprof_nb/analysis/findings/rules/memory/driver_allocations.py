@@ -45,7 +45,7 @@ class _Resource(NamedTuple):
 
 _DEVICE_MEMORY = _Resource(
     r"Malloc|MemAlloc|MemCreate|MemMap|MemSetAccess|MemAddressReserve",
-    r"MemFree|cudaFree|MemUnmap|MemRelease|MemAddressFree",
+    r"MemFree|cudaFree|hostFree|MemUnmap|MemRelease|MemAddressFree",
     "Device memory is allocated by the driver",
     "freed",
     "Keep the memory: do not return it to the driver in a loop (`torch.cuda.empty_cache()`, "
@@ -71,6 +71,11 @@ _RESOURCES = (
     ),
 )
 
+_ON_HOST = {"hostMalloc", "hostFree"}
+_NO_POOL = (
+    "Allocate the arrays of the host device once, before the loop, and write into them: it has no "
+    "pool that would use memory again."
+)
 _RELEASE = "Release the memory that grows in each turn: then the pool uses what it has again."
 
 
@@ -84,10 +89,10 @@ def driver_allocations(index: ProfileIndex) -> Iterator[Finding]:
     kind[calls["captured"] != 0] = 0
     for number, resource in enumerate(_RESOURCES, 1):
         rows = np.flatnonzero(np.abs(kind) == number)
-        rows = rows[np.argsort(calls["start_ns"][rows], kind="stable")]
-        rows = _steady(index, rows, kind[rows] > 0)
+        every = rows[np.argsort(calls["start_ns"][rows], kind="stable")]
+        rows = _steady(index, every, kind[every] > 0)
         if len(rows):
-            yield _finding(index, resource, rows, kind[rows] > 0)
+            yield _finding(index, resource, rows, kind[rows] > 0, len(every))
 
 
 def _kind_of(name: str) -> int:
@@ -115,7 +120,7 @@ def _steady(index: ProfileIndex, rows: IntArray, is_made: BoolArray) -> IntArray
 
 
 def _finding(
-    index: ProfileIndex, resource: _Resource, rows: IntArray, is_made: BoolArray
+    index: ProfileIndex, resource: _Resource, rows: IntArray, is_made: BoolArray, count: int
 ) -> Finding:
     calls = index.profile.tables["api_calls"]
     starts, ends = calls["start_ns"][rows], calls["end_ns"][rows]
@@ -125,14 +130,16 @@ def _finding(
         if of_part.any()
     ]
     remedy = resource.remedy
-    if is_made.all() and resource is _DEVICE_MEMORY and index.cached(growth) is not None:
+    if {*calls.names("name").take(rows).to_list()} <= _ON_HOST:
+        remedy = _NO_POOL
+    elif is_made.all() and resource is _DEVICE_MEMORY and index.cached(growth) is not None:
         remedy = _RELEASE
     # Code that frees makes it necessary to allocate again.
     text, row = " and ".join(part for part, _ in parts), parts[-1][1]
     removed = Removed(thread=calls["thread_id"][rows], start=starts, end=ends)
     gain = saving_without(index, removed)
     return Finding(
-        f"{text}, again and again.",
+        f"{text}, again and again{_earlier(count - len(rows))}.",
         gain,
         int(calls["start_ns"][row]),
         int(calls["end_ns"][row]),
@@ -147,6 +154,10 @@ def _finding(
         rows=partial(np.sort, rows),
         spans=lambda: (starts, ends),
     )
+
+
+def _earlier(calls: int) -> str:
+    return f"; {plural(calls, 'earlier call')} of a first pass not counted" if calls else ""
 
 
 def _part(index: ProfileIndex, rows: IntArray, words: str) -> tuple[str, int]:
