@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.result_table import ResultTable, categorical
-from epprof_nb.analysis.memory.peak import InUse, moment
+from epprof_nb.analysis.memory.layers import without_timeline
+from epprof_nb.analysis.memory.peak import ALWAYS_BEFORE, InUse, moment
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.util.format import signed_percent, size
 
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 NO_OP = "(no op)"
-"""Name of the row of memory from before the profiles, or whose op is not known."""
+"""Name of the row of memory whose op is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryComparison:
     """Bytes in use on both sides: the median over the recordings of each; nothing if unknown.
+
+    Memory from before a recording does not count.
 
     Attributes
     ----------
@@ -128,7 +131,10 @@ def _bytes(side: Recordings) -> tuple[IntArray, tuple[int, int]]:
     for index, path in zip(side.indexes, side.paths, strict=True):
         blocks, in_use = index.profile.tables["memory_blocks"], index.cached(InUse)
         owner = path[index.tree.rows(blocks["op_id"])]
-        held = [in_use.at(moment(index, at)) for at in ("peak", "end")]
+        # What was there before is not of the code that is compared.
+        is_own = (in_use.begin != ALWAYS_BEFORE) | without_timeline(index)
+        times = (in_use.peak_of(is_own)[0], moment(index, "end"))
+        held = [in_use.at(time) & is_own for time in times]
         count = len(side.side.children)
         paths.append(
             [sum_by_group(owner[rows], blocks["bytes"][rows], count)[:count] for rows in held]

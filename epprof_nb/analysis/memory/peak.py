@@ -41,18 +41,29 @@ class InUse:
     def __init__(self, index: ProfileIndex) -> None:
         blocks = index.profile.tables["memory_blocks"]
         self.begin, self.end = lifetimes(blocks)
-        size = blocks["bytes"]
+        self._size = blocks["bytes"]
+        every = np.ones(len(blocks), np.bool_)
+        self.time, self.nbytes = self._totals(every)
+        self.peak_ns, self.peak_bytes = self.peak_of(every)
+
+    def peak_of(self, mask: BoolArray) -> tuple[int, int]:
+        """Return when some of the blocks hold most, and their bytes then; zeros without any."""
+        time, nbytes = self._totals(mask)
+        if not len(time):
+            return 0, 0
+        peak = int(nbytes.argmax())
+        return int(time[peak]), int(nbytes[peak])
+
+    def _totals(self, mask: BoolArray) -> tuple[IntArray, IntArray]:
+        begin, end, size = self.begin[mask], self.end[mask], self._size[mask]
         # At one time, releases come before allocations.
-        time = np.concatenate([self.end, self.begin]).clip(min=0)
+        time = np.concatenate([end, begin]).clip(min=0)
         change = np.concatenate([-size, size])
         is_seen = time != ALWAYS
         order = np.argsort(time[is_seen], kind="stable")
         time, total = time[is_seen][order], np.cumsum(change[is_seen][order])
         is_last = np.append(time[1:] != time[:-1], True)[: len(time)]
-        self.time, self.nbytes = time[is_last], total[is_last]
-        peak = int(self.nbytes.argmax()) if len(self.nbytes) else None
-        self.peak_ns = 0 if peak is None else int(self.time[peak])
-        self.peak_bytes = 0 if peak is None else int(self.nbytes[peak])
+        return time[is_last], total[is_last]
 
     def at(self, time_ns: int) -> BoolArray:
         """Return the mask of the blocks in use right after a time."""

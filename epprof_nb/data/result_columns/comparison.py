@@ -137,8 +137,8 @@ COMPARISON: dict[str, TableDoc] = {
         (
             column(
                 "path", "category",
-                "names of the op and the ops above it, below the cell; `(no op)` for memory from "
-                "before the profile, or whose op is not known",
+                "names of the op and the ops above it, below the cell; `(no op)` for memory whose "
+                "op is not known. Memory from before the profile does not count",
             ),
             _COMPARED[0],
             column("delta_bytes", "int64", "`peak_after_bytes` - `peak_before_bytes`"),

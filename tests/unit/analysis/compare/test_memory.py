@@ -33,24 +33,34 @@ def test_each_op_has_its_bytes_at_the_peak_and_at_the_end():
     assert rows(result) == {
         "load": (4 * MB, 0, 0, 0),
         "model": (2 * MB, 6 * MB, 2 * MB, 6 * MB),
-        "(no op)": (8 * MB, 8 * MB, 8 * MB, 8 * MB),
     }
     assert result.memory_change == 0
-    assert result.memory["delta_bytes"].tolist() == [4 * MB, -4 * MB, 0]
-    assert "Memory in use at the peak: 14.7 MB before, 14.7 MB after (0 %)" in repr(result)
+    assert result.memory["delta_bytes"].tolist() == [4 * MB, -4 * MB]
+    assert "Memory in use at the peak: 6.29 MB before, 6.29 MB after (0 %)" in repr(result)
+
+
+def test_memory_from_before_does_not_count():
+    before = [(50 * MB, None, None, None), (9 * MB, None, 500, None), *OLD]
+    result = epprof_nb.compare(recorded(OLD), recorded(before, seed=1))
+    assert result.memory_change == 0
+    assert "6.29 MB before, 6.29 MB after (0 %)" in repr(result)
+    # The peak is that of what counts.
+    grown = [*before, (8 * MB, 950, None, "load")]
+    result = epprof_nb.compare(recorded(OLD), recorded(grown, seed=1))
+    assert rows(result)["load"] == (4 * MB, 8 * MB, 0, 8 * MB)
 
 
 def test_several_recordings_count_by_their_median():
     new = [recorded([*OLD, (size, 300, None, "model")], seed=size) for size in (MB, 9 * MB, 3 * MB)]
     result = epprof_nb.compare([recorded(OLD)], new)
     assert rows(result)["model"] == (2 * MB, 5 * MB, 2 * MB, 5 * MB)
-    assert result.memory_change == pytest.approx(3 / 14)
+    assert result.memory_change == pytest.approx(3 / 6)
 
 
 def test_memory_that_only_one_side_has():
     result = epprof_nb.compare(recorded([]), recorded(NEW, seed=1))
     assert result.memory_change == float("inf")
-    assert "0 B before, 14.7 MB after (new)" in repr(result)
+    assert "0 B before, 6.29 MB after (new)" in repr(result)
     assert epprof_nb.compare(recorded(NEW), recorded([], seed=1)).memory_change == -1
     nothing = epprof_nb.compare(recorded([]), recorded([], seed=1))
     assert nothing.memory_change == 0
