@@ -163,8 +163,8 @@ def _reason(profile: ProfileData, table: str) -> str:
         detail = "overhead" if table == "overhead" else "memory"
         is_recorded = detail in recorded or "all" in recorded
         has_older = table.startswith("by_") and len(profile.tables["memory_blocks"]) > 0
-        note = _NOT_ALLOCATED if has_older else _OF_DETAIL[table]
-        return note if is_recorded else f"Not recorded: pass `--detail {detail}`."
+        reason = _NOT_ALLOCATED if has_older else _OF_DETAIL[table]
+        return reason if is_recorded else f"Not recorded: pass `--detail {detail}`."
     if table == "graphs" and "trace_format" in profile.info:
         return "The trace has no ids of CUDA graphs."
     has_device_work = _has_device_work(profile)
