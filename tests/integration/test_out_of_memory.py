@@ -67,7 +67,7 @@ def test_a_cell_is_explained(explained):
     assert first == "Out of memory on host device: line 2 of In[3] requested 40.0 MB."
     assert code == "    host.empty(10**7)"
     assert "Too little was free: 20.0 MB." in text
-    assert "4 arrays, the largest 5000000 float32" in text
+    assert "4 arrays, the largest float32[5,000,000]" in text
 
 
 def test_a_request_above_the_limit_gets_advice(explained, run):
@@ -176,6 +176,14 @@ def test_an_earlier_error_is_found(explained, run):
     explained(DEEP, "deep()")
     text = explained("host.empty(10**6 * 20)")
     assert "`mine` in `deep` (In[2]:3), which an earlier error keeps" in text
+    assert "No variable leads to" not in text
+    assert "  Only an earlier error" in text
+
+
+def test_a_limit_below_the_use_is_told(explained):
+    text = explained("cache = host.empty(10**7)",
+                     "host.set_memory_limit(10**6)", "host.empty(10**5)")  # fmt: skip
+    assert re.search(r"\S+ [MG]B were taken before the limit was lowered to 1\.00 MB\.", text)
 
 
 def test_nothing_is_kept(explained, run, shell):

@@ -82,14 +82,14 @@ def _of_torch(tensor: Any) -> ArrayMemory | None:  # noqa: ANN401
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - no code of subclasses
         storage = torch.Tensor.untyped_storage(tensor)
         kind = str(torch.Tensor.dtype.__get__(tensor)).removeprefix("torch.")
-        form = f"{_shape(torch.Tensor.shape.__get__(tensor))} {kind}"
+        form = _form(torch.Tensor.shape.__get__(tensor), kind)
         return ArrayMemory(str(storage.device), storage.data_ptr(), storage.nbytes(), form)
 
 
 def _of_cupy(array: Any) -> ArrayMemory | None:  # noqa: ANN401
     memory = array.data.mem
     device = f"cuda:{array.data.device_id}"
-    return ArrayMemory(device, memory.ptr, memory.size, f"{_shape(array.shape)} {array.dtype}")
+    return ArrayMemory(device, memory.ptr, memory.size, _form(array.shape, array.dtype))
 
 
 def _of_jax(array: Any) -> ArrayMemory | None:  # noqa: ANN401
@@ -99,7 +99,7 @@ def _of_jax(array: Any) -> ArrayMemory | None:  # noqa: ANN401
     if device.platform not in ("gpu", "cuda"):
         return None
     name = f"cuda:{device.local_hardware_id}"
-    form = f"{_shape(array.shape)} {array.dtype}"
+    form = _form(array.shape, array.dtype)
     return ArrayMemory(name, array.unsafe_buffer_pointer(), array.nbytes, form)
 
 
@@ -108,7 +108,7 @@ def _of_ort_value(value: Any) -> ArrayMemory | None:  # noqa: ANN401
         return None
     inner = value._ortvalue  # noqa: SLF001 - the public class hides the device's number
     number = inner.device_id() if hasattr(inner, "device_id") else 0
-    form = f"{_shape(value.shape())} {value.data_type().removeprefix('tensor(').rstrip(')')}"
+    form = _form(value.shape(), value.data_type().removeprefix("tensor(").rstrip(")"))
     return ArrayMemory(f"cuda:{number}", value.data_ptr(), value.tensor_size_in_bytes(), form)
 
 
@@ -117,8 +117,10 @@ def _of_host(array: Any) -> ArrayMemory | None:  # noqa: ANN401
     # Its slots, and NumPy's attributes: subclasses of both may have their own.
     data = kind._data.__get__(array)  # noqa: SLF001
     shape, nbytes, dtype = (vars(np.ndarray)[n].__get__(data) for n in ("shape", "nbytes", "dtype"))
-    return ArrayMemory(HOST, kind.address.__get__(array), nbytes, f"{_shape(shape)} {dtype}")
+    return ArrayMemory(HOST, kind.address.__get__(array), nbytes, _form(shape, dtype))
 
 
-def _shape(lengths: Any) -> str:  # noqa: ANN401
-    return "\N{MULTIPLICATION SIGN}".join(str(int(n)) for n in lengths) or "scalar"
+def _form(lengths: Any, kind: object) -> str:  # noqa: ANN401
+    """Return type and shape of an array, as ``float32[1,000]``."""
+    shape = "\N{MULTIPLICATION SIGN}".join(f"{int(n):,}" for n in lengths)
+    return f"{kind}[{shape}]" if shape else f"{kind} scalar"

@@ -242,8 +242,9 @@ def _memory(made: Explanation) -> list[str]:
             parts[-1] += f" and {size(pool.held - pool.in_use)} cached"
     if made.rest:
         parts.append(f"context, other libraries and processes {size(made.rest)}")
-    of = "" if made.total is None else f" of {size(made.total)}"
-    text = f"{size(used)}{of} were taken"
+    text = f"{size(used)}{'' if made.total is None else f' of {size(made.total)}'} were taken"
+    if made.library == "host" and used > (made.limit or 0):
+        text = f"{size(used)} were taken before the limit was lowered to {size(made.limit or 0)}"
     if made.library != "host":
         text += f": {' · '.join(parts)}"
     text += "."
@@ -292,14 +293,22 @@ def _advice(made: Explanation, *, in_notebook: bool) -> list[_Advice]:
     unknown = made.held_by("earlier") + made.held_by("object")
     if unknown:
         text = (
-            f"No variable leads to {size(unknown)} of this. What is garbage in reference cycles, "
-            "as after an earlier error, is released by:"
+            f"Only {_holding(made)} {size(unknown)} of this. What is garbage in reference cycles "
+            "is released by:"
         )
         found.append(_Advice(text, "import gc; gc.collect()"))
     if by_outputs:
         text = f"The outputs of cells keep {size(by_outputs)} alive. This releases them:"
         found.append(_Advice(text, _RESET))
     return found
+
+
+def _holding(made: Explanation) -> str:
+    """Return what holds memory that no variable of the notebook leads to."""
+    earlier, unknown = "an earlier error keeps", "objects that no variable leads to hold"
+    if not made.held_by("object"):
+        return earlier
+    return unknown if not made.held_by("earlier") else f"an earlier error and {unknown}"
 
 
 def _notes(made: Explanation) -> list[str]:
