@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from epprof_nb.data.result_columns.description import TableDoc, column, columns
+from epprof_nb.data.schema import BLOCK_CATEGORIES
 
 _POOL = column("pool", "category", "pool that holds it, as in `memory_blocks`")
 
@@ -64,7 +65,13 @@ MEMORY: dict[str, TableDoc] = {
         (
             _POOL,
             column("device_id", "Int64", "device"),
-            column("category", "category", "kind of content, as in `memory_blocks`"),
+            column(
+                "category",
+                "category",
+                f"kind of content: {', '.join(f'`{name}`' for name in BLOCK_CATEGORIES)}; "
+                "`temporary` if the op that allocated it released it, `other` for what no rule fits; missing "
+                "from before the profile",
+            ),
             column("module", "category", "module of PyTorch in whose call it was allocated"),
             *_LINE,
             *_CALLER,
