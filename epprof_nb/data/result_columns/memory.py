@@ -69,8 +69,8 @@ MEMORY: dict[str, TableDoc] = {
                 "category",
                 "category",
                 f"kind of content: {', '.join(f'`{name}`' for name in BLOCK_CATEGORIES)}; "
-                "`temporary` if the op that allocated it released it, `other` for what no rule fits; missing "
-                "from before the profile",
+                "`temporary` if the op that allocated it released it, `other` for what no rule "
+                "fits; missing from before the profile",
             ),
             column("module", "category", "module of PyTorch in whose call it was allocated"),
             *_LINE,
