@@ -209,7 +209,8 @@ def _table(table: Table, parts: tuple[Part, ...], filters: Filter, numbers: Numb
         else:
             of_kernel = table.schema.name == "activities"
             changed[column.name] = names.map(filters.kernel if of_kernel else filters)
-    if "shapes" in parts:
+    # Blocks keep their sizes, one of which has the name of a size of nodes.
+    if "shapes" in parts and table.schema.name != "memory_blocks":
         for name in set(_NUMBERS_OF_SHAPES) & set(table.schema.names):
             if not table.is_absent(name):
                 changed[name] = np.full(len(table), FILL[table.schema.column(name).kind], np.int64)

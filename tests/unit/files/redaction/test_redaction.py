@@ -23,6 +23,7 @@ from epprof_nb.files.epprof import reading_writing as epprof
 from epprof_nb.files.redaction.profile import PARTS, redacted
 from epprof_nb.files.redaction.text_filter import Filter
 from tests.helpers import tiny
+from tests.helpers.memory_blocks import block, profile_of
 from tests.helpers.traces import TRACES
 from tests.helpers.walked_stacks import stack_rows, with_stacks
 
@@ -441,3 +442,9 @@ def test_calls_of_language_models_keep_their_lengths_and_nothing_else():
     assert "secret" not in str(copy.ops["args"].tolist())
     assert copy.by_run()["node_events"].tolist() == ["learned"]
     assert copy.by_phase()["phase"].tolist() == ["prefill", "decode"]
+
+
+def test_sizes_of_blocks_of_memory_stay():
+    shown = profile_of([block(4096, 10, None, requested_bytes=4000)]).redacted()
+    assert shown.memory_blocks[["bytes", "requested_bytes"]].to_numpy().tolist() == [[4096, 4000]]
+    assert shown.memory_at()["requested_bytes"].tolist() == [4000]
