@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from epprof_nb import _native
 from epprof_nb.util.user_errors import USER_ERRORS
 
 if TYPE_CHECKING:
@@ -51,6 +52,18 @@ class DeviceArrays:
         """Whether an object is an array of one of the libraries, on any device."""
         return self._reader(type(thing)) is not None
 
+    def among(self, objects: list[Any]) -> list[Any]:
+        """Return the arrays among many objects."""
+        found = []
+        for base, _ in self._classes:
+            kinds = [base]
+            if _is_virtual(base):
+                types = _native.instances_of(objects, type)
+                kinds = [kind for kind in types if _is_subclass(kind, base)]
+            for kind in kinds:
+                found += _native.instances_of(objects, kind)
+        return found
+
     def memory_of(self, array: object) -> ArrayMemory | None:
         """Return the memory of an array; None if it owns none."""
         reader = self._reader(type(array))
@@ -70,11 +83,14 @@ class DeviceArrays:
 
 def _is_subclass(kind: type, base: type) -> bool:
     try:
-        return type.__subclasscheck__(base, kind) or (
-            base.__module__.startswith("jax") and issubclass(kind, base)
-        )
+        return type.__subclasscheck__(base, kind) or (_is_virtual(base) and issubclass(kind, base))
     except USER_ERRORS:  # metaclasses of others
         return False
+
+
+def _is_virtual(base: type) -> bool:
+    """Whether the classes of a library's arrays do not derive from their type."""
+    return base.__module__.startswith("jax")
 
 
 def _of_torch(tensor: Any) -> ArrayMemory | None:  # noqa: ANN401

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb import _native
 from epprof_nb.data.out_of_memory import Explanation, FreeMemory, Pool
 from epprof_nb.recording.memory import torch_failures
 from epprof_nb.recording.out_of_memory.device_arrays import HOST
@@ -267,14 +268,12 @@ def _search(
     search.follow(hidden_values(program))
     search.follow(_of_outputs(names, hidden))
     search.follow(_of_traceback(error, program))
-    # Not the whole list: it would hold the dictionaries of frames, see `frame_variables`.
-    known = [
-        thing
-        for thing in gc.get_objects()
-        if search.is_array(thing) or (type(thing) is FrameType and not is_own(thing))
-    ]
-    search.follow(_of_earlier(known, error, program))
-    search.follow(Root("", thing, "object") for thing in known if search.is_array(thing))
+    objects = gc.get_objects()
+    arrays = search.arrays_among(objects)
+    frames = [one for one in _native.instances_of(objects, FrameType) if not is_own(one)]
+    del objects  # it would hold the dictionaries of frames, see `frame_variables`
+    search.follow(_of_earlier(frames, error, program))
+    search.follow(Root("", array, "object") for array in arrays)
 
 
 def _of_modules(modules: list[tuple[str, dict[str, Any]]]) -> Iterator[Root]:
@@ -322,14 +321,10 @@ def _of_traceback(error: BaseException, program: str) -> Iterator[Root]:
         yield Root("args", _ARGS(member), "traceback", f"of {class_name(type(member))}")
 
 
-def _of_earlier(known: list[object], error: BaseException, program: str) -> Iterator[Root]:
+def _of_earlier(frames: list[FrameType], error: BaseException, program: str) -> Iterator[Root]:
     """Yield the variables of functions of the user that have ended, which earlier errors keep."""
     seen = {id(frame) for frame, _ in (*running_frames(), *_frames_of_all(error))}
-    ended = [
-        (thing, thing.f_lineno)
-        for thing in known
-        if type(thing) is FrameType and id(thing) not in seen
-    ]
+    ended = [(frame, frame.f_lineno) for frame in frames if id(frame) not in seen]
     for frame, line in users_frames(ended, program):
         place = place_of(frame, line)
         where = f"in `{place.function}` ({place.file}:{line}), which an earlier error keeps"

@@ -11,6 +11,7 @@ import weakref
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING
 
+from epprof_nb import _native
 from epprof_nb.recording.out_of_memory.errors import class_name
 from epprof_nb.recording.out_of_memory.places import place_of, users_frames
 from epprof_nb.recording.out_of_memory.variables import Root, frame_variables
@@ -24,14 +25,16 @@ _FRAMES = {
     types.AsyncGeneratorType: ("ag_frame", "ag_running"),
 }
 """Attributes of functions that can wait: the frame, and whether it runs now."""
-_KINDS = {id(kind) for kind in (*_FRAMES, Context)}
 
 
 def hidden_values(program: str) -> Iterator[Root]:
     """Yield these values, of all threads; `program` is as in `users_frames`."""
-    found = [one for one in gc.get_objects() if id(type(one)) in _KINDS]
-    yield from _of_waiting([one for one in found if type(one) is not Context], program)
-    yield from _of_contexts([copy_context(), *(one for one in found if type(one) is Context)])
+    objects = gc.get_objects()
+    waiting = [one for kind in _FRAMES for one in _native.instances_of(objects, kind)]
+    contexts = _native.instances_of(objects, Context)
+    del objects  # it would hold the dictionaries of frames, see `frame_variables`
+    yield from _of_waiting(waiting, program)
+    yield from _of_contexts([copy_context(), *contexts])
     yield from _of_finalizers()
 
 

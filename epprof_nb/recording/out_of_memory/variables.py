@@ -150,9 +150,9 @@ class Search:
         """Follow none of these objects."""
         self._seen.update(map(id, things))
 
-    def is_array(self, thing: object) -> bool:
-        """Whether an object is an array, on any device."""
-        return self._arrays.is_array(thing)
+    def arrays_among(self, objects: list[Any]) -> list[Any]:
+        """Return the arrays among many objects, on any device."""
+        return self._arrays.among(objects)
 
     def _order(self, root: Root) -> int:
         """Models, then containers and other objects, then single arrays, which may be in these."""
