@@ -24,6 +24,22 @@ def earlier_bytes(prof, at="end"):
     return int(holders["bytes"][holders["name"] == BEFORE].sum())
 
 
+def test_the_end_is_that_of_the_device_after_dropped_records(others):
+    older, kept = host.empty(2000), []
+    with epprof_nb.profile(detail="memory", max_records=4) as prof:
+        kept.append(host.empty(500))
+        temporary = [host.empty(1000 + i) for i in range(3)]
+        kept.append(host.empty(300))  # its record is dropped, as all that follow
+        del temporary
+    used = host.memory_info().used
+    assert used == others + older.nbytes + 3200
+    assert prof.memory_at("end")["bytes"].sum() == used
+    assert prof.memory_at(0)["bytes"].sum() == others + older.nbytes
+    assert prof.memory_blocks["freed_ns"].notna().sum() == 3
+    (note,) = (note for note in prof.info["notes"] if "memory in use is only known" in note)
+    assert "profile(max_records=" in note
+
+
 def test_the_tables_add_up_with_the_device(others):
     kept, released = host.empty(2000), host.empty(1000)
     with epprof_nb.profile(detail="memory") as prof:

@@ -51,6 +51,7 @@ def pool_tables(
     on_host: HostMemory | None = None,
     *,
     libraries: Sequence[Mapping[str, Any]] = (),
+    is_cut: bool = False,
 ) -> dict[str, Table]:
     """Return the tables ``memory_blocks`` and ``memory_segments`` of a profile.
 
@@ -68,6 +69,8 @@ def pool_tables(
         Memory of the host device; None if memory was not recorded there throughout.
     libraries
         Pools of libraries without blocks, as in ``info["memory"]["pools"]``.
+    is_cut
+        Whether records of `memory` may have been dropped at the end.
     """
     pools = [
         arena_tables(one, ops, opened_ns)
@@ -82,6 +85,9 @@ def pool_tables(
             is_taken |= _is_in_expandable(memory["address"], one)
     pools += _allocation_tables(memory.take(~is_taken), opened_ns)
     if on_host is not None:
+        if is_cut and len(memory):
+            last_ns = int(memory["time_ns"].max()) - opened_ns
+            pools[-1] = _completed(pools[-1], on_host, last_ns)
         pools[-1] = _with_older(pools[-1], on_host)
         on_host.keep_places(places_at_end(pools[-1][0], ops))
     recorded_blocks = [blocks for blocks, _ in pools]
@@ -189,19 +195,55 @@ def _allocation_tables(memory: Table, opened_ns: int) -> Iterator[tuple[Table, T
     yield Table(MEMORY_BLOCKS, blocks), Table(MEMORY_SEGMENTS, shared)
 
 
-def _with_older(recorded: tuple[Table, Table], on_host: HostMemory) -> tuple[Table, Table]:
-    """Add the arrays that the host device held before the profile, and their lines."""
+def _completed(
+    recorded: tuple[Table, Table], on_host: HostMemory, last_ns: int
+) -> tuple[Table, Table]:
+    """Add what dropped records of the host device would say, at the time of the last record.
+
+    That is the release of arrays that are not in use at the end, and the allocation of others.
+    """
     blocks, segments = recorded
     stays = blocks.names("pool").equals(_HOST_DEVICE) & (blocks["freed_ns"] == MISSING_DELTA)
-    is_older = ~np.isin(on_host.address, blocks["address"][stays])
-    address, nbytes = on_host.address[is_older], on_host.nbytes[is_older]
-    shared: dict[str, npt.NDArray[Any] | CategoryColumn] = {
+    in_use = dict(zip(on_host.address.tolist(), on_host.nbytes.tolist(), strict=True))
+    is_kept = [
+        in_use.get(address) == nbytes
+        for address, nbytes in zip(
+            blocks["address"][stays].tolist(), blocks["bytes"][stays].tolist(), strict=True
+        )
+    ]
+    ended = np.flatnonzero(stays)[~np.array(is_kept, np.bool_)]
+    freed = blocks["freed_ns"].copy()
+    freed[ended] = last_ns
+    stays[ended] = False
+    is_new = ~on_host.is_older & ~np.isin(on_host.address, blocks["address"][stays])
+    address, nbytes = on_host.address[is_new], on_host.nbytes[is_new]
+    shared = _of_host(address, nbytes) | {"allocated_ns": np.full(len(address), last_ns)}
+    return (
+        concat([blocks.replace(freed_ns=freed), _block_rows(shared)]),
+        concat([segments.replace(freed_ns=freed), Table(MEMORY_SEGMENTS, shared)]),
+    )
+
+
+def _of_host(address: IntArray, nbytes: IntArray) -> dict[str, npt.NDArray[Any] | CategoryColumn]:
+    return {
         "pool": CategoryColumn(np.zeros(len(address), np.int32), (_HOST_DEVICE,)),
         "device_id": np.full(len(address), HOST_DEVICE_ID),
         "address": address,
         "bytes": nbytes,
     }
-    blocks = concat([blocks, Table(MEMORY_BLOCKS, {**shared, "requested_bytes": nbytes})])
+
+
+def _block_rows(shared: dict[str, npt.NDArray[Any] | CategoryColumn]) -> Table:
+    return Table(MEMORY_BLOCKS, {**shared, "requested_bytes": shared["bytes"]})
+
+
+def _with_older(recorded: tuple[Table, Table], on_host: HostMemory) -> tuple[Table, Table]:
+    """Add the arrays that the host device held before the profile, and their lines."""
+    blocks, segments = recorded
+    stays = blocks.names("pool").equals(_HOST_DEVICE) & (blocks["freed_ns"] == MISSING_DELTA)
+    is_older = ~np.isin(on_host.address, blocks["address"][stays])
+    shared = _of_host(on_host.address[is_older], on_host.nbytes[is_older])
+    blocks = concat([blocks, _block_rows(shared)])
     is_older = blocks.names("pool").equals(_HOST_DEVICE)
     is_older &= blocks["allocated_ns"] == MISSING_DELTA
     cell, line = earlier_lines(blocks["address"], is_older, on_host.earlier)

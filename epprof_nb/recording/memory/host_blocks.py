@@ -12,7 +12,7 @@ from epprof_nb.host.memory import blocks_in_use
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.recording.memory.earlier_blocks import Place
 
 
@@ -24,6 +24,8 @@ class HostMemory:
     ----------
     address, nbytes
         The arrays in use, without empty ones.
+    is_older
+        Whether each was in use at the begin, bool.
     earlier
         Cells and lines of arrays that earlier profiles saw, by their addresses at the begin.
     keep_places
@@ -32,11 +34,13 @@ class HostMemory:
 
     address: IntArray
     nbytes: IntArray
+    is_older: BoolArray
     earlier: Mapping[int, Place]
     keep_places: Callable[[dict[int, Place]], None]
 
 
-UNREAD = HostMemory(np.zeros(0, np.int64), np.zeros(0, np.int64), {}, lambda _: None)
+_NONE = np.zeros(0, np.int64)
+UNREAD = HostMemory(_NONE, _NONE, _NONE.astype(np.bool_), {}, lambda _: None)
 """Stands for the memory before the end of a session, which is not read: arrays can be many."""
 
 
@@ -46,10 +50,12 @@ class HostBlocks:
     def __init__(self) -> None:
         self._places: dict[int, Place] = {}
         self._earlier: dict[int, Place] = {}
+        self._at_begin: frozenset[int] = frozenset()
 
     def begin(self) -> None:
         """Begin a session: addresses are reused, so this is when they say which array it is."""
         now = blocks_in_use()
+        self._at_begin = frozenset(now)
         self._places = {n: place for n, place in self._places.items() if n in now}
         self._earlier = {now[number][0]: place for number, place in self._places.items()}
 
@@ -65,4 +71,5 @@ class HostBlocks:
 
         columns = np.array([blocks[number] for number in numbers.values()], np.int64)
         address, nbytes = columns.reshape(-1, 2).T
-        return HostMemory(address, nbytes, dict(self._earlier), keep)
+        is_older = np.array([number in self._at_begin for number in numbers.values()], np.bool_)
+        return HostMemory(address, nbytes, is_older, dict(self._earlier), keep)

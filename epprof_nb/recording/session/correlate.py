@@ -112,6 +112,16 @@ def correlate(recording: Recording) -> CorrelatedTables:
         *[output.arena_memory for output in outputs if output.arena_memory is not None][-1:],
     ]
     libraries = next((o.library_pools for o in reversed(outputs) if o.library_pools), ())
+    dropped = sum(output.dropped for output in outputs)
+    pooled = pool_tables(
+        memory,
+        pools,
+        ops,
+        recording.opened_ns,
+        on_host,
+        libraries=libraries,
+        is_cut=dropped > 0,
+    )
     tables = {
         "ops": ops,
         "activities": activities,
@@ -124,7 +134,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
             [known.facts for known in graphs if known.facts is not None],
         ),
         "memory": memory,
-        **pool_tables(memory, pools, ops, recording.opened_ns, on_host, libraries=libraries),
+        **pooled,
         "host_samples": stacks.of_samples(samples),
         "thread_waits": _waits(recording),
         "overhead": concat([output.overhead for output in outputs]) if outputs else Table(OVERHEAD),
@@ -133,7 +143,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
         tables,
         ops_dropped,
         sum(batch.launches["lost"] for batch in recording.batches),
-        sum(output.dropped for output in outputs),
+        dropped,
         None if stacks.resolved is None else stacks.resolved.stacks,
         unresolved_ops,
     )

@@ -229,11 +229,23 @@ def _note_on_missing(recorded: dict[str, Any], counts: str) -> str:
         "include the others. The device's work in that time is unknown, so it does not count as "
         "idle time, and findings ignore it."
     )
+    return f"{note} {_remedy(recorded, kept)}"
+
+
+def _note_on_memory(recorded: dict[str, Any]) -> str:
+    return (
+        f"{recorded['dropped']:,} records were dropped, which may be of allocations and releases "
+        "of memory. From the last record on, the memory in use is only known at the end: what was "
+        "allocated and released between is missing."
+    )
+
+
+def _remedy(recorded: dict[str, Any], kept: int) -> str:
     if "limit" not in recorded:
-        return f"{note} Profile a smaller part of the code."
+        return "Profile a smaller part of the code."
     enough = _rounded_up(kept + recorded["dropped"])
     return (
-        f"{note} The limit is {recorded['limit']:,} records: raise it (`%%gpuprofile --max-records "
+        f"The limit is {recorded['limit']:,} records: raise it (`%%gpuprofile --max-records "
         f"{enough}`, `epprof run --max-records {enough}`, `epprof_nb.profile(max_records={enough})`"
         "), or profile a smaller part of the code."
     )
@@ -254,6 +266,10 @@ def _notes_on_dropped(
         notes.append(_note_on_failure(recorded, failure))
     elif counts:
         notes.append(_note_on_missing(recorded, counts))
+    if recorded["dropped"] and not failure and len(correlated.tables["memory"]):
+        note = _note_on_memory(recorded)
+        kept = sum(len(correlated.tables[name]) for name in ("activities", "memory"))
+        notes.append(note if counts else f"{note} {_remedy(recorded, kept)}")
     if correlated.ops_dropped or correlated.calls_dropped:
         notes.append(
             f"The logs are full: {correlated.ops_dropped:,} ops and "
