@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from epprof_nb import _native
 from epprof_nb.recording.memory.history_calls import HISTORY_CALLS
 from epprof_nb.util.after_import import after_import, cancel
+from epprof_nb.util.format import format_error
 
 if TYPE_CHECKING:
     from epprof_nb.recording.memory.torch_pool import TorchPool
@@ -41,6 +42,8 @@ class FailedAllocation(NamedTuple):
         Free bytes of the device.
     pool
         torch's memory at that time; None if it was not read.
+    reason
+        Why it was not read; "" if it was.
     """
 
     number: int
@@ -49,6 +52,7 @@ class FailedAllocation(NamedTuple):
     limit: int
     device_free: int
     pool: TorchPool | None
+    reason: str
 
 
 class _Observer:
@@ -76,14 +80,19 @@ class _Observer:
 
     def _keep(self, device: int, requested: int, limit: int, device_free: int) -> None:
         self.failures += 1
-        pool = None
+        pool, reason = None, "other allocations failed less than a second before"
         if time.monotonic() - self._read_s >= _INTERVAL_S:
-            with suppress(Exception):  # the error is torch's, the numbers are extra
+            try:
                 from epprof_nb.recording.memory.torch_pool import read_pool
 
-                pool = read_pool(device)
+                pool, reason = read_pool(device), ""
+            except Exception as error:  # noqa: BLE001 - the error is torch's, the numbers are extra
+                why = format_error(error)
+                reason = f"torch could not report it when the allocation failed ({why})"
             self._read_s = time.monotonic()
-        self.last = FailedAllocation(self.failures, device, requested, limit, device_free, pool)
+        self.last = FailedAllocation(
+            self.failures, device, requested, limit, device_free, pool, reason
+        )
 
 
 _OBSERVER = _Observer()

@@ -177,10 +177,8 @@ def _of_cuda_device(
         made.requested, made.limit = failure.requested, failure.limit
         device = DeviceMemory(device.total if device else failure.limit, failure.device_free)
         if failure.pool is None:
-            made.notes.append(
-                "torch's memory was read after the cell had ended, because other allocations "
-                "failed less than a second before."
-            )
+            when = "was not read" if now is None else "was read after the code had ended"
+            made.notes.append(f"torch's memory {when}, because {failure.reason}.")
     if pool is not None:
         made.pools.append(Pool(TORCH, pool.in_use, pool.held))
         if pool.reason:

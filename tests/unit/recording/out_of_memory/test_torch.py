@@ -108,10 +108,28 @@ def test_one_snapshot_a_second(memory, monkeypatch):
     assert torch_failures.last_failure().number == 50
     error = failed(lambda: memory.empty(150 * MB))
     made = explain(error, {})
-    assert "read after the cell had ended" in made.notes[0]
+    assert "read after the code had ended" in made.notes[0]
     clock[0] += 1
     failed(lambda: memory.empty(150 * MB))
     assert torch_failures.last_failure().pool is not None
+
+
+@pytest.mark.parametrize(
+    ("fails", "when"), [(1, "was read after the code had ended"), (9, "was not read")]
+)
+def test_memory_that_torch_cannot_report_has_its_reason(memory, monkeypatch, fails, when):
+    errors = iter([RuntimeError("no snapshot")] * fails)
+    snapshot = torch._C._cuda_memorySnapshot
+
+    def failing(*args):
+        for error in errors:
+            raise error
+        return snapshot(*args)
+
+    monkeypatch.setattr(torch._C, "_cuda_memorySnapshot", failing)
+    (note,) = explain(failed(lambda: memory.empty(200 * MB)), {}).notes
+    reason = "torch could not report it when the allocation failed (RuntimeError: no snapshot)"
+    assert note == f"torch's memory {when}, because {reason}."
 
 
 def test_the_observer_never_raises_and_keeps_no_tensor(memory, monkeypatch):
