@@ -130,6 +130,8 @@ class Explanation:
         Holders, most bytes first.
     unheld
         Bytes in use by torch that no array of Python has.
+    waiting
+        Bytes that were released before the failure, but that torch cannot use yet.
     released
         Bytes in use at the failure that were released before the end of the cell.
     is_complete
@@ -151,6 +153,7 @@ class Explanation:
     rest: int | None = None
     holders: list[Holder] = field(default_factory=list)
     unheld: int = 0
+    waiting: int = 0
     released: int = 0
     is_complete: bool = True
     notes: list[str] = field(default_factory=list)

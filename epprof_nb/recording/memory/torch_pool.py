@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epprof_nb.recording.memory.history_calls import HISTORY_CALLS
-from epprof_nb.recording.memory.torch_snapshot import INACTIVE, read_snapshot
+from epprof_nb.recording.memory.torch_snapshot import AWAITING_FREE, INACTIVE, read_snapshot
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
@@ -28,7 +28,7 @@ class TorchPool(NamedTuple):
     Attributes
     ----------
     in_use
-        Blocks that hold tensors or wait for another stream.
+        Blocks that hold tensors.
     held
         Segments that torch has from the driver.
     free_blocks
@@ -37,6 +37,9 @@ class TorchPool(NamedTuple):
         The blocks in use, int64, by address; empty if they cannot be read.
     reason
         Why the blocks cannot be read; "" if they were.
+    waiting
+        Blocks that the program has released, but that cannot be used until a stream has passed
+        their last use, or a capture ends; 0 if they cannot be read.
     """
 
     in_use: int
@@ -45,6 +48,7 @@ class TorchPool(NamedTuple):
     addresses: IntArray
     sizes: IntArray
     reason: str = ""
+    waiting: int = 0
 
 
 def read_pool(device: int) -> TorchPool:
@@ -76,6 +80,7 @@ def pool_of(read: TorchSnapshot, device: int) -> TorchPool:
         tuple(free.tolist()),
         blocks.address[used][order],
         blocks.nbytes[used][order],
+        waiting=int(blocks.nbytes[here & (blocks.state == AWAITING_FREE)].sum()),
     )
 
 

@@ -181,6 +181,7 @@ def _of_cuda_device(
             made.notes.append(f"torch's memory {when}, because {failure.reason}.")
     if pool is not None:
         made.pools.append(Pool(TORCH, pool.in_use, pool.held))
+        made.waiting = pool.waiting
         if pool.reason:
             made.notes.append(pool.reason)
         if now is not None and failure is not None and failure.pool is not None:

@@ -313,6 +313,12 @@ def _holding(made: Explanation) -> str:
 
 def _notes(made: Explanation) -> list[str]:
     notes = list(made.notes)
+    if made.waiting:
+        notes.append(
+            f"torch cannot use {size(made.waiting)} of its cached memory yet: the program has "
+            "released it, but another stream still uses it, as `Tensor.record_stream` told torch, "
+            "or a CUDA graph is being captured."
+        )
     if not made.is_complete:
         notes.append(
             "The search for holders ended at its time limit; what it did not reach is missing."

@@ -25,6 +25,8 @@ class SimulatedMemory:
         What was attached to be called when an allocation fails.
     snapshots
         Number of snapshots that were taken.
+    cached, cached_state
+        Sizes of the blocks without a tensor, and their state in snapshots.
     """
 
     def __init__(self, total: int, device: int = 0) -> None:
@@ -32,6 +34,7 @@ class SimulatedMemory:
         self.observers: list = []
         self.snapshots = 0
         self.cached: list[int] = []
+        self.cached_state = "inactive"
         self.backend = "native"
         self.history = False
         self._blocks: dict[int, int] = {}
@@ -84,7 +87,7 @@ class SimulatedMemory:
     def _snapshot(self, _) -> dict:
         self.snapshots += 1
         live = [(a, n, "active_allocated") for a, n in self._blocks.items()]
-        free = [(16 + 8 * i, n, "inactive") for i, n in enumerate(self.cached)]
+        free = [(16 + 8 * i, n, self.cached_state) for i, n in enumerate(self.cached)]
         segments = [
             {
                 "device": self.device, "address": address, "total_size": size, "stream": 0,

@@ -55,6 +55,15 @@ def test_fragmentation_is_told_from_too_little(memory):
     assert not made.is_fragmented
 
 
+@pytest.mark.parametrize("state", ["active_awaiting_free", "active_pending_free"])
+def test_blocks_that_wait_for_a_stream_are_neither_free_nor_in_use(memory, state):
+    memory.cached, memory.cached_state = [20 * MB] * 3, state
+    made = explain(failed(lambda: memory.empty(50 * MB)), {})
+    assert (made.waiting, made.free.total, made.pools[0].in_use) == (60 * MB, 40 * MB, 0)
+    for text in (as_text(made, in_notebook=True), as_html(made, in_notebook=True)):
+        assert "torch cannot use 62.9 MB of its cached memory yet" in text
+
+
 def test_another_device(simulated):
     memory = simulated(device=1)
     made = explain(failed(lambda: memory.empty(101 * MB)), {})
