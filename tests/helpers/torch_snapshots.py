@@ -43,10 +43,14 @@ def snapshot_before(after: dict[str, Any]) -> dict[str, Any]:
 class Allocator:
     """A small model of PyTorch's allocator, whose snapshots have its format.
 
-    It splits and merges as PyTorch's does, in one segment, and keeps its own statistics.
+    It splits and merges as PyTorch's does, in one segment, and keeps its own statistics. Requests
+    are rounded up to one of the `divisions` of the range from a power of two to the next.
     """
 
-    def __init__(self, segment_bytes: int, *, begin_us: int = 1_000_000) -> None:
+    def __init__(
+        self, segment_bytes: int, *, begin_us: int = 1_000_000, divisions: int = 0
+    ) -> None:
+        self.divisions = divisions
         self.base, self.segment_bytes = 0x7F0000000000, segment_bytes
         self.used: dict[int, tuple[int, int]] = {}
         self.now_us, self.allocated, self.peak = begin_us, 0, 0
@@ -67,6 +71,10 @@ class Allocator:
     def alloc(self, requested: int) -> int:
         """Allocate in the smallest piece that is large enough."""
         size = -(-requested // 512) * 512
+        if self.divisions and requested > 512 * self.divisions:
+            power = 1 << (requested.bit_length() - 1)
+            marks = (power + power * i // self.divisions for i in range(self.divisions + 1))
+            size = min(mark for mark in marks if mark >= requested)
         room, address = min((room, a) for a, room in self._free() if room >= size)
         left = room - size
         if size > 1 << 20 and left <= 1 << 20:
@@ -99,5 +107,7 @@ class Allocator:
             "segment_type": "large", "blocks": sorted(blocks, key=lambda b: b["address"]),
         }  # fmt: skip
         taken = {"segments": [segment], "device_traces": [list(self.trace)]}
+        divisions = {str(1 << i): self.divisions for i in range(16)}
+        taken["allocator_settings"] = {"roundup_power2_divisions": divisions}
         self._note("snapshot", 0, self.allocated)
         return taken

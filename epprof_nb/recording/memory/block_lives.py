@@ -13,7 +13,8 @@ from epprof_nb.arrays.order import stable_order
 from epprof_nb.recording.memory.torch_snapshot import ALLOCATED, Blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.recording.memory.torch_snapshot import Events, TorchSnapshot
@@ -24,6 +25,8 @@ UNKNOWN = -(2**63)
 _ALIGNMENT = 512
 _LARGEST_SMALL = 1 << 20
 """The unit of sizes, and the largest request that is served from small segments."""
+_DIVIDED_RANGES = 16
+"""Number of ranges, from 1 MiB on, in which the program may set how requests are rounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +166,13 @@ def block_lives(before: TorchSnapshot, after: TorchSnapshot) -> Lives:
     events = after.events
     pairs = _Pairs(events, ("alloc",), ("free_requested",), known.address[rows])
     address = np.concatenate([known.address[rows], pairs.of_begins(events.address)])
+    begun = _sizes(before, after, pairs.begin)
+    stays = np.flatnonzero(pairs.end < 0)
+    begun[stays] = _sizes_at_end(after, events.address[pairs.begin[stays]], begun[stays])
     return Lives(
         np.concatenate([before.segments.device[segment], pairs.of_begins(events.device)]),
         address,
-        np.concatenate([known.nbytes[rows], _sizes(before, after, pairs.begin)]),
+        np.concatenate([known.nbytes[rows], begun]),
         np.concatenate([known.requested[rows], pairs.of_begins(events.nbytes)]),
         np.concatenate([before.segments.stream[segment], pairs.of_begins(events.stream)]),
         _pools(before, after, address),
@@ -194,7 +200,7 @@ def state_at_begin(after: TorchSnapshot) -> TorchSnapshot:
     known = Blocks(
         np.concatenate([blocks.segment[kept], segment]),
         np.concatenate([blocks.address[kept], events.address[freed]]),
-        np.concatenate([blocks.nbytes[kept], _rounded(asked)]),
+        np.concatenate([blocks.nbytes[kept], _rounded(asked, after.settings)]),
         np.concatenate([blocks.requested[kept], asked]),
         np.full(len(kept) + len(freed), ALLOCATED, np.int8),
     )
@@ -255,7 +261,7 @@ def _sizes(before: TorchSnapshot, after: TorchSnapshot, rows: IntArray) -> IntAr
     free block began at the same address and ended at the next block in use, or with its segment.
     """
     events = after.events
-    size = _rounded(events.nbytes[rows])
+    size = _rounded(events.nbytes[rows], after.settings)
     no_split = after.settings.get("max_split_size", -1)
     large = np.flatnonzero(size > _LARGEST_SMALL)
     if not len(large) or after.settings.get("expandable_segments"):
@@ -270,8 +276,33 @@ def _sizes(before: TorchSnapshot, after: TorchSnapshot, rows: IntArray) -> IntAr
     return size
 
 
-def _rounded(requested: IntArray) -> IntArray:
-    return -(-np.maximum(requested, 1) // _ALIGNMENT) * _ALIGNMENT
+def _sizes_at_end(after: TorchSnapshot, address: IntArray, otherwise: IntArray) -> IntArray:
+    """Return the sizes of blocks that are in use at the end, as the snapshot has them."""
+    used = after.in_use()
+    order = np.argsort(after.blocks.address[used])
+    known, nbytes = after.blocks.address[used][order], after.blocks.nbytes[used][order]
+    at = np.searchsorted(known, address)
+    is_known = np.append(known, -1)[at] == address
+    return np.where(is_known, np.append(nbytes, 0)[at], otherwise)
+
+
+def _rounded(requested: IntArray, settings: Mapping[str, Any]) -> IntArray:
+    """Return the sizes to which the allocator rounds requests.
+
+    It can divide the range from one power of two to the next into equal parts: the setting has
+    their number for each range of 1 MiB and more, and the first is also for smaller requests.
+    """
+    size = np.maximum(requested, 1)
+    unit = np.full(len(size), _ALIGNMENT)
+    divisions = settings.get("roundup_power2_divisions")
+    if divisions:
+        parts_from = np.array([divisions.get(str(1 << i), 0) for i in range(_DIVIDED_RANGES)])
+        exponent = np.frexp(size)[1].astype(np.int64) - 1
+        parts = parts_from[(exponent - 20).clip(0, _DIVIDED_RANGES - 1)]
+        is_divided = (parts > 1) & (size > _ALIGNMENT * parts)
+        unit = np.where(is_divided, (1 << exponent) // np.maximum(parts, 1), unit)
+    rounded: IntArray = -(-size // unit) * unit
+    return rounded
 
 
 class _Ends:

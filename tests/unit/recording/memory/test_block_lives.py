@@ -42,10 +42,11 @@ def test_the_peak_of_recorded_training_steps_is_that_of_pytorch():
     assert (held.begin_ns != UNKNOWN).sum() == 5
 
 
+@pytest.mark.parametrize("divisions", [0, 4, 16])
 @pytest.mark.parametrize("seed", range(20))
-def test_sizes_are_those_of_the_allocator(seed):
+def test_sizes_are_those_of_the_allocator(seed, divisions):
     choose = random.Random(seed)
-    allocator = Allocator(64 << 20)
+    allocator = Allocator(64 << 20, divisions=divisions)
     held = [allocator.alloc(choose.randrange(1, 3 << 20)) for _ in range(5)]
     before = read_snapshot(allocator.snapshot())
     allocator.trace.clear()
@@ -64,6 +65,15 @@ def test_sizes_are_those_of_the_allocator(seed):
     at_end = lives.end_ns == UNKNOWN
     assert sorted(lives.address[at_end]) == sorted(allocator.used)
     assert lives.nbytes[at_end].sum() == allocator.allocated
+
+
+def test_blocks_in_use_at_the_end_have_the_size_of_the_snapshot():
+    allocator = Allocator(64 << 20)
+    before = read_snapshot(allocator.snapshot())
+    address = allocator.alloc(1_100_000)
+    allocator.used[address] = 1_310_720, 1_100_000  # by a rule of another release
+    lives = block_lives(before, read_snapshot(allocator.snapshot()))
+    assert lives.nbytes.tolist() == [1_310_720]
 
 
 PAGE = 2 << 20
