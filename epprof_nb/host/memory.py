@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from epprof_nb.host import _log
 from epprof_nb.host._log import LOG
+from epprof_nb.util.format import size
 
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
@@ -56,8 +57,8 @@ class _Usage:
             if self.used + nbytes > self.limit:
                 self.refusal = Refusal(nbytes, self.used, self.limit)
                 raise MemoryError(
-                    f"the host device is out of memory: {_size(nbytes)} requested, "
-                    f"{_size(self.used)} of {_size(self.limit)} in use. Delete arrays (they are "
+                    f"the host device is out of memory: {size(nbytes)} requested, "
+                    f"{size(self.used)} of {size(self.limit)} in use. Delete arrays (they are "
                     "released once launched work no longer uses them), or raise the limit with "
                     "epprof_nb.host.set_memory_limit(bytes)."
                 )
@@ -67,16 +68,6 @@ class _Usage:
     def release(self, nbytes: int) -> None:
         with self.lock:
             self.used -= nbytes
-
-
-def _size(nbytes: int) -> str:
-    """Format a number of bytes, as ``1.5 GB``."""
-    value, unit = float(nbytes), "B"
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if value < 1000 or unit == "TB":
-            break
-        value /= 1000
-    return f"{value:.3g} {unit}"
 
 
 def _default_limit() -> int:

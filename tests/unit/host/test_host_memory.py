@@ -54,6 +54,8 @@ def test_memory_beyond_the_limit_is_refused():
     try:
         with pytest.raises(MemoryError, match=r"800 kB requested.*set_memory_limit"):
             host.empty(100_000, np.float64)
+        with pytest.raises(MemoryError, match=r"1\.00 MB requested"):
+            host.empty(999_700, np.uint8)
         assert host.memory_info().used == info.used
         kept = host.empty(1000, np.uint8)
         assert kept.nbytes == 1000
