@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from operator import index
+from typing import TYPE_CHECKING, SupportsIndex
 
 from epprof_nb.data.empty_tables import explained
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.result_columns import with_columns
 from epprof_nb.profiles.table_frame import table_frame
+from epprof_nb.util.format import shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +35,8 @@ class Memory(ProfileData):
 
         Raises
         ------
+        TypeError
+            If `at` is neither text nor a whole number.
         ValueError
             If `at` is any other text, or a time outside of the profile.
 
@@ -48,7 +52,7 @@ class Memory(ProfileData):
         """
         from epprof_nb.analysis.memory.memory_at import holder_table
 
-        self._check_time(at)
+        at = self._checked_time(at)
         return table_frame(self, "memory_at", holder_table, at)
 
     @with_columns("memory_pools")
@@ -67,7 +71,7 @@ class Memory(ProfileData):
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             See `memory_at`.
 
         Examples
@@ -82,22 +86,30 @@ class Memory(ProfileData):
         """
         from epprof_nb.analysis.memory.pools import pool_table
 
-        self._check_time(at)
+        at = self._checked_time(at)
         return table_frame(self, "memory_pools", pool_table, at)
 
-    def _check_time(self, at: str | int) -> None:
-        """Raise ValueError for a time outside of the profile."""
+    def _checked_time(self, at: str | int) -> str | int:
+        """Return a time as text or int; raise an error for one outside of the profile."""
         from epprof_nb.analysis.base.index import index_of
         from epprof_nb.analysis.memory.peak import last_ns
 
         if isinstance(at, str):
-            return
-        end = last_ns(index_of(self))
-        if not 0 <= at <= end:
+            return at
+        if isinstance(at, float) and float(at).is_integer():  # such as 1e6
+            at = int(at)
+        if isinstance(at, bool) or not isinstance(at, SupportsIndex):
+            raise TypeError(
+                f"a time cannot be {shorten(repr(at), 80)}; choose whole nanoseconds since the "
+                "profile's start, 'peak' or 'end'"
+            )
+        time, end = index(at), last_ns(index_of(self))
+        if not 0 <= time <= end:
             raise ValueError(
                 f"{at} ns is outside of the profile, which is from 0 to {end} ns; choose a time of "
                 "this range, 'peak' or 'end'"
             )
+        return time
 
     @property
     @with_columns("memory_blocks")

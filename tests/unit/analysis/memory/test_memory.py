@@ -1,5 +1,7 @@
 """Holders, pools, categories and sums of memory, in hand-made profiles."""
 
+from decimal import Decimal
+
 import numpy as np
 import pytest
 
@@ -141,6 +143,16 @@ def test_holders_from_before_have_the_line_of_an_earlier_profile():
     assert holders["cell"].tolist()[:2] == ["In[7]", "In[7]"]
     assert holders["line"].tolist() == [3, 4, 1]
     assert holders["name"].tolist()[0] == "(before this profile)"
+
+
+@pytest.mark.parametrize("at", [None, b"peak", ["peak"], 1.5, float("nan"), True, Decimal(1)])
+def test_a_time_is_a_whole_number_or_text(at):
+    prof = with_memory(TRAINING, BLOCKS)
+    for table in (prof.memory_at, prof.memory_pools):
+        with pytest.raises(TypeError, match=r"a time cannot be .*; choose whole nanoseconds"):
+            table(at)
+        for time in (np.int64(150), 150.0):
+            assert table(time).equals(table(150))
 
 
 def test_sums_by_op_line_and_module_add_up():
