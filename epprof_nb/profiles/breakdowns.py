@@ -115,9 +115,11 @@ class Breakdowns(ProfileData):
         0                 In[3]       97
         1  for x, y in batches:       97
         """
+        from epprof_nb.analysis.base.attribution import check_attribution
         from epprof_nb.analysis.breakdowns.by_op import op_table
         from epprof_nb.analysis.memory.by_allocator import memory_by_op
 
+        check_attribution(attribution)
         if memory:
             return table_frame(self, "by_op_memory", memory_by_op, args=args)
         return table_frame(self, "by_op", op_table, args=args, attribution=attribution)
@@ -242,9 +244,11 @@ class Breakdowns(ProfileData):
         0     1  model, optimizer = build(layers=4, width=1024)
         1     2          batches = load("train", batch_size=64)
         """
+        from epprof_nb.analysis.base.attribution import check_attribution
         from epprof_nb.analysis.breakdowns.by_line import line_table
         from epprof_nb.analysis.memory.by_allocator import memory_by_line
 
+        check_attribution(attribution)
         if memory:
             return table_frame(self, "by_line_memory", memory_by_line)
         return table_frame(

@@ -50,9 +50,11 @@ class TrainingTables(ProfileData):
         --------
         >>> prof.by_module().loc["model.layers.0"]  # doctest: +SKIP
         """
+        from epprof_nb.analysis.base.attribution import check_attribution
         from epprof_nb.analysis.frameworks.by_module import module_table
         from epprof_nb.analysis.memory.by_allocator import memory_by_module
 
+        check_attribution(attribution)
         if memory:
             return table_frame(self, "by_module_memory", memory_by_module)
         return table_frame(self, "by_module", module_table, attribution=attribution)

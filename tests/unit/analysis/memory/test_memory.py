@@ -155,6 +155,12 @@ def test_a_time_is_a_whole_number_or_text(at):
             assert table(time).equals(table(150))
 
 
+@pytest.mark.parametrize("name", ["by_op", "by_line", "by_module"])
+def test_an_unknown_attribution_is_refused_with_memory_too(name):
+    with pytest.raises(ValueError, match="attribution must be"):
+        getattr(with_memory(TRAINING, BLOCKS), name)(memory=True, attribution="end")
+
+
 def test_sums_by_op_line_and_module_add_up():
     prof = with_memory(TRAINING, BLOCKS)
     assert prof.by_op(memory=True)["self_allocated_bytes"].sum() == 173
