@@ -6,6 +6,8 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from epprof_nb.recording.out_of_memory.own_attributes import dict_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -72,6 +74,9 @@ _BASES, _MODULE, _NAME = (
 )
 """Attributes of classes without the code of their metaclasses."""
 
+_KEPT = 50_000
+"""Characters of the begin and of the end of a message that are read."""
+
 ON_HOST = -1
 """Number of the host device."""
 
@@ -114,12 +119,19 @@ def allocation_error(error: BaseException) -> AllocationError | None:
     """
     quoted = None
     for member in chain(error):
-        message = message_of(member)
-        library = _library(member, message)
+        texts = message_of(member), provider_note(member)
+        library = next(
+            (name for text in texts if (name := _library(member, text)) is not None), None
+        )
+        if library is None or (quoted is not None and not library):
+            continue
+        sizes, devices = map(requested_bytes, texts), map(_device, texts)
+        requested = next((nbytes for nbytes in sizes if nbytes is not None), None)
+        device = next((number for number in devices if number is not None), None)
+        found = AllocationError(member, library, requested, device)
         if library:
-            return AllocationError(member, library, requested_bytes(message), _device(message))
-        if quoted is None and library is not None:
-            quoted = AllocationError(member, "", requested_bytes(message), _device(message))
+            return found
+        quoted = found
     return quoted
 
 
@@ -210,9 +222,25 @@ def _device(message: str) -> int | None:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the message of an exception and its notes; "" if it cannot be written."""
+    """Return the message of an exception, without the middle of a long one; "" if it has none."""
     try:
-        # The provider of kernels in Python adds its failure as a note.
-        return "\n".join([str(error), *map(str, getattr(error, "__notes__", ()))])
+        return _without_middle(str(error))
     except BaseException:  # noqa: BLE001 - exceptions of others may raise anything here
         return ""
+
+
+def provider_note(error: BaseException) -> str:
+    """Return the note that the provider of kernels in Python added to an exception; "" for none."""
+    notes = (dict_of(error) or {}).get("__notes__")
+    if type(notes) is list:
+        for note in notes:
+            if type(note) is str and (_PROVIDER in note or _IN_KERNEL in note):
+                return _without_middle(note)
+    return ""
+
+
+def _without_middle(text: str) -> str:
+    """Return the begin, which has the reason, and the end, which may have a traceback."""
+    if len(text) <= 2 * _KEPT:
+        return text
+    return f"{text[:_KEPT]}\n{text[-_KEPT:]}"

@@ -23,6 +23,7 @@ from epprof_nb.recording.out_of_memory.errors import (
     chain,
     class_name,
     message_of,
+    provider_note,
 )
 from epprof_nb.recording.out_of_memory.hidden_values import hidden_values
 from epprof_nb.recording.out_of_memory.places import (
@@ -101,7 +102,8 @@ def _explained(
         frames = [*users[:1], *users[-_MOST_CALLERS:]]
         asked = [place_of(*pair) for pair in reversed(frames)]
         if found.library in ("host", "onnxruntime"):
-            kernel = place_in_kernel(message_of(found.error), program)
+            quoted = f"{message_of(found.error)}\n{provider_note(found.error)}"
+            kernel = place_in_kernel(quoted, program)
             asked = [kernel, *asked] if kernel else asked
         made.requested_at = asked[0]
         made.called_at = list(dict.fromkeys(one for one in asked if one != asked[0]))

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from epprof_nb.recording.out_of_memory.errors import ON_HOST, allocation_error, chain
+from epprof_nb.recording.out_of_memory.errors import (
+    ON_HOST,
+    allocation_error,
+    chain,
+    message_of,
+)
 
 
 def raised(module: str, name: str, message: str, base: type[Exception] = RuntimeError):
@@ -120,6 +125,29 @@ def test_the_note_of_the_provider_of_kernels_in_python():
     assert allocation_error(error) is None
     error.add_note("cuda:1 has no memory left for a tensor of 4096 bytes; tensors use 12 bytes")
     assert allocation_error(error)[1:] == ("onnxruntime", 4096, 1)
+
+
+def test_notes_of_others_say_nothing_beside_the_message():
+    error = raised("torch", "OutOfMemoryError", TORCH)
+    expected = allocation_error(error)
+    error.add_note("out of memory allocating 8 bytes on cuda:7")
+    assert allocation_error(error) == expected
+    error.__notes__ = 5
+    assert allocation_error(error) == expected
+    other = ValueError("no")
+    other.add_note(str(KNOWN[0][0]))
+    assert allocation_error(other) is None
+
+
+def test_the_middle_of_a_long_message_is_not_read():
+    dump = "\n  Buffer 1: requested  : of 1 GPU\n" * 10_000
+    first = raised("torch", "RuntimeError", f"CUDA out of memory. Tried to allocate 2 MiB. {dump}")
+    assert allocation_error(first)[1:3] == ("torch", 2 << 20)
+    last = raised("torch", "RuntimeError", f"{dump} CUDA out of memory. Tried to allocate 2 MiB.")
+    assert allocation_error(last)[1:3] == ("torch", 2 << 20)
+    assert len(message_of(last)) == 100_001
+    between = raised("torch", "RuntimeError", f"{dump} CUDA out of memory. {dump}")
+    assert allocation_error(between) is None
 
 
 def chained(cause=None, context=None, *, suppressed=False):
