@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import asyncio
 import contextlib
 import contextvars
@@ -23,6 +24,7 @@ import epprof_nb
 from epprof_nb import host
 from epprof_nb.recording.memory import torch_failures
 from epprof_nb.recording.out_of_memory import facts, variables
+from epprof_nb.recording.out_of_memory.device_arrays import DeviceArrays
 from epprof_nb.recording.out_of_memory.errors import allocation_error, requested_bytes
 from epprof_nb.recording.out_of_memory.facts import explain
 from epprof_nb.recording.out_of_memory.places import frames_of, users_frames
@@ -467,3 +469,16 @@ def test_a_container_of_many_objects_ends_with_the_time(monkeypatch, kind):
     search.follow([variables.Root("many", kind(things), "variable")])
     assert not search.is_complete
     assert next(asked) < 10_000
+
+
+def test_arrays_whose_class_is_only_registered_are_found(monkeypatch):
+    jax = types.ModuleType("jax")
+    jax.Array = abc.ABCMeta("Array", (), {"__module__": "jax"})
+    impl = jax.Array.register(type("ArrayImpl", (), {}))
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    made, of_host = impl(), host.empty(10)
+    arrays = DeviceArrays()
+    assert arrays.is_array(made)
+    found = arrays.among([*gc.get_objects(), impl])
+    assert any(one is made for one in found)
+    assert any(one is of_host for one in found)
