@@ -87,8 +87,9 @@ def summary_of(index: ProfileIndex) -> Summary:
     """Compute the summary of a profile."""
     profile = index.profile
     time = _durations(profile.tables["activities"])
+    headline = headline_of(index)
     return Summary(
-        headline_of(index).line,
+        headline.line,
         list(_facts(index, time)),
         [
             Evidence(found, f"select * from {evidence_name(rank)} order by start_ns")
@@ -96,6 +97,7 @@ def summary_of(index: ProfileIndex) -> Summary:
         ],
         [ranking for ranking in _rankings(index, time) if ranking.rows],
         [
+            *(" ".join(line.split()) for line in headline.memory),
             *experiment_lines(index),
             *(str(note) for note in profile.info.get("notes") or ()),
             *by_operator.hints(index),

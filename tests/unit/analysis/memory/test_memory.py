@@ -214,6 +214,12 @@ def test_what_was_there_before_is_not_said_to_be_none():
     )
 
 
+def test_the_summary_has_the_peak_and_the_pools():
+    text = with_memory(TRAINING, BLOCKS).summary()
+    assert "memory 201 B in use at the peak" in text
+    assert "torch 201 B" in text
+
+
 def test_pools_show_free_memory_and_its_largest_piece():
     segments = [
         {"pool": "torch", "device_id": 0, "address": 1000, "bytes": 100, "allocated_ns": None},
