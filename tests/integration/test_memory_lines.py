@@ -56,7 +56,8 @@ def test_the_peak_is_named_at_the_line_that_allocates(run, shell):
     run(CELL)
     run("%%gpuprofile prof --detail memory\nload(1000)\nload(3)")
     text = as_text(ViewModel(shell.user_ns["prof"]))
-    assert "at the peak (reached by line 3 of `load` in In[2], `kept.append(host.empty(2 * n))`)" in text
+    line = "line 3 of `load` in In[2], `kept.append(host.empty(2 * n))`"
+    assert f"at the peak (reached by {line})" in text
     run("%%gpuprofile prof --detail memory\nkept.append(host.empty(7))")
     text = as_text(ViewModel(shell.user_ns["prof"]))
     assert "at the peak (reached by line 2, `kept.append(host.empty(7))`)" in text
