@@ -29,7 +29,8 @@ _LARGEST_FACTS = 16 * 2**20
 def complete_killed(folder: str | os.PathLike[str]) -> bool:
     """Write the part of a killed process from its journal, if it has one and no manifest.
 
-    Without a journal, the part says that the process was not recorded.
+    Without a journal, or with one that has no complete batch yet, the part says that the process
+    was not recorded.
 
     Parameters
     ----------
@@ -60,7 +61,12 @@ def complete_killed(folder: str | os.PathLike[str]) -> bool:
     from epprof_nb.recording.children.journal_reading import KilledRecording
 
     try:
-        recording = KilledRecording(journal)
+        try:
+            recording = KilledRecording(journal)
+        except EOFError:
+            if not (folder / BEGUN).exists():
+                raise
+            return _complete_begun(folder)
         manifest = Manifest.from_json(recording.facts["manifest"])
         if _may_run(manifest, recording.facts["start_ticks"], age_s):
             return False
@@ -72,8 +78,8 @@ def complete_killed(folder: str | os.PathLike[str]) -> bool:
         )  # fmt: skip
     except DAMAGE as error:
         raise ProfileFileError(
-            f"{journal} could not be read: {error or type(error).__name__}. The process was "
-            "killed before it wrote to its journal, or the file is damaged."
+            f"{journal} is damaged: {error or type(error).__name__}. Remove the folder of the part "
+            "to load the job without it."
         ) from error
     write_part(data, folder, manifest)
     journal.unlink(missing_ok=True)
@@ -97,6 +103,7 @@ def _complete_begun(folder: Path) -> bool:
     reason = "it crashed or was killed, less than 5 seconds after its recording began"
     manifest = replace(manifest, state="not recorded", reason=reason, end_ns=manifest.begin_ns)
     write_part(ProfileData(), folder, manifest)
+    (folder / JOURNAL).unlink(missing_ok=True)
     begun.unlink(missing_ok=True)
     return True
 

@@ -113,16 +113,15 @@ def load_job(
         found = PART_NAME.fullmatch(name)
         rank = None if found is None or found[1] == "none" else int(found[1])
         pid = None if found is None else int(found[2])
+        state = "damaged"
         try:
             with suppress(OSError):  # the folder is read-only: then the part is unfinished
                 complete_killed(part)
+            state = "damaged" if (part / MANIFEST).exists() else "unfinished"
             size += _manifest_size(part)
             manifest = _manifest(part, size)
         except ProfileFileError as error:
-            is_there = (part / MANIFEST).exists()
-            broken.append(
-                Broken(part, "damaged" if is_there else "unfinished", str(error), rank, pid)
-            )
+            broken.append(Broken(part, state, str(error), rank, pid))
         else:
             parts.append((part, manifest))
     parts, of_others = _own(parts)

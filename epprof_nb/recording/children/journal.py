@@ -122,6 +122,8 @@ class Journal:
         import pyarrow as pa
 
         schema = journal_schema()
+        columns = [pa.array([*entries], pa.string()), pa.array([*entries.values()], schema[1].type)]
+        batch = pa.record_batch(columns, schema=schema)
         if self._writer is None:
             # A killed process leaves what the system has got, so that nothing is flushed to disk.
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
@@ -130,8 +132,7 @@ class Journal:
             self._writer = pa.ipc.new_stream(self._file, schema)
         elif not self._is_open():
             raise OSError("the program has closed the file of the journal")
-        columns = [pa.array([*entries], pa.string()), pa.array([*entries.values()], schema[1].type)]
-        self._writer.write_batch(pa.record_batch(columns, schema=schema))
+        self._writer.write_batch(batch)
 
     def _is_open(self) -> bool:
         """Whether the descriptor is still the journal's: daemons close all, and use them again."""

@@ -69,8 +69,10 @@ class KilledRecording:
 
     Raises
     ------
+    EOFError
+        If it has no complete batch: the process was killed before.
     ValueError, LookupError, TypeError, OSError, pyarrow.ArrowException
-        If the file is not a journal, is damaged, or has no batch yet.
+        If the file is not a journal, or is damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -192,9 +194,15 @@ def _read(path: Path) -> list[dict[str, bytes]]:
     import pyarrow as pa
 
     found: list[dict[str, bytes]] = []
+    if not path.stat().st_size:
+        raise EOFError("the journal is empty")
     with path.open("rb") as file:
         messages = pa.ipc.MessageReader.open_stream(file)
-        if pa.ipc.read_schema(messages.read_next_message()) != journal_schema():
+        try:
+            schema = pa.ipc.read_schema(messages.read_next_message())
+        except StopIteration:  # an end-of-stream marker, or zeros, which are one
+            raise ValueError("it ends before its schema") from None
+        if schema != journal_schema():
             raise ValueError("it is not a journal")
         while True:
             try:
@@ -210,7 +218,7 @@ def _read(path: Path) -> list[dict[str, bytes]]:
             names, values = (batch.column(at).to_pylist() for at in range(2))
             found.append(dict(zip(names, values, strict=True)))
     if not found:
-        raise ValueError("the journal has no complete batch")
+        raise EOFError("the journal has no complete batch")
     return found
 
 

@@ -7,14 +7,14 @@ import time
 import numpy as np
 import pytest
 
-from epprof_nb import host
+from epprof_nb import host, load
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.core.options import Options
 from epprof_nb.jobs.killed import complete_killed
 from epprof_nb.recording.children.journal import BEGUN, JOURNAL, Journal
 from epprof_nb.recording.children.processes import boot_id
 from epprof_nb.recording.session import session
-from tests.helpers.jobs import manifest
+from tests.helpers.jobs import add_part, manifest
 from tests.helpers.parts import read_part
 
 
@@ -79,6 +79,31 @@ def test_a_damaged_begin_is_named(tmp_path, text):
     (tmp_path / BEGUN).write_text(text)
     with pytest.raises(ProfileFileError, match=f"{BEGUN} could not be read"):
         complete_killed(tmp_path)
+
+
+@pytest.mark.parametrize("size", [0, 400])
+def test_a_process_that_was_killed_as_it_began_its_journal_is_listed(begun, part, size):
+    content = (part / JOURNAL).read_bytes()
+    (part / JOURNAL).unlink()
+    folder = begun(hostname=socket.gethostname(), clock={"boot_id": boot_id()})
+    (folder / JOURNAL).write_bytes(content[:size])
+    assert complete_killed(folder)
+    assert not (folder / JOURNAL).exists()
+    assert read_part(folder)[1].state == "not recorded"
+
+
+END_OF_STREAM = b"\xff\xff\xff\xff" + bytes(4)
+
+
+@pytest.mark.parametrize("content", [b"", b"x", END_OF_STREAM, bytes(1_000)])
+def test_a_job_with_a_damaged_journal_loads_and_names_it(tmp_path, content):
+    add_part(tmp_path, 0)
+    folder = tmp_path / manifest(1).folder_name
+    folder.mkdir()
+    (folder / JOURNAL).write_bytes(content)
+    ranks = load(tmp_path).ranks
+    assert ranks["state"].tolist() == ["complete", "damaged"]
+    assert f"{JOURNAL} is damaged" in ranks.loc[1, "reason"]
 
 
 def test_a_journal_of_another_machine_becomes_a_part_when_it_rests(part):
