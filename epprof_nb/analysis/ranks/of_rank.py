@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.data.profile_data import ProfileData
 
 NCCL_COMMUNICATOR = "NCCL communicator ID"
 ARGUMENTS = (
@@ -91,21 +90,17 @@ class RankFacts(NamedTuple):
     ----------
     collectives
         Its collectives, by start.
-    waited_for_core_ns
-        How long its threads waited for a core, as far as the system says.
+    waiting_cores
+        Number of cores for which its threads waited on average, as far as the system says.
     """
 
     collectives: list[Collective]
-    waited_for_core_ns: int
+    waiting_cores: float
 
 
 def facts_of(index: ProfileIndex) -> RankFacts:
     """Return the facts of a profile."""
-    return RankFacts(collectives_of(index), _waited_for_core_ns(index.profile))
-
-
-def _waited_for_core_ns(profile: ProfileData) -> int:
-    return int(waits(load_of(profile.info))[0] * profile.wall_ns)
+    return RankFacts(collectives_of(index), waits(load_of(index.profile.info))[0])
 
 
 def collectives_of(index: ProfileIndex) -> list[Collective]:

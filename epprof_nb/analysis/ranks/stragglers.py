@@ -198,7 +198,8 @@ def _late_of(ranks: Ranks, rank: int, known: list[Judged]) -> list[Judged]:
     if share >= _SYSTEMATIC_SHARE and _by_chance(known, rank) < chance / (waiting + 1):
         return [known[i] for i in late.tolist()]
     single = late[_is_outlier(excess, known)[late]]
-    lost = blame[single].sum() / waiting - ranks.facts(rank).waited_for_core_ns
+    # Waits for a core are known for the whole profile only: those while it imports do not count.
+    lost = blame[single].sum() / waiting - ranks.facts(rank).waiting_cores * span
     return [known[i] for i in single.tolist()] if lost >= _SINGLE_SHARE * span else []
 
 

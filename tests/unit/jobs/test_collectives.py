@@ -187,6 +187,23 @@ def test_ranks_alike_have_no_straggler_and_a_note():
     assert "No rank was late at 11 collectives" in frame.attrs["note"]
 
 
+def late_once(late_ms, waiting_cores):
+    """A loop after 10 s of imports, which is late once, on a machine with too few cores."""
+    kernels, begin = [], 10_000 * MS
+    for step in range(12):
+        arrive = begin + (2 + (late_ms if step == 6 else 0)) * MS
+        begin += (410 if step == 6 else 10) * MS
+        kernels.append(kernel(arrive, begin - MS, name=ALL_REDUCE, thread_id=1))
+    load = {"own_cores": waiting_cores, "waiting": 0.5}
+    return profile((), kernels, info={"wall_ns": begin, "load": load})
+
+
+@pytest.mark.parametrize(("waiting_cores", "late"), [(0.5, [1]), (0.9, [])])
+def test_waits_for_a_core_count_as_far_as_collectives_are_compared(waiting_cores, late):
+    job = job_of(late_once(0, waiting_cores), late_once(400, waiting_cores))
+    assert job.stragglers()["rank"].tolist() == late
+
+
 def test_communication_of_each_rank():
     frame = job_of(rank_of(), rank_of(slow_ms=5)).by_rank()
     assert frame["communication_ns"].tolist() == [12 * 7 * MS, 12 * 2 * MS]
