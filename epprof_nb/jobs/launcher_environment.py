@@ -22,7 +22,7 @@ def local_rank() -> int | None:
 
 def world_size() -> int | None:
     """Return the number of ranks; None if it is not stated."""
-    return _number(_WORLD_SIZES)
+    return _number(_WORLD_SIZES, 1)
 
 
 def is_one_of_several() -> bool:
@@ -39,9 +39,9 @@ def variable() -> str | None:
     return next((name for name in (*_LOCAL_RANKS, *_RANKS) if name in os.environ), None)
 
 
-def _number(names: tuple[str, ...]) -> int | None:
+def _number(names: tuple[str, ...], least: int = 0) -> int | None:
     for name in names:
         value = os.environ.get(name, "")
-        if value.isdecimal() and len(value) <= _MAX_DIGITS:
+        if value.isdecimal() and len(value) <= _MAX_DIGITS and int(value) >= least:
             return int(value)
     return None

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from epprof_nb import load
 from epprof_nb.core.options import Options
 from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.jobs.launch import FolderInUseError, begin_job, is_over
@@ -34,6 +35,15 @@ def test_parts_of_an_earlier_job_are_replaced(tmp_path):
     _, own = begin_job(tmp_path, Options())
     assert not part.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == [ORDER_FILE, own.folder.name]
+
+
+@pytest.mark.parametrize("world_size", ["0", "xyz"])
+def test_a_number_of_ranks_that_is_none_is_ignored(tmp_path, monkeypatch, world_size):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", world_size)
+    _, own = begin_job(tmp_path, Options())
+    own.write_unrecorded("it is a test")
+    assert load(tmp_path).ranks["state"].tolist() == ["not recorded"]
 
 
 def run(command, **variables):
