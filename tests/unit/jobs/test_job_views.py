@@ -134,6 +134,16 @@ def test_a_missing_rank_and_a_damaged_part_are_in_the_table(tmp_path):
     assert "Timeline of 2 ranks: 0, 3." in (tmp_path / "job.html").read_text()
 
 
+def test_a_redacted_job_with_a_damaged_part_is_shown(tmp_path):
+    for rank in range(3):
+        add_part(tmp_path, rank, profile=rank_of())
+    (tmp_path / manifest(1).folder_name / "activities.parquet").write_bytes(b"PAR1 no")
+    copy = epprof_nb.load(tmp_path).redacted()
+    copy.to_html(tmp_path / "job.html")
+    assert "Timeline of 2 ranks: 0, 2." in (tmp_path / "job.html").read_text()
+    assert "rank 1: damaged" in copy._repr_mimebundle_()["text/plain"]
+
+
 def test_a_part_of_which_only_device_work_can_be_read_leaves_out_the_timeline(tmp_path):
     add_part(tmp_path, 0, profile=rank_of())
     part = add_part(tmp_path, None, pid=900)
