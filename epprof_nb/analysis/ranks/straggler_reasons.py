@@ -11,7 +11,7 @@ import numpy as np
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
 from epprof_nb.analysis.ranks.device_time import DeviceTime
 from epprof_nb.analysis.ranks.host_time import NOWHERE, SYNCHRONIZATION, HostTime, Place, Sampled
-from epprof_nb.analysis.ranks.stragglers import judged_collectives, stragglers_of
+from epprof_nb.analysis.ranks.stragglers import Judged, judged_collectives, stragglers_of
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import base_name, duration, plural
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.ranks.across import Ranks
-    from epprof_nb.analysis.ranks.stragglers import Judged, Straggler
+    from epprof_nb.analysis.ranks.stragglers import Straggler
 
 UNEXPLAINED = "unexplained"
 _KINDS = {
@@ -306,9 +306,18 @@ def straggler_sentence(ranks: Ranks) -> str | None:
     found = ranks.cached(explained)
     if not found:
         waited = sum(sum(one.blame_ns.values()) for one in judged)
-        return (
+        text = (
             f"No rank was late at {plural(len(judged), 'collective')} more than by chance; the "
-            f"ranks waited {duration(waited)} for each other."
+            f"ranks waited {duration(waited)} for each other"
+        )
+        # An order that is closer than the error of the clocks blames nobody.
+        known = [one for one in judged if any(one.blame_ns.values())]
+        if not known:
+            return f"{text}."
+        longest = max(known, key=Judged.longest_wait_ns)
+        return (
+            f"{text}. The longest wait, {duration(longest.longest_wait_ns())}, was for rank "
+            f"{max(longest.blame_ns, key=longest.blame_ns.__getitem__)}."
         )
     first = found[0].straggler
     text = (

@@ -66,6 +66,10 @@ class Judged:
         others = [spent for other, spent in self.spent_ns.items() if other != rank]
         return self.spent_ns[rank] - float(np.median(others))
 
+    def longest_wait_ns(self) -> int:
+        """Return how long the first rank waited for the last one."""
+        return max(self.spent_ns.values()) - min(self.spent_ns.values())
+
     def caused_ns(self, rank: int) -> float:
         """Return how long ranks waited for a rank, here and because of that elsewhere."""
         return self.blame_ns[rank] + self.further_ns[rank]

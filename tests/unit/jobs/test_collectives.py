@@ -185,6 +185,7 @@ def test_ranks_alike_have_no_straggler_and_a_note():
     frame = job_of(rank_of(), rank_of()).stragglers()
     assert len(frame) == 0
     assert "No rank was late at 11 collectives" in frame.attrs["note"]
+    assert "longest" not in frame.attrs["note"]
 
 
 def late_once(late_ms, waiting_cores):
@@ -200,8 +201,10 @@ def late_once(late_ms, waiting_cores):
 
 @pytest.mark.parametrize(("waiting_cores", "late"), [(0.5, [1]), (0.9, [])])
 def test_waits_for_a_core_count_as_far_as_collectives_are_compared(waiting_cores, late):
-    job = job_of(late_once(0, waiting_cores), late_once(400, waiting_cores))
-    assert job.stragglers()["rank"].tolist() == late
+    frame = job_of(late_once(0, waiting_cores), late_once(400, waiting_cores)).stragglers()
+    assert frame["rank"].tolist() == late
+    if not late:
+        assert "The longest wait, 400 ms, was for rank 1." in frame.attrs["note"]
 
 
 def test_communication_of_each_rank():
