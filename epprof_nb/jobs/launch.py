@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from epprof_nb.core.errors import EpprofError
+from epprof_nb.core.errors import EpprofError, ProfileFileError
 from epprof_nb.data.schema import TABLES
 from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.files.dataset.part_name import part_name
@@ -68,7 +68,7 @@ def begin_job(folder: Path, options: Options) -> tuple[Order, ProcessPart]:
     launch, creator = _launch()
     with _locked(folder):
         order = _order_in(folder)
-        if order is None or order.launch != launch or _is_over(folder):
+        if order is None or not _is_of(order, launch, folder) or _is_over(folder):
             _remove_parts(folder, order, launch)
             order = Order(
                 job_id=secrets.token_hex(8), folder=os.fspath(folder.resolve()), options=options,
@@ -124,6 +124,31 @@ def _order_in(folder: Path) -> Order | None:
     with suppress(OSError, ValueError):
         return Order.read(folder / ORDER_FILE)
     return None
+
+
+def _is_of(order: Order, launch: str, folder: Path) -> bool:
+    """Whether a job is that of a launch, or lacks this rank, which another shell has started."""
+    if order.launch == launch:
+        return True
+    rank, world = launcher_environment.rank(), launcher_environment.world_size()
+    is_alike = _stated(order.launch) == _stated(launch) and order.folder == str(folder.resolve())
+    if rank is None or world is None or not is_alike:
+        return False
+    from epprof_nb.files.dataset.part import read_manifest
+
+    parts = [path for path, _ in part_folders(folder)]
+    try:
+        manifests = [read_manifest(path) for path in parts if (path / MANIFEST).exists()]
+    except ProfileFileError:
+        return False
+    is_there = any(path.name.startswith(part_name(rank, 0)[:-1]) for path in parts)
+    return not is_there and {m.world_size for m in manifests} - {None} == {world}
+
+
+def _stated(launch: str) -> list[str]:
+    """Return the machine and the names of a launch, without the process that launched it."""
+    words = launch.split(" ")
+    return words[:1] + words[3:]
 
 
 def _is_over(folder: Path) -> bool:

@@ -46,6 +46,26 @@ def test_a_number_of_ranks_that_is_none_is_ignored(tmp_path, monkeypatch, world_
     assert load(tmp_path).ranks["state"].tolist() == ["not recorded"]
 
 
+@pytest.mark.parametrize(
+    ("rank", "world_size", "kept"),
+    [(1, 2, True), (0, 2, False), (1, 3, False)],
+)
+def test_a_rank_of_another_shell_keeps_the_part_of_one_that_has_ended(
+    tmp_path, monkeypatch, rank, world_size, kept
+):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    order, first = begin_job(tmp_path, Options())
+    first.write_unrecorded("it is a test")
+    boot, _, _, *stated = order.launch.split(" ")
+    replace(order, launch=" ".join([boot, "7", "8", *stated])).write(tmp_path / ORDER_FILE)
+    monkeypatch.setenv("RANK", str(rank))
+    monkeypatch.setenv("WORLD_SIZE", str(world_size))
+    joined, _ = begin_job(tmp_path, Options())
+    assert (joined.job_id == order.job_id) == kept
+    assert (first.folder / MANIFEST).exists() == kept
+
+
 def run(command, **variables):
     environment = {**os.environ, **variables}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
