@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
@@ -23,6 +24,17 @@ def local_rank() -> int | None:
 def world_size() -> int | None:
     """Return the number of ranks; None if it is not stated."""
     return _number(_WORLD_SIZES, 1)
+
+
+def run_id() -> str:
+    """Return a digest of what names the run on all its hosts; "" if the launcher names none."""
+    # Without an id of the user, torchrun states "none" for each run.
+    is_named = os.environ.get("TORCHELASTIC_RUN_ID", "none") not in ("", "none")
+    if rank() is None or not (is_named or os.environ.get("SLURM_JOB_ID")):
+        return ""
+    names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "SLURM_STEP_ID")
+    stated = "\n".join(os.environ.get(name, "") for name in names)
+    return hashlib.sha256(stated.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def is_one_of_several() -> bool:

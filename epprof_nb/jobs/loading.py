@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -188,14 +188,33 @@ def _own(
         return parts, []
     # With the same number of parts, the later one counts.
     begins = {job: max(m.begin_ns for _, m in parts if m.job_id == job) for job in counts}
-    own = max(counts, key=lambda job: (counts[job], begins[job]))
-    foreign = [part.name for part, manifest in parts if manifest.job_id != own]
+    first = max(counts, key=lambda job: (counts[job], begins[job]))
+    own = _with_other_hosts(first, parts)
+    foreign = [part.name for part, manifest in parts if manifest.job_id not in own]
+    if not foreign:
+        return parts, []
     were, them = ("was", "it") if len(foreign) == 1 else ("were", "them")
     note = (
         f"{plural(len(foreign), 'part')} of another job {were} left out ({_some(foreign)}): move "
         f"{them} to a folder of {'its' if them == 'it' else 'their'} own to load {them}."
     )
-    return [(part, m) for part, m in parts if m.job_id == own], [note]
+    return [(part, m) for part, m in parts if m.job_id in own], [note]
+
+
+def _with_other_hosts(first: str, parts: list[tuple[Path, Manifest]]) -> set[str]:
+    """Return a job, and those of the same run that have other ranks: each host begins its own."""
+    ranks: dict[str, set[int | None]] = defaultdict(set)
+    runs: dict[str, set[tuple[str, int | None]]] = defaultdict(set)
+    for _, manifest in parts:
+        ranks[manifest.job_id].add(manifest.rank)
+        if manifest.run_id:
+            runs[manifest.job_id].add((manifest.run_id, manifest.world_size))
+    own, known = {first}, ranks[first] - {None}
+    for job in sorted(ranks.keys() - own):
+        if runs[first] and runs[job] == runs[first] and not known & ranks[job]:
+            own.add(job)
+            known |= ranks[job] - {None}
+    return own
 
 
 def _once(

@@ -96,6 +96,8 @@ def numbered(
     broken = list(broken)
     broken_ranks = {b.rank: b for b in broken if b.rank is not None and b.rank not in ranks}
     world = max((m.world_size or 0 for _, m in parts), default=0)
+    # Without an id of the run, parts of another host count as another job.
+    has_id = any(m.run_id for _, m in parts)
     named = list(broken_ranks.values())
     absent = list(_missing(world, {*ranks, *broken_ranks}))
     processes = [_of_part(rank, *parts[i], launched=True) for rank, i in ranks.items()]
@@ -106,7 +108,7 @@ def numbered(
         notes.append(
             f"{plural(count, 'rank')} of {world} {'is' if count == 1 else 'are'} missing ({some}):"
             " the folder has no part of them. They were not recorded, or their parts are on "
-            "another host: copy these into the folder."
+            f"another host{': copy these into the folder' if has_id else ''}."
         )
     why = f"no part, although the job has {world} ranks"
     processes += [

@@ -87,6 +87,7 @@ class ProcessPart:
             rank=launcher_environment.rank() if self._is_rank else None,
             local_rank=launcher_environment.local_rank() if self._is_rank else None,
             world_size=launcher_environment.world_size() if self._is_rank else None,
+            run_id=launcher_environment.run_id() if self._is_rank else "",
             hostname=socket.gethostname(), address=self._address,
             command=tuple(sys.orig_argv), followed=self.followed, state=state, reason=reason,
             begin_ns=begin_ns, end_ns=end_ns, clock=self.clock,

@@ -129,6 +129,7 @@ class Redaction:
                     manifest,
                     hostname=self._host(manifest.hostname),
                     address=None,
+                    run_id="",
                     pid=self._pids.get(manifest.pid, 0),
                     parent_pid=self._pids.get(manifest.parent_pid, 0),
                     clock=clock,

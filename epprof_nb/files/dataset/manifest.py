@@ -40,6 +40,8 @@ class Manifest:
         The process and its parent.
     rank, local_rank, world_size
         Place in the job as its launcher stated it; None if it did not.
+    run_id
+        Text that the ranks of one run share, also those on other hosts; "" if unknown.
     hostname
         Name of the host.
     address
@@ -80,6 +82,7 @@ class Manifest:
     rank: int | None = None
     local_rank: int | None = None
     world_size: int | None = None
+    run_id: str = ""
     hostname: str = ""
     address: str | None = None
     command: Sequence[str] = ()
@@ -198,6 +201,7 @@ _FIELDS: dict[str, Callable[[object], bool]] = {
     "rank": _optional(_integer(2**31)),
     "local_rank": _optional(_integer(2**31)),
     "world_size": _optional(_integer(2**31, 1)),
+    "run_id": _optional(_short_text),
     "hostname": _short_text,
     "address": _optional(_short_text),
     "command": _texts,

@@ -11,6 +11,7 @@ import pytest
 from epprof_nb import load
 from epprof_nb.core.options import Options
 from epprof_nb.files.dataset.manifest import MANIFEST
+from epprof_nb.jobs import launcher_environment
 from epprof_nb.jobs.launch import FolderInUseError, begin_job, is_over
 from epprof_nb.recording.children.order import ORDER_FILE, VARIABLE, Order
 from epprof_nb.recording.children.processes import start_ticks
@@ -19,7 +20,8 @@ from tests.helpers.jobs import add_part
 
 @pytest.fixture(autouse=True)
 def no_launcher(monkeypatch):
-    for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"):
+    for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                 "SLURM_JOB_ID"):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
 
 
@@ -64,6 +66,17 @@ def test_a_rank_of_another_shell_keeps_the_part_of_one_that_has_ended(
     joined, _ = begin_job(tmp_path, Options())
     assert (joined.job_id == order.job_id) == kept
     assert (first.folder / MANIFEST).exists() == kept
+
+
+def test_hosts_of_one_run_state_the_same_id(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    found = []
+    for run_id, rank in (("run7", 0), ("run7", 1), ("run8", 1), ("none", 0), ("", 0)):
+        monkeypatch.setenv("RANK", str(rank))
+        monkeypatch.setenv("TORCHELASTIC_RUN_ID", run_id)
+        found.append(launcher_environment.run_id())
+    assert found[0] == found[1] != found[2]
+    assert found[3:] == ["", ""]
 
 
 def run(command, **variables):

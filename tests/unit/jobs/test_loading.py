@@ -244,6 +244,27 @@ def test_parts_of_another_job_are_left_out(tmp_path):
     assert "1 part of another job was left out ('rank-00002-1002')" in job.notes[0]
 
 
+def test_parts_of_one_run_on_several_hosts_are_one_job(tmp_path):
+    for rank, run_id in enumerate(["run 7"] * 2 + ["run 8"]):
+        host = {"hostname": f"node{rank}", "job_id": f"j{rank}", "run_id": run_id}
+        add_part(tmp_path, rank, world_size=3, begin_ns=100 - rank, **host)
+    job = epprof_nb.load(tmp_path)
+    assert list(job) == [0, 1]
+    assert "1 part of another job was left out ('rank-00002-1002')" in job.notes[0]
+    assert "copy these into the folder" in job.notes[1]
+    # The same rank of the same run is that of an earlier launch.
+    add_part(tmp_path, 0, pid=7, job_id="j7", run_id="run 7", world_size=3, begin_ns=1)
+    assert [p.pid for p in epprof_nb.load(tmp_path).processes if p.has_profile] == [1000, 1001]
+
+
+def test_parts_without_an_id_of_their_run_are_not_to_be_copied(tmp_path):
+    for rank in range(2):
+        add_part(tmp_path, rank, world_size=2, job_id=f"j{rank}")
+    left_out, missing = epprof_nb.load(tmp_path).notes
+    assert "left out" in left_out
+    assert missing.endswith("or their parts are on another host.")
+
+
 def test_broken_parts_do_not_spoil_the_others(tmp_path):
     for rank in range(4):
         add_part(tmp_path, rank, world_size=4)
