@@ -26,7 +26,7 @@ _LARGEST = MAX_BYTES + 16 * 2**20
 _LARGEST_FACTS = 16 * 2**20
 
 
-def complete_killed(folder: str | os.PathLike[str]) -> bool:
+def complete_killed(folder: str | os.PathLike[str], *, into: Path | None = None) -> bool:
     """Write the part of a killed process from its journal, if it has one and no manifest.
 
     Without a journal, or with one that has no complete batch yet, the part says that the process
@@ -36,6 +36,8 @@ def complete_killed(folder: str | os.PathLike[str]) -> bool:
     ----------
     folder
         Folder of the part, which may be from an untrusted source.
+    into
+        Folder to write the part to, if `folder` is read-only; its journal then remains.
 
     Returns
     -------
@@ -54,7 +56,7 @@ def complete_killed(folder: str | os.PathLike[str]) -> bool:
     if (folder / MANIFEST).exists():
         return False
     if not journal.is_file() or journal.is_symlink():
-        return _complete_begun(folder)
+        return _complete_begun(folder, into)
     if journal.stat().st_size > _LARGEST:
         raise ProfileFileError(f"{journal} is larger than the limit of {_LARGEST:,} bytes")
     age_s = time.time() - journal.stat().st_mtime
@@ -66,7 +68,7 @@ def complete_killed(folder: str | os.PathLike[str]) -> bool:
         except EOFError:
             if not (folder / BEGUN).exists():
                 raise
-            return _complete_begun(folder)
+            return _complete_begun(folder, into)
         manifest = Manifest.from_json(recording.facts["manifest"])
         if _may_run(manifest, recording.facts["start_ticks"], age_s):
             return False
@@ -81,13 +83,18 @@ def complete_killed(folder: str | os.PathLike[str]) -> bool:
             f"{journal} is damaged: {error or type(error).__name__}. Remove the folder of the part "
             "to load the job without it."
         ) from error
-    write_part(data, folder, manifest)
-    journal.unlink(missing_ok=True)
-    (folder / BEGUN).unlink(missing_ok=True)
+    _write(data, manifest, folder, into)
     return True
 
 
-def _complete_begun(folder: Path) -> bool:
+def _write(data: ProfileData, manifest: Manifest, folder: Path, into: Path | None) -> None:
+    write_part(data, into or folder, manifest)
+    if into is None:
+        (folder / JOURNAL).unlink(missing_ok=True)
+        (folder / BEGUN).unlink(missing_ok=True)
+
+
+def _complete_begun(folder: Path, into: Path | None) -> bool:
     """Write which process was killed before it had written its journal."""
     begun = folder / BEGUN
     if not begun.is_file() or begun.is_symlink():
@@ -102,9 +109,7 @@ def _complete_begun(folder: Path) -> bool:
         raise ProfileFileError(f"{begun} could not be read: {error}") from error
     reason = "it crashed or was killed, less than 5 seconds after its recording began"
     manifest = replace(manifest, state="not recorded", reason=reason, end_ns=manifest.begin_ns)
-    write_part(ProfileData(), folder, manifest)
-    (folder / JOURNAL).unlink(missing_ok=True)
-    begun.unlink(missing_ok=True)
+    _write(ProfileData(), manifest, folder, into)
     return True
 
 

@@ -107,6 +107,7 @@ def load_job(
     names, notes = _names(folder)
     parts: list[tuple[Path, Manifest]] = []
     broken = []
+    temporary: list[tempfile.TemporaryDirectory[str]] = []
     size = 0
     for name in names:
         part = folder / name
@@ -115,8 +116,7 @@ def load_job(
         pid = None if found is None else int(found[2])
         state = "damaged"
         try:
-            with suppress(OSError):  # the folder is read-only: then the part is unfinished
-                complete_killed(part)
+            part = _completed(part, temporary)
             state = "damaged" if (part / MANIFEST).exists() else "unfinished"
             size += _manifest_size(part)
             manifest = _manifest(part, size)
@@ -136,8 +136,27 @@ def load_job(
     processes, missing = numbered([*parts, *listed], broken)
     stored = {p.number: (p.part, p.manifest) for p in processes if p.has_profile and p.manifest}
     job = Job(PartProfiles(stored, max_bytes), processes=processes, notes=[*notes, *missing])
+    for kept in temporary:
+        weakref.finalize(job.profiles, kept.cleanup)
     job.notes += job.dropped_notes()
     return job
+
+
+def _completed(part: Path, temporary: list[tempfile.TemporaryDirectory[str]]) -> Path:
+    """Complete the part of a killed process, and return its folder.
+
+    That is in a temporary folder, which is made once, if the part is read-only or its disk is full.
+    """
+    try:
+        complete_killed(part)
+    except OSError:
+        with suppress(OSError):  # without any space, it is unfinished
+            if not temporary:
+                temporary.append(tempfile.TemporaryDirectory(prefix="epprof-load-"))
+            copy = Path(temporary[0].name) / part.name
+            if complete_killed(part, into=copy):
+                return copy
+    return part
 
 
 def _names(folder: Path) -> tuple[list[str], list[str]]:

@@ -1,5 +1,7 @@
 """Parts of killed processes, made of their journals."""
 
+import errno
+import gc
 import os
 import socket
 import time
@@ -10,6 +12,8 @@ import pytest
 from epprof_nb import host, load
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.core.options import Options
+from epprof_nb.files.dataset.part import write_part
+from epprof_nb.jobs import killed
 from epprof_nb.jobs.killed import complete_killed
 from epprof_nb.recording.children.journal import BEGUN, JOURNAL, Journal
 from epprof_nb.recording.children.processes import boot_id
@@ -104,6 +108,29 @@ def test_a_job_with_a_damaged_journal_loads_and_names_it(tmp_path, content):
     ranks = load(tmp_path).ranks
     assert ranks["state"].tolist() == ["complete", "damaged"]
     assert f"{JOURNAL} is damaged" in ranks.loc[1, "reason"]
+
+
+def test_a_journal_in_a_folder_that_is_read_only_is_read(part, monkeypatch):
+    folder = part / manifest(1).folder_name
+    folder.mkdir()
+    (part / JOURNAL).rename(folder / JOURNAL)
+    os.utime(folder / JOURNAL, (1, 1))
+
+    def write(data, target, stated):
+        if part in target.parents:
+            raise OSError(errno.EROFS, "Read-only file system")
+        return write_part(data, target, stated)
+
+    monkeypatch.setattr(killed, "write_part", write)
+    job = load(part)
+    assert job.ranks["state"].tolist() == ["killed"]
+    assert "killed" in job[0].activities["name"].tolist()
+    assert [path.name for path in folder.iterdir()] == [JOURNAL]
+    copy = job.processes[0].part
+    assert copy.exists()
+    del job
+    gc.collect()
+    assert not copy.exists()
 
 
 def test_a_journal_of_another_machine_becomes_a_part_when_it_rests(part):
