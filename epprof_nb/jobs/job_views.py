@@ -233,5 +233,6 @@ def _write_trace(
         ],
         path,
     )
-    for number, why in lacking.items():
+    lacking |= {p.number: p.reason for p in job.processes if p.state == "damaged"}
+    for number, why in sorted(lacking.items()):
         warnings.warn(f"The trace lacks {job.name(number)}: {why}", stacklevel=3)

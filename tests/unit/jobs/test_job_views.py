@@ -220,6 +220,16 @@ def test_a_damaged_part_is_left_out_of_traces_and_named(tmp_path, table):
     job.to_html(tmp_path / "job.html")
 
 
+def test_traces_warn_of_parts_that_were_damaged_when_the_job_was_loaded(tmp_path):
+    for rank in range(2):
+        add_part(tmp_path, rank, profile=rank_of())
+    (tmp_path / manifest(1).folder_name / "manifest.json").write_text("{")
+    job = epprof_nb.load(tmp_path)
+    for name in ("to_chrome", "to_perfetto"):
+        with pytest.warns(UserWarning, match="The trace lacks rank 1: .*manifest.json"):
+            getattr(job, name)(tmp_path / "trace")
+
+
 def test_a_trace_of_damaged_parts_only_is_an_error_and_no_file(tmp_path):
     part = add_part(tmp_path / "run", 0)
     (part / "ops.parquet").write_bytes(b"PAR1 no")
