@@ -226,7 +226,7 @@ def test_traces_warn_of_parts_that_were_damaged_when_the_job_was_loaded(tmp_path
     (tmp_path / manifest(1).folder_name / "manifest.json").write_text("{")
     job = epprof_nb.load(tmp_path)
     for name in ("to_chrome", "to_perfetto"):
-        with pytest.warns(UserWarning, match="The trace lacks rank 1: .*manifest.json"):
+        with pytest.warns(UserWarning, match="The trace lacks rank 1: .*damaged"):
             getattr(job, name)(tmp_path / "trace")
 
 
