@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING, Literal, SupportsIndex
+from typing import TYPE_CHECKING, Literal, SupportsIndex, cast
+
+import numpy as np
 
 from epprof_nb.jobs.job_collectives import JobCollectives
 from epprof_nb.jobs.job_data import JobData, ranks_text
@@ -82,7 +84,7 @@ class Job(JobTables, JobCollectives, JobViews):
         TypeError
             If a rank is not an integer.
         ValueError
-            If the stretch is empty or no process was chosen.
+            If the stretch is empty or infinite, or no process was chosen.
         KeyError
             If the job has no profile of one of `ranks`.
 
@@ -98,10 +100,18 @@ class Job(JobTables, JobCollectives, JobViews):
         """
         from epprof_nb.jobs.window import Stretch, window
 
-        t0, t1 = int(t0), int(t1)
+        try:
+            t0, t1 = int(t0), int(t1)
+        except (OverflowError, ValueError):
+            raise ValueError(
+                f"a window from {t0} to {t1} has no bounds: pass nanoseconds, "
+                f"0 <= t0 < t1 <= {self.end_ns}"
+            ) from None
         if ranks is None:
             ranks = list(self)
-        numbers = [ranks] if isinstance(ranks, SupportsIndex) else ranks
+        # An array is no number, although it has the method of one.
+        is_one = isinstance(ranks, SupportsIndex) and not np.ndim(ranks)
+        numbers = cast("Collection[int]", [ranks] if is_one else ranks)
         chosen = list(dict.fromkeys(index(number) for number in numbers))
         if t1 <= t0 or not chosen:
             raise ValueError(

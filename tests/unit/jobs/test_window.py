@@ -446,6 +446,19 @@ def test_findings_on_a_process_are_bounded_by_its_own_life():
     assert "(300 ms, in 30 samples)" in job.summary()
 
 
+def test_an_array_chooses_its_ranks():
+    job = two()
+    window = job.window(0, job.end_ns, ranks=np.array([0, 1]))
+    assert len(window.by_device()) == len(job.window(0, job.end_ns).by_device())
+
+
+@pytest.mark.parametrize(("t0", "t1"), [(0, np.inf), (-np.inf, 9), (np.nan, 9)])
+def test_infinite_windows_are_refused(t0, t1):
+    job = two()
+    with pytest.raises(ValueError, match=f"0 <= t0 < t1 <= {job.end_ns}"):
+        job.window(t0, t1)
+
+
 def test_ranks_from_tables_choose_one_process_and_texts_none():
     job = two()
     rank = job.by_rank().reset_index()["rank"].iloc[1]
