@@ -109,7 +109,7 @@ class Job(JobTables, JobCollectives, JobViews):
             ) from None
         if ranks is None:
             ranks = list(self)
-        # An array is no number, although it has the method of one.
+        # An array has the method of a number, too.
         is_one = isinstance(ranks, SupportsIndex) and not np.ndim(ranks)
         numbers = cast("Collection[int]", [ranks] if is_one else ranks)
         chosen = list(dict.fromkeys(index(number) for number in numbers))
