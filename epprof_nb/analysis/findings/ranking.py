@@ -102,8 +102,9 @@ def _of_one(index: ProfileIndex) -> list[Finding]:
     shown = with_causes(found)
     shown.sort(key=lambda f: (_level(f, wall_ns), -f.gain_ns, -f.low_ns))
     of_memory = [finding for function in OF_MEMORY for finding in function(index)]
-    is_full = nearly_full(index)
-    return [*of_memory, *shown] if is_full else [*shown, *of_memory]
+    # Who asks for memory alone wants it first.
+    is_first = nearly_full(index) or index.profile.info.get("detail") == "memory"
+    return [*of_memory, *shown] if is_first else [*shown, *of_memory]
 
 
 def _of_process(part: ProcessPart) -> Iterator[Finding]:

@@ -76,12 +76,19 @@ def test_a_refused_allocation_shows_little_fragmentation_and_comes_first():
     assert row.rank == 1
 
 
-def test_order_follows_from_how_full_the_device_is():
+def test_order_follows_from_how_full_the_device_is_and_what_was_asked():
     memory = [*PIECES, ASKED], SEGMENTS
-    *rest, last = with_memory(*memory).insights()["kind"]
+    prof = with_memory(*memory)
+    prof.info["detail"] = "all"
+    *rest, last = prof.insights()["kind"]
     assert rest
     assert last == "fragmentation"
-    assert with_memory(*memory, used=19 * GB).insights()["kind"].tolist() == [last, *rest]
+    full = with_memory(*memory, used=19 * GB)
+    full.info["detail"] = "all"
+    asked = with_memory(*memory)
+    asked.info["detail"] = "memory"
+    for prof in (full, asked):
+        assert prof.insights()["kind"].tolist() == [last, *rest]
 
 
 def test_caches_of_two_libraries():
