@@ -32,6 +32,8 @@ _SET = "_epprof_set"
 """Attribute of a condition with waiters, of an event and of a future: when it was last notified or
 set, and by which thread."""
 _NEVER = (-1, MISSING)
+_IMMUTABLE = 1 << 8
+"""Flag of types whose attributes cannot be replaced (``Py_TPFLAGS_IMMUTABLETYPE``)."""
 
 _patches = Patches()
 _waits: deque[tuple[int, int, int, int, str]] = deque(maxlen=_MAX_WAITS)
@@ -41,14 +43,19 @@ def start(options: Options) -> None:  # noqa: ARG001
     """Record the waits from now on, the last million of them."""
     if _patches:
         return
-    _patches.replace(threading.Condition, "notify", _noted_notify)
-    _patches.replace(threading.Condition, "wait", _recorded_wait)
-    _patches.replace(threading.Thread, "join", _recorded_join)
-    _patches.replace(threading.Event, "set", _noted)
-    _patches.replace(threading.Event, "wait", _recorded_event)
-    _patches.replace(concurrent.futures.Future, "set_result", _noted)
-    _patches.replace(concurrent.futures.Future, "set_exception", _noted)
-    _patches.replace(concurrent.futures.Future, "result", _recorded_result)
+    for kind, name, wrap in (
+        (threading.Condition, "notify", _noted_notify),
+        (threading.Condition, "wait", _recorded_wait),
+        (threading.Thread, "join", _recorded_join),
+        (threading.Event, "set", _noted),
+        (threading.Event, "wait", _recorded_event),
+        (concurrent.futures.Future, "set_result", _noted),
+        (concurrent.futures.Future, "set_exception", _noted),
+        (concurrent.futures.Future, "result", _recorded_result),
+    ):
+        # Others may have put a class of an extension in its place, as gevent does.
+        if getattr(kind, "__flags__", 0) & _IMMUTABLE == 0:
+            _patches.replace(kind, name, wrap)
 
 
 def stop() -> None:
