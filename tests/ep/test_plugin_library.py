@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import onnxruntime
 import pytest
 from onnxruntime import InferenceSession, SessionOptions, get_ep_devices
 
@@ -237,6 +240,45 @@ def test_devices_of_one_kind_can_be_told_apart(found):
 def test_options_of_the_cuda_provider_choose_its_device(found, given, device):
     (entry,), _ = registration.with_device([(PROVIDER, given)], None)
     assert entry[1].get("device") == device
+
+
+@pytest.mark.usefixtures("driver")  # it is built
+def test_a_cuda_device_has_the_hardware_device_of_its_gpu():
+    """ONNX Runtime lists the second GPU, and another one; the first has the CPU's, as before."""
+    if not list(Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.*")):
+        pytest.skip("this wheel has no library with OrtGetApiBase")
+    run("""
+import ctypes as C, pathlib
+from epprof_nb.ep import cuda
+from tests.ep.fake_cuda import library
+cuda.open_driver(library.FakeDriver().path)
+P, S, I, T = C.c_void_p, C.c_size_t, C.c_int32, C.c_char_p
+runtime = C.CDLL(str(next(pathlib.Path(ort.__file__).parent.glob("capi/libonnxruntime.so.*"))))
+runtime.OrtGetApiBase.restype = P
+base = C.cast(runtime.OrtGetApiBase(), C.POINTER(P))
+api = C.cast(C.CFUNCTYPE(P, C.c_uint32)(base[0])(25), C.POINTER(P))
+ep_api = C.cast(C.CFUNCTYPE(P)(api[317])(), C.POINTER(P))
+make_pairs, add = C.CFUNCTYPE(None, P)(api[295]), C.CFUNCTYPE(None, P, T, T)(api[296])
+make_hardware = C.CFUNCTYPE(P, I, C.c_uint32, C.c_uint32, T, P, P)(ep_api[16])
+type_of, hardware_of = C.CFUNCTYPE(I, P)(api[307]), C.CFUNCTYPE(P, P)(api[316])
+def hardware(kind, bus_id=None):
+    pairs, made = P(), P()
+    make_pairs(C.byref(pairs))
+    if bus_id: add(pairs, b"pci_bus_id", bus_id)
+    assert not make_hardware(kind, 0x10DE, 1, b"NVIDIA", pairs, C.byref(made))
+    return made
+listed = [hardware(1, b"0000:0a:00.0"), hardware(0), hardware(1), hardware(1, b"0000:02:00.0")]
+create = C.CFUNCTYPE(P, T, P, P, P, S, P)(("CreateEpFactories", C.CDLL(PATH)))
+factories, count = (P * 2)(), S()
+assert not create(cuda.LIBRARY.encode(), base, None, factories, 2, C.byref(count))
+found, number = (P * 8)(), S()
+for factory in factories[:count.value]:
+    supported = C.CFUNCTYPE(P, P, P, S, P, S, P)(C.cast(factory, C.POINTER(P))[3])
+    assert not supported(factory, (P * 4)(*listed), 4, found, 8, C.byref(number))
+assert number.value == 2, number
+assert [hardware_of(found[i]) for i in range(2)] == [listed[1].value, listed[3].value]
+assert [type_of(hardware_of(found[i])) for i in range(2)] == [0, 1]
+""")
 
 
 def test_a_session_on_several_devices_is_refused(found):

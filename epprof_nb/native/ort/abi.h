@@ -103,6 +103,7 @@ enum ApiSlot : size_t {
   kGetKeyValuePairs = 298,
   kReleaseKeyValuePairs = 300,
   kHardwareDeviceType = 307,
+  kHardwareDeviceMetadata = 311,
   kGetEpApi = 317,
   kGetTensorSizeInBytes = 318,
   kAllocatorGetStats = 319,
@@ -177,7 +178,7 @@ enum EpApiSlot : size_t {
 };
 
 enum ErrorCode : int32_t { kFail = 1 };                 // OrtErrorCode
-enum DeviceType : int32_t { kCpu = 0 };                 // OrtHardwareDeviceType
+enum DeviceType : int32_t { kCpu = 0, kGpu = 1 };       // OrtHardwareDeviceType
 enum MemoryDeviceType : int32_t { kCpuMemory = 0, kGpuMemory = 1 };  // OrtMemoryInfoDeviceType
 enum DeviceMemoryType : int32_t { kDefaultMemory = 0, kHostAccessible = 5 };
 enum AllocatorType : int32_t { kDeviceAllocator = 0 };  // OrtAllocatorType

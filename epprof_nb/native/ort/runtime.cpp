@@ -87,6 +87,7 @@ Status* load_api(const ApiBase* base, bool* refused) {
   }
   resolve(api.release_status, table, kReleaseStatus);
   resolve(api.device_type, table, kHardwareDeviceType);
+  resolve(api.device_metadata, table, kHardwareDeviceMetadata);
   resolve(api.enable_run_profiling, table, kRunOptionsEnableProfiling);
   resolve(api.disable_run_profiling, table, kRunOptionsDisableProfiling);
   resolve(api.create_memory_info, table, kCreateMemoryInfo_V2);

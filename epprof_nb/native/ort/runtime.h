@@ -12,6 +12,7 @@ struct Api {
   const char* (*error_message)(const Status*);
   void (*release_status)(Status*);
   int32_t (*device_type)(const HardwareDevice*);
+  const KeyValuePairs* (*device_metadata)(const HardwareDevice*);
   Status* (*enable_run_profiling)(RunOptions*, const char* file_prefix);
   Status* (*disable_run_profiling)(RunOptions*);
   Status* (*create_ep_device)(EpFactory*, const HardwareDevice*, const KeyValuePairs* metadata,

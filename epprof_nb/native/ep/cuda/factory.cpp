@@ -1,6 +1,7 @@
 // The factory of providers on CUDA devices. It is registered separately with ONNX Runtime, so that
 // sessions on the host device do not start CUDA.
 #include <stdlib.h>
+#include <strings.h>
 
 #include <memory>
 
@@ -14,9 +15,11 @@
 namespace epprof::ep {
 namespace {
 
+constexpr char kBusIdKey[] = "pci_bus_id";  // also in the metadata of hardware devices
+
 const char* factory_name(const EpFactory*) { return kProviderName; }
 // As for the host device, no selection policy chooses a provider with this vendor on the CPU's
-// hardware device.
+// hardware device. On a GPU's, a policy that prefers GPUs does.
 const char* vendor(const EpFactory*) { return "Microsoft"; }
 uint32_t vendor_id(const EpFactory*) { return 0; }
 const char* version(const EpFactory*) { return EPPROF_VERSION; }
@@ -46,7 +49,23 @@ void describe(int device, KeyValuePairs* metadata) {
   rt.add_pair(metadata, "cuda_device_name", name);
   rt.add_pair(metadata, "cuda_compute_capability", capability.c_str());
   rt.add_pair(metadata, "total_memory", std::to_string(bytes).c_str());
-  rt.add_pair(metadata, "pci_bus_id", bus_id);
+  rt.add_pair(metadata, kBusIdKey, bus_id);
+}
+
+// The hardware device of a GPU, by its place on the PCI bus; that of the CPU if ONNX Runtime lists
+// none, as in containers without /sys/class/drm. Null if it lists neither.
+const HardwareDevice* hardware_of(const HardwareDevice* const* devices, size_t count,
+                                  const char* bus_id) {
+  const HardwareDevice* cpu = nullptr;
+  for (size_t i = 0; i < count; i++) {
+    int32_t type = api.device_type(devices[i]);
+    if (type == kCpu && !cpu) cpu = devices[i];
+    if (type != kGpu) continue;
+    const KeyValuePairs* metadata = api.device_metadata(devices[i]);
+    const char* listed = metadata ? rt.pair(metadata, kBusIdKey) : nullptr;
+    if (listed && strcasecmp(listed, bus_id) == 0) return devices[i];
+  }
+  return cpu;
 }
 
 Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devices, size_t count,
@@ -56,9 +75,6 @@ Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devi
     return null_in("GetSupportedDevices");
   }
   return as_status([&] {
-    size_t cpu = 0;
-    while (cpu < count && api.device_type(devices[cpu]) != kCpu) cpu++;
-    if (cpu == count) return;
     for (int device = 0; device < device_count() && size_t(device) < room; device++) {
       KeyValuePairs* made = nullptr;
       rt.create_pairs(&made);
@@ -68,8 +84,10 @@ Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devi
       std::unique_ptr<KeyValuePairs, void (*)(KeyValuePairs*)> options(option, rt.release_pairs);
       rt.add_pair(option, "device_id", std::to_string(device).c_str());
       describe(device, made);
+      const HardwareDevice* hardware = hardware_of(devices, count, rt.pair(made, kBusIdKey));
+      if (!hardware) return;
       EpDevice*& ep_device = found[*found_count];
-      check(api.create_ep_device(self, devices[cpu], made, option, &ep_device));
+      check(api.create_ep_device(self, hardware, made, option, &ep_device));
       ++*found_count;
       check(rt.add_allocator_info(ep_device, cuda_memory_info(device)));
       check(rt.add_allocator_info(ep_device, pinned_memory_info(device)));
