@@ -58,6 +58,10 @@ def test_iobinding_keeps_results_on_the_device(registered, x, device, kind):
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6)
 
 
+@pytest.mark.skipif(
+    tuple(int(n) for n in onnxruntime.__version__.split(".")[:2]) < (1, 26),
+    reason="ONNX Runtime 1.25 binds an output to the buffer of the last run",
+)
 def test_profiles_have_the_memory_of_sessions_on_the_host_device(ep):
     made = ep.session(models.chain(), device="host")
     x = np.ones((40_000, 4), np.float32)

@@ -70,7 +70,7 @@ def test_the_whole_is_reached(terminal, tmp_path, monkeypatch):
         bars.append(real(*args))
         return bars[-1]
 
-    for module in ("files.epprof.reading_writing", "files.exporters.chrome_trace", "views.view"):
+    for module in ("files.epprof.reading_writing", "files.exporters.trace_file", "views.view"):
         monkeypatch.setattr(f"epprof_nb.{module}.progress_bar", kept)
     monkeypatch.setattr(progress_bar, "_DELAY_S", 0)
     with terminal():

@@ -21,7 +21,8 @@ from tests.unit.data.result_columns.test_result_columns import FRAMES
 def test_every_table_of_a_real_trace_can_be_made(path):
     prof = epprof_nb.read_trace(path)
     for name, make in FRAMES.items():
-        if name != "by_op" and not name.startswith("compare"):
+        # The ops of a trace lack the argument by which these group them.
+        if name not in ("by_op", "by_op_memory") and not name.startswith("compare"):
             make(prof)
     work = prof.activities["kind"].isin(["kernel", "memcpy", "memset"])
     device_ns = prof.activities.loc[work, "duration_ns"].sum()
