@@ -29,6 +29,7 @@ RENAMED = {
     "EventArgValue": "ProfilingEvent_GetArgValue",
     "AddEvents": "ProfilingEventsContainer_AddEvents",
     "HardwareDeviceType": "HardwareDevice_Type",
+    "HardwareDeviceMetadata": "HardwareDevice_Metadata",
     "ValidateCompiledModel": "ValidateCompiledModelCompatibilityInfo",
 }
 
