@@ -135,9 +135,11 @@ epprof_columns* epprof_stacks_drain(uint64_t counts[2]) {
     id.push_back(node.id);
     parent.push_back(node.parent);
     code.push_back(c.id);
-    line.push_back(c.line_table.empty() ? c.first_line
-                                        : epprof_line_at(c.line_table.data(), c.line_table.size(),
-                                                         c.first_line, node.offset));
+    int32_t at = 0;  // also of a module's first instruction
+    if (!c.line_table.empty()) {
+      at = epprof_line_at(c.line_table.data(), c.line_table.size(), c.first_line, node.offset);
+    }
+    line.push_back(at ? at : c.first_line);
   }
   for (const auto& c : all.stacks.codes) {
     code_id.push_back(c->id);
