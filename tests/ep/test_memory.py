@@ -62,6 +62,7 @@ def test_iobinding_keeps_results_on_the_device(registered, x, device, kind):
     tuple(int(n) for n in onnxruntime.__version__.split(".")[:2]) < (1, 26),
     reason="ONNX Runtime 1.25 binds an output to the buffer of the last run",
 )
+@pytest.mark.release_independent
 def test_profiles_have_the_memory_of_sessions_on_the_host_device(ep):
     made = ep.session(models.chain(), device="host")
     x = np.ones((40_000, 4), np.float32)
