@@ -59,7 +59,7 @@ class CorrelatedTables:
 def correlate(recording: Recording) -> CorrelatedTables:
     """Correlate the activities, API calls and ops of a recording."""
     ops, ops_dropped = ops_table(recording.batches, recording.recorders, recording.stopped_ns)
-    ops = garbage_collections.without_earlier(ops, recording.opened_ns)
+    ops = garbage_collections.without_own(ops, recording.opened_ns, recording.stopped_ns)
     if "torch" in recording.options.frameworks:
         ops = with_flight_recorder(ops, recording.opened_ns, recording.stopped_ns)
     outputs = [output for batch in recording.batches for output in batch.outputs]

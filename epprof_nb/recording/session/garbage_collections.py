@@ -37,7 +37,8 @@ def stop() -> None:
         gc.callbacks.remove(_native.on_collection)
 
 
-def without_earlier(ops: Table, opened_ns: int) -> Table:
-    """Return the ops without the pauses before the profile, while the profiler prepared itself."""
-    early = (ops["end_ns"] < opened_ns) & ops.names("op_type").equals(_TYPE)
-    return ops.take(~early) if early.any() else ops
+def without_own(ops: Table, opened_ns: int, stopped_ns: int) -> Table:
+    """Return the ops without the pauses of the profiler, while it prepared itself and stopped."""
+    own = (ops["end_ns"] < opened_ns) | (ops["start_ns"] >= stopped_ns)
+    own &= ops.names("op_type").equals(_TYPE)
+    return ops.take(~own) if own.any() else ops

@@ -9,7 +9,7 @@ import pytest
 import epprof_nb
 from epprof_nb import _native
 from epprof_nb.data.schema import OPS
-from epprof_nb.recording.session.garbage_collections import without_earlier
+from epprof_nb.recording.session.garbage_collections import without_own
 from tests.helpers.tiny import op, table
 
 
@@ -104,10 +104,13 @@ def test_a_callback_with_other_arguments_records_nothing():
     assert len(pauses(prof)) == 1  # the last pair
 
 
-def test_pauses_from_before_the_recording_are_left_out_and_other_ops_kept():
+def test_pauses_before_and_after_the_code_are_left_out_and_other_ops_kept():
     ops = table(OPS, [
         op(1, "open before", 0, 10),
         op(2, "garbage collection", 5, 19, op_type="gc"),
         op(3, "garbage collection", 15, 20, op_type="gc"),
+        op(4, "garbage collection", 29, 31, op_type="gc"),
+        op(5, "garbage collection", 30, 31, op_type="gc"),
+        op(6, "later", 30, 31),
     ])  # fmt: skip
-    assert without_earlier(ops, 20)["op_id"].tolist() == [1, 3]
+    assert without_own(ops, 20, 30)["op_id"].tolist() == [1, 3, 4, 6]
