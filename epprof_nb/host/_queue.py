@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb import _native
 from epprof_nb.core.errors import EpprofError
+from epprof_nb.core.stream_threads import stream_thread_name
 from epprof_nb.host._capture import refuse_in_capture
 from epprof_nb.host._log import LOG, Activity
 
@@ -149,9 +150,8 @@ class Queue:
         self._commands.put((self._submitted, command))
 
     def _start_worker(self) -> None:
-        worker = _Worker(
-            target=self._serve, name=f"epprof-host-stream-{self.stream_id}", daemon=True
-        )
+        name = stream_thread_name(self.stream_id)
+        worker = _Worker(target=self._serve, name=name, daemon=True)
         worker.start()
         self._worker = worker
 

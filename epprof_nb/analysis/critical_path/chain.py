@@ -25,6 +25,7 @@ from epprof_nb.analysis.base.result_table import (
 )
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops
+from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
 from epprof_nb.analysis.critical_path.native_input import VARIANTS, CriticalPathInput
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -234,7 +235,7 @@ def _savings(
             free[:-1] |= ops_below(index, groups == group).astype(np.uint8) << np.uint8(bit)
         lengths = path.input.lengths(free)[: len(chosen)]
         savings[chosen] = path.length_ns - lengths
-    savings[groups[interleaved_ops(index)]] = MISSING
+    savings[groups[interleaved_ops(index) | index.cached(kernel_ops)]] = MISSING
     return savings
 
 

@@ -37,6 +37,7 @@ from epprof_nb.analysis.critical_path.idle_time import (
     idle_times,
     waits_of,
 )
+from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
 from epprof_nb.analysis.critical_path.lanes import lanes_of
 from epprof_nb.analysis.critical_path.launches import (
     after_launch,
@@ -121,7 +122,7 @@ class CriticalPathInput:
         )  # fmt: skip
         call_wait, call_lane = waiting_calls(index, call, lane, end, events)
         self._waits = event_waits(index, call, lane, events)
-        threads = Threads(tables["ops"], tables["api_calls"], tables["thread_waits"], call_start)
+        threads = Threads(index, call_start)
         self._threads, self._home = threads.count, threads.home
         self._thread_ids, self._thread_numbers = threads.ids, threads.numbers
         homes = threads.ids[threads.numbers == threads.home]
@@ -144,7 +145,8 @@ class CriticalPathInput:
         last = max(int(values.max(initial=0)) for values in (end, call_end))
         end_ns = min(max(last, index.profile.wall_ns), MAX_NS)
         self.span_ns = end_ns - self._start
-        known = max(int(times.max(initial=0)) for times in (call_end, threads.op_end))
+        of_host = threads.op_end[~index.cached(kernel_ops)]
+        known = max(int(times.max(initial=0)) for times in (call_end, of_host))
         # If device work ends the profile, the host may have ended before.
         ends_with_work = int(end.max(initial=0, where=is_work != MISSING)) >= end_ns
         self._host_end = min(known, end_ns) if ends_with_work else end_ns

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.critical_path.columns import spans
+from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
 from epprof_nb.arrays.ids import factorize
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
 
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 class Threads:
     """Numbers of the threads, the home thread, and the ops that are a part of a thread's time."""
 
-    def __init__(self, ops: Table, calls: Table, waits: Table, call_start: IntArray) -> None:
+    def __init__(self, index: ProfileIndex, call_start: IntArray) -> None:
+        tables = index.profile.tables
+        ops, calls, waits = (tables[name] for name in ("ops", "api_calls", "thread_waits"))
         waited_for = waits["other_thread_id"]
         ids = np.concatenate([
             ops["thread_id"], calls["thread_id"], waits["thread_id"],
@@ -35,7 +39,7 @@ class Threads:
         self.op_start, self.op_end = np.maximum(start, 0), np.maximum(end, 0)
         # A row of many executions says nothing about the time between them.
         listed = (ops["count"] <= 1) & (self.op_end > self.op_start)
-        listed &= ~ops.names("status").equals("earlier")
+        listed &= ~ops.names("status").equals("earlier") & ~index.cached(kernel_ops)
         self.of_ops = np.where(listed, number[: len(ops)], MISSING).astype(np.int32)
         self.home = self._home(ops, np.flatnonzero(listed), call_start)
 

@@ -32,6 +32,7 @@ from epprof_nb.analysis.critical_path.chain import (
 )
 from epprof_nb.analysis.critical_path.changes import Changes, Owners
 from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops, suspended_ops
+from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import covered_between, union
 from epprof_nb.arrays.types import MISSING
@@ -99,7 +100,9 @@ class WhatIf:
         self._path = path = index.cached(CriticalPath, attribution)
         self._lines = lines = index.cached(PathLines, attribution)
         activities = index.profile.tables["activities"]
-        self._suspended, self._interleaved = suspended_ops(index), interleaved_ops(index)
+        in_kernels = index.cached(kernel_ops)
+        self._suspended = suspended_ops(index) | in_kernels
+        self._interleaved = interleaved_ops(index) | in_kernels
         self._duration = np.maximum(activities["end_ns"] - activities["start_ns"], 0)
         # What is changed together: pairs of an op and a pair of the lines.
         events, ops = path.input, np.arange(len(index.tree))

@@ -1,9 +1,11 @@
 """what_if: against the program that really takes the other time."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import epprof_nb
+from epprof_nb.core.stream_threads import stream_thread_name
 from epprof_nb.data.schema import HOST_SAMPLES
 from tests.helpers import tiny
 from tests.helpers.planted import info
@@ -105,6 +107,17 @@ def test_kernels_that_shared_the_device_may_get_faster():
     calls = [call(0, 10, correlation_id=1), call(10, 20, correlation_id=2)]
     found = profile([], work, calls, info=info(1_010)).what_if({"short": 0}).iloc[0]
     assert (found["saving_ns"], found["saving_low_ns"], found["saving_high_ns"]) == (0, 0, 500)
+
+
+def test_statements_of_kernels_on_the_host_device_become_as_short_as_the_kernels():
+    ops = [op(1, "layer", 0, 20, thread_id=1), line(2, 5, 25, 995, thread_id=9)]
+    work = [kernel(20, 1_000, 1, name="k", correlation_id=1)]
+    threads = [{"thread_id": 9, "name": stream_thread_name(0)}]
+    prof = profile(ops, work, [call(10, 20, correlation_id=1)], info=info(1_000, threads=threads))
+    assert prof.what_if({"layer": 0.5})["saving_ns"].item() == pytest.approx(500, abs=10)
+    found = prof.what_if({"line 5": 0}).iloc[0]
+    assert found["saving_ns"] is pd.NA
+    assert (found["saving_low_ns"], found["saving_high_ns"]) == (0, 970)
 
 
 def taking_turns(chains):
