@@ -62,9 +62,9 @@ class _RunCommand(click.Command):
     "--experiment",
     type=int,
     metavar="N",
-    help="Delay the named ops in up to N further steps, which are not recorded: prof.sensitivity() "
-    "shows which of them the time of a step follows. Needs epprof_nb.step(); --steps sets the "
-    "recorded steps (default 2:3).",
+    help="Delay the named ops in up to N repeats of the recorded steps: prof.sensitivity() shows "
+    "which of them the wall time follows. Needs epprof_nb.step(); --steps sets the recorded steps "
+    "(default 2:3, or more if the device works on after a step).",
 )
 @click.option(
     "-d",
@@ -202,7 +202,7 @@ def _check_experiment(repeats: int, request: RunRequest, *, is_job: bool) -> Non
 
     if not MIN_OF_EXPERIMENT <= repeats <= MAX_OF_EXPERIMENT:
         raise click.BadParameter(
-            f"the number of steps must be from {MIN_OF_EXPERIMENT} to {MAX_OF_EXPERIMENT:,}.",
+            f"the number of repeats must be from {MIN_OF_EXPERIMENT} to {MAX_OF_EXPERIMENT:,}.",
             param_hint="--experiment",
         )
     if request.options.time_limit_s is not None:

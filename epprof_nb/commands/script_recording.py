@@ -69,12 +69,15 @@ class ScriptRecording:
         self.error: str | None = None
         self._process = os.getpid()
         self._request, self._main = request, main
+        self._first, self._end = request.steps or (0, sys.maxsize)  # steps to record
+        self._done = 0  # steps of the repeat of the experiment that runs
         self._session: Session | None = None
         self._op: int | None = None
         self._experiment = (
             GuardedExperiment(
                 request.experiment, say,
                 tell=None if request.quiet else say, has_bar=not request.quiet,
+                may_record=True, in_steps=True,
             )
             if request.experiment
             else None
@@ -95,7 +98,14 @@ class ScriptRecording:
             steps.off_step(self._on_step)
         if self._experiment is not None:
             self._experiment.end(self.error)
+        if self.profile is not None:
+            self._abort()  # the steps that an experiment wanted are incomplete
         self._end_session()
+
+    def _abort(self) -> None:
+        opened, self._session = self._session, None
+        if opened is not None:
+            opened.abort()
 
     def _end_session(self) -> None:
         opened, self._session = self._session, None
@@ -113,7 +123,7 @@ class ScriptRecording:
     def _begin_experiment(self) -> None:
         if self._experiment is not None and self.profile is not None:
             self._experiment.begin(self.profile)
-            self._next_of_experiment()
+            self._next_of_experiment(self._experiment)
 
     def say_lack_of_experiment(self) -> None:
         """Print that the script ended before an experiment, if one was wanted."""
@@ -123,10 +133,17 @@ class ScriptRecording:
                 "epprof_nb.step() begins a step."
             )
 
-    def _next_of_experiment(self) -> None:
-        if self._experiment is not None and not self._experiment.next():
-            with suppress(ValueError):
-                steps.off_step(self._on_step)
+    def _next_of_experiment(self, experiment: GuardedExperiment) -> None:
+        """End the repeat of an experiment, and begin the next one, or record again."""
+        self._done = 0
+        if experiment.next():
+            return
+        if experiment.wants_recording:
+            self._first, self._end = self.step, self.step + experiment.steps
+            self._start()
+            return
+        with suppress(ValueError):
+            steps.off_step(self._on_step)
 
     def _start(self) -> None:
         cell = self._main.cell
@@ -150,18 +167,19 @@ class ScriptRecording:
         if os.getpid() != self._process:
             return  # a child that the script forked
         self.step += 1
-        first, end = self._request.steps or (0, sys.maxsize)
         try:
-            if self.step == end and self._experiment is None:
+            if self.step == self._end and self._experiment is None:
                 self.end()
-            elif self.step == end:
+            elif self.step == self._end:
                 self._end_session()
                 self._begin_experiment()
-            elif self.step > end:
-                self._next_of_experiment()
+            elif self._experiment is not None and self.step > self._end:
+                self._done += 1
+                if self._done == self._experiment.steps:
+                    self._next_of_experiment(self._experiment)
             elif self._session is not None:
                 self._session.mark_repeat(self.step)
-            elif self.step == first:
+            elif self.step == self._first:
                 with own_imports():
                     self._start()
         except Exception as error:  # noqa: BLE001 - the script must run in any case

@@ -26,8 +26,9 @@ BASE = experiment.BASE_REPEATS + 1
 @pytest.fixture
 def alike(monkeypatch):
     """Let the first repeats take the same time, however busy the machine is."""
-    from epprof_nb.analysis.experiments import alike
+    from epprof_nb.analysis.experiments import alike, sensitivity
 
+    assert sensitivity.scatter_of is alike.scatter_of  # imported before, it keeps its own
     monkeypatch.setattr(alike, "scatter_of", lambda _: 0.01)
     monkeypatch.setattr(alike, "_drift_of", lambda _: 0.0)
     monkeypatch.setattr(experiment, "unusual", lambda *_: "")
@@ -242,15 +243,42 @@ def test_steps_of_a_script_are_delayed_after_the_recorded_one(tmp_path):
 
 def test_a_script_that_ends_early_keeps_what_was_measured(profiled, tmp_path):
     profiled(
-        SCRIPT.format(40), options=("--experiment", "40", "--steps", "3:5", "-o", "job.epprof")
+        SCRIPT.format(60), options=("--experiment", "40", "--steps", "3:5", "-o", "job.epprof")
     )
     prof = epprof_nb.load(tmp_path / "job.epprof")
     assert len(prof.info["repeats"]) == 2
-    # Steps 5 to 40, of which the last one does not end and the first eleven have no delays.
-    assert len(prof.info["experiment"]["rounds"][0]["wall_ns"]) == 40 - 5 - BASE
+    # Repeats of two steps from step 5 on, of which the last one does not end and eleven have no
+    # delays.
+    assert len(prof.info["experiment"]["rounds"][0]["wall_ns"]) == (60 - 5) // 2 - BASE
     assert "the code ended after" in prof.info["experiment"]["refused"]
     ended = profiled(SCRIPT.format(2), options=("--experiment", "40", "-o", "job.epprof"))
     assert "no experiment: the script ended in step 2" in ended.stderr
+
+
+def test_steps_whose_device_work_goes_on_are_measured_in_a_row(profiled, tmp_path):
+    code = SCRIPT.format(400).replace("    host.synchronize()\n", "    time.sleep(0.001)\n")
+    ended = profiled(code, options=("--experiment", "16", "-o", "job.epprof"))
+    prof = epprof_nb.load(tmp_path / "job.epprof")
+    experiment = prof.info["experiment"]
+    assert not experiment["refused"], ended.stderr
+    # More than half of the time of a step alone is device work after its code.
+    assert experiment["steps"] == len(prof.info["repeats"]) >= 10
+    assert len(experiment["rounds"][0]["wall_ns"]) == 16
+    assert f"A repeat has {experiment['steps']} steps" in experiment["plan"]
+    (layer,) = prof.sensitivity().itertuples()
+    assert layer.executions == experiment["steps"]
+    # The device is the limit: without its work, the time of the host remains.
+    assert layer.saving_if_free_ns == pytest.approx(prof.wall_ns / 2, rel=0.3)
+
+
+def test_a_script_that_ends_while_more_steps_are_recorded_keeps_the_first_profile(
+    profiled, tmp_path
+):
+    code = SCRIPT.format(3 + BASE + 4).replace("    host.synchronize()\n", "")
+    profiled(code, options=("--experiment", "40", "-o", "job.epprof"))
+    prof = epprof_nb.load(tmp_path / "job.epprof")
+    assert len(prof.info["repeats"]) == 1
+    assert "the code ended before the repeats with delays" in prof.info["experiment"]["refused"]
 
 
 @pytest.mark.parametrize(

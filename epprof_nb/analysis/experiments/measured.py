@@ -65,6 +65,8 @@ class Measured:
         Why nothing, or no more, was measured; empty if all was.
     plan
         A sentence on how exact the repeats were expected to be; empty if it was not known yet.
+    steps
+        Number of steps of a script in a repeat; 1 for cells.
     """
 
     asked: int = 0
@@ -73,11 +75,16 @@ class Measured:
     uncovered: dict[str, str] = field(default_factory=dict)
     refused: str = ""
     plan: str = ""
+    steps: int = 1
 
     @property
     def repeats(self) -> int:
         """Number of repeats with delays."""
         return sum(len(part.wall_ns) for part in self.rounds)
+
+    def recorded(self, info: Mapping[str, Any]) -> int:
+        """Return how many repeats a profile with this info has, which may have several steps."""
+        return max(len(info.get("repeats") or ()) // self.steps, 1)
 
     def as_info(self) -> dict[str, Any]:
         """Return the entry ``experiment`` of a profile's info."""
@@ -97,6 +104,7 @@ class Measured:
             "uncovered": self.uncovered,
             "refused": self.refused,
             "plan": self.plan,
+            "steps": self.steps,
         }
 
     @classmethod
@@ -113,6 +121,7 @@ class Measured:
             entry.get("uncovered", {}),
             entry.get("refused", ""),
             entry.get("plan", ""),
+            entry.get("steps", 1),
         )
 
 

@@ -101,7 +101,7 @@ def sensitivities(index: ProfileIndex) -> list[Sensitivity]:
     measured = Measured.from_info(profile.info)
     if measured is None:
         return []
-    repeats = max(len(profile.info.get("repeats") or ()), 1)
+    repeats = measured.recorded(profile.info)
     ops = delayed_ops(index, repeats)
     slopes: dict[Factor, Slope] = {}
     is_unusual = bool(unusual(profile.wall_ns / repeats, measured.base_ns))

@@ -7,6 +7,7 @@ Nothing is recorded meanwhile, because recording slows down the launches.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +47,9 @@ BASE_REPEATS = 10
 _OP_COST_NS, _MAX_COST = 1_000, 0.05
 """Time that an execution of an op takes to be recorded or counted, and the largest part of the wall
 time that all of them may take without changing what is measured."""
+_MAX_TAIL = 0.05
+"""The largest part of a step that its device work may take after its code has ended, for a step
+alone to be like one of many in a row."""
 _RECORDINGS = 3
 """Number of times that the code is recorded until a recorded repeat is a usual one."""
 
@@ -65,6 +69,10 @@ class Experiment:
         Seed of the design; None for a random one.
     may_record
         Whether whoever runs the repeats can record again.
+    in_steps
+        Whether a repeat is some steps of a loop, as many as were recorded. If it is one, and its
+        device work goes on after it, then the next one usually begins meanwhile: the experiment
+        asks for a recording of more steps.
     clock, spin, waits
         Return the time (ns); delay the host, see `OpEnds`; and return for how long threads have
         waited for a core.
@@ -77,9 +85,11 @@ class Experiment:
         Number of repeats, those without delays included.
     delayed
         Number of repeats with delays; 0 before they are planned.
+    steps
+        Number of steps of a repeat.
     wants_recording
-        Whether to record again and call `begin` with the new profile: the recorded repeat was no
-        usual one.
+        Whether to record `steps` again and call `begin` with the new profile: the recorded repeat
+        was no usual one, or had too few steps.
     """
 
     def __init__(
@@ -90,6 +100,7 @@ class Experiment:
         *,
         seed: int | None = None,
         may_record: bool = False,
+        in_steps: bool = False,
         clock: Callable[[], int] = _native.now_ns,
         spin: Callable[[int, bool], int] = spin_on_host,
         waits: Callable[[], WaitReading] = read_waits,
@@ -98,6 +109,7 @@ class Experiment:
         self.total, self.delayed = BASE_REPEATS + repeats, 0
         self._device, self._say, self._clock, self._spin = device, say, clock, spin
         self._waits = waits
+        self.steps, self._in_steps = 1, in_steps
         self.wants_recording = False
         self._recordings = _RECORDINGS if may_record else 1
         self._random = np.random.default_rng(seed)
@@ -106,9 +118,10 @@ class Experiment:
         self._launching: dict[str, IntArray] = {}
         self._host_ns: dict[str, float] = {}
         self._base_waited_ns: list[int] = []
+        self._tails: list[int] = []  # for how long the device worked after each of these repeats
         self._busy: set[str] = set()  # ops that use the processor
         self._ends: OpEnds | None = None
-        self._steps: Iterator[None] = iter(())
+        self._run: Iterator[None] = iter(())
 
     @property
     def done(self) -> int:
@@ -134,6 +147,9 @@ class Experiment:
         self.wants_recording = False
         self._recordings -= 1
         repeats = max(len(profile.info.get("repeats") or ()), 1)
+        if self._in_steps:
+            self.steps, repeats = repeats, 1
+        self.measured.steps = self.steps
         found = delayed_ops(ProfileIndex(profile), repeats, self._device)
         if not found:
             raise ExperimentError(
@@ -152,7 +168,7 @@ class Experiment:
                 f"none of the {plural(len(found), 'named op')} takes 2 % of the time, or none can "
                 "be delayed. Name longer parts of the code with epprof_nb.op."
             )
-        self._steps = self._repeats(factors, profile.wall_ns / repeats)
+        self._run = self._repeats(factors, profile.wall_ns / repeats)
 
     def next(self) -> bool:
         """End the repeat that runs, and begin the next one; False if there is none.
@@ -163,7 +179,7 @@ class Experiment:
             If the experiment cannot go on.
         """
         try:
-            next(self._steps)
+            next(self._run)
         except StopIteration:
             self.end()
             return False
@@ -171,7 +187,7 @@ class Experiment:
 
     def end(self) -> None:
         """Remove the delays. A repeat that runs is not counted."""
-        self._steps = iter(())
+        self._run = iter(())
         ends, self._ends = self._ends, None
         if ends is not None:
             ends.remove()
@@ -181,6 +197,8 @@ class Experiment:
         if not self.measured.base_ns:
             yield from self._base_repeats(factors[:MAX_FACTORS], wall_ns)
         walls = self.measured.base_ns
+        if self._lengthen():
+            return
         alike = without_waits(walls, self._base_waited_ns)
         plan, sentence = planned(alike, self.measured.asked, len(factors))
         if text := unusual(wall_ns, walls):
@@ -190,7 +208,7 @@ class Experiment:
             raise ExperimentError(
                 f"{text}. What the ops would save is not known. {self._advice(wall_ns)}"
             )
-        self.measured.plan = sentence
+        self.measured.plan = f"{sentence}{self._length()}"
         self._say(self.measured.plan)
         self.delayed = plan.rounds * plan.repeats
         self.total = len(walls) + self.delayed
@@ -198,6 +216,24 @@ class Experiment:
         for number in range(plan.rounds):
             some = factors[number * plan.factors :][: plan.factors]
             yield from self._round(some, plan.repeats, wall_ns)
+
+    def _lengthen(self) -> bool:
+        """Ask for repeats of several steps if the device works on after a step; return whether."""
+        wall = float(np.median(self.measured.base_ns))
+        tail = float(np.median(self._tails)) / wall
+        if self.steps > 1 or tail <= _MAX_TAIL or not (self._in_steps and self._recordings):
+            return False
+        # What remains of the end of the last step is the same small part of a repeat.
+        self.steps = math.ceil(tail / _MAX_TAIL)
+        self.measured.base_ns = []
+        self.wants_recording = True
+        return True
+
+    def _length(self) -> str:
+        """Return a sentence on the steps of a repeat; empty if it has one."""
+        if self.steps == 1:
+            return ""
+        return f" A repeat has {self.steps} steps, at the end of which it waits for the device."
 
     def _advice(self, wall_ns: float) -> str:
         """Return what to do if the recorded repeat took another time than those that are not."""
@@ -213,13 +249,16 @@ class Experiment:
     def _base_repeats(self, base: list[Factor], wall_ns: float) -> Iterator[None]:
         """Yield at the start of each repeat with delays of length zero."""
         ends, walls, waited_ns = self._install(base, measures=True), list[int](), list[int]()
+        tails = list[int]()
         for number in range(BASE_REPEATS + 1):
             chosen = self._chosen(base, wall_ns)
             waits = self._waits()
             begun = self._begin_repeat(ends, chosen, [0] * len(base))
             yield
+            code_ended = self._clock()
             ends.end_repeat()
             walls.append(self._clock() - begun)
+            tails.append(self._clock() - code_ended)
             waited_ns.append(waited(waits, self._waits()))
             check_executions(self._executions, ends.executions())
             if number == 0:
@@ -227,6 +266,7 @@ class Experiment:
                 ends.measure_no_more()
             # The first was the first with delays.
             self.measured.base_ns, self._base_waited_ns = walls[1:], waited_ns[1:]
+            self._tails = tails[1:]
 
     def _round(self, factors: list[Factor], repeats: int, wall_ns: float) -> Iterator[None]:
         found = Round(factors)

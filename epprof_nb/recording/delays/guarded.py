@@ -36,6 +36,8 @@ class GuardedExperiment:
         Whether to show a progress bar, where there is a place for it.
     may_record
         Whether whoever runs the repeats can record again.
+    in_steps
+        Whether a repeat is some steps of a loop, as many as were recorded.
     """
 
     def __init__(
@@ -46,8 +48,9 @@ class GuardedExperiment:
         tell: Callable[[str], None] | None = None,
         has_bar: bool = True,
         may_record: bool = False,
+        in_steps: bool = False,
     ) -> None:
-        self._may_record = may_record
+        self._may_record, self._in_steps = may_record, in_steps
         self._repeats, self._say, self._tell_user, self._has_bar = repeats, say, tell, has_bar
         self._profile: ProfileData | None = None
         self._experiment: Experiment | None = None
@@ -57,6 +60,11 @@ class GuardedExperiment:
     def has_begun(self) -> bool:
         """Whether there was a profile to begin with."""
         return self._profile is not None
+
+    @property
+    def steps(self) -> int:
+        """Number of steps of a repeat."""
+        return 1 if self._experiment is None else self._experiment.steps
 
     @property
     def wants_recording(self) -> bool:
@@ -73,8 +81,9 @@ class GuardedExperiment:
         try:
             if self._experiment is None:
                 self._experiment = Experiment(
-                    self._repeats, device_of(profile), self._tell, may_record=self._may_record
-                )
+                    self._repeats, device_of(profile), self._tell,
+                    may_record=self._may_record, in_steps=self._in_steps,
+                )  # fmt: skip
             if self._has_bar and self._bar is None:
                 self._bar = progress_bar("Experiment", self._experiment.total, " repeats")
             self._experiment.begin(profile)
