@@ -22,10 +22,14 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ROOT = Path(__file__).parents[1]
 CACHE = Path(os.environ.get("EPPROF_MATRIX", Path.home() / ".cache" / "epprof_nb" / "matrix"))
-PYTEST = ("pytest", "-q", "-rs", "-p", "no:cacheprovider")
+PYTEST = ("pytest", "-q", "-p", "no:cacheprovider")
 DEPENDENT = ("-m", "not release_independent")
 GRAPHS = sorted(str(path) for path in (ROOT / "tests" / "ep" / "graphs").glob("test_graph*.py"))
 
@@ -140,12 +144,30 @@ def check(releases: Releases, version: str | None) -> tuple[str, str]:
     if version and found != version + releases.build:
         return "failed", f"{found or 'nothing'} would be tested instead"
     done = run(folder, "-m", *releases.command)
-    output = done.stdout[-6000:] + done.stderr[-2000:]
-    if releases.command[0] != "pytest":
-        return ("failed", output) if done.returncode else ("passed", "")
+    if releases.command[0] == "pytest":
+        return verdict(done)
+    return ("failed", done.stdout + done.stderr) if done.returncode else ("passed", "")
+
+
+def verdict(done: subprocess.CompletedProcess[str]) -> tuple[str, str]:
+    """Return pytest's last line, and the end of its output if a test failed or was skipped."""
     summary = (done.stdout.strip() or done.stderr.strip() or "nothing ran").splitlines()[-1]
-    passed = done.returncode == 0 and re.search(r"\d+ passed", summary)
-    return summary, "" if passed and "skipped" not in summary else output
+    if done.returncode == 0 and re.search(r"\d+ passed", summary) and "skipped" not in summary:
+        return summary, ""
+    # Its own line begins like that of a failed test.
+    return summary, done.stdout[-6000:].replace("\nSKIPPED ", "\nFAILED ") + done.stderr[-2000:]
+
+
+def report(results: Iterable[tuple[str, str, str]]) -> int:
+    """Print a line about each release, then the problems; return 1 if there are any."""
+    problems = {}
+    for name, line, problem in results:
+        print(f"{name}: {'FAILED: ' if problem else ''}{line}", flush=True)
+        if problem:
+            problems[name] = problem
+    for name, problem in problems.items():
+        print(f"\n== {name} ==\n{problem}")
+    return 1 if problems else 0
 
 
 def main(package: str | None = None, *versions: str) -> int:
@@ -158,16 +180,10 @@ def main(package: str | None = None, *versions: str) -> int:
     if versions:
         known = {version: releases for releases, version in pairs}
         pairs = [(known.get(version, chosen[0]), version) for version in versions]
-    problems = {}
-    for releases, version in pairs:
-        name = f"{releases.package} {version or '(newest)'}"
-        line, problem = check(releases, version)
-        print(f"{name}: {'FAILED: ' if problem else ''}{line}", flush=True)
-        if problem:
-            problems[name] = problem
-    for name, problem in problems.items():
-        print(f"\n== {name} ==\n{problem}")
-    return 1 if problems else 0
+    return report(
+        (f"{releases.package} {version or '(newest)'}", *check(releases, version))
+        for releases, version in pairs
+    )
 
 
 if __name__ == "__main__":

@@ -18,10 +18,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.run_matrix import CACHE, PYTEST, ROOT
+from tests.run_matrix import CACHE, PYTEST, ROOT, report, verdict
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
-PACKAGES = ("pytest", "pytest-timeout", "hypothesis", "greenlet", "gevent")
+PACKAGES = (
+    "pytest", "pytest-rerunfailures", "pytest-timeout", "hypothesis", "greenlet", "gevent",
+)  # fmt: skip
 TESTS = (
     "tests/unit/recording/stacks",
     "tests/unit/recording/samples",
@@ -85,24 +87,15 @@ def check(wheel: Path, version: str) -> tuple[str, str]:
         [made, "-m", *PYTEST, "--import-mode=append", *TESTS],
         cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, **changed},
     )  # fmt: skip
-    summary = (done.stdout.strip() or done.stderr.strip() or "nothing ran").splitlines()[-1]
-    passed = done.returncode == 0 and "passed" in summary and "skipped" not in summary
-    return summary, "" if passed else done.stdout[-6000:] + done.stderr[-2000:]
+    return verdict(done)
 
 
 def main(*versions: str) -> int:
     """Test the given versions, or all others than this one; return 1 if one failed."""
     this = f"{sys.version_info.major}.{sys.version_info.minor}"
-    problems = {}
     wheel = build()
-    for version in versions or [version for version in VERSIONS if version != this]:
-        line, problem = check(wheel, version)
-        print(f"Python {version}: {line}", flush=True)
-        if problem:
-            problems[version] = problem
-    for version, problem in problems.items():
-        print(f"\n== Python {version} ==\n{problem}")
-    return 1 if problems else 0
+    chosen = versions or [version for version in VERSIONS if version != this]
+    return report((f"Python {version}", *check(wheel, version)) for version in chosen)
 
 
 if __name__ == "__main__":
