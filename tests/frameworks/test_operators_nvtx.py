@@ -83,12 +83,11 @@ def in_a_process(library, code):
     return json.loads(done.stdout)
 
 
-def test_the_interface_is_that_of_the_headers(library):
-    assert in_a_process(library, "print(json.dumps(library.same_interface() & 1))")
-
-
-def test_operators_are_those_of_a_build_without_cuda(library):
-    plain, through_nvtx, notes = in_a_process(library, """
+@pytest.fixture(scope="module")
+def results(library):
+    """Whether the interface is that of the headers, and what profiles in one process recorded."""
+    return in_a_process(library, """
+        results = {"interface": library.same_interface() & 1}
         step()
         with epprof_nb.profile(detail="shapes") as plain:
             step()
@@ -96,54 +95,52 @@ def test_operators_are_those_of_a_build_without_cuda(library):
         torch.backends.cuda.is_built = lambda: True
         with epprof_nb.profile(detail="shapes") as prof:
             step()
-        print(json.dumps([operators(plain), operators(prof), prof.info["notes"]]))
-    """)  # fmt: skip
-    assert len(plain) > 50
-    assert through_nvtx == plain
-    assert notes == []
+        results["operators"] = operators(plain), operators(prof), prof.info["notes"]
 
-
-def test_ranges_of_the_user_stay_ranges(library):
-    names, types = in_a_process(library, """
-        library.use_nvtx()
-        torch.backends.cuda.is_built = lambda: True
         with epprof_nb.profile(detail="operators") as prof:
             library.push(b"mine, seq = 3")
             torch.exp(values)
             library.pop()
-        ops = prof.ops
-        print(json.dumps([ops["name"].tolist(), ops["op_type"].tolist()]))
-    """)  # fmt: skip
-    assert names == ["mine, seq = 3", "aten::exp"]
-    assert types == ["range", "operator"]
+        results["ranges"] = prof.ops["name"].tolist(), prof.ops["op_type"].tolist()
 
+        with epprof_nb.profile() as prof:
+            torch.sin(values)
+        results["no operators"] = prof.ops["name"].tolist()
 
-def test_other_ranges_are_left_out_without_nvtx(library):
-    names = in_a_process(library, """
-        library.use_nvtx()
-        torch.backends.cuda.is_built = lambda: True
         with epprof_nb.profile(detail="operators", frameworks=["torch"]) as prof:
             with torch.no_grad():
                 library.push(b"mine")
                 torch.exp(values)
                 library.pop()
                 torch.sin(values)
-        print(json.dumps(prof.ops["name"].tolist()))
+        results["torch only"] = prof.ops["name"].tolist()
+        print(json.dumps(results))
     """)  # fmt: skip
-    assert names == ["aten::exp", "aten::sin"]
 
 
-def test_operators_without_a_recording_are_none(library):
-    names = in_a_process(library, """
-        library.use_nvtx()
-        torch.backends.cuda.is_built = lambda: True
-        with epprof_nb.profile(detail="operators") as first:
-            torch.exp(values)
-        with epprof_nb.profile() as second:
-            torch.sin(values)
-        print(json.dumps([first.ops["name"].tolist(), second.ops["name"].tolist()]))
-    """)  # fmt: skip
-    assert names == [["aten::exp"], []]
+def test_the_interface_is_that_of_the_headers(results):
+    assert results["interface"]
+
+
+def test_operators_are_those_of_a_build_without_cuda(results):
+    plain, through_nvtx, notes = results["operators"]
+    assert len(plain) > 50
+    assert through_nvtx == plain
+    assert notes == []
+
+
+def test_ranges_of_the_user_stay_ranges(results):
+    names, types = results["ranges"]
+    assert names == ["mine, seq = 3", "aten::exp"]
+    assert types == ["range", "operator"]
+
+
+def test_other_ranges_are_left_out_without_nvtx(results):
+    assert results["torch only"] == ["aten::exp", "aten::sin"]
+
+
+def test_operators_without_a_recording_are_none(results):
+    assert results["no operators"] == []
 
 
 def test_a_torch_that_asked_too_early_is_named_in_a_note(library):
