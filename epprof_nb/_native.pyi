@@ -250,6 +250,30 @@ def on_collection(phase: str, info: dict[str, int], /) -> None:
 def set_collection_ops(name_id: int, young_kind_id: int, full_kind_id: int, /) -> None:
     """Set the name of the ops, and their payloads for generations 0 and 1, and for 2."""
 
+# -- waits for locks
+def start_lock_waits(lock: type, rlock: type, simple_queue: type, /) -> None:
+    """Record which thread ended waits for objects of these types, as far as they are in C."""
+
+def stop_lock_waits() -> None:
+    """Stop, and forget the waits."""
+
+def pause_lock_waits() -> None:
+    """Leave out the calling thread, which waits as a device, also as one that others wait for."""
+
+def resume_lock_waits() -> None:
+    """Record the calling thread again, after as many pauses."""
+
+def drain_lock_waits() -> dict[str, bytes]:
+    """Return the waits that have ended since the last call, at most a million.
+
+    Returns
+    -------
+    columns
+        ``start_ns``, ``end_ns`` (int64; the end is when the other thread let it go on),
+        ``thread_id``, ``other_thread_id`` (uint64; 0 for none: it waited for a time in vain) and
+        ``kind`` (uint8; the number of the argument of `start_lock_waits`).
+    """
+
 # -- markers in the code of instrumented cells
 def add_statements(parents: bytes, names: bytes, /) -> int:
     """Register statements and return the key of the first.

@@ -391,8 +391,8 @@ THREAD_WAITS = TableSchema(
     "thread_waits",
     (
         "One row per wait of a Python thread for another one: in `Thread.join`, `Event.wait`, "
-        "`Future.result`, and in `Condition.wait`, on which semaphores, barriers and `queue.Queue` "
-        "are built. Waits for locks and for `queue.SimpleQueue` are not recorded."
+        "`Future.result`, in `Condition.wait`, on which semaphores, barriers and `queue.Queue` are "
+        "built, for a lock, or for an item of a `queue.SimpleQueue`, as thread pools use it."
     ),
     None,
     (
@@ -408,10 +408,15 @@ THREAD_WAITS = TableSchema(
         Column(
             "other_thread_id",
             "id",
-            "the thread that it waited for: which ended, or notified it; missing if the wait timed "
-            "out",
+            "the thread that it waited for: which ended, notified it, released the lock or put the "
+            "item; missing if the wait timed out",
         ),
-        Column("function", "name", "Thread.join, Event.wait, Future.result or Condition.wait"),
+        Column(
+            "function",
+            "name",
+            "Thread.join, Event.wait, Future.result, Condition.wait, Lock.acquire, RLock.acquire "
+            "or SimpleQueue.get",
+        ),
     ),
 )
 

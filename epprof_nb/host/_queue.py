@@ -70,6 +70,13 @@ class Fence:
                 "cannot wait for this event: it was recorded before the process was forked, on a "
                 "stream that runs in the parent only. Record it again in this process."
             )
+        _native.pause_lock_waits()  # API calls say themselves what they wait for
+        try:
+            self._wait()
+        finally:
+            _native.resume_lock_waits()
+
+    def _wait(self) -> None:
         # Wait with a timeout: once CUDA has started in a process, signals no longer interrupt an
         # unlimited wait, and Ctrl-C would be delayed until the work is done.
         while not self.signaled:
@@ -180,6 +187,7 @@ class Queue:
             self._commands.put(None)
 
     def _serve(self) -> None:
+        _native.pause_lock_waits()
         # Nothing is added to a closed queue, so the worker ends once it is empty.
         while not (self._closed and self._commands.empty()):
             item = self._commands.get()

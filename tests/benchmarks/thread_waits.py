@@ -60,6 +60,41 @@ def puts() -> None:
         items.get()
 
 
+def locks() -> None:
+    """Take and release locks that nobody else holds."""
+    lock, again = threading.Lock(), threading.RLock()
+    for _ in range(10 * HAND_OVERS):
+        with lock, again:
+            pass
+
+
+def contended_locks() -> None:
+    """Wait for locks that another thread releases, there and back."""
+    there, back = threading.Lock(), threading.Lock()
+    there.acquire()
+    back.acquire()
+
+    def answer() -> None:
+        for _ in range(HAND_OVERS):
+            there.acquire()
+            back.release()
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    for _ in range(HAND_OVERS):
+        there.release()
+        back.acquire()
+    thread.join()
+
+
+def simple_queues() -> None:
+    """Fill and empty a queue in C, for which nothing waits."""
+    items = queue.SimpleQueue[int]()
+    for number in range(10 * HAND_OVERS):
+        items.put(number)
+        items.get()
+
+
 def joins() -> None:
     """Start threads and join them."""
     for _ in range(HAND_OVERS):
@@ -72,6 +107,9 @@ PROGRAMS: dict[str, Callable[[], None]] = {
     "future.result": futures,
     "queue, there and back": queues,
     "queue, never empty": puts,
+    "lock, never contended": locks,
+    "lock, there and back": contended_locks,
+    "simple queue, never empty": simple_queues,
     "thread.join": joins,
 }
 
@@ -98,7 +136,7 @@ def main() -> None:
                     times.append(timed(program))
                 ratios.append((times[0] + times[3]) / (times[1] + times[2]))
             low, high = median_bounds(ratios)
-            print(f"{name:<24}{statistics.median(ratios):>8.3f} ({low:.3f} - {high:.3f})")
+            print(f"{name:<26}{statistics.median(ratios):>8.3f} ({low:.3f} - {high:.3f})")
             if low > MAX_RATIO:
                 failed.append(name)
     if failed:

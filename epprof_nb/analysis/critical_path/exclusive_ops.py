@@ -1,7 +1,7 @@
 """Ops that threads execute one after the other, as within a lock.
 
-Nothing records a wait for a lock. But if executions of an op on several threads never overlap, and
-one begins when another one has just ended, its thread may have waited for that.
+Waits for locks of C code are not recorded. But if executions of an op on several threads never
+overlap, and one begins when another one has just ended, its thread may have waited for that.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ The rules by which one event waits for another are in this folder and in
 * A synchronization, and a copy of pageable memory, waits for the event, stream or context.
 * While another thread works for an op of a thread, and that thread does nothing of its own, it
   waits for the other one, as in PyTorch's backward pass.
-* A thread in ``Thread.join``, or in ``Condition.wait``, which events and queues use, waits for the
-  thread that ended, or that notified it.
+* A thread in ``Thread.join``, or in ``Condition.wait``, which events and queues use, or for a lock,
+  waits for the thread that ended, that notified it, or that released the lock.
 * Where no such wait was recorded, a thread that samples find in these functions waits for the work
   of other threads that ends meanwhile.
 """

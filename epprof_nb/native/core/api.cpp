@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/cell_log.h"
+#include "core/fork.h"
 #include "core/greenlets.h"
 #include "core/launch_log.h"
 #include "core/op_stack.h"
@@ -19,9 +20,15 @@ using namespace epprof;
 
 constexpr uint32_t kChunksKept = 64;  // 2 MiB of each log, for the next session
 
+static thread_local uint64_t own_id;  // 0: not asked for yet; a system call takes longer
+static ResetInChild reset_own_id([] { own_id = 0; });
+
 extern "C" {
 
-uint64_t epprof_thread_id(void) { return uint64_t(syscall(SYS_gettid)); }
+uint64_t epprof_thread_id(void) {
+  if (!own_id) own_id = uint64_t(syscall(SYS_gettid));
+  return own_id;
+}
 
 void epprof_set_recording(int ops, int launches) {
   bool was = recording_ops.load();

@@ -55,6 +55,27 @@ uint64_t epprof_greenlet(void);
 int epprof_see_greenlet(uint64_t current, uint64_t root);
 void epprof_switch_greenlet(uint64_t from, uint64_t to, int ended);
 
+// Waits of threads for an object that another thread hands over, such as a lock. The kinds have the
+// numbers of recording/session/lock_waits.py.
+enum { EPPROF_LOCK, EPPROF_RLOCK, EPPROF_QUEUE };
+// A wait that has not ended yet, on the stack of its thread.
+typedef struct epprof_waiter {
+  struct epprof_waiter* next;
+  const void* object;
+  int64_t start, handed_over;
+  uint64_t other;  // the thread that has handed it over; 0: none that is recorded
+} epprof_waiter;
+void epprof_record_lock_waits(int on);
+// From now on, or no longer: the calling thread waits as a part of a device or of the profiler.
+void epprof_leave_out_lock_waits(int on);
+int epprof_has_lock_waiters(void);
+void epprof_begin_lock_wait(epprof_waiter* waiter, const void* object);
+// The calling thread hands an object over now: those that wait for it may go on.
+void epprof_hand_over(const void* object);
+// Logs the wait if another thread ended it, or if the caller has waited for a time in vain.
+void epprof_end_lock_wait(epprof_waiter* waiter, int kind, int has_object);
+epprof_columns* epprof_drain_lock_waits(void);
+
 void epprof_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation);
 uint64_t epprof_next_correlation(void);
 // Columns of the threads' logs since the last drain. `lost`: records dropped since then because the

@@ -10,7 +10,7 @@
 extern PyMethodDef analysis_functions[], backward_functions[], cupti_functions[];
 extern PyMethodDef delay_functions[], device_functions[];
 extern PyMethodDef ep_functions[], frame_functions[], graph_functions[], greenlet_functions[];
-extern PyMethodDef marker_functions[], model_functions[];
+extern PyMethodDef lock_functions[], marker_functions[], model_functions[];
 extern PyMethodDef collection_functions[], compiled_functions[], live_object_functions[];
 extern PyMethodDef nvtx_functions[];
 extern PyMethodDef ort_functions[], product_functions[];
@@ -60,6 +60,7 @@ static PyObject* set_cell_thread(PyObject* Py_UNUSED(m), PyObject* value) {
 
 static PyObject* leave_out_thread(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(args)) {
   epprof_leave_out_thread();
+  epprof_leave_out_lock_waits(1);
   Py_RETURN_NONE;
 }
 
@@ -320,6 +321,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, frame_functions);
   if (!failed) failed = PyModule_AddFunctions(module, collection_functions);
   if (!failed) failed = PyModule_AddFunctions(module, live_object_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, lock_functions);
   if (!failed) failed = PyModule_AddFunctions(module, greenlet_functions);
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
   if (!failed) failed = PyModule_AddFunctions(module, backward_functions);

@@ -2,7 +2,7 @@
 
 Semaphores, barriers, events, futures and `queue.Queue` wait in `Condition.wait`. Events and futures
 do not call it if they are set, but what follows depends on the thread that set them all the same.
-Locks and `queue.SimpleQueue` wait in C, where nothing can be replaced.
+Locks and `queue.SimpleQueue` wait in C: see `epprof_nb.recording.session.lock_waits`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb import _native
 from epprof_nb._native import now_ns, thread_id
+from epprof_nb.arrays.intervals import union
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, THREAD_WAITS
-from epprof_nb.data.table import Table
+from epprof_nb.data.table import Table, concat
 from epprof_nb.recording.frameworks.patches import Patches
+from epprof_nb.recording.session import lock_waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +44,7 @@ _waits: deque[tuple[int, int, int, int, str]] = deque(maxlen=_MAX_WAITS)
 
 def start(options: Options) -> None:  # noqa: ARG001
     """Record the waits from now on, the last million of them."""
+    lock_waits.start()
     if _patches:
         return
     for kind, name, wrap in (
@@ -60,20 +64,35 @@ def start(options: Options) -> None:  # noqa: ARG001
 
 def stop() -> None:
     """Stop, and forget the waits."""
+    _native.stop_lock_waits()
     _patches.restore()
     _waits.clear()
 
 
 def drain() -> Table:
     """Return the waits that have ended since the last call."""
+    in_c = lock_waits.drain()
     rows = [_waits.popleft() for _ in range(len(_waits))]
     if not rows:
-        return Table(THREAD_WAITS)
+        return in_c
     *numbers, functions = zip(*rows, strict=True)
     names = ("start_ns", "end_ns", "thread_id", "other_thread_id")
     columns = {n: np.array(v, np.int64) for n, v in zip(names, numbers, strict=True)}
     columns["duration_ns"] = columns["end_ns"] - columns["start_ns"]
-    return Table(THREAD_WAITS, {**columns, "function": CategoryColumn.of(functions)})
+    table = Table(THREAD_WAITS, {**columns, "function": CategoryColumn.of(functions)})
+    return concat([table, _without_inner(in_c, table)])
+
+
+def _without_inner(waits: Table, outer: Table) -> Table:
+    """Return the waits that are no part of others, as that for its own lock of a condition."""
+    kept = np.ones(len(waits), np.bool_)
+    for thread in np.unique(outer["thread_id"]).tolist():
+        own = np.flatnonzero(waits["thread_id"] == thread)
+        of_thread = outer.take(outer["thread_id"] == thread)
+        start, end = union(of_thread["start_ns"], of_thread["end_ns"])
+        at = np.searchsorted(start, waits["start_ns"][own], side="right") - 1
+        kept[own] = (at < 0) | (waits["start_ns"][own] >= end[at])
+    return waits.take(kept)
 
 
 def _noted(original: Function) -> Function:

@@ -2,12 +2,14 @@
 
 import concurrent.futures
 import copy
+import multiprocessing
 import queue
 import threading
 
 import pytest
 
 import epprof_nb
+from epprof_nb import host
 
 
 def waits_of(prof, thread):
@@ -95,6 +97,175 @@ def test_what_is_set_depends_on_the_thread_that_set_it(how):
     assert last["function"] in ("Event.wait", "Future.result")
     assert last["other_thread_id"] == worker.native_id
     assert last["start_ns"] == last["end_ns"]
+
+
+def hand_over_lock():
+    there, back = threading.Lock(), threading.Lock()
+    there.acquire()
+    back.acquire()
+    return there.release, there.acquire, back.release, back.acquire
+
+
+def hand_over_by_with():
+    there, back = threading.Lock(), threading.Lock()
+    there.acquire()
+    back.acquire()
+    return (
+        lambda: there.__exit__(None, None, None), there.__enter__,
+        lambda: back.__exit__(None, None, None), back.__enter__,
+    )  # fmt: skip
+
+
+def hand_over_with_limit():
+    release_there, take_there, release_back, take_back = hand_over_lock()
+    return (
+        release_there, lambda: take_there(timeout=60), release_back, lambda: take_back(True, 60)
+    )  # fmt: skip
+
+
+def hand_over_queue():
+    there, back = queue.SimpleQueue(), queue.SimpleQueue()
+    return lambda: there.put(1), there.get, lambda: back.put_nowait(1), lambda: back.get(timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("how", "function"),
+    [
+        (hand_over_lock, "Lock.acquire"), (hand_over_by_with, "Lock.acquire"),
+        (hand_over_with_limit, "Lock.acquire"), (hand_over_queue, "SimpleQueue.get"),
+    ],
+)  # fmt: skip
+def test_a_wait_in_c_ends_when_the_other_thread_hands_over(how, function):
+    put_there, take_there, put_back, take_back = how()
+
+    def answer():
+        for _ in range(50):
+            take_there()
+            with epprof_nb.op("answer"):
+                put_back()
+
+    with epprof_nb.profile() as prof:
+        worker = run(answer)
+        for _ in range(50):
+            put_there()
+            take_back()
+        worker.join()
+    waits = waits_of(prof, threading.main_thread())
+    waits = waits[waits["function"] == function]
+    assert set(waits["other_thread_id"]) == {worker.native_id}
+    assert (waits["start_ns"] <= waits["end_ns"]).all()
+    answers = prof.ops[prof.ops["name"] == "answer"]
+    assert (
+        waits["end_ns"]
+        .map(lambda end: ((answers["start_ns"] <= end) & (end <= answers["end_ns"])).any())
+        .all()
+    )
+
+
+def test_a_wait_for_a_recursive_lock_ends_when_it_is_released_for_good():
+    lock = threading.RLock()
+
+    def take(asks):
+        asks.set()
+        with lock:
+            pass
+
+    with epprof_nb.profile() as prof:
+        for _ in range(50):
+            asks = threading.Event()
+            with lock, epprof_nb.op("held"):
+                worker = run(take, asks)
+                asks.wait()
+                with lock:
+                    pass
+            worker.join()
+    waits = prof.thread_waits[prof.thread_waits["function"] == "RLock.acquire"]
+    assert set(waits["other_thread_id"]) == {threading.main_thread().native_id}
+    held = prof.ops[prof.ops["name"] == "held"]
+    assert (
+        not waits["end_ns"]
+        .map(lambda end: ((held["start_ns"] <= end) & (end < held["end_ns"])).any())
+        .any()
+    )
+
+
+def test_a_free_lock_is_no_wait_and_behaves_as_before():
+    lock, again, items = threading.Lock(), threading.RLock(), queue.SimpleQueue()
+    with epprof_nb.profile() as prof:
+        with lock:
+            assert lock.locked()
+            assert not lock.acquire(False)
+            assert not lock.acquire(blocking=False)
+        assert lock.acquire(timeout=1)
+        lock.release()
+        with pytest.raises(RuntimeError):
+            lock.release()
+        with pytest.raises(ValueError, match="timeout"):
+            lock.acquire(True, -5)
+        with pytest.raises(TypeError):
+            lock.acquire(wrong=1)
+        with again, again:
+            pass
+        with pytest.raises(RuntimeError):
+            again.release()
+        items.put(1)
+        assert items.get() == 1
+        with pytest.raises(queue.Empty):
+            items.get(False)
+        with pytest.raises(TypeError):
+            items.put()
+    assert prof.thread_waits.empty
+
+
+def test_the_own_lock_of_a_condition_is_no_wait_of_its_own():
+    with epprof_nb.profile() as prof:
+        ended = threading.Event()
+        worker = run(ended.wait)
+        until_one_waits(ended._cond)
+        ended.set()
+        worker.join()
+    waits = waits_of(prof, worker)
+    assert waits["function"].tolist()[0] == "Condition.wait"
+    assert (waits["start_ns"].iloc[1:] >= waits["end_ns"].iloc[0]).all()
+
+
+def test_a_lock_that_a_time_limit_ends_names_no_thread():
+    lock = threading.Lock()
+    with lock, epprof_nb.profile() as prof:
+        assert not lock.acquire(timeout=1e-3)
+    (row,) = prof.thread_waits.itertuples()
+    assert row.function == "Lock.acquire"
+    assert prof.thread_waits["other_thread_id"].isna().all()
+
+
+def test_waits_for_the_host_device_are_no_waits_for_threads():
+    with epprof_nb.profile() as prof:
+        stream = host.Stream()
+        for _ in range(20):
+            host.launch(copy.copy, 1, stream=stream)
+            stream.synchronize()
+    functions = set(prof.thread_waits["function"])
+    assert functions <= {"Condition.wait", "Event.wait"}  # as the thread of the stream begins
+
+
+def test_a_forked_child_waits_for_locks_of_its_own():
+    def child(answers):
+        lock = threading.Lock()
+        lock.acquire()
+        run(lock.release).join()
+        answers.put(lock.acquire(timeout=60))
+
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    with epprof_nb.profile():
+        held = threading.Lock()
+        with held:
+            worker = run(held.acquire)
+            process = context.Process(target=child, args=(answers,))
+            process.start()
+            assert answers.get()
+            process.join()
+        worker.join()
 
 
 def test_a_wait_that_times_out_names_no_thread():
