@@ -762,8 +762,8 @@ def critical_path(
     rows : bool
         Whether to return the path of the first variant as well.
     follow_home : bool
-        Whether a thread without an op begins the next one only when `home` has come to that time.
-        Its first op always does.
+        Whether a thread without an op begins the next one only when `home` has come to that time,
+        unless it takes the time between its ops. Its first op always does.
 
     Returns
     -------

@@ -4,7 +4,7 @@ The rules by which one event waits for another are in this folder and in
 ``native/analysis/critical_path.cpp``:
 
 * A host thread works through its ops and API calls in order. A thread without an open op starts
-  when the thread of the cell has reached that time.
+  when the thread of the cell has reached that time, unless its waits are recorded.
 * An activity waits for its launch and for earlier work on its stream. The nodes of a graph replay
   are on the stream of its first node.
 * After a stream waits for an event, its next activity waits for the last work that was launched on
@@ -45,6 +45,7 @@ from epprof_nb.analysis.critical_path.launches import (
     calls_of,
     usual_latency,
 )
+from epprof_nb.analysis.critical_path.own_time import NO_OWN_TIME, own_time_until
 from epprof_nb.analysis.critical_path.recorded_joins import recorded_joins
 from epprof_nb.analysis.critical_path.sampled_joins import sampled_joins
 from epprof_nb.analysis.critical_path.thread_joins import thread_joins
@@ -128,7 +129,8 @@ class CriticalPathInput:
         homes = threads.ids[threads.numbers == threads.home]
         self.home_thread = int(homes[0]) if len(homes) else MISSING
         joins = thread_joins(index, threads.of_ops, threads.of_calls)
-        joins = joins.with_more(recorded_joins(index, threads))
+        self._own_until = own_time_until(index, threads)
+        joins = joins.with_more(recorded_joins(index, threads, self._own_until))
         joins = joins.with_more(sampled_joins(index, threads))
         self._idle_times = cache(lambda: idle_times(index, threads))
         self._exclusive = cache(lambda: exclusive_joins(index, threads))
@@ -213,6 +215,7 @@ class CriticalPathInput:
             found.append("exclusive")
         of_ops = self._ops[2]
         workers = of_ops[(of_ops != MISSING) & (of_ops != self._home)]
+        workers = workers[self._own_until[workers] == NO_OWN_TIME]
         if len(workers) and (np.bincount(workers) > 1).any():
             found.append("queued")
         idle_ns = {
@@ -320,7 +323,12 @@ class CriticalPathInput:
         follow_home: bool = True,
     ) -> dict[str, bytes]:
         parts: tuple[Columns, ...] = changed or (self._ops, self._calls, self._activities)
-        columns = (*(c for part in parts for c in part), *self._waits, self._contexts)
+        columns = (
+            *(c for part in parts for c in part),
+            *self._waits,
+            self._contexts,
+            self._own_until,
+        )
         return _native.critical_path(
             tuple(map(np.ascontiguousarray, (*columns, change, factors))),
             threads=self._threads,

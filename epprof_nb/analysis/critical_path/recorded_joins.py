@@ -26,12 +26,13 @@ class _Waits(NamedTuple):
     other: IntArray
 
 
-def recorded_joins(index: ProfileIndex, threads: Threads) -> Joins:
+def recorded_joins(index: ProfileIndex, threads: Threads, own_until: IntArray) -> Joins:
     """Return the recorded waits of threads, while the other one works or waits itself.
 
-    Where nothing is known of the other thread, the wait is time of the one that waits. The end of
-    each wait is an own entry without length: it depends on all that the other one has done, also if
-    that is a wait only with other durations.
+    Where nothing is known of the other thread, the wait is time of the one that waits. `own_until`
+    is until when each thread takes the time between its ops, by number. The end of each wait is an
+    own entry without length: it depends on all that the other one has done, also if that is a wait
+    only with other durations.
     """
     waits = _known(index, threads)
     found = []
@@ -40,7 +41,11 @@ def recorded_joins(index: ProfileIndex, threads: Threads) -> Joins:
         own = (waits.thread == waiting) & (waits.other == other)
         its = waits.thread == other
         work = open_times(index, threads.of_ops == other, threads.of_calls == other)
-        busy = union(np.append(work[0], waits.start[its]), np.append(work[1], waits.end[its]))
+        begun = work[0][work[0] < own_until[other]][:1]  # nothing between ops is unknown then
+        busy = union(
+            np.concatenate([work[0], waits.start[its], begun]),
+            np.concatenate([work[1], waits.end[its], np.full(len(begun), own_until[other])]),
+        )
         of_pair = union(waits.start[own], waits.end[own])
         start, end = intersection(of_pair, busy)
         until = of_pair[1][np.searchsorted(of_pair[0], start, side="right") - 1]

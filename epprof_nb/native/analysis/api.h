@@ -111,12 +111,14 @@ typedef struct {
   const int64_t *wait_time;  // a lane waits for an event from this time on, ascending
   const int32_t *wait_lane, *wait_mark;
   const int32_t *lane_context;
+  const int64_t *thread_own_until;  // until then, a thread takes the time after its first op
   const uint8_t *change;  // per op, then for no op: a row of `factors`
   // Factors of durations: one row per change, of EPPROF_FACTORS times `variants` values.
   const double* factors;
   int64_t start, end, latency;
   int32_t home;  // the thread that starts the others
-  int follow_home;  // an op of another thread begins when `home` has come to its time, too
+  int follow_home;  // an op of another thread, unless it takes the time before it, begins when
+                    // `home` has come to its time, too
 } epprof_path_input;
 
 // Length of one variant or of eight. With `rows`: the path of the first as well. Null: out of memory.

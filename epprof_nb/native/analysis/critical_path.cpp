@@ -126,7 +126,8 @@ class Sweep {
       int32_t op = in_.call_op[call];
       return {Step::kCall, call, op < 0 ? thread.op : op, thread.waiting == 0};
     }
-    bool is_active = thread.op >= 0 || static_cast<int32_t>(number) == in_.home;
+    bool is_active = thread.op >= 0 || static_cast<int32_t>(number) == in_.home ||
+                     (thread.has_begun && thread.time < in_.thread_own_until[number]);
     return {Step::kHost, thread.op, thread.op, is_active};
   }
 
@@ -135,7 +136,11 @@ class Sweep {
     Thread& thread = threads_[number];
     Doing now = doing(number);
     bool is_idle = thread.calls.empty() && !now.takes_time;
-    int64_t length = now.takes_time ? time - thread.time : 0;
+    int64_t until = time;
+    if (thread.op < 0 && thread.calls.empty() && static_cast<int32_t>(number) != in_.home) {
+      until = std::min(time, in_.thread_own_until[number]);
+    }
+    int64_t length = now.takes_time ? until - thread.time : 0;
     extend(thread.distance, length, now.op, EPPROF_HOST);
     if (length > 0) {
       thread.point = trace_.add_point(time, length, thread.point, -1, now.step, now.row);

@@ -3,8 +3,10 @@
 
 #include "analysis/api.h"
 
-enum { kOps = 7, kCalls = 8, kActivities = 9, kWaits = 3, kLanes = 1, kChanges = 1, kFactors = 1 };
-enum { kColumns = kOps + kCalls + kActivities + kWaits + kLanes + kChanges + kFactors };
+enum { kOps = 7, kCalls = 8, kActivities = 9, kWaits = 3, kLanes = 1, kThreads = 1, kChanges = 1, kFactors = 1 };
+enum {
+  kColumns = kOps + kCalls + kActivities + kWaits + kLanes + kThreads + kChanges + kFactors
+};
 
 // Size of an item, and whether the column may be empty: an order of rows that are in order.
 static const struct {
@@ -15,6 +17,7 @@ static const struct {
     {8, 0}, {8, 0}, {8, 1}, {8, 1}, {4, 0}, {4, 0}, {4, 0}, {4, 0}, {4, 1},  // activities
     {8, 0}, {4, 0}, {4, 0},                                                  // waits
     {4, 0},                                                                  // lanes
+    {8, 0},                                                                  // threads
     {1, 0},                                                                  // changes of ops
     {8, 0},                                                                  // factors
 };
@@ -32,15 +35,21 @@ static int rows_of(const Py_buffer* views, int first, int count, size_t* rows) {
 }
 
 static int fill(epprof_path_input* in, const Py_buffer* views, size_t variants) {
-  size_t changes, factors;
+  size_t threads, changes, factors;
   int calls = kOps, activities = calls + kCalls, waits = activities + kActivities;
-  int lanes = waits + kWaits, change = lanes + kLanes, factor = change + kChanges;
+  int lanes = waits + kWaits, thread = lanes + kLanes, change = thread + kThreads;
+  int factor = change + kChanges;
   if (rows_of(views, 0, kOps, &in->ops) < 0 || rows_of(views, calls, kCalls, &in->calls) < 0 ||
       rows_of(views, activities, kActivities, &in->activities) < 0 ||
       rows_of(views, waits, kWaits, &in->waits) < 0 ||
       rows_of(views, lanes, kLanes, &in->lanes) < 0 ||
+      rows_of(views, thread, kThreads, &threads) < 0 ||
       rows_of(views, change, kChanges, &changes) < 0 ||
       rows_of(views, factor, kFactors, &factors) < 0) {
+    return -1;
+  }
+  if (threads != in->threads) {
+    PyErr_SetString(PyExc_ValueError, "a thread has no row");
     return -1;
   }
   if (changes != in->ops + 1) {
@@ -85,6 +94,7 @@ static int fill(epprof_path_input* in, const Py_buffer* views, size_t variants) 
   in->wait_lane = *at++;
   in->wait_mark = *at++;
   in->lane_context = *at++;
+  in->thread_own_until = *at++;
   in->change = *at++;
   in->factors = *at++;
   return 0;
