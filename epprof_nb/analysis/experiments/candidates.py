@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 import numpy as np
 
 from epprof_nb.analysis.critical_path.chain import CriticalPath, ops_below
+from epprof_nb.arrays.intervals import union
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ class DelayedOp(NamedTuple):
         Number of executions, rounded down.
     device_ns, host_ns
         Time of its device work, and of its code and API calls without their waits for a device;
-        with all ops below it.
+        with all ops below it. Executions that are open at once on several threads add up.
+    open_ns
+        For how long it was open on at least one thread.
     streams
         Numbers of the streams that it launches to.
     launching
@@ -46,6 +49,7 @@ class DelayedOp(NamedTuple):
     executions: int
     device_ns: float
     host_ns: float
+    open_ns: float
     streams: tuple[int, ...]
     launching: IntArray
     uncovered: str
@@ -111,6 +115,7 @@ def delayed_ops(
         of_op = below[index.activity_op] & index.is_device_work
         streams = () if stream_of is None else tuple(np.unique(stream_of[of_op]).tolist())
         host_ns = ops["duration_ns"][outer].sum() - waits[below[index.call_op]].sum()
+        opened, closed = union(ops["start_ns"][outer], ops["end_ns"][outer])
         executions = int(ops["count"][own].sum()) // repeats
         found.append(
             DelayedOp(
@@ -118,6 +123,7 @@ def delayed_ops(
                 executions,
                 float(work_ns[of_op].sum() / repeats),
                 max(float(host_ns / repeats), 0.0),
+                float((closed - opened).sum() / repeats),
                 streams,
                 _launching(ops, own, launches, executions),
                 "" if device is None else _uncovered(streams, device) or _waits(index, own),

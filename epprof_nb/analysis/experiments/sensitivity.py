@@ -15,6 +15,7 @@ from epprof_nb.analysis.base.result_table import (
     objects,
     optional,
 )
+from epprof_nb.analysis.critical_path.idle_time import MAX_THREADS
 from epprof_nb.analysis.critical_path.what_if import WhatIf
 from epprof_nb.analysis.experiments.alike import scatter_of, unusual
 from epprof_nb.analysis.experiments.candidates import SIDES, Factor, delayed_ops, ranges
@@ -136,7 +137,8 @@ class _Replays:
 
     def __init__(self, index: ProfileIndex, ops: list[DelayedOp], repeats: int) -> None:
         self._index, self._repeats = index, repeats
-        self._names = index.profile.tables["ops"].names("name")
+        ops_table = index.profile.tables["ops"]
+        self._names, self._thread = ops_table.names("name"), ops_table["thread_id"]
         self._ranges = ranges(index)
         self._ops = {op.name: op for op in ops}
         self._found: dict[Idle, dict[Factor, Slope]] = {}
@@ -174,6 +176,7 @@ class _Replays:
         A slope is the mean of two: without the delays of the other factors, and with them. It
         changes at once where two chains are of one length, so it is replayed with a time of the op
         that is shorter and longer by `spread_ns`, too: the chains of other repeats differ by that.
+        Of an op that several threads execute, the delays may be on any of them.
         """
         lengths = np.array(part.delay_ns, np.float64).max(axis=0, initial=0.0).tolist()
         delays = dict(zip(part.factors, lengths, strict=True))
@@ -189,28 +192,44 @@ class _Replays:
         for factor, ns in known.items():
             others = {other: length for other, length in known.items() if other != factor}
             least = -self._ops[factor.op].time_ns(factor.side)
+            threads = self._threads_of(factor)
             at = [
                 sum(
-                    self._length(some | {factor: more + ns}, idle)
-                    - self._length(some | {factor: more}, idle)
+                    self._length(some | {factor: more + ns}, idle, delayed)
+                    - self._length(some | {factor: more}, idle, delayed)
                     for some in ({}, others)
                 )
                 / (2 * ns * self._repeats)
                 for more in (0.0, max(-spread_ns, least), spread_ns)
+                for delayed in ({}, *({factor: thread} for thread in threads))
             ]
             found[factor] = Slope(at[0], min(at), max(at))
         return found
 
-    def _length(self, delays: dict[Factor, float], idle: Idle) -> int:
+    def _threads_of(self, factor: Factor) -> list[int]:
+        """Return the threads that execute an op whose host is delayed, if they are several."""
+        if factor.side == "device":
+            return []
+        rows = self._ranges & self._names.equals(factor.op)
+        threads = np.unique(self._thread[rows]).tolist()
+        return threads[:MAX_THREADS] if len(threads) > 1 else []
+
+    def _length(
+        self, delays: dict[Factor, float], idle: Idle, threads: dict[Factor, int] | None = None
+    ) -> int:
         """Return the length of the path with delays at ops, ns per repeat.
 
-        As in the experiment, the host is delayed at the end of each execution.
+        As in the experiment, the host is delayed at the end of each execution; for the factors in
+        `threads`, of those on one thread.
         """
         changes = []
         at_end = np.zeros(len(self._ranges))
         for factor, ns in delays.items():
             if factor.side == "host":
-                rows = np.flatnonzero(self._ranges & self._names.equals(factor.op))
+                own = self._ranges & self._names.equals(factor.op)
+                if threads and factor in threads:
+                    own &= self._thread == threads[factor]
+                rows = np.flatnonzero(own)
                 at_end[rows] += ns * self._repeats / max(len(rows), 1)
             else:
                 factor_of = 1 + ns / self._ops[factor.op].time_ns(factor.side)

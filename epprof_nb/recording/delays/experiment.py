@@ -116,7 +116,7 @@ class Experiment:
         self._executions: dict[str, int] = {}
         self._streams: dict[str, int] = {}
         self._launching: dict[str, IntArray] = {}
-        self._host_ns: dict[str, float] = {}
+        self._busy_ns: dict[str, float] = {}  # processor time from which on an op computes
         self._base_waited_ns: list[int] = []
         self._tails: list[int] = []  # for how long the device worked after each of these repeats
         self._busy: set[str] = set()  # ops that use the processor
@@ -161,7 +161,8 @@ class Experiment:
         self._launching = {op.name: op.launching for op in found}
         self._streams = {op.name: op.streams[0] for op in found if len(op.streams) == 1}
         self._busy = set(self._executions)
-        self._host_ns = {op.name: op.host_ns for op in found}
+        # Threads that compute at once share the GIL: each waits for most of its time.
+        self._busy_ns = {op.name: min(op.host_ns, op.open_ns) / 2 for op in found}
         factors = factors_of(found, profile.wall_ns / repeats)
         if not factors:
             raise ExperimentError(
@@ -294,7 +295,7 @@ class Experiment:
     def _see_processor(self, ends: OpEnds) -> None:
         """Find the ops whose code computes, with the GIL, and does not sleep or wait."""
         for name, ns in ends.processor_ns().items():
-            (self._busy.add if ns >= self._host_ns[name] / 2 else self._busy.discard)(name)
+            (self._busy.add if ns >= self._busy_ns[name] else self._busy.discard)(name)
 
     def _install(self, factors: list[Factor], *, measures: bool = False) -> OpEnds:
         if self._ends is not None:

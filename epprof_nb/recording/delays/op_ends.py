@@ -43,7 +43,7 @@ class _Op:
     def begin_repeat(self, host: tuple[int, Due] | None, on_device: tuple[int, Due] | None) -> None:
         """Set the delays of a repeat; forget the executions and processor time of the last one."""
         self._next = itertools.count()  # ops end on all threads
-        self.processor_ns = 0
+        self._processor_ns = list[int]()
         self._host, self._on_device = host, on_device
         self._due = {number for part in (host, on_device) if part for number in part[1]}
 
@@ -57,6 +57,11 @@ class _Op:
         ended = next(self._next)
         self._next = itertools.count(ended)
         return ended
+
+    @property
+    def processor_ns(self) -> int:
+        """Processor time of the threads in executions that have ended, ns, if it is measured."""
+        return sum(self._processor_ns)
 
     def begin(self) -> None:
         """Note what `end_begun` has to know."""
@@ -73,7 +78,7 @@ class _Op:
             return
         launches, processor_ns = opened.pop()
         if self.measures and not opened:
-            self.processor_ns += time.thread_time_ns() - processor_ns
+            self._processor_ns.append(time.thread_time_ns() - processor_ns)
         self.end(launches)
 
     def end(self, launches: int | None = None) -> None:

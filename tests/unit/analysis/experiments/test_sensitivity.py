@@ -1,6 +1,8 @@
 """Experiments on simulated steps of known truth: measured and replayed sensitivities, savings."""
 
 import math
+import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -287,6 +289,61 @@ def test_delays_of_code_keep_the_gil_if_it_computes(monkeypatch, computes):
     machine = Machine(scatter=20_000)
     machine.experiment(host_bound)
     assert set(machine.kept_gil[-40:]) == {computes}
+
+
+@contextmanager
+def on_two_threads(machine, name):
+    """An op that the simulated host and another thread have open at once, for the same time."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    def run():
+        with epprof_nb.op(name):
+            begun.set()
+            may_end.wait(60)
+
+    other = threading.Thread(target=run)
+    other.start()
+    begun.wait(60)
+    with machine.op(name):
+        yield
+    may_end.set()
+    other.join()
+    machine.number += 1
+    machine.ops.append({**machine.ops[-1], "op_id": machine.number, "thread_id": 2})
+
+
+def computing(machine):
+    with on_two_threads(machine, "both"):
+        machine.host(8 * MS)
+    with machine.op("rest"):
+        machine.host(2 * MS)
+
+
+@pytest.mark.parametrize(("share", "computes"), [(0.4, True), (0.2, False)])
+def test_threads_that_compute_at_once_share_the_gil(monkeypatch, share, computes):
+    """Each waits for the GIL while the other one has it."""
+    monkeypatch.setattr(op_ends.time, "thread_time_ns", lambda: int(share * machine.now))
+    machine = Machine(scatter=20_000)
+    prof, _ = machine.experiment(computing)
+    rounds = prof.info["experiment"]["rounds"]
+    assert ["both", "host"] in rounds[0]["factors"]
+    # `rest` computes less than half of its time.
+    assert set(machine.kept_gil[-100:]) == {computes, False}
+
+
+def test_an_op_that_is_open_on_two_threads_is_measured():
+    machine = Machine(scatter=20_000)
+    prof, _ = machine.experiment(computing)
+    rows = prof.sensitivity().set_index("name")
+    row = rows.loc["both"]
+    assert row["executions"] == 2
+    assert row["host_share"] == pytest.approx(1.6, abs=0.05)
+    # A delay of either thread is one of the other, too, as they end together.
+    assert row["host_sensitivity"] == pytest.approx(1, abs=0.1)
+    assert rows["agrees"].all()
+    assert row["saving_if_free_ns"] == pytest.approx(8 * MS, abs=0.3 * MS)
+    assert row["saving_low_ns"] <= 8 * MS <= row["saving_high_ns"] <= prof.info["wall_ns"]
+    assert rows.loc["rest", "saving_if_free_ns"] == pytest.approx(2 * MS, abs=0.3 * MS)
 
 
 def test_more_repeats_measure_more_ops():
