@@ -11,6 +11,7 @@ from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.index_in_pieces import NotInOnePassError
 from epprof_nb.analysis.base.missing_records import record_counts, total_count
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
+from epprof_nb.analysis.base.unknown_device_times import is_trace
 from epprof_nb.analysis.breakdowns import device_pass
 from epprof_nb.analysis.breakdowns.by_device import COLUMNS, device_table
 from epprof_nb.arrays.types import MISSING
@@ -34,7 +35,7 @@ def by_device_table(job: JobData) -> ResultTable:
             continue
         if name in ("device", "name"):
             columns[name] = categorical(values)
-        elif name in ("device_id", "idle_ns"):
+        elif name in ("device_id", "idle_ns", "unknown_ns"):
             columns[name] = optional([MISSING if v is None else v for v in values])
         else:
             columns[name] = np.array(values, np.int64)
@@ -68,11 +69,19 @@ def _lacks_records(job: JobData, number: int) -> bool:
 
 
 def total(table: ResultTable, name: str) -> int:
-    """Sum a column over the devices with work; a process without one has no idle time."""
+    """Sum a column over the devices with work.
+
+    A process without one has no idle time, and no time of which a device's work is not known.
+    """
     used = table.take(_is_used(table))
-    if name == "idle_ns" and not any(v is not None for v in used.values(name)):
+    if name in ("idle_ns", "unknown_ns") and not any(v is not None for v in used.values(name)):
         return MISSING
     return sum(value for value in used.values(name) if value is not None)
+
+
+def knows_devices(job: JobData, number: int) -> bool:
+    """Whether the device work of a process is known: a trace without any may lack it."""
+    return used_devices(job.device_totals[number]) > 0 or not is_trace(job.info(number))
 
 
 def used_names(table: ResultTable) -> str | None:

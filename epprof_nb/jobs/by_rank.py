@@ -7,11 +7,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.base.result_table import Column, ResultTable, categorical, optional
+from epprof_nb.analysis.base.result_table import (
+    Column,
+    OptionalColumn,
+    ResultTable,
+    categorical,
+    optional,
+)
 from epprof_nb.analysis.ranks import communication
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.core.errors import ProfileFileError
-from epprof_nb.jobs.by_device import DEVICE_COLUMNS, total, used_devices, used_names
+from epprof_nb.jobs.by_device import (
+    DEVICE_COLUMNS,
+    knows_devices,
+    total,
+    used_devices,
+    used_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -41,9 +53,13 @@ def by_rank_table(job: JobData) -> ResultTable:
     has_device = np.array([used_devices(totals[n]) > 0 for n in numbers], np.bool_)
     middle = float(np.median(device_ns[has_device])) if has_device.any() else 0.0
 
+    is_known = np.array([knows_devices(job, n) for n in numbers], np.bool_)
+
     def sums(name: str) -> Column:
-        values = [total(totals[n], name) for n in numbers]
-        return optional(values) if name == "idle_ns" else np.array(values, np.int64)
+        values = np.array([total(totals[n], name) for n in numbers], np.int64)
+        if name in ("idle_ns", "unknown_ns"):
+            return optional(values)
+        return values if is_known.all() else OptionalColumn(values, ~is_known)
 
     return ResultTable(
         {
@@ -66,6 +82,8 @@ def _communication(job: JobData, number: int) -> tuple[int, int] | None:
     on_host: dict[str, Collection[str]] = {}
     if job.info(number).get("host_collectives"):
         on_host["ops"] = communication.COLUMNS
+    elif not knows_devices(job, number):
+        return None
     on_devices = job.communication.get(number)
     if on_devices is None:
         columns = job.columns(number, {**DEVICE_COLUMNS, **on_host})

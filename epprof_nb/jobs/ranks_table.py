@@ -15,7 +15,7 @@ from epprof_nb.analysis.base.result_table import (
     optional,
 )
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.jobs.by_device import total, used_names
+from epprof_nb.jobs.by_device import knows_devices, total, used_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,10 +26,15 @@ if TYPE_CHECKING:
 def ranks_table(job: JobData) -> ResultTable:
     """Return the columns of `Job.ranks`."""
     device_totals = job.device_totals
-    totals = [device_totals.get(process.number) for process in job.processes]
+    numbers = [process.number for process in job.processes]
+    totals = [device_totals.get(number) for number in numbers]
 
     def of_totals(name: str) -> OptionalColumn:
-        return optional([MISSING if t is None else total(t, name) for t in totals])
+        values = [
+            MISSING if t is None or not knows_devices(job, number) else total(t, name)
+            for number, t in zip(numbers, totals, strict=True)
+        ]
+        return optional(values)
 
     return ResultTable(
         {

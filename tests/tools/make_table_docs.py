@@ -20,7 +20,8 @@ names `NaN`.
 
 A value that was not measured is missing, not 0. Traces of tools that record no device, or that do
 not name the op of a kernel, have no device times of ops: their columns are `Int64`, or `float64`
-with `NaN`, in the rows of ops.
+with `NaN`, in the rows of ops. Waits are missing where a trace has no API calls, and the time in
+which work without a record may have run is missing in all traces, which do not count such records.
 
 Columns of the breakdowns are *inclusive*, of an op and all ops below it, unless their name begins
 with `self_`. Inclusive times of nested ops overlap; self times add up to the device time of the

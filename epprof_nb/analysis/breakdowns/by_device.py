@@ -11,7 +11,13 @@ from epprof_nb.analysis.base.activity_sums import activity_sums, busy_by_group
 from epprof_nb.analysis.base.devices import device_labels, device_name, gpu_ids
 from epprof_nb.analysis.base.missing_records import unrecorded_gaps
 from epprof_nb.analysis.base.op_totals import share
-from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
+from epprof_nb.analysis.base.result_table import (
+    OptionalColumn,
+    ResultTable,
+    categorical,
+    optional,
+)
+from epprof_nb.analysis.base.unknown_device_times import is_trace
 from epprof_nb.analysis.base.wall_time import span_of_device
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
@@ -111,7 +117,7 @@ def table_of(found: DeviceSums, profile: ProfileData, unknown: IntArray) -> Resu
             "share": share(sums["device_ns"], int(sums["device_ns"].sum())),
             "busy_ns": found.busy,
             "idle_ns": optional(np.where(is_device, np.maximum(known - found.busy, 0), MISSING)),
-            "unknown_ns": unknown,
+            "unknown_ns": OptionalColumn(unknown, np.full(len(devices), is_trace(info))),
             **{name: sums[name] for name in ("kernels", "memcpys", "memsets", "bytes")},
             "sent_bytes": found.sent,
             "received_bytes": found.received,

@@ -18,10 +18,7 @@ from epprof_nb.analysis.base.executions import executions
 from epprof_nb.analysis.base.first_of_launch import first_of_launch
 from epprof_nb.analysis.base.line_chains import Lines, LineTree
 from epprof_nb.analysis.base.op_totals import totals
-from epprof_nb.analysis.base.result_table import (
-    OptionalColumn,
-    ResultTable,
-)
+from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, optional
 from epprof_nb.analysis.base.sampled_time import sampled_time, where_sampled
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
@@ -92,9 +89,9 @@ def line_table(
                 **columns.self_device(),
                 **marked({"self_host_ns": columns.host(sums.own_host_ns)}),
                 "self_sampled_ns": where_sampled(index.profile, of_lines(sampled.own)),
-                "self_launches": of_lines(calls.own_launches),
-                "self_waits": of_lines(calls.own_waits),
-                "self_wait_ns": of_lines(calls.own_wait_ns),
+                "self_launches": optional(of_lines(calls.own_launches)),
+                "self_waits": optional(of_lines(calls.own_waits)),
+                "self_wait_ns": optional(of_lines(calls.own_wait_ns)),
             }
         )
     return ResultTable(
@@ -106,9 +103,9 @@ def line_table(
             **marked({"host_ns": columns.host(sums.host_ns)}),
             **marked(columns.host_per_execution(95)),
             "sampled_ns": where_sampled(index.profile, of_lines(sampled.inclusive)),
-            "launches": of_lines(calls.launches),
-            "waits": of_lines(calls.waits),
-            "wait_ns": of_lines(calls.wait_ns),
+            "launches": optional(of_lines(calls.launches)),
+            "waits": optional(of_lines(calls.waits)),
+            "wait_ns": optional(of_lines(calls.wait_ns)),
         }
     )
 

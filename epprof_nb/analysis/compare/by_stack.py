@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.op_paths import SESSION
-from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
+from epprof_nb.analysis.base.result_table import (
+    OptionalColumn,
+    ResultTable,
+    categorical,
+    optional,
+)
+from epprof_nb.analysis.base.unknown_device_times import has_device_times, has_waits
 from epprof_nb.analysis.compare.match import Side, match
 from epprof_nb.analysis.compare.times_per_repeat import repeat_numbers, repeats_of
 from epprof_nb.analysis.stacks.by_stack import FrameTree, tree_of_work
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
 _TIMES = {"device_ns": "{}_ns", "wait_ns": "wait_{}_ns"}
 _COUNTS = {name: f"{name}_{{}}" for name in ("launches", "waits", "kernels")}
 _COUNTS |= {"count": "activities_{}"}
+_OF_WAITS = ("waits", "wait_ns")
 _SAME_TEXT = "line"
 """Type of nodes that are renamed only if their texts are similar."""
 
@@ -58,10 +65,17 @@ class _StackSide(Side):
         for index in indexes:
             self._add_recording(index, FrameTree(index, library=library, folded=folded))
         self._repeats = sum(map(repeats_of, indexes))
+        self._knows_device = all(index.cached(has_device_times) for index in indexes)
+        self._knows_waits = all(map(has_waits, indexes))
 
-    def per_repeat(self, name: str) -> np.ndarray:
-        """Return the mean per repeat of a sum of each node, as float64 array."""
-        return np.array([sums[name] for sums in self._sums]) / self._repeats
+    def per_repeat(self, name: str, nodes: IntArray) -> np.ndarray:
+        """Return the mean per repeat of a sum of some nodes, as float64 array.
+
+        It is 0 for node `MISSING`, and NaN where the traces lack it.
+        """
+        values = np.array([*(sums[name] for sums in self._sums), 0.0])[nodes] / self._repeats
+        is_known = self._knows_waits if name in _OF_WAITS else self._knows_device | (values > 0)
+        return np.where(is_known, values, np.nan)
 
     def _add_recording(self, index: ProfileIndex, frames: FrameTree) -> None:
         tree, _ = tree_of_work(index, *_compared(index), frames)
@@ -149,13 +163,10 @@ def stack_comparison(
 
     def both(name: str, column: str) -> dict[str, np.ndarray]:
         sides = ((before, of_old, "before"), (after, of_new, "after"))
-        return {
-            column.format(word): np.append(side.per_repeat(name), 0.0)[rows]
-            for side, rows, word in sides
-        }
+        return {column.format(word): side.per_repeat(name, rows) for side, rows, word in sides}
 
     times = {
-        column: np.rint(values).astype(np.int64)
+        column: np.rint(values)
         for name, pattern in _TIMES.items()
         for column, values in both(name, pattern).items()
     }
@@ -163,9 +174,8 @@ def stack_comparison(
     for name, pattern in _COUNTS.items():
         counts |= both(name, pattern)
     delta = times["after_ns"] - times["before_ns"]
-    known = times["before_ns"] > 0
-    change = np.full(len(pairs), np.nan)
-    change[known] = delta[known] / times["before_ns"][known]
+    before_ns = times["before_ns"]
+    change = np.divide(delta, before_ns, out=np.full(len(pairs), np.nan), where=before_ns > 0)
     return ResultTable(
         {
             "parent": optional([MISSING, *parents[1:]]),
@@ -177,15 +187,20 @@ def stack_comparison(
             "old_line": optional(old_line),
             "source": categorical([node.source or None for node in nodes]),
             "status": categorical([pair.status for pair in pairs]),
-            "before_ns": times["before_ns"],
-            "after_ns": times["after_ns"],
-            "delta_ns": delta,
+            "before_ns": _integers(before_ns),
+            "after_ns": _integers(times["after_ns"]),
+            "delta_ns": _integers(delta),
             "change": change,
-            **{name: times[name] for name in ("wait_before_ns", "wait_after_ns")},
+            **{name: _integers(times[name]) for name in ("wait_before_ns", "wait_after_ns")},
             **counts,
         },
         index="node",
     )
+
+
+def _integers(values: np.ndarray) -> OptionalColumn:
+    is_missing = np.isnan(values)
+    return OptionalColumn(np.where(is_missing, 0, values).astype(np.int64), is_missing)
 
 
 def _pairs(before: _StackSide, after: _StackSide) -> tuple[list[Pair], list[int]]:

@@ -43,7 +43,7 @@ def cause(row: Values) -> tuple[str, str]:
     """
     if row["status"] in ("added", "removed"):
         return row["verdict"], OWN
-    on_elapsed, of_device = row["elapsed_verdict"], row["device_contribution_ns"]
+    on_elapsed, of_device = row["elapsed_verdict"], row["device_contribution_ns"] or 0
     own = row["contribution_ns"] - of_device
     measure = DEVICE if row["measure"] == "device" else HOST
     if on_elapsed == "not tested":

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
+from epprof_nb.analysis.base.result_table import (
+    OptionalColumn,
+    ResultTable,
+    categorical,
+    optional,
+)
 from epprof_nb.analysis.compare.significance import ratios, verdict_on
 from epprof_nb.arrays.types import MISSING
 
@@ -166,13 +171,15 @@ def tested(quantities: Sequence[Quantity], test: Test) -> Results:
 class Elapsed:
     """Elapsed times of the quantities of a table, and further times of each.
 
-    ``contributions`` has the change of the elapsed time of a repeat due to each quantity.
+    ``contributions`` has the change of the elapsed time of a repeat due to each quantity;
+    ``knows_device`` says whether the part of the device was recorded on both sides.
     ``further`` holds int64 arrays by the names of their columns.
     """
 
     quantities: Sequence[Quantity]
     contributions: Contributions
     further: Mapping[str, IntArray]
+    knows_device: bool = True
 
 
 def comparison_table(
@@ -204,7 +211,9 @@ def comparison_table(
     table["status"] = categorical([q.status for q in shown])
     if elapsed is not None:
         table["contribution_ns"] = elapsed.contributions.total[order]
-        table["device_contribution_ns"] = elapsed.contributions.of_device[order]
+        of_device = elapsed.contributions.of_device[order]
+        is_unknown = np.full(len(order), not elapsed.knows_device)
+        table["device_contribution_ns"] = OptionalColumn(of_device, is_unknown)
         table |= columns_of(tested(elapsed.quantities, test), order, "elapsed_")
     table |= columns_of(found, order)
     table |= counts_of(shown)

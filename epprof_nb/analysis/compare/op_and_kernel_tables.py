@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.op_paths import SESSION
-from epprof_nb.analysis.base.unknown_device_times import has_device_times
+from epprof_nb.analysis.base.unknown_device_times import has_device_times, has_waits
 from epprof_nb.analysis.compare.comparison_table import (
     Elapsed,
     Quantity,
@@ -104,6 +104,8 @@ def op_table(
         of_elapsed,
         Contributions(*(ns[numbers] for ns in due)),
         {name: np.array(ns, np.int64) for name, ns in further.items()},
+        # Only waits show how device work changes the elapsed time.
+        all(knows) and all(has_waits(index) for side in (before, after) for index in side.indexes),
     )
     return comparison_table(quantities, test, elapsed=elapsed)
 

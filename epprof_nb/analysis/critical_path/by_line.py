@@ -10,6 +10,7 @@ from epprof_nb.analysis.base.line_chains import Lines, LineTree
 from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import ResultTable, optional
 from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.base.unknown_device_times import device_column
 from epprof_nb.analysis.critical_path.chain import (
     API_CALL,
     HOST,
@@ -144,7 +145,7 @@ def critical_path_line_table(
             "path_ns": inclusive_ns,
             "share": inclusive_ns / max(path.length_ns, 1),
             "self_path_ns": column(own_ns[order], int(path_ns[-1])),
-            "device_path_ns": of_device,
+            "device_path_ns": device_column(index, of_device),
             "host_path_ns": inclusive_ns - of_device,
         }
     )

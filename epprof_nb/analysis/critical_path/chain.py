@@ -24,6 +24,7 @@ from epprof_nb.analysis.base.result_table import (
     values_at,
 )
 from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.base.unknown_device_times import device_column
 from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops
 from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
 from epprof_nb.analysis.critical_path.native_input import VARIANTS, CriticalPathInput
@@ -213,7 +214,7 @@ def critical_path_op_table(index: ProfileIndex, attribution: Attribution = "laun
             "line": optional(column(ops["line"][first], MISSING)),
             "count": column(sum_by_group(groups, ops["count"], n)[:-1], 0),
             "self_path_ns": column(own_ns, no_op[0]),
-            "device_path_ns": column(device_ns, no_op[1]),
+            "device_path_ns": device_column(index, column(device_ns, no_op[1])),
             "host_path_ns": column(path_ns - device_ns, no_op[0] - no_op[1]),
         }
     )

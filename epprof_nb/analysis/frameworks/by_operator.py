@@ -9,9 +9,14 @@ import numpy as np
 from epprof_nb.analysis.base.breakdown_columns import MeasureColumns
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import totals
-from epprof_nb.analysis.base.result_table import ResultTable, categorical
+from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical
 from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
-from epprof_nb.analysis.frameworks.operator_links import forward_operators, is_node, is_operator
+from epprof_nb.analysis.frameworks.operator_links import (
+    forward_operators,
+    is_node,
+    is_operator,
+    lacks_links,
+)
 from epprof_nb.analysis.frameworks.phases import modules as module_calls
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -53,6 +58,12 @@ def operator_table(
     rows, last = named[first[order]], int(sums.has_unattributed)
     measures = MeasureColumns(index.profile, groups, sums, order)
     host_ns = np.where(has_host_time(ops), ops["duration_ns"], 0)
+
+    def of_backward(time: IntArray) -> OptionalColumn:
+        column = measures.host(_backward(index, groups, time))
+        is_unknown = column.is_missing | index.cached(lacks_links)
+        return OptionalColumn(column.numbers, is_unknown)
+
     columns: dict[str, Column] = {
         "name": categorical([*ops.names("name").take(rows).to_list(), *[NO_OPERATOR] * last]),
         "op_type": categorical([*ops.names("op_type").take(rows).to_list(), *[None] * last]),
@@ -72,8 +83,8 @@ def operator_table(
         "host_ns": measures.host(sums.host_ns),
         "self_device_ns": device.pop("self_device_ns"),
         "self_host_ns": measures.host(sums.own_host_ns),
-        "backward_ns": measures.column(_backward(index, groups, sums.device_ns_of_op)),
-        "backward_host_ns": measures.column(_backward(index, groups, host_ns)),
+        "backward_ns": of_backward(sums.device_ns_of_op),
+        "backward_host_ns": of_backward(host_ns),
         **device,
         **measures.device_per_execution(),
     }

@@ -51,3 +51,11 @@ def forward_operators(index: ProfileIndex) -> IntArray:
     is_one_thread = threads[made_by[first]] == threads[made_by[last]]
     found[nodes[is_one_thread]] = made_by[last[is_one_thread]]
     return found
+
+
+def lacks_links(index: ProfileIndex) -> bool:
+    """Whether backward passes have nodes, but none of them is linked, for `ProfileIndex.cached`.
+
+    Traces of PyTorch without sequence numbers do not say which operator a node belongs to.
+    """
+    return bool(is_node(index).any() and (index.cached(forward_operators) == MISSING).all())

@@ -13,7 +13,7 @@ from epprof_nb.analysis.base.op_tree import preorder
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional, values_at
 from epprof_nb.analysis.base.source_text import line_text, split_lines
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
+from epprof_nb.analysis.base.unknown_device_times import without_unknown
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 NO_STACK = "(no stack)"
 """Name of the row of work without a Python stack."""
 _MAX_DEPTH = 2_000
+_OPTIONAL = ("launches", "waits", "wait_ns")
 
 
 class FrameTree:
@@ -72,12 +73,11 @@ class FrameTree:
         np.maximum.at(self.recursion, self.of_stack[:-1][every], runs[every])
 
 
-@missing_if_unknown
 def stack_tree(
     index: ProfileIndex, *, attribution: Attribution = "launch", library: bool = False
 ) -> ResultTable:
     """Return the columns of `Profile.by_stack`."""
-    return index.cached(tree_and_nodes, attribution, library)[0]
+    return _known(index, index.cached(tree_and_nodes, attribution, library)[0])
 
 
 def tree_and_nodes(
@@ -190,7 +190,10 @@ def tree_of_work(
             "cell": categorical(files),
             "line": optional(line),
             "source": categorical(sources),
-            **{name: values[kept] for name, values in sums.items()},
+            **{
+                name: optional(values[kept]) if name in _OPTIONAL else values[kept]
+                for name, values in sums.items()
+            },
             **({"recursion": recursion[kept]} if (recursion > 1).any() else {}),
         },
         index="node",
@@ -207,16 +210,18 @@ def _depth_first(parent: IntArray, kept: IntArray, *sizes: IntArray) -> IntArray
     return by_size[np.argsort(begin)]
 
 
-@missing_if_unknown
 def own_stack_tree(index: ProfileIndex) -> ResultTable:
     """Return the tree for views, in which a frame that called itself is one."""
-    return index.cached(tree_and_nodes, "launch", False, True)[0]  # noqa: FBT003
+    return _known(index, index.cached(tree_and_nodes, "launch", False, True)[0])  # noqa: FBT003
 
 
-@missing_if_unknown
 def full_stack_tree(index: ProfileIndex) -> ResultTable:
     """Return this tree with the frames of libraries."""
-    return index.cached(tree_and_nodes, "launch", True, True)[0]  # noqa: FBT003
+    return _known(index, index.cached(tree_and_nodes, "launch", True, True)[0])  # noqa: FBT003
+
+
+def _known(index: ProfileIndex, tree: ResultTable) -> ResultTable:
+    return without_unknown(index, tree, "count")
 
 
 def _runs(lines: StackLines, shown: BoolArray) -> IntArray:

@@ -8,7 +8,13 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import MEMCPY, MEMSET
 from epprof_nb.analysis.base.devices import device_labels
-from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
+from epprof_nb.analysis.base.result_table import (
+    OptionalColumn,
+    ResultTable,
+    categorical,
+    optional,
+)
+from epprof_nb.analysis.base.unknown_device_times import is_trace
 from epprof_nb.analysis.utilisation.idle_causes import split_by_cause
 from epprof_nb.analysis.utilisation.idle_intervals import BETWEEN, idle_intervals
 from epprof_nb.arrays.groups import sum_by_group
@@ -50,7 +56,9 @@ def overlap_table(index: ProfileIndex) -> ResultTable:
             "device_id": optional(devices),
             **times,
             "idle_ns": idle_ns,
-            "not_recorded_ns": unknown_ns,
+            "not_recorded_ns": OptionalColumn(
+                unknown_ns, np.full(len(devices), is_trace(index.profile.info))
+            ),
             **{
                 f"idle_{cause}_ns": sum_by_group(number, time, len(devices))[:-1]
                 for cause, time in split_by_cause(index, idle).items()

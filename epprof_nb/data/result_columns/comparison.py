@@ -84,7 +84,7 @@ COMPARISON: dict[str, TableDoc] = {
                 "the change of this work",
             ),
             column(
-                "device_contribution_ns", "int64",
+                "device_contribution_ns", "Int64",
                 "part of it that this device work causes; negative for an op that took longer "
                 "because it waited for the device work of another op",
             ),
@@ -164,12 +164,12 @@ COMPARISON: dict[str, TableDoc] = {
             column("old_line", "Int64", "its line in the old recording; missing if added"),
             column("source", "category", "text of the line; missing if it is not known"),
             _COMPARED[0],
-            column("before_ns", "int64", "old: device time"),
-            column("after_ns", "int64", "new: device time"),
-            column("delta_ns", "int64", "`after_ns` - `before_ns`"),
+            column("before_ns", "Int64", "old: device time"),
+            column("after_ns", "Int64", "new: device time"),
+            column("delta_ns", "Int64", "`after_ns` - `before_ns`"),
             column("change", "float64", "`delta_ns` / `before_ns`; NaN if added", "fraction"),
-            column("wait_before_ns", "int64", "old: time for which the host waited"),
-            column("wait_after_ns", "int64", "new: time for which the host waited"),
+            column("wait_before_ns", "Int64", "old: time for which the host waited"),
+            column("wait_after_ns", "Int64", "new: time for which the host waited"),
             *(
                 column(f"{name}_{side}", "float64", f"{word}: {text}", "per repeat")
                 for name, text in (

@@ -19,7 +19,7 @@ _BUSY = column("busy_ns", "int64", "time during which a device worked, summed ov
 _IDLE = column(
     "idle_ns", "Int64", "time during which it did not, likewise; missing without a device"
 )
-_UNKNOWN = column("unknown_ns", "int64", "time in which work without a record may have run")
+_UNKNOWN = column("unknown_ns", "Int64", "time in which work without a record may have run")
 _PEERS = (
     column("sent_bytes", "int64", "bytes that went from its devices to other devices"),
     column("received_bytes", "int64", "bytes that came to its devices from other devices"),

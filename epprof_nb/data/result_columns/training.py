@@ -157,10 +157,11 @@ TRAINING: dict[str, TableDoc] = {
             "count", "device_ns", *measured("host_ns"), "self_device_ns",
             *measured("self_host_ns"),
             column(
-                "backward_ns", "int64",
-                "device time of backward nodes that the operator, or operators in it, created",
+                "backward_ns", "Int64",
+                "device time of backward nodes that the operator, or operators in it, created; "
+                "missing if the operators of all nodes are unknown",
             ),
-            column("backward_host_ns", "int64", "host time of these nodes"),
+            column("backward_host_ns", "Int64", "host time of these nodes; likewise"),
             *(name for name in DEVICE if name not in ("device_ns", "self_device_ns")),
         ),
     ),

@@ -39,7 +39,7 @@ def stack_changes(table: ResultTable, *, max_nodes: int = MAX_NODES) -> dict[str
     names = ("parent", "depth", "level", "name", "cell", "line")
     columns = {name: table.column(name) for name in names}
     sums = {
-        f"{prefix}{name}": table[pattern.format(side)]
+        f"{prefix}{name}": np.nan_to_num(table[pattern.format(side)])
         for prefix, side in (("", "after"), ("old_", "before"))
         for name, pattern in _COLUMNS.items()
     }
