@@ -21,6 +21,7 @@ from epprof_nb.analysis.base.result_table import (
     optional,
 )
 from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.base.unknown_device_times import has_waits, is_trace
 from epprof_nb.analysis.critical_path.by_line import PathLines
 from epprof_nb.analysis.critical_path.chain import (
     ACTIVITY,
@@ -128,6 +129,8 @@ class WhatIf:
         ops = self._named_ops(name or UNNAMED)
         if ops.any():
             return self.target_of_ops(ops, self._on)
+        if name in (WAITS, COPIES):
+            self._check_recorded(name)
         if name == WAITS:
             return Target(pairs, activities, self._on, waits=True)
         if name == COPIES:
@@ -146,6 +149,16 @@ class WhatIf:
         if activities.any():
             return Target(pairs, activities, self._on)
         raise ValueError(f"nothing in the profile is called {name!r}.{self._similar(name)}")
+
+    def _check_recorded(self, name: str) -> None:
+        if not is_trace(self._index.profile.info):
+            return
+        kind = "API calls" if name == WAITS else "device work"
+        if not (has_waits(self._index) if name == WAITS else self._index.is_device_work.any()):
+            raise ValueError(
+                f"the trace has no {kind}, so nothing says what its {name} cost. Name ops or lines "
+                "instead, or record the code with epprof_nb.profile."
+            )
 
     def target_of_ops(self, ops: BoolArray, on: Side) -> Target:
         """Return one side of ops, given by a mask of the rows, and of all below them."""

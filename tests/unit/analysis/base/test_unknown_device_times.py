@@ -43,6 +43,18 @@ def test_waits_are_missing_without_api_calls(read):
     assert is_missing(tree[CALLS])
 
 
+def test_changes_of_what_a_trace_lacks_are_refused(read):
+    host_only = epprof_nb.read_trace(KINETO)
+    with pytest.raises(ValueError, match=r"no API calls.*waits"):
+        host_only.what_if({"waits": 0})
+    with pytest.raises(ValueError, match=r"no device work.*copies"):
+        host_only.what_if({"copies": 0})
+    with pytest.raises(ValueError, match="no API calls"):
+        read(without_calls()).what_if({"waits": 0})
+    assert read(without_calls()).what_if({"copies": 0})["changed"].tolist() == ["copies"]
+    assert read(gpu_trace()).what_if({"waits": 0})["saving_ns"].tolist() == [0]
+
+
 def test_no_trace_counts_the_records_that_it_lacks(read, tmp_path):
     prof = read(gpu_trace())
     prof.save(tmp_path / "again.epprof")
