@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, MEMSET
+from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.thread_pool import ThreadPool
 
@@ -70,12 +71,12 @@ class RangeAggregator:
             start = np.maximum(start, low)
         if high is not None:
             end = np.minimum(end, high)
-        time = np.maximum(end - start, 0)
         kinds, is_work = self._index.kinds[rows], self._index.is_device_work[rows]
+        time = np.maximum(end - start, 0) * is_work
         sizes = self._activities["bytes"][rows][kinds == MEMCPY]
-        ops = self._op_names[self._index.tree.rows(self._activities["op_id"][rows])]
+        ops = self._op_names[self._index.activity_op[rows]]
         counts = [np.count_nonzero(kinds == kind) for kind in (KERNEL, MEMCPY, MEMSET)]
-        counts += [np.maximum(sizes, 0).sum(), time.sum(where=is_work)]
+        counts += [np.maximum(sizes, 0).sum(), time.sum()]
         return RangeSums(
             np.array(counts, np.int64),
             _total_by_code(ops, is_work, time),
@@ -91,12 +92,12 @@ def chunk_sums(index: ProfileIndex) -> list[RangeSums]:
 
 
 def _total_by_code(codes: npt.NDArray[Any], is_work: BoolArray, time: IntArray) -> NameTotals:
-    # Missing names come first, other activities last.
-    other = int(codes.max(initial=MISSING)) + 2
-    key = np.where(is_work, codes + 1, other).astype(np.int64)
-    count = np.bincount(key, minlength=other + 1)[:other]
-    total = np.zeros(other + 1, np.int64)
-    np.add.at(total, key, time)
+    """Sum up the time (0 for other activities) and the number of device work by code."""
+    n = int(codes.max(initial=MISSING)) + 1
+    # The last sum is of missing names, which come first.
+    count, total = (
+        np.roll(sum_by_group(codes, values, n), 1) for values in (is_work.astype(np.int64), time)
+    )
     occurring = np.flatnonzero(count)
     return NameTotals(occurring - 1, count[occurring], total[occurring])
 
