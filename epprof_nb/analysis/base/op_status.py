@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    from epprof_nb.arrays.types import BoolArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
 
 
@@ -15,6 +17,12 @@ def ran(ops: Table) -> BoolArray:
     An op of an earlier profile is in the table because it captured a CUDA graph.
     """
     return ~ops.names("status").equals("earlier")
+
+
+def host_times(ops: Table) -> IntArray:
+    """Return the duration of each op (ns), 0 without a recorded one; not to be written to."""
+    known, duration_ns = has_host_time(ops), ops["duration_ns"]
+    return duration_ns if known.all() else np.where(known, duration_ns, 0)
 
 
 def has_host_time(ops: Table) -> BoolArray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.activity_sums import MEASURES
-from epprof_nb.analysis.base.op_status import has_host_time, ran
+from epprof_nb.analysis.base.op_status import host_times, ran
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 
@@ -111,6 +111,8 @@ def totals(
         for name, values in index.op_sums(attribution).items()
         if name in ("activities", "device_ns") or (name in only and values.any())
     }
+    if not n:
+        return _without_groups(len(ops), of_owner, only)
     above = tree.parent
     if not np.array_equal(owner, np.arange(len(ops))):
         # The index `MISSING` selects the last element, which is `MISSING` too.
@@ -123,12 +125,15 @@ def totals(
     measures = {name: np.zeros(n, np.int64) for name in only}
     own_measures = dict(measures)
     for name, values in of_owner.items():
+        if name == "kernels" and np.array_equal(values, of_owner["activities"]):
+            measures[name], own_measures[name] = (m["activities"] for m in (measures, own_measures))
+            continue
         of_op = tree.subtree_sum(values[:-1])
         measures[name] = sum_by_group(outermost, of_op, n)[:-1]
         own_measures[name] = sum_by_group(groups, values[:-1], n)[:-1]
         if name == "device_ns":
             device_ns_of_op = of_op
-    host_ns = np.where(has_host_time(ops), ops["duration_ns"], 0)
+    host_ns = host_times(ops)
     own_host_ns = self_host_ns(ops, np.where(groups >= 0, above, MISSING))
     count = sum_by_group(groups, np.where(ran(ops), ops["count"], 0), n)[:-1]
     return Totals(
@@ -141,6 +146,21 @@ def totals(
         own_host_ns=sum_by_group(groups, own_host_ns, n)[:-1],
         unattributed=dict.fromkeys(only, 0)
         | {name: int(values[-1]) for name, values in of_owner.items()},
+    )
+
+
+def _without_groups(ops: int, sums: dict[str, IntArray], only: Collection[str]) -> Totals:
+    """Return the totals of a profile without groups, such as that of a script without cells."""
+    none, unattributed = np.zeros(0, np.int64), dict.fromkeys(only, 0)
+    return Totals(
+        shown=np.zeros(0, np.bool_),
+        count=none,
+        measures=dict.fromkeys(only, none),
+        device_ns_of_op=np.zeros(ops, np.int64),
+        own_measures=dict.fromkeys(only, none),
+        host_ns=none,
+        own_host_ns=none,
+        unattributed=unattributed | {name: int(values.sum()) for name, values in sums.items()},
     )
 
 
@@ -161,10 +181,10 @@ def self_host_ns(ops: Table, above: IntArray) -> IntArray:
     above
         int64 array: row of the op from which to subtract the time of each op; `MISSING` for none.
     """
-    host_ns = np.where(has_host_time(ops), ops["duration_ns"], 0)
-    thread = ops["thread_id"]
-    # The index `MISSING` selects a thread, too, but stays `MISSING`.
-    above = np.where(thread == thread[above], above, MISSING) if len(ops) else above
+    host_ns, thread = host_times(ops), ops["thread_id"]
+    if len(ops) and thread.min() < thread.max():
+        # The index `MISSING` selects a thread, too, but stays `MISSING`.
+        above = np.where(thread == thread[above], above, MISSING)
     own: IntArray = host_ns - sum_by_group(above, host_ns, len(ops))[:-1]
     return np.maximum(own, 0, out=own)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.breakdown_columns import MeasureColumns
-from epprof_nb.analysis.base.op_status import has_host_time
+from epprof_nb.analysis.base.op_status import host_times
 from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical
 from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
@@ -57,7 +57,7 @@ def operator_table(
     order = sums.longest_first()
     rows, last = named[first[order]], int(sums.has_unattributed)
     measures = MeasureColumns(index.profile, groups, sums, order)
-    host_ns = np.where(has_host_time(ops), ops["duration_ns"], 0)
+    host_ns = host_times(ops)
 
     def of_backward(time: IntArray) -> OptionalColumn:
         column = measures.host(_backward(index, groups, time))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.op_status import has_host_time
+from epprof_nb.analysis.base.op_status import host_times
 from epprof_nb.analysis.frameworks.framework_operators import rank_framework_operators
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -60,7 +60,7 @@ def rank_operators(index: ProfileIndex) -> Operators:
     if index.is_device_work.any():
         time = index.op_device_time.total(nodes)
     else:
-        time = np.where(has_host_time(ops), ops["duration_ns"], 0)[nodes]
+        time = host_times(ops)[nodes]
     contains_nodes = np.zeros(len(ops), np.bool_)
     enclosing = index.tree.nearest_ancestor(is_node)[index.tree.parent[nodes]]
     contains_nodes[enclosing[(enclosing >= 0) & (index.tree.parent[nodes] >= 0)]] = True
