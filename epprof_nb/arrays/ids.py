@@ -104,6 +104,12 @@ def mask_as_slice(mask: BoolArray) -> BoolArray | slice:
     return slice(first, first + count) if mask[first : first + count].all() else mask
 
 
+def mask_as_rows(mask: BoolArray) -> IntArray | slice:
+    """Return the rows of a mask; consecutive ones as a slice, which selects without a copy."""
+    rows = mask_as_slice(mask)
+    return rows if isinstance(rows, slice) else np.flatnonzero(mask)
+
+
 def unique_values(values: IntArray) -> list[int]:
     """Return the unique values in ascending order; fast if there are few."""
     found: set[int] = set()

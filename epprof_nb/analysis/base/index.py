@@ -122,6 +122,12 @@ class ProfileIndex:
         """Row of the op that made each API call; `MISSING` if unattributed."""
         return self._op_rows("api_calls")
 
+    def attributed_op(self, attribution: Attribution) -> npt.NDArray[np.signedinteger[Any]]:
+        """Return `attributed_op_rows` of the activities; not to be written to."""
+        if attribution == "launch":
+            return self.activity_op
+        return attributed_op_rows(self.profile.tables["activities"], self.tree, attribution)
+
     def _op_rows(self, table: str) -> npt.NDArray[np.int32]:
         ids = self.profile.tables[table]["op_id"]
         rows = np.empty(len(ids), np.int32)
@@ -195,11 +201,7 @@ class ProfileIndex:
         return self._op_sums[attribution]
 
     def _compute_op_sums(self, attribution: Attribution) -> dict[str, IntArray]:
-        op_rows: npt.NDArray[np.signedinteger[Any]] = self.activity_op
-        if attribution != "launch":
-            activities = self.profile.tables["activities"]
-            op_rows = attributed_op_rows(activities, self.tree, attribution)
-        return activity_sums(self, op_rows, len(self.tree))
+        return activity_sums(self, self.attributed_op(attribution), len(self.tree))
 
 
 _indexes: WeakKeyDictionary[ProfileData, ProfileIndex] = WeakKeyDictionary()

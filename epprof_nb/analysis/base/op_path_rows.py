@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.attribution import Attribution, attributed_op_rows
 from epprof_nb.analysis.base.op_paths import SESSION
 from epprof_nb.analysis.base.result_table import (
     Column,
@@ -18,9 +17,11 @@ from epprof_nb.analysis.base.result_table import (
     values_at,
 )
 from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
+from epprof_nb.arrays.ids import mask_as_rows
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.op_paths import OpPaths
     from epprof_nb.arrays.types import BoolArray, IntArray
@@ -58,11 +59,11 @@ def table_of_paths(
     """
     tables, tree = index.profile.tables, index.tree
     ops, activities = tables["ops"], tables["activities"]
-    work = np.flatnonzero(index.is_device_work)
-    rows = attributed_op_rows(activities, tree, attribution)[work]
-    owner = np.append(paths.of_op, paths.no_op)[rows]
+    work = mask_as_rows(index.is_device_work)
+    owner = np.append(paths.of_op, paths.no_op)[index.attributed_op(attribution)[work]]
     uncaptured = len(paths.parent)
-    if attribution == "launch":  # the work of a graph is below its launch and its capture
+    if attribution == "launch" and not activities.is_absent("capture_op_id"):
+        # The work of a graph is below its launch and its capture.
         owner = paths.add_captured(ops, owner, tree.rows(activities["capture_op_id"][work]))
     kinds, names = activities.names("kind").take(work), activities.names("name").take(work)
     leaf, example = group_codes(owner, kinds.codes, names.codes)
@@ -77,7 +78,7 @@ def table_of_paths(
         return np.append(values, np.zeros(len(parent) - uncaptured, np.int64))
 
     durations = activities["duration_ns"][work]
-    one = np.ones(len(work), np.int64)
+    one = np.ones(len(owner), np.int64)
     count = of_nodes(count) + of_leaves(one)
     if inner > uncaptured:
         replays = count_distinct(owner, activities["correlation_id"][work], inner)

@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.ids import mask_as_rows
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -81,12 +82,12 @@ class OpPaths:
         parents, rows, depths = ([np.array([value])] for value in (MISSING, MISSING, 0))
         known = 1
         for level in range(min(int(depth.max(initial=-1)) + 1, max_depth)):
-            here = np.flatnonzero(depth == level)
+            here = mask_as_rows(depth == level)
             above = of_row[above_row[here]]
             groups, first = group_codes(above, *(column[here] for column in keys))
             of_row[here] = known + groups
             parents.append(above[first])
-            rows.append(here[first])
+            rows.append(here.start + first if isinstance(here, slice) else here[first])
             depths.append(np.full(len(first), level + 1))
             known += len(first)
         parents.append(np.array([SESSION]))

@@ -17,6 +17,7 @@ from epprof_nb.analysis.base.device_activity import busy_total
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.ids import mask_as_rows
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
@@ -89,12 +90,12 @@ def bin_sums(index: ProfileIndex, start_ns: int, end_ns: int, max_entries: int) 
     activities = index.profile.tables["activities"]
     start, end = activities["start_ns"], activities["end_ns"]
     inside = index.is_device_work & (start < end_ns) & ((end > start_ns) | (start >= start_ns))
-    rows = np.flatnonzero(inside)
+    rows = mask_as_rows(inside)
     op_names = np.append(index.profile.tables["ops"].names("name").codes, np.int32(MISSING))
     columns = (
-        index.kinds[rows].astype(np.int64),
-        op_names[index.activity_op[rows]].astype(np.int64),
-        activities.names("short_name").codes[rows].astype(np.int64),
+        index.kinds[rows],
+        op_names[index.activity_op[rows]],
+        activities.names("short_name").codes[rows],
     )
     groups, first = group_codes(*columns)
     devices = [device for device in index.device_ids if device >= 0]
@@ -117,7 +118,7 @@ def bin_sums(index: ProfileIndex, start_ns: int, end_ns: int, max_entries: int) 
         device: covered_before(*index.busy(device), edges, index.cached(busy_total, device))
         for device in devices
     }
-    kind, op, name = (column[first] for column in columns)
+    kind, op, name = (column[first].astype(np.int64) for column in columns)
     return BinSums(
         edges, kind, op, name, bin_of, group_of,
         started, running, started_bytes, running_bytes, ns, busy,

@@ -117,7 +117,8 @@ def _most_frequent(
 
 def _is_constant(column: IntArray, groups: npt.NDArray[np.int32], first: IntArray) -> bool:
     """Return whether a column has one value per group."""
-    if not len(column) or (column == column[0]).all():
+    # A column of equal values may repeat one in memory.
+    if not len(column) or not any(column.strides) or (column == column[0]).all():
         return True
     of_group = column[first]
     return all(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.activity_sums import activity_sums
-from epprof_nb.analysis.base.attribution import attributed_op_rows
 from epprof_nb.analysis.base.breakdown_columns import MeasureColumns
 from epprof_nb.analysis.base.executions import executions
 from epprof_nb.analysis.base.first_of_launch import first_of_launch
@@ -127,8 +126,7 @@ def _with_stacks(
     """Return the sums over the lines, with the host times of the statements."""
     tables, stacks, n = index.profile.tables, index.cached(StackLines), lines.count
     stack = stacks.of_activities(attribution)
-    op = attributed_op_rows(tables["activities"], index.tree, attribution)
-    work = _Sums(tree, stack, op, n)
+    work = _Sums(tree, stack, index.attributed_op(attribution), n)
     measures = activity_sums(index, work.pair, work.pairs)
     inclusive = {name: work.inclusive(values[:-1]) for name, values in measures.items()}
     own = {name: work.own(values[:-1]) for name, values in measures.items()}
@@ -170,7 +168,6 @@ class _Sums:
         op: np.ndarray,
         count: int,
     ) -> None:
-        stack, op = stack.astype(np.int64), op.astype(np.int64)
         self.pair, first = group_codes(stack, tree.of_op[op])
         self.pairs = len(first)
         self._chains = tree.chains(stack[first], op[first])

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.analysis.base.attribution import attributed_op_rows
 from epprof_nb.analysis.critical_path.changes import Owners
 from epprof_nb.analysis.critical_path.columns import MAX_NS, row_order, spans
 from epprof_nb.analysis.critical_path.exclusive_ops import exclusive_joins
@@ -103,10 +102,7 @@ class CriticalPathInput:
 
     def __init__(self, index: ProfileIndex, attribution: Attribution = "launch") -> None:
         tables = index.profile.tables
-        self.activity_op = index.activity_op
-        if attribution != "launch":
-            rows = attributed_op_rows(tables["activities"], index.tree, attribution)
-            self.activity_op = rows.astype(np.int32)
+        self.activity_op = index.attributed_op(attribution).astype(np.int32, copy=False)
         call = calls_of(index)
         self.call_op = call_ops(index.call_op, call, self.activity_op)
         start, end = spans(tables["activities"])
