@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, SupportsIndex, cast
 
 import numpy as np
 
+from epprof_nb.arrays.types import TIME_BOUND_NS
 from epprof_nb.jobs.job_collectives import JobCollectives
 from epprof_nb.jobs.job_data import JobData, ranks_text
 from epprof_nb.jobs.job_tables import JobTables
@@ -100,13 +101,12 @@ class Job(JobTables, JobCollectives, JobViews):
         """
         from epprof_nb.jobs.window import Stretch, window
 
-        try:
-            t0, t1 = int(t0), int(t1)
-        except (OverflowError, ValueError):
+        if not all(abs(time) < TIME_BOUND_NS for time in (t0, t1)):
             raise ValueError(
                 f"a window from {t0} to {t1} has no bounds: pass nanoseconds, "
                 f"0 <= t0 < t1 <= {self.end_ns}"
-            ) from None
+            )
+        t0, t1 = int(t0), int(t1)
         if ranks is None:
             ranks = list(self)
         # An array has the method of a number, too.

@@ -67,7 +67,7 @@ class Figures:
         Raises
         ------
         ValueError
-            If the time range does not end after its start.
+            If the time range does not end after its start, or is infinite.
         """
         from epprof_nb.views.plots.timeline import timeline
         from epprof_nb.views.view_model import ViewModel

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.base.device_work import KERNEL
+from epprof_nb.arrays.types import TIME_BOUND_NS
 from epprof_nb.util import palette
 from epprof_nb.util.format import elide, shorten, with_glyphs
 from epprof_nb.views.plots.style import MANY, axes_or_new, explain_empty, time_axis
@@ -46,8 +47,14 @@ def timeline(
     """Draw the timeline; see `epprof_nb.views.plots.figures.Figures.timeline`."""
     low, high = model.time_range
     low, high = low if start_ns is None else start_ns, high if end_ns is None else end_ns
-    if low >= high:
+    if not low < high:
         raise ValueError(f"the window must end after it starts, not at {high} after {low} ns")
+    if not max(abs(low), abs(high)) < TIME_BOUND_NS:
+        first, last = model.time_range
+        raise ValueError(
+            f"a window from {low} to {high} ns cannot be drawn: the profile is from {first} to "
+            f"{last} ns"
+        )
     lanes = [
         (number, min(lane.rows, rows), lane.full_label)
         for number, lane in enumerate(model.layout.lanes)

@@ -122,6 +122,9 @@ def test_the_timeline_draws_a_window(ax, loop):
     assert max(starts) <= 64_000_000
     with pytest.raises(ValueError, match="end after it starts"):
         loop.plot.timeline(ax, start_ns=5, end_ns=5)
+    for end in (10**30, np.inf):
+        with pytest.raises(ValueError, match="the profile is from 0 to"):
+            loop.plot.timeline(ax, start_ns=5, end_ns=end)
 
 
 def test_many_shapes_are_rasterised_and_few_are_not(ax):
