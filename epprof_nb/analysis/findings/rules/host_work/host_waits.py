@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.base.host_load import asleep_ns
 from epprof_nb.analysis.base.wall_time import wall_of
+from epprof_nb.analysis.utilisation.awaited_processes import awaited_processes_ns
 from epprof_nb.data.no_gpu import is_cell_of_job
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
 
 WAITS = ", and for most of that no thread of this process ran"
 """Continuation of the sentence on code that mostly waited."""
@@ -40,3 +42,14 @@ def mostly_waited(index: ProfileIndex, total_ns: int) -> bool:
     wall_ns = wall_of(index.profile)
     elsewhere = max(wall_ns - total_ns, 0)
     return 2 * (asleep_ns(index.profile.info, wall_ns) - elsewhere) >= total_ns > 0
+
+
+def is_wait_for_earlier_process(
+    index: ProfileIndex, start_ns: IntArray, end_ns: IntArray, excess_ns: int
+) -> bool:
+    """Return whether the excess of some iterations is a wait for a process from before them.
+
+    Of what an iteration itself starts, such as a compiler, the wait is a part of its work.
+    """
+    waited = awaited_processes_ns(index, start_ns, end_ns)
+    return 2 * waited >= excess_ns and mostly_waited(index, excess_ns)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.findings.finding import Finding, op_id_of, place_name
+from epprof_nb.analysis.findings.rules.host_work.host_waits import is_wait_for_earlier_process
 from epprof_nb.analysis.findings.rules.iterations.unsteady_iterations import without_warm_up
 from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS, iterations
 from epprof_nb.util.format import duration, plural
@@ -32,7 +33,10 @@ def slow_first_step(index: ProfileIndex) -> Iterator[Finding]:
     if not MIN_STEPS <= len(wall) < MIN_ITERATIONS or wall[0] < _SLOWER * wall[1:].max():
         return
     usual = int(np.median(wall[1:]))
-    if wall[0] - usual < _LEAST_EXCESS_NS:
+    excess = int(wall[0]) - usual
+    if excess < _LEAST_EXCESS_NS:
+        return
+    if is_wait_for_earlier_process(index, found.start[:1], found.end[:1], excess):
         return
     loop = f" of {place_name(index, found.loop)}" if found.loop >= 0 else ""
     table: EvidenceTable = "activities" if index.is_device_work.any() else "ops"
@@ -41,7 +45,7 @@ def slow_first_step(index: ProfileIndex) -> Iterator[Finding]:
     yield Finding(
         f"The first of {plural(len(wall), found.unit)}{loop} took {duration(int(wall[0]))}, the "
         f"others {duration(usual)} (median).",
-        int(wall[0]) - usual,
+        excess,
         start,
         end,
         kind="warm-up",

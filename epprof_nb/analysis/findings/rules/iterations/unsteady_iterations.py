@@ -18,6 +18,7 @@ from epprof_nb.analysis.findings.finding import (
     op_id_of,
     place_name,
 )
+from epprof_nb.analysis.findings.rules.host_work.host_waits import is_wait_for_earlier_process
 from epprof_nb.analysis.findings.rules.iterations.growing_work import growth_of_work
 from epprof_nb.analysis.findings.rules.memory.garbage_collection import COLLECT_LESS, pauses
 from epprof_nb.analysis.steps.iteration_events import collecting, recording
@@ -86,6 +87,8 @@ def warm_up(index: ProfileIndex) -> Iterator[Finding]:
     ends = found["start_ns"] + found["wall_ns"]
     excess -= int(preparation_within(index, found["start_ns"], ends).sum())
     if excess <= 0 or (not settling and _is_first_call(index, found, excess)):
+        return
+    if is_wait_for_earlier_process(index, found["start_ns"], ends, excess):
         return
     yield _finding(
         index,

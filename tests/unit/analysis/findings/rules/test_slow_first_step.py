@@ -5,8 +5,10 @@ import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.summary.headline import headline_of
+from epprof_nb.data.schema import HOST_SAMPLES
 from tests.helpers.planted import MS, info, of_kind, repeats
-from tests.helpers.tiny import line, op, profile
+from tests.helpers.tiny import line, op, profile, table
+from tests.helpers.walked_stacks import stack_rows, with_stacks
 
 
 def loop(walls):
@@ -57,6 +59,47 @@ def test_a_slow_first_step_is_named(make, unit):
 ])  # fmt: skip
 def test_no_finding_without_a_usual_time(walls):
     assert not of_kind(loop(walls), "warm-up")
+
+
+def awaiting(walls, *frames, source="for p in ps:\n    p.wait()\n", load=True):
+    """The same loop, whose first iteration is a wait in these frames, below those of line 2."""
+    prof = loop(walls)
+    prof.sources["In[1]"] = source
+    rows, (stack,) = stack_rows(" ".join(["In[1]:2", *frames]))
+    prof.tables["host_samples"] = table(
+        HOST_SAMPLES,
+        [{"start_ns": t, "stack_id": stack, "interval_ns": 10 * MS, "thread_id": 1}
+         for t in range(MS, 890 * MS, 10 * MS)],
+    )  # fmt: skip
+    if load:
+        prof.info["load"] = {"cores": 2, "own_cores": 0.02, "waiting": 0.0, "other_cores": 0.0}
+    return with_stacks(prof, rows)
+
+
+WAIT = ["lib/subprocess.py:Popen.wait:1264", "lib/subprocess.py:Popen._try_wait:2000"]
+JOIN = ["lib/multiprocessing/process.py:BaseProcess.join:149", "lib/popen_fork.py:Popen.poll:27"]
+
+
+@pytest.mark.parametrize("frames", [WAIT, JOIN])
+@pytest.mark.parametrize("walls", [SLOW, [900 * MS, *[30 * MS] * 20]])
+def test_a_wait_for_processes_from_before_the_loop_is_no_warm_up(frames, walls):
+    prof = awaiting(walls, *frames)
+    assert not of_kind(prof, "warm-up")
+    (found,) = of_kind(prof, "hot line")
+    assert "for most of that no thread of this process ran" in found.text
+    assert of_kind(awaiting(walls, *frames, load=False), "warm-up")  # another thread may work
+
+
+@pytest.mark.parametrize(("frames", "body"), [
+    (["lib/subprocess.py:run:550", *WAIT], "run(['nvcc', source])"),
+    (["lib/torch/cpp_extension.py:load:9", "lib/subprocess.py:run:550", *WAIT], "load(source)"),
+    (["In[1]:build:9", *WAIT], "build(source)"),  # the function may have started it
+    (["lib/subprocess.py:Popen.__init__:1026", *WAIT], "compiler(source).wait()"),
+    (WAIT, "Popen(['gcc', source]).wait()"),  # no sample shows the start
+])  # fmt: skip
+def test_a_compilation_in_a_process_that_the_step_starts_is_warm_up(frames, body):
+    (found,) = of_kind(awaiting(SLOW, *frames, source=f"for x in y:\n    {body}\n"), "warm-up")
+    assert found.gain_ns == 870 * MS
 
 
 def test_many_iterations_are_told_by_statistics_only():
