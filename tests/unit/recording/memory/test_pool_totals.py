@@ -8,7 +8,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.analysis.base.index import index_of
-from epprof_nb.analysis.memory.memory_lines import memory_lines
+from epprof_nb.analysis.memory.headline_memory import memory_lines
 from epprof_nb.data.schema import MEMORY, OPS
 from epprof_nb.data.table import Table
 from epprof_nb.recording.cupti import nvml
