@@ -117,7 +117,7 @@ class Breakdowns(ProfileData):
         """
         from epprof_nb.analysis.base.attribution import check_attribution
         from epprof_nb.analysis.breakdowns.by_op import op_table
-        from epprof_nb.analysis.memory.by_allocator import memory_by_op
+        from epprof_nb.analysis.memory.memory_by_op import memory_by_op
 
         check_attribution(attribution)
         if memory:
@@ -246,7 +246,7 @@ class Breakdowns(ProfileData):
         """
         from epprof_nb.analysis.base.attribution import check_attribution
         from epprof_nb.analysis.breakdowns.by_line import line_table
-        from epprof_nb.analysis.memory.by_allocator import memory_by_line
+        from epprof_nb.analysis.memory.memory_by_op import memory_by_line
 
         check_attribution(attribution)
         if memory:

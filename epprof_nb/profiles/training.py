@@ -52,7 +52,7 @@ class TrainingTables(ProfileData):
         """
         from epprof_nb.analysis.base.attribution import check_attribution
         from epprof_nb.analysis.frameworks.by_module import module_table
-        from epprof_nb.analysis.memory.by_allocator import memory_by_module
+        from epprof_nb.analysis.memory.memory_by_op import memory_by_module
 
         check_attribution(attribution)
         if memory:
