@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.frameworks.phases import BACKWARD, FORWARD, OPTIMIZER, is_of_type, op_phases
-from epprof_nb.analysis.memory.peak import InUse
+from epprof_nb.analysis.memory.in_use import InUse
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import BLOCK_CATEGORIES

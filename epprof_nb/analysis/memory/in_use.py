@@ -1,4 +1,4 @@
-"""Bytes of memory in use over time, and the peak: the time at which they are most."""
+"""Bytes of memory in use over time, and the peak: the time at which most bytes are in use."""
 
 from __future__ import annotations
 
