@@ -1,4 +1,4 @@
-"""Finding on launches that keep a device waiting."""
+"""Finding on launches that keep a device waiting; `utilisation.launch_bound` finds these."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.critical_path.changes import Removed
 from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
-from epprof_nb.analysis.utilisation.launches import LAUNCH_HOST_NS, is_launch_bound, launch_gaps
+from epprof_nb.analysis.utilisation.launch_bound import LAUNCH_HOST_NS, is_launch_bound, launch_gaps
 from epprof_nb.analysis.utilisation.overlap import length
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import union
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.utilisation.launches import LaunchGaps
+    from epprof_nb.analysis.utilisation.launch_bound import LaunchGaps
     from epprof_nb.arrays.types import IntArray
 
 _NONE = np.empty(0, np.int64)
