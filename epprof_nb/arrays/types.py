@@ -1,4 +1,4 @@
-"""Array types, the number that stands for a missing id, and the bound of times."""
+"""Array types, and the number that stands for a missing id."""
 
 from __future__ import annotations
 
@@ -12,6 +12,3 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 MISSING = -1
 """A missing id, row or code. As an index it refers to the last element."""
-
-TIME_BOUND_NS = 2**62
-"""Bound of times, and of their absolute values: sums and differences of two fit into int64."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, SupportsIndex, cast
 
 import numpy as np
 
-from epprof_nb.arrays.types import TIME_BOUND_NS
+from epprof_nb.arrays.intervals import LATEST
 from epprof_nb.jobs.job_collectives import JobCollectives
 from epprof_nb.jobs.job_data import JobData, ranks_text
 from epprof_nb.jobs.job_tables import JobTables
@@ -101,7 +101,7 @@ class Job(JobTables, JobCollectives, JobViews):
         """
         from epprof_nb.jobs.window import Stretch, window
 
-        if not all(abs(time) < TIME_BOUND_NS for time in (t0, t1)):
+        if not all(abs(time) <= LATEST for time in (t0, t1)):
             raise ValueError(
                 f"a window from {t0} to {t1} has no bounds: pass nanoseconds, "
                 f"0 <= t0 < t1 <= {self.end_ns}"

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.base.device_work import KERNEL
-from epprof_nb.arrays.types import TIME_BOUND_NS
+from epprof_nb.arrays.intervals import LATEST
 from epprof_nb.util import palette
 from epprof_nb.util.format import elide, shorten, with_glyphs
 from epprof_nb.views.plots.style import MANY, axes_or_new, explain_empty, time_axis
@@ -49,7 +49,7 @@ def timeline(
     low, high = low if start_ns is None else start_ns, high if end_ns is None else end_ns
     if not low < high:
         raise ValueError(f"the window must end after it starts, not at {high} after {low} ns")
-    if not max(abs(low), abs(high)) < TIME_BOUND_NS:
+    if not max(abs(low), abs(high)) <= LATEST:
         first, last = model.time_range
         raise ValueError(
             f"a window from {low} to {high} ns cannot be drawn: the profile is from {first} to "

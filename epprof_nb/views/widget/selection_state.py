@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from epprof_nb.arrays.types import TIME_BOUND_NS
+from epprof_nb.arrays.intervals import LATEST
 from epprof_nb.views.queries.frame_rows import rows_of_frame
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class SelectionState:
         if marked:
             start, end = marked
             time_range = int(start), int(end)
-            if max(map(abs, time_range)) >= TIME_BOUND_NS:
+            if max(map(abs, time_range)) > LATEST:
                 raise ValueError("the time range is too large")
         self._query = dict(query) if query else None
         self.time_range = time_range
