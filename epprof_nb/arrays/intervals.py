@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -10,12 +10,16 @@ from epprof_nb import _native
 from epprof_nb.arrays.positions import positions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from epprof_nb.arrays.types import IntArray
 
 EARLIEST, LATEST = -(2**61), 2**61
 """Bounds of times: 73 years around the start, so that int64 holds all differences."""
+
+Intervals: TypeAlias = tuple["IntArray", "IntArray"]
 
 
 def clip_times(start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
@@ -61,6 +65,16 @@ def union(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
     starts, ends = _ascending(starts), _ascending(ends)
     opens = np.flatnonzero(starts[1:] > ends[:-1]) + 1
     return starts[np.append(0, opens)], ends[np.append(opens, len(ends)) - 1]
+
+
+def union_of(intervals: Sequence[Intervals]) -> Intervals:
+    """Return the union of several sets of intervals."""
+    return union(*(np.concatenate(times) for times in zip(*intervals, strict=True)))
+
+
+def length(starts: IntArray, ends: IntArray) -> int:
+    """Return the total length of disjoint intervals, ns."""
+    return int((ends - starts).sum())
 
 
 def covered_until(begins: IntArray, ends: IntArray, times: IntArray) -> IntArray:

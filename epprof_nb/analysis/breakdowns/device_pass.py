@@ -16,13 +16,13 @@ from epprof_nb.analysis.base.activity_sums import MEASURES, activity_sums
 from epprof_nb.analysis.base.devices import gpu_ids
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.base.index_in_pieces import NotInOnePassError
+from epprof_nb.analysis.base.work_classes import COMMUNICATION, COMPUTE, work_classes
 from epprof_nb.analysis.breakdowns.by_device import (
     DeviceSums,
     peer_bytes,
     streams_of,
     table_of,
 )
-from epprof_nb.analysis.utilisation.overlap import COMMUNICATION, COMPUTE, work_classes
 from epprof_nb.arrays.ids import unique_values
 from epprof_nb.data.profile_data import ProfileData
 

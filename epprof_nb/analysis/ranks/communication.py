@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.work_classes import class_intervals
 from epprof_nb.analysis.ranks.of_rank import NOT_ENDED, host_calls
-from epprof_nb.analysis.utilisation.overlap import class_intervals, length, union_of
-from epprof_nb.arrays.intervals import union
+from epprof_nb.arrays.intervals import length, union, union_of
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex

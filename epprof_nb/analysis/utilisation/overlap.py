@@ -1,4 +1,7 @@
-"""overlap: how long each device computed, copied, communicated or idled, alone or together."""
+"""overlap: how long each device computed, copied, communicated or idled, alone or together.
+
+Of a copy: `exposed_copies`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.device_work import MEMCPY, MEMSET
 from epprof_nb.analysis.base.devices import device_labels
 from epprof_nb.analysis.base.result_table import (
     OptionalColumn,
@@ -15,26 +17,14 @@ from epprof_nb.analysis.base.result_table import (
     optional,
 )
 from epprof_nb.analysis.base.unknown_device_times import is_trace
+from epprof_nb.analysis.base.work_classes import class_intervals
 from epprof_nb.analysis.utilisation.idle_causes import split_by_cause
 from epprof_nb.analysis.utilisation.idle_intervals import BETWEEN, idle_intervals
 from epprof_nb.arrays.groups import sum_by_group
-from epprof_nb.arrays.intervals import clip_times, union
+from epprof_nb.arrays.intervals import clip_times, length, union_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.arrays.types import IntArray
-
-COMPUTE, COPY, COMMUNICATION = 0, 1, 2
-"""Classes of device work."""
-
-_COMMUNICATION_WORDS = ("nccl", "rccl", "nvshmem", "oneccl", "mscclpp")
-"""Parts of the names of kernels that communicate, in lower case."""
-
-Intervals = tuple["IntArray", "IntArray"]
 
 
 def overlap_table(index: ProfileIndex) -> ResultTable:
@@ -67,30 +57,6 @@ def overlap_table(index: ProfileIndex) -> ResultTable:
     )
 
 
-def work_classes(index: ProfileIndex) -> npt.NDArray[np.uint8]:
-    """Return the class of each activity: `COMPUTE`, `COPY` or `COMMUNICATION`."""
-    activities = index.profile.tables["activities"]
-    names = activities.names("name")
-    talks = [any(word in name.lower() for word in _COMMUNICATION_WORDS)
-             for name in names.categories]  # fmt: skip
-    classes = np.where((index.kinds == MEMCPY) | (index.kinds == MEMSET), COPY, COMPUTE)
-    classes = classes.astype(np.uint8)
-    is_peer = activities.names("copy_kind").equals("PtoP")
-    classes[is_peer | np.array([*talks, False], np.bool_)[names.codes]] = COMMUNICATION
-    return classes
-
-
-def class_intervals(index: ProfileIndex, device: int) -> tuple[Intervals, Intervals, Intervals]:
-    """Return when a device computed, copied and communicated, each as `union` returns them."""
-    activities, classes = index.profile.tables["activities"], index.cached(work_classes)
-    on_device = index.is_device_work & (activities["device_id"] == device)
-    compute, copy, communication = (
-        union(*clip_times(activities["start_ns"][rows], activities["end_ns"][rows]))
-        for rows in (on_device & (classes == code) for code in (COMPUTE, COPY, COMMUNICATION))
-    )
-    return compute, copy, communication
-
-
 def _of_device(index: ProfileIndex, device: int) -> tuple[int, ...]:
     parts = index.cached(class_intervals, device)
     starts, ends = clip_times(*index.busy(device))
@@ -99,13 +65,3 @@ def _of_device(index: ProfileIndex, device: int) -> tuple[int, ...]:
     alone = [busy - length(*union_of(parts[:i] + parts[i + 1 :])) for i in range(len(parts))]
     span = int(ends[-1]) - int(starts[0])
     return span, *alone, busy - sum(alone)
-
-
-def union_of(intervals: Sequence[Intervals]) -> Intervals:
-    """Return the union of several sets of intervals."""
-    return union(*(np.concatenate(times) for times in zip(*intervals, strict=True)))
-
-
-def length(starts: IntArray, ends: IntArray) -> int:
-    """Return the total length of disjoint intervals, ns."""
-    return int((ends - starts).sum())

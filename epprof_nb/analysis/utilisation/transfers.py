@@ -11,9 +11,8 @@ from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
 from epprof_nb.analysis.peaks.host_link import link_bytes_per_s
-from epprof_nb.analysis.utilisation.overlap import COMMUNICATION, COMPUTE, class_intervals
+from epprof_nb.analysis.utilisation.exposed_copies import exposed
 from epprof_nb.arrays.groups import group_codes, sum_by_group
-from epprof_nb.arrays.intervals import covered_before, union
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -68,24 +67,6 @@ def _durations(index: ProfileIndex, rows: IntArray) -> IntArray:
     activities = index.profile.tables["activities"]
     time: IntArray = np.maximum(activities["end_ns"][rows] - activities["start_ns"][rows], 0)
     return time
-
-
-def exposed(index: ProfileIndex, rows: IntArray) -> IntArray:
-    """Return how long each copy ran while its device computed nothing, ns."""
-    activities = index.profile.tables["activities"]
-    result = np.zeros(len(rows), np.int64)
-    for device in index.device_ids:
-        parts = index.cached(class_intervals, device)
-        starts, ends = (
-            np.concatenate([parts[code][side] for code in (COMPUTE, COMMUNICATION)])
-            for side in (0, 1)
-        )
-        at = np.flatnonzero(activities["device_id"][rows] == device)
-        start = activities["start_ns"][rows[at]]
-        times = np.stack([start, np.maximum(activities["end_ns"][rows[at]], start)])
-        before, until = covered_before(*union(starts, ends), times)
-        result[at] = times[1] - times[0] - (until - before)
-    return result
 
 
 def _has_earlier_size(groups: IntArray, size: IntArray) -> BoolArray:

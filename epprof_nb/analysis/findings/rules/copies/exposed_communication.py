@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.devices import device_labels
+from epprof_nb.analysis.base.work_classes import COMMUNICATION, work_classes
 from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
-from epprof_nb.analysis.utilisation.overlap import COMMUNICATION, overlap_table, work_classes
+from epprof_nb.analysis.utilisation.overlap import overlap_table
 from epprof_nb.arrays.intervals import clip_times
 from epprof_nb.util.format import duration, percent
 

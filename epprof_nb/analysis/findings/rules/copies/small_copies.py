@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.critical_path.changes import Removed
 from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
-from epprof_nb.analysis.utilisation.transfers import exposed
+from epprof_nb.analysis.utilisation.exposed_copies import exposed
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural, size

@@ -11,11 +11,12 @@ from epprof_nb.analysis.base.device_work import MEMCPY, device_kinds_ns
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.wall_time import wall_of
+from epprof_nb.analysis.base.work_classes import COMPUTE, COPY, class_intervals
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
 from epprof_nb.analysis.peaks.host_link import link_bytes_per_s
-from epprof_nb.analysis.utilisation.overlap import COMPUTE, COPY, class_intervals, length, union_of
-from epprof_nb.analysis.utilisation.transfers import exposed
+from epprof_nb.analysis.utilisation.exposed_copies import exposed
 from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.intervals import length, union_of
 from epprof_nb.util.format import duration, percent, plural, size
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding
-from epprof_nb.analysis.utilisation.overlap import length
+from epprof_nb.arrays.intervals import length
 from epprof_nb.util.format import percent, size
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from epprof_nb.analysis.utilisation.host_activity import (
     host_activity,
     main_threads,
 )
-from epprof_nb.analysis.utilisation.overlap import length, union_of
-from epprof_nb.arrays.intervals import complement
+from epprof_nb.arrays.intervals import complement, length, union_of
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import base_name, duration, percent, plural
 

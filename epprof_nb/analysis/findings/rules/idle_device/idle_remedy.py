@@ -14,7 +14,7 @@ from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import LATER_STEPS, is_cell
 from epprof_nb.analysis.utilisation.idle_intervals import AFTER, BEFORE
 from epprof_nb.analysis.utilisation.launch_bound import LAUNCH_HOST_NS
-from epprof_nb.analysis.utilisation.overlap import length
+from epprof_nb.arrays.intervals import length
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:

@@ -23,13 +23,12 @@ from epprof_nb.analysis.findings.finding import (
     op_id_of,
     stack_of,
 )
-from epprof_nb.analysis.utilisation.overlap import union_of
 from epprof_nb.analysis.utilisation.reads import read_text, reads_of
 from epprof_nb.analysis.utilisation.waiting_visits import visits
 from epprof_nb.analysis.utilisation.waits import delay_launches, find_waits
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.ids import unique_values
-from epprof_nb.arrays.intervals import clip_times, complement, union
+from epprof_nb.arrays.intervals import clip_times, complement, union, union_of
 from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural

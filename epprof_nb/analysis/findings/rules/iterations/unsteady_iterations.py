@@ -25,8 +25,7 @@ from epprof_nb.analysis.steps.iteration_events import collecting, recording
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.analysis.steps.queued_work import queued_work
 from epprof_nb.analysis.steps.steadiness import OUTLIER, STEADY, WARM_UP, drift, steadiness_table
-from epprof_nb.analysis.utilisation.overlap import union_of
-from epprof_nb.arrays.intervals import complement, union
+from epprof_nb.arrays.intervals import complement, union, union_of
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, percent, plural
 

@@ -12,9 +12,8 @@ from epprof_nb.analysis.critical_path.changes import Removed
 from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
 from epprof_nb.analysis.utilisation.launch_bound import LAUNCH_HOST_NS, is_launch_bound, launch_gaps
-from epprof_nb.analysis.utilisation.overlap import length
 from epprof_nb.arrays.groups import sum_by_group
-from epprof_nb.arrays.intervals import union
+from epprof_nb.arrays.intervals import length, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, percent, plural
 

@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.devices import gpu_ids
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.wall_time import wall_of
+from epprof_nb.analysis.base.work_classes import COMPUTE, class_intervals
 from epprof_nb.analysis.breakdowns.registry import breakdown
 from epprof_nb.analysis.findings.finding import MIN_GAIN_SHARE, Finding, code, op_id_of
 from epprof_nb.analysis.findings.rules.onnx.onnx_node_time import (
@@ -19,8 +20,7 @@ from epprof_nb.analysis.findings.rules.onnx.onnx_node_time import (
 )
 from epprof_nb.analysis.onnx.fallback import FROM_HOST, NOT_ACCELERATORS, TO_HOST, providers_of
 from epprof_nb.analysis.onnx.overhead import slowdown_of_nodes
-from epprof_nb.analysis.utilisation.overlap import COMPUTE, class_intervals, union_of
-from epprof_nb.arrays.intervals import covered_before
+from epprof_nb.arrays.intervals import covered_before, union_of
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.util.format import duration, plural, shorten, size
