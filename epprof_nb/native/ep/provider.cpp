@@ -15,7 +15,7 @@
 #include "ep/node_description.h"
 #include "ep/run_thread.h"
 #include "ep/shape_nodes.h"
-#include "ort/profiler.h"
+#include "ort/node_events.h"
 #include "ort/run_observer.h"
 #include "ort/status.h"
 

@@ -9,8 +9,8 @@
 #include "ort/allocator_statistics.h"
 #include "ort/device_events.h"
 #include "ort/interned_details.h"
+#include "ort/node_events.h"
 #include "ort/observer_ep.h"
-#include "ort/profiler.h"
 #include "ort/run_observer.h"
 #include "ort/runtime.h"
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <exception>
 
-#include "ort/profiler.h"
+#include "ort/node_events.h"
 #include "ort/run_observer.h"
 #include "ort/runtime.h"
 #include "ort/status.h"

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/op_stack.h"
-#include "ort/profiler.h"
+#include "ort/node_events.h"
 
 namespace epprof::ort {
 namespace {

@@ -1,6 +1,7 @@
-"""ONNX Runtime's events among the ops, and other libraries' ops inside them.
+"""ONNX Runtime's events among the ops, for learned nodes and for notes.
 
-A library that a node calls may open its own ops. CUB does so with NVTX ranges.
+A library that a node calls may open its own ops inside: CUB does so with NVTX ranges. The op of a
+launch is decided in `native/ort/node_events.cpp`.
 """
 
 from __future__ import annotations

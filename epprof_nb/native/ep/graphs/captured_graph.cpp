@@ -17,7 +17,7 @@
 #include "ep/graphs/host_stream_worker.h"
 #include "ep/interpreter.h"
 #include "ort/interned_details.h"
-#include "ort/profiler.h"
+#include "ort/node_events.h"
 #include "ort/run_observer.h"
 
 namespace epprof::ep {

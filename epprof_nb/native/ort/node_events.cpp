@@ -1,4 +1,4 @@
-#include "ort/profiler.h"
+#include "ort/node_events.h"
 
 #include <stdlib.h>
 

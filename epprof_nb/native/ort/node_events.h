@@ -1,4 +1,5 @@
-// The profilers that receive the events of ONNX Runtime: one per session and per profiled run.
+// Ops of ONNX Runtime's runs and nodes, from the events that its profilers receive: one profiler per
+// session and per profiled run.
 #pragma once
 
 #include "ort/abi.h"
