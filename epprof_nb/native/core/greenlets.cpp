@@ -1,7 +1,7 @@
 #include "core/greenlets.h"
 
 #include "core/clock.h"
-#include "core/mirrored_ids.h"
+#include "core/external_ids.h"
 #include "core/stack_entries.h"
 
 namespace epprof {

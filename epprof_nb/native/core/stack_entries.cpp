@@ -5,8 +5,8 @@
 
 #include "core/cell_log.h"
 #include "core/clock.h"
+#include "core/external_ids.h"
 #include "core/fork.h"
-#include "core/mirrored_ids.h"
 
 namespace epprof {
 

@@ -3,8 +3,8 @@
 #include <unordered_map>
 
 #include "core/clock.h"
+#include "core/external_ids.h"
 #include "core/fork.h"
-#include "core/mirrored_ids.h"
 #include "core/stack_entries.h"
 
 namespace epprof {

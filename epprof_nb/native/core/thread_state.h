@@ -136,7 +136,7 @@ struct ThreadState {
   std::atomic<bool> reads_cell_thread{false};  // keeps the state of the cell's thread
   CellThreadWait cell_wait;                    // observed at this thread's launches
 
-  // The ids that a recorder mirrors, for mirrored_ids.cpp: their mirror, their number, and whether
+  // The ids that a recorder mirrors, for external_ids.cpp: their mirror, their number, and whether
   // the stack has changed without them.
   uint64_t ids_mirror = 0;
   uint32_t ids = 0;

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "core/clock.h"
+#include "core/external_ids.h"
 #include "core/fork.h"
 #include "core/launch_log.h"
-#include "core/mirrored_ids.h"
 #include "cupti/api.h"
 #include "cupti/first_launch.h"
 #include "gpu/graph_nodes.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/api.h"
-#include "core/mirrored_ids.h"
+#include "core/external_ids.h"
 #include "core/op_stack.h"
 
 using namespace epprof;

@@ -1,4 +1,4 @@
-#include "core/mirrored_ids.h"
+#include "core/external_ids.h"
 
 #include "core/fork.h"
 
