@@ -1,4 +1,4 @@
-#include "torch/module_log.h"
+#include "torch/calls_of_nodes.h"
 
 #include <sys/mman.h>
 
