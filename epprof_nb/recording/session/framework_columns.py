@@ -44,7 +44,7 @@ def add_framework_columns(
         ops = _with_kinds(ops, rows, numbers, kinds_of(numbers))
     rows = np.flatnonzero(category == NVTX)
     if len(rows):
-        from epprof_nb.recording.jax.nvtx_ranges import is_of_xla, with_xla_ranges
+        from epprof_nb.recording.jax.xla_ranges import is_of_xla, with_xla_ranges
 
         numbers = payload[rows].astype(np.int64)
         kinds = nvtx_kinds(numbers)

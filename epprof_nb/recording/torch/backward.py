@@ -5,8 +5,9 @@ consecutive. Their op stays open until the next module's nodes begin. Sums of gr
 the node that produced them. Nodes that accumulate gradients have no number and also follow that
 node.
 
-On a GPU, the native core reads the running node of a thread when the thread calls a CUDA function.
-Elsewhere, a hook before the first of a module's nodes opens the op.
+`native/torch/calls_of_nodes.cpp` decides to which call a node belongs. On a GPU, the native core
+reads the running node of a thread when the thread calls a CUDA function. Elsewhere, a hook before
+the first of a module's nodes opens the op.
 """
 
 from __future__ import annotations
