@@ -256,7 +256,8 @@ def test_a_script_that_ends_early_keeps_what_was_measured(profiled, tmp_path):
 
 
 def test_steps_whose_device_work_goes_on_are_measured_in_a_row(profiled, tmp_path):
-    code = SCRIPT.format(400).replace("    host.synchronize()\n", "    time.sleep(0.001)\n")
+    code = SCRIPT.format(600).replace("    host.synchronize()\n", "    time.sleep(0.001)\n")
+    code = code.replace("0.002", "0.004")
     ended = profiled(code, options=("--experiment", "16", "-o", "job.epprof"))
     prof = epprof_nb.load(tmp_path / "job.epprof")
     experiment = prof.info["experiment"]
@@ -268,7 +269,7 @@ def test_steps_whose_device_work_goes_on_are_measured_in_a_row(profiled, tmp_pat
     (layer,) = prof.sensitivity().itertuples()
     assert layer.executions == experiment["steps"]
     # The device is the limit: without its work, the time of the host remains.
-    assert layer.saving_if_free_ns == pytest.approx(prof.wall_ns / 2, rel=0.3)
+    assert 0.4 * prof.wall_ns < layer.saving_if_free_ns < 0.9 * prof.wall_ns
 
 
 def test_a_script_that_ends_while_more_steps_are_recorded_keeps_the_first_profile(
