@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from epprof_nb.analysis.stacks.ownership import Owner
     from epprof_nb.arrays.types import BoolArray
     from epprof_nb.core.options import Options
     from epprof_nb.data.python_stacks import PythonStacks
@@ -102,20 +103,17 @@ def owner_of_files(
     chosen_own, chosen_library = (_paths_of(names) for names in (options.own, options.library))
     chosen_own += _unnamed_program()
     ownership = Ownership(chosen_own, chosen_library, (_PACKAGE,), _library_folders(), folders)
-    # A file may be below a link to a folder of the user.
-    paths = {file: (absolute(file), _resolved(file)) for file in files}
-    found = {
-        file: ownership.known(path) or ownership.known(resolved)
-        for file, (path, resolved) in paths.items()
-    }
+    found = {file: _known(ownership, file) for file in files}
     unknown = [file for file, owner in found.items() if owner is None]
     if unknown:  # reading the list of installed packages takes a while
         installed = Ownership(own=_editable_folders())
-        found |= {
-            file: installed.known(paths[file][0]) or installed.known(paths[file][1])
-            for file in unknown
-        }
+        found |= {file: _known(installed, file) for file in unknown}
     return {file: owner or "library" for file, owner in found.items()}
+
+
+def _known(ownership: Ownership, file: str) -> Owner | None:
+    # A file may be below a link to a folder of the user. Following links takes a while.
+    return ownership.known(absolute(file)) or ownership.known(_resolved(file))
 
 
 def _is_machinery(stacks: PythonStacks, owners: Sequence[str]) -> BoolArray:
