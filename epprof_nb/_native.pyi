@@ -743,6 +743,7 @@ def critical_path(
     variants: int,
     rows: bool,
     follow_home: bool,
+    ends_with_home: bool,
 ) -> dict[str, bytes]:
     """Find the longest path through host threads and device lanes.
 
@@ -764,6 +765,8 @@ def critical_path(
     follow_home : bool
         Whether a thread without an op begins the next one only when `home` has come to that time,
         unless it takes the time between its ops. Its first op always does.
+    ends_with_home : bool
+        Whether the path ends with `home` or device work, whatever other threads still do.
 
     Returns
     -------

@@ -21,6 +21,13 @@ FOR_THREADS = {
     ("threading.py", "Thread.join"),
 }
 """File and function of frames that call no others and wait for a thread."""
+OF_EVENT_LOOPS = {
+    ("selectors.py", "EpollSelector.select"),
+    ("selectors.py", "KqueueSelector.select"),
+    ("selectors.py", "_PollLikeSelector.select"),
+    ("selectors.py", "SelectSelector._select"),
+}
+"""The same for frames that wait for files, for a time, and for what other threads write."""
 FOR_ANYTHING = FOR_THREADS | {
     ("subprocess.py", "Popen._try_wait"),
     ("popen_fork.py", "Popen.poll"),

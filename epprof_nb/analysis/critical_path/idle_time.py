@@ -44,7 +44,10 @@ _IDLE = 8
 
 
 def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
-    """Return the idle time of threads with an op, by number, cut where ops begin and end."""
+    """Return the idle time of threads, by number, cut where ops begin and end.
+
+    Of other threads than the home thread, it is that with an op.
+    """
     samples, ops = index.profile.tables["host_samples"], index.profile.tables["ops"]
     is_known = samples["processor_ns"] != MISSING
     found = {}
@@ -58,8 +61,9 @@ def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
         times = samples["start_ns"][rows], samples["processor_ns"][rows]
         idle = _with_alike(_between(*times, events, known), index, own)
         if len(idle[0]):
-            is_open = open_times(index, own, np.zeros(len(threads.of_calls), np.bool_))
-            idle = intersection(idle, is_open)
+            if number != threads.home:
+                is_open = open_times(index, own, np.zeros(len(threads.of_calls), np.bool_))
+                idle = intersection(idle, is_open)
             idle = intersection(idle, complement(*known, EARLIEST, LATEST))
             found[number] = _cut(idle, events)
     return {number: idle for number, idle in found.items() if len(idle[0])}

@@ -121,6 +121,7 @@ class CriticalPathInput:
         self._waits = event_waits(index, call, lane, events)
         threads = Threads(index, call_start)
         self._threads, self._home = threads.count, threads.home
+        self._ends_with_home = threads.ends_profile
         self._thread_ids, self._thread_numbers = threads.ids, threads.numbers
         homes = threads.ids[threads.numbers == threads.home]
         self.home_thread = int(homes[0]) if len(homes) else MISSING
@@ -335,6 +336,7 @@ class CriticalPathInput:
             variants=variants,
             rows=rows,
             follow_home=follow_home,
+            ends_with_home=self._ends_with_home,
         )
 
     def _owned(self, owners: Owners) -> tuple[Columns, ...]:

@@ -1,7 +1,9 @@
 """Waits of a thread for others that no op connects, as in ``Thread.join`` and ``Future.result``.
 
 Samples of the host find the thread in a function that waits for another thread. Between two of its
-own events (ops, API calls, samples in other code) it then does nothing but wait.
+own events (ops, API calls, samples in other code) it then does nothing but wait. An event loop waits
+for files and timers, too: for a thread only if its work ended just before the loop went on, as with
+``asyncio.to_thread``.
 """
 
 from __future__ import annotations
@@ -10,12 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.base.waiting_frames import FOR_THREADS, waiting_stacks
+from epprof_nb.analysis.base.waiting_frames import FOR_THREADS, OF_EVENT_LOOPS, waiting_stacks
 from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
 from epprof_nb.arrays.intervals import EARLIEST, LATEST, complement, intersection, union
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import numpy.typing as npt
 
     from epprof_nb.analysis.base.index import ProfileIndex
@@ -25,6 +29,11 @@ if TYPE_CHECKING:
     Intervals = tuple[IntArray, IntArray]
 
 _NONE = np.empty(0, np.int64)
+_WAKE_UP_NS = 500_000
+"""Time from the end of the work of a thread in which the event loop that it wakes goes on."""
+_NO_CHANCE = 3
+"""Least time between two ends of work in units of `_WAKE_UP_NS`: if work ends more often, it ends
+just before anything else, too."""
 
 
 class _Waited(NamedTuple):
@@ -41,8 +50,17 @@ class _Waited(NamedTuple):
 
 def sampled_joins(index: ProfileIndex, threads: Threads) -> Joins:
     """Return the waits of threads for others that samples found, and that were not recorded."""
+    waits = _sampled_waits(index, threads, FOR_THREADS)
+    loops = _sampled_waits(index, threads, OF_EVENT_LOOPS)
+    return joins_of_waits(waits, index, threads).with_more(_wake_ups(loops, index, threads))
+
+
+def _sampled_waits(
+    index: ProfileIndex, threads: Threads, frames: Collection[tuple[str, str]]
+) -> dict[int, Intervals]:
+    """Return when threads, by number, waited in some functions."""
     samples = index.profile.tables["host_samples"]
-    is_wait = np.append(waiting_stacks(index, FOR_THREADS), False)[samples["stack_id"]]
+    is_wait = np.append(waiting_stacks(index, frames), False)[samples["stack_id"]]
     waits = {}
     if is_wait.any() and threads.count > 1:
         times_of = _Times(index, threads)
@@ -50,7 +68,27 @@ def sampled_joins(index: ProfileIndex, threads: Threads) -> Joins:
             of_thread = samples["thread_id"] == thread_id
             times = samples["start_ns"][of_thread]
             waits[number] = times_of.waits(number, thread_id, times, is_wait[of_thread])
-    return joins_of_waits(waits, index, threads)
+    return waits
+
+
+def _wake_ups(waits: dict[int, Intervals], index: ProfileIndex, threads: Threads) -> Joins:
+    """Return the waits of event loops that the end of another thread's work has ended."""
+    found, times_of = list[tuple[_Waited, int, int]](), _Times(index, threads)
+    for number, (start, end) in waits.items():
+        for other in threads.numbers.tolist():
+            if other == number or not len(start):
+                continue
+            part = _waited(start, end, *times_of.work(other))
+            last, count = np.full(len(start), -_WAKE_UP_NS - 1), np.zeros(len(start), np.int64)
+            ended = ~part.goes_on
+            np.maximum.at(last, part.wait[ended], part.end[ended])
+            np.add.at(count, part.wait[ended], 1)
+            is_woken = (end - last <= _WAKE_UP_NS) & (
+                end - start >= _NO_CHANCE * _WAKE_UP_NS * count
+            )
+            use = ended & is_woken[part.wait]
+            found.append((_Waited(*(column[use] for column in part)), number, other))
+    return _joins_of(found)
 
 
 def joins_of_waits(waits: dict[int, Intervals], index: ProfileIndex, threads: Threads) -> Joins:
@@ -68,6 +106,11 @@ def joins_of_waits(waits: dict[int, Intervals], index: ProfileIndex, threads: Th
         for number, (start, end) in waits.items():
             if len(start):
                 found += _pieces(number, start, end, work)
+    return _joins_of(found)
+
+
+def _joins_of(found: list[tuple[_Waited, int, int]]) -> Joins:
+    """Return work in waits, the number of the waiting thread and that of the other as joins."""
     sizes = [len(part.start) for part, *_ in found]
     thread, other = (
         np.repeat(np.array([entry[i] for entry in found], np.int32), sizes) for i in (1, 2)

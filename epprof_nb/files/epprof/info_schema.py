@@ -75,6 +75,7 @@ _TYPES: dict[str, Any] = {
     "cell": _optional_text,
     "script": _optional_text,
     "detail": _optional_text,
+    "thread_id": _integer,
     "machine": _optional_text,
     "recording": {
         "detail": is_text,

@@ -119,6 +119,7 @@ typedef struct {
   int32_t home;  // the thread that starts the others
   int follow_home;  // an op of another thread, unless it takes the time before it, begins when
                     // `home` has come to its time, too
+  int ends_with_home;  // the path ends with `home` or device work, whatever other threads still do
 } epprof_path_input;
 
 // Length of one variant or of eight. With `rows`: the path of the first as well. Null: out of memory.

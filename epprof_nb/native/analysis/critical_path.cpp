@@ -366,6 +366,7 @@ class Sweep {
     longest_ = threads_[home].distance;
     last_point_ = threads_[home].point;
     for (const Thread& thread : threads_) {
+      if (in_.ends_with_home) break;
       if (thread.distance[0] > longest_[0]) last_point_ = thread.point;
       take_longer(longest_, thread.distance);
     }

@@ -102,13 +102,13 @@ static int fill(epprof_path_input* in, const Py_buffer* views, size_t variants) 
 
 static PyObject* critical_path(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
   static char* names[] = {"", "threads", "home", "start_ns", "end_ns", "latency_ns",
-                          "variants", "rows", "follow_home", NULL};
+                          "variants", "rows", "follow_home", "ends_with_home", NULL};
   PyObject* given;
   long long start, end, latency;
-  int threads, home, variants, rows, follow_home;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!$iiLLLipp", names, &PyTuple_Type, &given,
+  int threads, home, variants, rows, follow_home, ends_with_home;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!$iiLLLippp", names, &PyTuple_Type, &given,
                                    &threads, &home, &start, &end, &latency, &variants, &rows,
-                                   &follow_home)) {
+                                   &follow_home, &ends_with_home)) {
     return NULL;
   }
   if (PyTuple_Size(given) != kColumns || home < 0 || home >= threads) {
@@ -124,7 +124,8 @@ static PyObject* critical_path(PyObject* Py_UNUSED(m), PyObject* args, PyObject*
     }
   }
   epprof_path_input in = {.threads = (size_t)threads, .home = home, .start = start, .end = end,
-                      .latency = latency, .follow_home = follow_home};
+                      .latency = latency, .follow_home = follow_home,
+                      .ends_with_home = ends_with_home};
   if (fill(&in, views, rows || variants == 1 ? 1 : 8) < 0) goto done;
   epprof_columns* found;
   Py_BEGIN_ALLOW_THREADS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import sys
 import weakref
 from contextlib import suppress
@@ -73,7 +74,7 @@ class Session:
         self._waits_ended: list[host_load.WaitReading] = []
         self._first_step: int | None = None
         self._recording: Recording | None = None
-        self._process = os.getpid()
+        self._process, self._thread = os.getpid(), threading.get_native_id()
         self._subscription = Subscription(options)
         self._limit: TimeLimit | None = None
         if options.time_limit_s is not None:
@@ -185,6 +186,7 @@ class Session:
             "cell": self._cell,
             "script": _program() if self._cell is None else self._script,
             "detail": self.options.detail,
+            "thread_id": self._thread,
             **build_info(recording, correlated, self._epoch),
             "gpu": {"before": self._gpu_before, "after": device_state()},
             "load": host_load.between(self._host_before, host_after),

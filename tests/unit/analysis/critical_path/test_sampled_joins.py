@@ -9,6 +9,7 @@ from tests.helpers.planted import info
 from tests.helpers.tiny import line, op, profile
 from tests.helpers.walked_stacks import stack_rows, with_stacks
 
+MS = 1_000_000
 JOIN, OTHER = "In[1]:2 threading.py:Thread.join:1119", "In[1]:2 train.py:prepare:9"
 
 
@@ -56,7 +57,51 @@ def test_a_thread_that_works_does_not_wait():
 
 def test_a_thread_whose_work_goes_on_is_not_what_was_waited_for():
     assert saving(joined(ends=(600, 910)), "worker 1") == 0
-    assert saving(joined(ends=(600, 910)), "worker 0") == 90
+    assert saving(joined(ends=(600, 910)), "worker 0") == 490
+
+
+def woken_loop(*jobs):
+    """An event loop that waits from 1 ms to 9 ms, and the work of another thread."""
+    ops = [
+        op(1, "In[1]", 0, 10 * MS, op_type="cell", thread_id=1),
+        line(2, 2, 0, MS, 1, thread_id=1),
+        line(3, 3, 9 * MS, 10 * MS, 1, thread_id=1),
+        *(op(4 + i, "job", *times, thread_id=2) for i, times in enumerate(jobs)),
+    ]
+    rows, (select,) = stack_rows("In[1]:2 selectors.py:EpollSelector.select:468")
+    found = with_stacks(profile(ops, info=info(10 * MS, cell="In[1]")), rows)
+    samples = [
+        {"start_ns": time, "stack_id": select, "interval_ns": MS, "thread_id": 1}
+        for time in range(2 * MS, 9 * MS, MS)
+    ]
+    found.tables["host_samples"] = tiny.table(HOST_SAMPLES, samples)
+    return found
+
+
+def test_an_event_loop_waits_for_work_that_ends_just_before_it_goes_on():
+    assert saving(woken_loop((MS, 8_900_000)), "job") == 7_900_000
+    assert saving(woken_loop((MS, 4 * MS), (5 * MS, 8_900_000)), "job") == 6_900_000
+    # It waits for a timer or a file.
+    assert saving(woken_loop((MS, 7 * MS)), "job") == 0
+    assert saving(woken_loop((MS, 9_500_000)), "job") == 0
+
+
+def test_an_event_loop_does_not_wait_for_work_that_always_just_ends():
+    jobs = [(start, start + 90_000) for start in range(0, 10 * MS, 100_000)]
+    assert saving(woken_loop(*jobs), "job") == 0
+
+
+def test_the_cell_ends_without_a_thread_that_goes_on():
+    ops = [
+        op(1, "In[1]", 0, 1_000, op_type="cell", thread_id=1),
+        line(2, 2, 100, 900, 1, thread_id=1),
+        op(3, "background", 110, 1_000, thread_id=2),
+    ]
+    prof = profile(ops, info=info(1_000, cell="In[1]"))
+    assert saving(prof, "In[1] line 2") == 800
+    # The same without a cell, if it is known on which thread the profile started and ended.
+    assert saving(profile(ops[1:], info=info(1_000, thread_id=1)), "In[1] line 2") == 800
+    assert saving(profile(ops[1:], info=info(1_000)), "In[1] line 2") < 200
 
 
 def test_a_thread_that_goes_on_is_waited_for_if_none_has_ended():
