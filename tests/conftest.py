@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from tests.paths import ROOT
+from tests.paths import ROOT, TESTS
 
 try:
     from hypothesis import HealthCheck, settings
@@ -67,6 +67,7 @@ def pytest_cmdline_main(config):
     if option.numprocesses is None and not option.tx:
         option.numprocesses = min(usable_processors() + 1, 8)
         compile_package()
+        rewrite_tests(config)
 
 
 def compile_package() -> None:
@@ -76,6 +77,32 @@ def compile_package() -> None:
     containers set, each of these programs would compile its modules again, in up to 0.4 s.
     """
     compileall.compile_dir(ROOT / "epprof_nb", quiet=2, rx=re.compile("node_modules"))
+
+
+def rewrite_tests(config) -> None:
+    """Rewrite the assertions of all tests once, as the import of a test does in each worker.
+
+    That takes 10 s. The functions are pytest's own; without them, the workers rewrite.
+    """
+    try:
+        from _pytest.assertion.rewrite import (
+            PYC_TAIL,
+            _rewrite_test,
+            _write_pyc,
+            assertstate_key,
+            get_cache_dir,
+        )
+    except ImportError:
+        return
+    state = config.stash.get(assertstate_key, None)  # None with --assert=plain
+    if state is None:
+        return
+    for path in [*TESTS.rglob("test_*.py"), *TESTS.rglob("conftest.py")]:
+        compiled = get_cache_dir(path) / f"{path.stem}{PYC_TAIL}"
+        if not compiled.exists() or compiled.stat().st_mtime < path.stat().st_mtime:
+            compiled.parent.mkdir(parents=True, exist_ok=True)
+            status, code = _rewrite_test(path, config)
+            _write_pyc(state, code, status, compiled)
 
 
 @pytest.hookimpl(wrapper=True)
